@@ -1,0 +1,123 @@
+/**
+ * Brings a fresh clone to where it can run: Node's version, system packages, npm packages, build.
+ * Plain Node without dependencies, because it runs before any are there. Silent when nothing is to be done.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** Looked for only where a jail can see them too: a copy under someone's home would be of no use inside. */
+const systemFolders = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
+
+/** Debian's package names, what each one brings, and why it is wanted. */
+const systemPackages = [
+  { name: "bubblewrap", brings: "bwrap", reason: "the local sandbox builds its jail with it" },
+  { name: "socat", brings: "socat", reason: "carries a jail's only channel out, a unix socket" },
+  { name: "python3", brings: "python3", reason: "code tools may be written in Python" },
+  {
+    name: "ca-certificates",
+    brings: "/etc/ssl/certs/ca-certificates.crt",
+    reason: "TLS from inside a sandbox",
+  },
+  { name: "curl", brings: "curl", reason: "the README's examples, and attacks on a network boundary" },
+];
+
+/** @param {string} message */
+const say = (message) => process.stderr.write(`setup: ${message}\n`);
+
+/**
+ * @param {string} command
+ * @param {readonly string[]} args
+ */
+function run(command, args) {
+  // What is installed is progress, not a result: it belongs on stderr.
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", 2, 2] });
+  if (status !== 0)
+    throw new Error(`"${[command, ...args].join(" ")}" failed: ${error?.message ?? `exit ${status}`}`);
+}
+
+function requireNode() {
+  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const wanted = manifest.engines.node.replace(/[^\d.]/g, "");
+  if (process.versions.node.localeCompare(wanted, "en", { numeric: true }) < 0) {
+    throw new Error(
+      `Node ${wanted} or newer is needed, this is ${process.versions.node}: see https://nodejs.org`,
+    );
+  }
+}
+
+/** The prefix that gives a command root's rights, or undefined where they can't be had without a password. */
+function rootPrefix() {
+  if (process.getuid?.() === 0) return [];
+  return spawnSync("sudo", ["-n", "true"]).status === 0 ? ["sudo", "-n"] : undefined;
+}
+
+function installSystemPackages() {
+  const missing = systemPackages.filter(({ brings }) => {
+    const places = brings.startsWith("/") ? [brings] : systemFolders.map((folder) => join(folder, brings));
+    return !places.some((place) => existsSync(place));
+  });
+  if (missing.length === 0) return;
+
+  for (const { name, reason } of missing) say(`${name} is missing (${reason})`);
+  const names = missing.map(({ name }) => name);
+  if (aptInstall(names)) return;
+  say(`they can't be installed from here; what needs them is skipped, and says so. To install them:`);
+  say(`  sudo apt-get install ${names.join(" ")}   (or your system's packages of these names)`);
+}
+
+/**
+ * False where it can't be done. In CI a failure is thrown instead: there a skip must not pass for a proof.
+ * @param {readonly string[]} names
+ */
+function aptInstall(names) {
+  const prefix = existsSync("/usr/bin/apt-get") ? rootPrefix() : undefined;
+  if (prefix === undefined) return false;
+  const [command = "", ...args] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
+  const waitForLock = ["-o", "DPkg::Lock::Timeout=120"];
+  try {
+    run(command, [...args, ...waitForLock, "update"]);
+    run(command, [...args, ...waitForLock, "install", "--yes", "--no-install-recommends", ...names]);
+    return true;
+  } catch (error) {
+    if (process.env.CI) throw error;
+    say(error instanceof Error ? error.message : String(error));
+    return false;
+  }
+}
+
+function installNpmPackages() {
+  // npm writes this file last, so its age tells of an interrupted install as well as of a stale one.
+  const installed = statSync(join(root, "node_modules/.package-lock.json"), { throwIfNoEntry: false });
+  if (installed && installed.mtimeMs >= statSync(join(root, "package-lock.json")).mtimeMs) return;
+  say("installing npm packages");
+  // Not "npm ci": it insists on entries for the native binaries of every other platform, which npm leaves out of
+  // a lockfile when the registry it is written with doesn't have them. What the lockfile has is installed as it
+  // says, it isn't written, and test/repository fails where it and a package.json disagree.
+  // The log level is for a run within "npm --silent", whose errors would be lost.
+  run("npm", ["install", "--no-save", "--ignore-scripts", "--loglevel=error"]);
+}
+
+/** Everything but the build. Throws with the command that failed. */
+export function install() {
+  requireNode();
+  installSystemPackages();
+  installNpmPackages();
+}
+
+/** Installs and builds. False if that failed, with the reason said: it is the user's to mend, no stack helps. */
+export function setUp() {
+  try {
+    install();
+    run(join(root, "node_modules/.bin/tsc"), ["-b"]);
+    return true;
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error));
+    return false;
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = setUp() ? 0 : 1;

@@ -1,0 +1,92 @@
+/**
+ * Every check of the repository, on a machine that may have nothing but Node. One failing check doesn't hide
+ * the next; only a failed build ends it, since all that follows reads what it builds.
+ * The last line is `N passed, N failed`: the tests, and each other check as one.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { delimiter, join } from "node:path";
+import { install, root } from "./setup.mjs";
+
+/** Scripts of package.json, so that each can be run alone. */
+const checks = ["typecheck:tests", "lint", "check:dependencies", "check:links"];
+/** In ms. A test that hangs must not cost the last line, and CI has 15 minutes for everything. */
+const longestCheck = 10 * 60_000;
+
+let passed = 0;
+let failed = 0;
+/** @type {string[]} */
+const summary = [];
+
+/**
+ * @param {string} name
+ * @param {() => Promise<boolean>} check
+ */
+async function record(name, check) {
+  console.log(`\n── ${name}`);
+  const start = performance.now();
+  const succeeded = await check();
+  const seconds = ((performance.now() - start) / 1000).toFixed(1).padStart(6);
+  summary.push(`${succeeded ? "ok    " : "FAILED"} ${seconds} s  ${name}`);
+  return succeeded;
+}
+
+/**
+ * @param {string} command
+ * @param {(counts: { passed: number, failed: number }) => void} [onCounts] called with what the tests' reporter sends
+ */
+async function run(command, onCounts) {
+  const [program = "", ...args] = command.split(" ");
+  const child = spawn(program, args, {
+    cwd: root,
+    env: { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` },
+    stdio: onCounts ? ["ignore", "inherit", "inherit", "ipc"] : ["ignore", "inherit", "inherit"],
+    timeout: longestCheck,
+    killSignal: "SIGKILL",
+  });
+  if (onCounts) child.on("message", onCounts);
+  // "close" comes after the last message, "exit" may not.
+  const [code, signal] = await once(child, "close");
+  if (signal) console.error(`"${command}" was ended by ${signal}`);
+  return code === 0;
+}
+
+/** @param {boolean} succeeded */
+function count(succeeded) {
+  if (succeeded) passed += 1;
+  else failed += 1;
+  return succeeded;
+}
+
+async function runTests() {
+  let counts = { passed: 0, failed: 0 };
+  const exitedWell = await run("vitest run", (reported) => {
+    counts = reported;
+  });
+  passed += counts.passed;
+  failed += counts.failed;
+  const succeeded = exitedWell && counts.passed > 0 && counts.failed === 0;
+  // A crash, or a run without a single test, is a failure that no test stands for.
+  if (!succeeded && counts.failed === 0) failed += 1;
+  return succeeded;
+}
+
+async function installed() {
+  try {
+    install();
+    return true;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    return false;
+  }
+}
+
+const ready = count(await record("setup", installed)) && count(await record("build", () => run("tsc -b")));
+if (ready) {
+  for (const check of checks) count(await record(check, () => run(`npm run --silent ${check}`)));
+  await record("tests", runTests);
+}
+
+console.log(`\n${summary.join("\n")}\n`);
+process.exitCode = failed > 0 ? 1 : 0;
+console.log(`${passed} passed, ${failed} failed`);

@@ -1,0 +1,57 @@
+import { dirname, join } from "node:path/posix";
+import { importsOf, type SourceFile } from "./source-file.js";
+
+/** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
+const floors = [["contract"], ["errors.ts"], ["boundary"], ["plugin"], ["registry", "bridge"], ["run"]];
+/** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
+const publicToPlugins = /^@ambit\/(core(\/(contract|plugin|bridge))?|agent-[\w-]+)$/;
+/** What the tests of a plugin may import besides. */
+const publicToTests = /^@ambit\/(testkit|model-server)$/;
+
+const isOurs = (specifier: string) => /^(@ambit\/|ambit(\/|$))/.test(specifier);
+const isRelative = (specifier: string) => specifier.startsWith(".");
+
+function violations(files: readonly SourceFile[], judge: (file: SourceFile, specifier: string) => boolean) {
+  return files.flatMap((file) =>
+    importsOf(file)
+      .filter((specifier) => !judge(file, specifier))
+      .map((specifier) => `${file.path} imports "${specifier}"`),
+  );
+}
+
+function staysIn(folder: string, file: SourceFile, specifier: string) {
+  return join(dirname(file.path), specifier).startsWith(`${folder}/`);
+}
+
+/** Core is the ground: it imports no plugin, no server, and nothing else of this repository. */
+export function coreImports(files: readonly SourceFile[]): string[] {
+  const core = files.filter(({ path }) => path.startsWith("core/src/"));
+  return violations(core, (file, specifier) =>
+    isRelative(specifier) ? staysIn("core/src", file, specifier) : !isOurs(specifier),
+  );
+}
+
+/** A plugin sees public entry points only: no other plugin, no server, no one's inner files. */
+export function pluginImports(files: readonly SourceFile[]): string[] {
+  const plugins = files.filter(({ path }) => path.startsWith("plugins/"));
+  return violations(plugins, (file, specifier) => {
+    const [plugins, name, place] = file.path.split("/");
+    if (isRelative(specifier)) return staysIn(`${plugins}/${name}`, file, specifier);
+    const isPublic = publicToPlugins.test(specifier) || (place === "test" && publicToTests.test(specifier));
+    return !isOurs(specifier) || isPublic;
+  });
+}
+
+/** Inside core each room imports only what lies below it. `index.ts` is the door, and may import all. */
+export function roomImports(files: readonly SourceFile[]): string[] {
+  const rooms = files.filter(({ path }) => path.startsWith("core/src/") && path !== "core/src/index.ts");
+  return violations(rooms, (file, specifier) => {
+    if (!isRelative(specifier)) return true;
+    const from = roomOf(file.path);
+    const to = roomOf(join(dirname(file.path), specifier).replace(/\.js$/, ".ts"));
+    return from === to || (floorOf(to) !== -1 && floorOf(to) < floorOf(from));
+  });
+}
+
+const roomOf = (path: string) => path.split("/")[2] ?? "";
+const floorOf = (room: string) => floors.findIndex((floor) => floor.includes(room));

@@ -1,0 +1,59 @@
+import type { SourceFile } from "./source-file.js";
+
+const longestFile = 250;
+
+/** Small files, one reader. Tests may be longer: a table is read row by row. */
+export function longFiles(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => path.includes("/src/") || !/(^|\/)test\//.test(path))
+    .map(({ path, text }) => ({ path, lines: text.trimEnd().split("\n").length }))
+    .filter(({ lines }) => lines > longestFile)
+    .map(({ path, lines }) => `${path} has ${lines} lines, ${longestFile} at most: split it by purpose`);
+}
+
+/** Homes that exist only inside a sandbox, and are documented there. */
+const sandboxHomes = "agent|sandbox";
+const machinePath = new RegExp(
+  String.raw`(?<![\w.)\]}~/-])/(?:root|work|(?:home|Users)/(?!(?:${sandboxHomes})/)[\w.-]+)/`,
+  "g",
+);
+
+/** A path of the machine it was written on works nowhere else, and tells of its owner. */
+export function machinePaths(files: readonly SourceFile[]): string[] {
+  return matches(files, machinePath, "is a path of one machine");
+}
+
+const registryHost = new RegExp(
+  [
+    String.raw`\bregistry\.(?:npmjs|yarnpkg|npmmirror)\.\w+`,
+    String.raw`\b(?:npm\.pkg\.github\.com|pypi\.org|files\.pythonhosted\.org|[\w-]+\.jfrog\.io)\b`,
+    String.raw`https?://[^\s"'\`/]*\b(?:registry|artifactory|nexus|mirrors?)\b[\w.:-]*`,
+    '"resolved": "[a-z+]+:[^"]*',
+    String.raw`^(?:@[\w-]+:)?registry\s*=.*`,
+  ].join("|"),
+  "gim",
+);
+
+/** Whoever installs has their own registry: a host in the lockfile would send them to ours. */
+export function registryHosts(files: readonly SourceFile[]): string[] {
+  return matches(files, registryHost, "names a package registry");
+}
+
+const credential =
+  /-----BEGIN [A-Z ]*PRIVATE KEY-----|\b(?:AKIA[A-Z\d]{16}|gh[pousr]_[A-Za-z\d]{36}|github_pat_\w{50,}|npm_[A-Za-z\d]{36}|sk-ant-[\w-]{80,}|AIza[\w-]{35}|dtn_[a-f\d]{64})\b|_authToken\s*=\s*[^\s$]+/g;
+
+/** Only shapes that providers give to real keys; a test's made-up secret has none of them. */
+export function credentials(files: readonly SourceFile[]): string[] {
+  return matches(files, credential, "looks like a credential").map((line) =>
+    line.replace(/"(.{8})[^"]*"/, '"$1…"'),
+  );
+}
+
+function matches(files: readonly SourceFile[], pattern: RegExp, complaint: string): string[] {
+  return files.flatMap(({ path, text }) =>
+    [...text.matchAll(pattern)].map((match) => {
+      const line = text.slice(0, match.index).split("\n").length;
+      return `${path}:${line} "${match[0]}" ${complaint}`;
+    }),
+  );
+}

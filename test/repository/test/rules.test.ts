@@ -1,0 +1,224 @@
+import { statSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { coreImports, pluginImports, roomImports } from "../rules/imports.js";
+import { missingInjections } from "../rules/injection.js";
+import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
+import type { SourceFile } from "../rules/source-file.js";
+import { credentials, longFiles, machinePaths, registryHosts } from "../rules/texts.js";
+import { isCode, readManifests, readText, readTree, root } from "../rules/tree.js";
+
+interface Case {
+  readonly rule: (files: readonly SourceFile[]) => string[];
+  readonly promise: string;
+  readonly tree: () => SourceFile[];
+  /** Path and text: each alone must be refused. */
+  readonly broken: readonly (readonly [path: string, text: string])[];
+  /** All together must pass. */
+  readonly kept: readonly (readonly [path: string, text: string])[];
+}
+
+const files = readTree();
+const code = files.filter(isCode);
+/** Put together here, so that this file keeps the rules it tests. */
+const path = (...parts: string[]) => `"/${parts.join("/")}/"`;
+const host = (...labels: string[]) => labels.join(".");
+
+const cases: Case[] = [
+  {
+    rule: coreImports,
+    promise: "core imports no plugin and no server",
+    tree: () => code,
+    broken: [
+      ["core/src/run/run.ts", `import { LocalSandbox } from "@ambit/sandbox-local";`],
+      ["core/src/run/run.ts", `export * from "ambit";`],
+      ["core/src/run/run.ts", `const load = () => import("../../../plugins/mcp-http/src/index.js");`],
+      ["core/src/run/run.ts", `export type App = import("../../../server/src/app.js").App;`],
+    ],
+    kept: [
+      ["core/src/run/run.ts", `import { z } from "zod"; import type { Plan } from "../boundary/plan.js";`],
+      ["server/src/app.ts", `import { LocalSandbox } from "@ambit/sandbox-local";`],
+    ],
+  },
+  {
+    rule: pluginImports,
+    promise: "plugins import only public entry points, never each other nor the server",
+    tree: () => code,
+    broken: [
+      ["plugins/one/src/index.ts", `import other from "@ambit/two";`],
+      ["plugins/one/src/index.ts", `import type { App } from "ambit";`],
+      ["plugins/one/src/index.ts", `import { plan } from "@ambit/core/dist/boundary/plan.js";`],
+      ["plugins/one/src/index.ts", `export { other } from "../../two/src/index.js";`],
+      ["plugins/one/src/index.ts", `import "@ambit/testkit";`],
+      ["plugins/one/test/one.test.ts", `import "@ambit/two";`],
+    ],
+    kept: [
+      ["plugins/one/src/index.ts", `import { definePlugin } from "@ambit/core/plugin"; import "./one.js";`],
+      ["plugins/one/src/profile.ts", `import agent from "@ambit/agent-demo";`],
+      ["plugins/one/test/one.test.ts", `import "@ambit/testkit"; import "../src/index.js"; import "vitest";`],
+    ],
+  },
+  {
+    rule: roomImports,
+    promise: "inside core each room imports only what lies below",
+    tree: () => code,
+    broken: [
+      ["core/src/contract/tool.ts", `import { AmbitError } from "../errors.js";`],
+      ["core/src/boundary/plan.ts", `import type { Actor } from "../plugin/actor.js";`],
+      ["core/src/registry/load.ts", `import { serve } from "../bridge/index.js";`],
+      ["core/src/bridge/index.ts", `import { load } from "../registry/load.js";`],
+      ["core/src/run/run.ts", `import { parse } from "../index.js";`],
+      ["core/src/run/run.ts", `import { join } from "../somewhere/join.js";`],
+      ["core/src/somewhere/join.ts", `import { parse } from "../contract/index.js";`],
+    ],
+    kept: [
+      ["core/src/run/run.ts", `import "./scope.js"; import "../registry/load.js"; import "../errors.js";`],
+      ["core/src/errors.ts", `import type { Gap } from "./contract/failure.js";`],
+      ["core/src/index.ts", `export * from "./run/index.js";`],
+    ],
+  },
+  {
+    rule: missingInjections,
+    promise: "every injectable class says for every constructor parameter what to inject",
+    tree: () => code,
+    broken: [
+      ["one.ts", `@injectable() class One { constructor(two: Two) {} }`],
+      ["one.ts", `@injectable() class One { constructor(@inject(TWO) two: Two, private three: Three) {} }`],
+      ["one.ts", `class One { constructor(@inject(TWO) two: Two, three: Three) {} }`],
+      [
+        "one.ts",
+        `const One = scoped("x")(class {}); @scoped(X) class Two { constructor(...rest: Two[]) {} }`,
+      ],
+    ],
+    kept: [
+      ["one.ts", `@injectable() class One { constructor(@inject(TWO) private readonly two: Two) {} }`],
+      ["two.ts", `@injectable() class Two { constructor(@injectAll(TWO) two: Two[]) {} }`],
+      ["three.ts", `@injectable() class Three {}`],
+      ["four.ts", `class Four { constructor(plain: string) {} }`],
+    ],
+  },
+  {
+    rule: longFiles,
+    promise: "no file outside the tests is longer than its reader's patience",
+    tree: () => code,
+    broken: [
+      ["core/src/long.ts", "x;\n".repeat(251)],
+      ["test/kit/src/long.ts", "x;\n".repeat(251)],
+    ],
+    kept: [
+      ["core/src/short.ts", "x;\n".repeat(250)],
+      ["core/test/table.test.ts", "x;\n".repeat(999)],
+    ],
+  },
+  {
+    rule: machinePaths,
+    promise: "no file names a path of one machine",
+    tree: () => files,
+    broken: [
+      ["a.ts", path("root", ".npm")],
+      ["a.md", path("work", "main")],
+      ["a.json", path("home", "jane", "ambit")],
+      ["a.json", `cd=${path("Users", "jane")}`],
+    ],
+    kept: [
+      ["a.ts", `"/home/agent/.config" "/workspace/a" "./root/a" "docs/work/a" "https://example.com/root/a"`],
+    ],
+  },
+  {
+    rule: registryHosts,
+    promise: "no file names a package registry",
+    tree: () => files,
+    broken: [
+      ["package-lock.json", `{ "resolved": "${["https", "//example.com/a.tgz"].join(":")}" }`],
+      ["a.md", host("registry", "npmjs", "org")],
+      ["a.md", `https://${host("artifactory", "example", "com")}/npm`],
+      [".npmrc", ["fund=false\nregistry", "//example.com"].join("=")],
+    ],
+    kept: [
+      ["package-lock.json", `{ "resolved": "core" }`],
+      ["a.ts", "registry.sandboxes.find(one)"],
+      ["a.md", "https://www.npmjs.com/package/zod"],
+    ],
+  },
+  {
+    rule: credentials,
+    promise: "no file holds a credential",
+    tree: () => files,
+    broken: [
+      ["a.ts", `AKIA${"Q".repeat(16)}`],
+      ["a.ts", `ghp_${"a".repeat(36)}`],
+      ["a.pem", ["-----BEGIN", "PRIVATE KEY-----"].join(" ")],
+      [".npmrc", ["//example.com/:_authToken", "abc"].join("=")],
+    ],
+    kept: [["a.ts", `const key = "sk-test-made-up"; "npm_config_registry"`]],
+  },
+  {
+    rule: incompleteManifests,
+    promise: "every package has a license, engines and exports",
+    tree: readManifests,
+    broken: [
+      ["a/package.json", `{ "engines": {}, "exports": {} }`],
+      ["a/package.json", `{ "license": "MIT", "exports": {} }`],
+      ["a/package.json", `{ "license": "MIT", "engines": {} }`],
+    ],
+    kept: [["a/package.json", `{ "license": "MIT", "engines": {}, "exports": {} }`]],
+  },
+];
+
+for (const { rule, promise, tree, broken, kept } of cases) {
+  describe(promise, () => {
+    const file = ([path, text]: readonly [string, string]): SourceFile => ({ path, text });
+
+    it.each(broken)("refuses in %s fixture %#", (...fixture) => {
+      expect(rule([file(fixture)])).toEqual([expect.stringContaining(fixture[0])]);
+    });
+
+    it("accepts what keeps it", () => {
+      expect(rule(kept.map(file))).toEqual([]);
+    });
+
+    it("holds in this repository", () => {
+      const files = tree();
+      expect(files.length).toBeGreaterThan(0);
+      expect(rule(files)).toEqual([]);
+    });
+  });
+}
+
+describe(".ci/run is executable", () => {
+  const isExecutable = (file: string) => (statSync(`${root}/${file}`).mode & 0o111) === 0o111;
+
+  it("tells it from a file that isn't", () => {
+    expect(isExecutable("package.json")).toBe(false);
+  });
+
+  it("holds in this repository", () => {
+    expect(isExecutable(".ci/run")).toBe(true);
+  });
+});
+
+describe("the lockfile agrees with every package", () => {
+  const lockfile = {
+    path: "package-lock.json",
+    text: `{ "packages": { "a": { "dependencies": { "b": "^1.0.0" } } } }`,
+  };
+  const manifest = (text: string) => ({ path: "a/package.json", text });
+
+  it.each([`{}`, `{ "dependencies": { "b": "^2.0.0" } }`, `{ "devDependencies": { "b": "^1.0.0" } }`])(
+    "refuses %s",
+    (text) => {
+      expect(lockfileDrift([lockfile, manifest(text)])).toContainEqual(
+        expect.stringContaining("a/package.json"),
+      );
+    },
+  );
+
+  it("accepts what is locked", () => {
+    expect(lockfileDrift([lockfile, manifest(`{ "dependencies": { "b": "^1.0.0" } }`)])).toEqual([]);
+  });
+
+  it("holds in this repository", () => {
+    expect(
+      lockfileDrift(["package-lock.json", "package.json"].map(readText).concat(readManifests())),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,67 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { root } from "../rules/tree.js";
+
+/** Runs the named fixtures with the configuration of every package, as the whole suite's run does. */
+async function runFixtures(names: readonly string[], environment: NodeJS.ProcessEnv) {
+  const { CI: _, AMBIT_FORBID_SKIPS: __, ...inherited } = process.env;
+  const fixtures = fileURLToPath(new URL("../fixtures/skips", import.meta.url));
+  const child = fork(
+    `${root}/node_modules/vitest/vitest.mjs`,
+    [
+      "run",
+      "--root",
+      fixtures,
+      "--config",
+      `${root}/vitest.package.ts`,
+      ...names.map((name) => `/${name}.test`),
+    ],
+    { env: { ...inherited, ...environment }, stdio: ["ignore", "pipe", "ignore", "ipc"] },
+  );
+  let counts: unknown;
+  child.on("message", (message) => {
+    counts = message;
+  });
+  const closed = once(child, "close");
+  const output = child.stdout ? await text(child.stdout) : "";
+  const [code] = await closed;
+  return { code, counts, skips: output.split("\n").filter((line) => line.startsWith("skipped: ")) };
+}
+
+const host = "skipped: test/host.test.ts > needs more than this host has: host: no such kernel here";
+const elsewhere = "skipped: test/elsewhere.test.ts > waits for something: not today";
+const silent = "skipped: test/silent.test.ts > says nothing: no reason given";
+
+describe("a skip", () => {
+  it.each([
+    ["of the host is accepted in CI", ["host"], { CI: "true" }, 0, { passed: 1, failed: 0 }, [host]],
+    [
+      "for another reason is a failure in CI",
+      ["elsewhere"],
+      { CI: "true" },
+      1,
+      { passed: 1, failed: 1 },
+      [elsewhere],
+    ],
+    [
+      "can be forbidden elsewhere too",
+      ["elsewhere"],
+      { AMBIT_FORBID_SKIPS: "1" },
+      1,
+      { passed: 1, failed: 1 },
+      [elsewhere],
+    ],
+    ["with any reason is accepted at a desk", ["elsewhere"], {}, 0, { passed: 1, failed: 0 }, [elsewhere]],
+    ["without a reason is a failure everywhere", ["silent"], {}, 1, { passed: 1, failed: 1 }, [silent]],
+  ])("%s", async (_, names, environment, code, counts, skips) => {
+    expect(await runFixtures(["passing", ...names], environment)).toEqual({ code, counts, skips });
+  });
+
+  it.each(["hook", "broken"])("isn't what a failure outside of any test is: %s", async (name) => {
+    const run = await runFixtures(["passing", name], { CI: "true" });
+    expect(run).toEqual({ code: 1, counts: { passed: 1, failed: 1 }, skips: [] });
+  });
+});
