@@ -1,0 +1,163 @@
+import { isAbsolute } from "node:path";
+import * as acp from "@agentclientprotocol/sdk/unstable";
+import { failureText } from "./failure-text.js";
+import { greeting } from "./grammar.js";
+import { perform } from "./instructions/perform.js";
+import type { Lifetime } from "./lifetime.js";
+import { parseScript } from "./script.js";
+import { Session } from "./session.js";
+import type { History, HistoryEntry, SessionStore } from "./sessions.js";
+import { promptText, Turn } from "./turn.js";
+
+/** The ACP v1 agent: answers every method that it advertises, and no other. */
+export function demoAgent(store: SessionStore, lifetime: Lifetime): acp.AgentApp {
+  const sessions = new Map<string, Session>();
+
+  const sessionOf = (id: string): Session => {
+    const session = sessions.get(id);
+    if (session === undefined) throw acp.RequestError.sessionNotFound(id);
+    return session;
+  };
+
+  const close = async (id: string): Promise<void> => {
+    const session = sessions.get(id);
+    sessions.delete(id);
+    session?.cancel();
+    await session?.tools.close();
+  };
+
+  const open = (id: string, cwd: string, history: History, servers: readonly acp.McpServer[]): void => {
+    sessions.set(id, new Session(id, cwd, history, servers));
+  };
+
+  /** Opens an earlier session anew; `session/load` and `session/resume` differ only in what is replayed. */
+  const reopen = async (params: acp.LoadSessionRequest | acp.ResumeSessionRequest): Promise<History> => {
+    const { sessionId, cwd } = params;
+    requireAbsolute(cwd);
+    const history = await store.load(sessionId);
+    if (history === undefined) throw acp.RequestError.sessionNotFound(sessionId);
+    await close(sessionId);
+    open(sessionId, cwd, history, params.mcpServers ?? []);
+    return history;
+  };
+
+  return acp
+    .agent({ name: "ambit-agent-demo" })
+    .onRequest("initialize", () => ({
+      protocolVersion: acp.PROTOCOL_VERSION,
+      agentInfo: { name: "ambit-agent-demo", title: "Ambit demo agent", version: "0.1.0" },
+      agentCapabilities: {
+        loadSession: true,
+        mcpCapabilities: { http: true, sse: false },
+        promptCapabilities: { image: true, audio: false, embeddedContext: true },
+        sessionCapabilities: { close: {}, resume: {} },
+      },
+      authMethods: [],
+    }))
+    .onRequest("session/new", async ({ params }) => {
+      requireAbsolute(params.cwd);
+      const { id, history } = store.create();
+      open(id, params.cwd, history, params.mcpServers);
+      await keep(history);
+      return { sessionId: id };
+    })
+    .onRequest("session/load", async ({ params, client }) => {
+      const history = await reopen(params);
+      for (const entry of history.entries) {
+        await client.notify("session/update", { sessionId: params.sessionId, update: replayed(entry) });
+      }
+      return {};
+    })
+    .onRequest("session/resume", async ({ params }) => {
+      await reopen(params);
+      return {};
+    })
+    .onRequest("session/close", async ({ params }) => {
+      sessionOf(params.sessionId);
+      await close(params.sessionId);
+      return {};
+    })
+    .onRequest("session/prompt", async ({ params, client, signal }) => {
+      const session = sessionOf(params.sessionId);
+      if (session.running !== undefined) {
+        throw acp.RequestError.invalidRequest(
+          undefined,
+          "a prompt is running in this session: cancel it first",
+        );
+      }
+      const running = new AbortController();
+      session.running = running;
+      const turn = new Turn(session, params.prompt, client, AbortSignal.any([running.signal, signal]));
+      try {
+        return await promptResponse(turn, lifetime);
+      } finally {
+        session.running = undefined;
+        await keep(session.history);
+      }
+    })
+    .onNotification("session/cancel", ({ params }) => sessions.get(params.sessionId)?.cancel());
+}
+
+async function promptResponse(turn: Turn, lifetime: Lifetime): Promise<acp.PromptResponse> {
+  const text = promptText(turn.prompt);
+  turn.session.history.add({ kind: "user", text });
+  void keep(turn.session.history);
+  try {
+    await awaitTools(turn);
+    const script = parseScript(text);
+    if (script.length === 0) await turn.say(greeting);
+    for (const step of script) {
+      turn.signal.throwIfAborted();
+      await perform(step, turn, lifetime);
+      if (turn.stopReason !== undefined) break;
+    }
+  } catch (error) {
+    if (!turn.signal.aborted) throw error;
+  }
+  const stopReason = turn.signal.aborted ? "cancelled" : (turn.stopReason ?? "end_turn");
+  return { stopReason, usage: turn.usage() };
+}
+
+/** A model needs its tools before it can begin, so a real agent waits for them here. */
+async function awaitTools(turn: Turn): Promise<void> {
+  const { failures } = await turn.orAbort(turn.session.tools.survey());
+  if (turn.session.surveyed) return;
+  turn.session.surveyed = true;
+  for (const failure of failures) await turn.sayLine(failure);
+}
+
+/** Saves a history; when its home can't be written, the session lives on and just can't be loaded. */
+async function keep(history: History): Promise<void> {
+  try {
+    await history.save();
+  } catch (error) {
+    process.stderr.write(`The session isn't saved: ${failureText(error)}\n`);
+  }
+}
+
+function requireAbsolute(cwd: string): void {
+  if (!isAbsolute(cwd)) throw acp.RequestError.invalidParams({ cwd }, "cwd must be an absolute path");
+}
+
+function replayed(entry: HistoryEntry): acp.SessionUpdate {
+  if (entry.kind === "tool") {
+    const { toolCallId, title, failed, text } = entry;
+    const content: acp.ToolCallContent[] = [{ type: "content", content: { type: "text", text } }];
+    return {
+      sessionUpdate: "tool_call",
+      toolCallId,
+      title,
+      status: failed ? "failed" : "completed",
+      content,
+    };
+  }
+  const content = { type: "text" as const, text: entry.text };
+  switch (entry.kind) {
+    case "user":
+      return { sessionUpdate: "user_message_chunk", content };
+    case "message":
+      return { sessionUpdate: "agent_message_chunk", content };
+    case "thought":
+      return { sessionUpdate: "agent_thought_chunk", content };
+  }
+}

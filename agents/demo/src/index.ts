@@ -1,0 +1,6 @@
+import { fileURLToPath } from "node:url";
+
+export type { Complaint, Instruction, Step, StopReason, Verb } from "./grammar.js";
+
+/** The program's file, absolute: run it with `node`, speak ACP v1 over its stdin and stdout. */
+export const demoAgentEntry: string = fileURLToPath(new URL("./main.js", import.meta.url));

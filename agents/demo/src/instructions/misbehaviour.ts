@@ -1,0 +1,51 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { RequestError } from "@agentclientprotocol/sdk/unstable";
+import type { Lifetime } from "../lifetime.js";
+import type { Turn } from "../turn.js";
+import type { InstructionOf } from "./instruction-of.js";
+
+/** Ends the turn with a JSON-RPC internal error (-32603) of this text. */
+export function fail(instruction: InstructionOf<"fail">): never {
+  throw new RequestError(-32603, instruction.text);
+}
+
+/** Ends the process at once, with nothing said over ACP. */
+export function crash(instruction: InstructionOf<"crash">): never {
+  process.stderr.write(`${instruction.text}\n`);
+  process.exit(1);
+}
+
+/** Never answers, until the turn is cancelled. */
+export async function hang(turn: Turn): Promise<void> {
+  await turn.orAbort(new Promise<never>(() => {}));
+}
+
+/** Never answers and can't be stopped but by SIGKILL. */
+export async function beDeaf(lifetime: Lifetime): Promise<void> {
+  lifetime.becomeDeaf();
+  await new Promise<never>(() => {});
+}
+
+/** Lines on stdout that are no ACP: text, half an object, an empty line. */
+export function makeNoise(): void {
+  process.stdout.write('this line is not JSON\n{"half": \n\n\u001b[31mneither is this\u001b[0m\n');
+}
+
+/** Leaves a process behind that ignores SIGTERM and SIGHUP, in a session of its own; it ends by itself in the end. */
+export async function detach(instruction: InstructionOf<"detach">, turn: Turn): Promise<void> {
+  const program =
+    "for (const name of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(name, () => {});" +
+    "setTimeout(() => {}, Number(process.argv[1]) * 1000);" +
+    "process.stdout.write('ready')";
+  const child = spawn(process.execPath, ["-e", program, String(instruction.seconds)], {
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
+    cwd: turn.session.cwd,
+  });
+  // Only once it has said so does it ignore signals.
+  await turn.orAbort(once(child.stdout, "data"));
+  child.stdout.destroy();
+  child.unref();
+  await turn.sayLine(`detached process ${child.pid}`);
+}

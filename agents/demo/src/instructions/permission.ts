@@ -1,0 +1,13 @@
+import type { Turn } from "../turn.js";
+import type { InstructionOf } from "./instruction-of.js";
+
+/** Asks for permission as if to execute something, does nothing with the answer but say it. Asks every time. */
+export async function askPermission(instruction: InstructionOf<"ask">, turn: Turn): Promise<void> {
+  const { text } = instruction;
+  const chosen = await turn.callTool(
+    { title: text, kind: "execute", rawInput: { command: text }, ask: "always" },
+    async () => ({ failed: false, text: "allowed" }),
+  );
+  turn.signal.throwIfAborted();
+  await turn.sayLine(`${chosen ?? "no answer"}: ${text}`);
+}

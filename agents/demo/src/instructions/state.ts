@@ -1,0 +1,41 @@
+import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
+import type { Turn } from "../turn.js";
+
+/** The whole environment of this process as one JSON object: what a boundary left in it. */
+export async function sayEnvironment(turn: Turn): Promise<void> {
+  await turn.sayLine(JSON.stringify(process.env));
+}
+
+/** The tools of all MCP servers that answered, as a JSON array of `server/tool`. */
+export async function sayTools(turn: Turn): Promise<void> {
+  const { tools } = await turn.session.tools.survey();
+  await turn.sayLine(JSON.stringify(tools));
+}
+
+/** One line per block of the prompt that is no text. */
+export async function sayAttachments(turn: Turn): Promise<void> {
+  const lines = turn.prompt.filter((block) => block.type !== "text").map(described);
+  await turn.sayLine(lines.length === 0 ? "no attachments" : lines.join("\n"));
+}
+
+/** The earlier prompts of this session as a JSON array: proof that its history survived. */
+export async function sayRecalled(turn: Turn): Promise<void> {
+  const prompts = turn.session.history.entries.flatMap((entry) =>
+    entry.kind === "user" ? [entry.text] : [],
+  );
+  await turn.sayLine(JSON.stringify(prompts.slice(0, -1)));
+}
+
+function described(block: ContentBlock): string {
+  switch (block.type) {
+    case "image":
+    case "audio":
+      return `${block.type} ${block.mimeType} ${Buffer.byteLength(block.data, "base64")} bytes`;
+    case "resource_link":
+      return `resource_link ${block.uri}`;
+    case "resource":
+      return `resource ${block.resource.uri}`;
+    case "text":
+      return "text";
+  }
+}

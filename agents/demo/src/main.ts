@@ -1,0 +1,25 @@
+#!/usr/bin/env node
+import { homedir } from "node:os";
+import { Readable } from "node:stream";
+import { ndJsonStream } from "@agentclientprotocol/sdk/unstable";
+import { demoAgent } from "./agent.js";
+import { Lifetime } from "./lifetime.js";
+import { SessionStore } from "./sessions.js";
+
+const lifetime = new Lifetime();
+
+// A client that has gone makes the next write fail (EPIPE), as an event; without a listener Node would print a stack.
+process.stdout.on("error", () => lifetime.end(0));
+
+const output = new WritableStream<Uint8Array>({
+  write: (chunk) =>
+    new Promise((resolve, reject) => {
+      process.stdout.write(chunk, (error) => (error ? reject(error) : resolve()));
+    }),
+});
+
+const connection = demoAgent(new SessionStore(homedir()), lifetime).connect(
+  ndJsonStream(output, Readable.toWeb(process.stdin)),
+);
+await connection.closed;
+lifetime.end(0);

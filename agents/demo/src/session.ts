@@ -1,0 +1,29 @@
+import type { McpServer } from "@agentclientprotocol/sdk/unstable";
+import type { History } from "./sessions.js";
+import { SessionTools } from "./tools.js";
+
+/** What lives as long as an ACP session is open on this connection. */
+export class Session {
+  readonly id: string;
+  /** Where commands run and relative paths start; absolute. */
+  readonly cwd: string;
+  readonly history: History;
+  readonly tools: SessionTools;
+  /** "Always" answers to permission questions, by the tool call's title. */
+  readonly answers = new Map<string, string>();
+  /** Aborts the running turn; `undefined` between turns. */
+  running: AbortController | undefined;
+  /** Failed MCP servers are told of once, in the first turn. */
+  surveyed = false;
+
+  constructor(id: string, cwd: string, history: History, servers: readonly McpServer[]) {
+    this.id = id;
+    this.cwd = cwd;
+    this.history = history;
+    this.tools = new SessionTools(servers);
+  }
+
+  cancel(): void {
+    this.running?.abort(new Error("the turn was cancelled"));
+  }
+}

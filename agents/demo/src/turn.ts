@@ -1,0 +1,191 @@
+import { randomUUID } from "node:crypto";
+import type {
+  AgentContext,
+  ContentBlock,
+  RequestPermissionOutcome,
+  RequestPermissionRequest,
+  SessionUpdate,
+  ToolCallContent,
+  ToolCallLocation,
+  ToolKind,
+  Usage,
+} from "@agentclientprotocol/sdk/unstable";
+import { failureText } from "./failure-text.js";
+import type { StopReason } from "./grammar.js";
+import type { Session } from "./session.js";
+
+/** The four answers that Claude offers as well; the id is the kind. */
+const permissionOptions = [
+  { optionId: "allow_once", name: "Allow once", kind: "allow_once" },
+  { optionId: "allow_always", name: "Always allow", kind: "allow_always" },
+  { optionId: "reject_once", name: "Reject", kind: "reject_once" },
+  { optionId: "reject_always", name: "Always reject", kind: "reject_always" },
+] as const;
+
+/** A tool call as the client first hears of it. */
+export interface ToolCallPlan {
+  readonly title: string;
+  readonly name?: string;
+  readonly kind: ToolKind;
+  readonly rawInput: Readonly<Record<string, unknown>>;
+  readonly locations?: ToolCallLocation[];
+  /** `remembering` keeps an "always" answer for this title until the session ends; `always` asks each time. */
+  readonly ask: "never" | "remembering" | "always";
+}
+
+/** What a tool call came to. `text` is what a loaded session shows of it. */
+export interface ToolCallReport {
+  readonly failed: boolean;
+  readonly text: string;
+  readonly content?: ToolCallContent[];
+  readonly rawOutput?: unknown;
+}
+
+/** One `session/prompt` on its way: all that an instruction may do to the client. */
+export class Turn {
+  readonly session: Session;
+  readonly prompt: readonly ContentBlock[];
+  /** Aborts on `session/cancel`, `session/close`, `$/cancel_request` and when the connection ends. */
+  readonly signal: AbortSignal;
+  /** Set by `stop`; ends the script. */
+  stopReason: StopReason | undefined;
+  /** Set by `usage`. */
+  reportedUsage: Usage | undefined;
+  readonly #client: AgentContext;
+  #wordsSaid = 0;
+  #spoken = false;
+
+  constructor(session: Session, prompt: readonly ContentBlock[], client: AgentContext, signal: AbortSignal) {
+    this.session = session;
+    this.prompt = prompt;
+    this.signal = signal;
+    this.#client = client;
+  }
+
+  /** Words stand for tokens unless the script says otherwise. */
+  usage(): Usage {
+    if (this.reportedUsage !== undefined) return this.reportedUsage;
+    const inputTokens = wordsIn(promptText(this.prompt));
+    return { inputTokens, outputTokens: this.#wordsSaid, totalTokens: inputTokens + this.#wordsSaid };
+  }
+
+  async update(update: SessionUpdate): Promise<void> {
+    await this.#client.notify("session/update", { sessionId: this.session.id, update });
+  }
+
+  /** Says exactly `text`, as one chunk. */
+  async say(text: string): Promise<void> {
+    this.#spoken = true;
+    this.#wordsSaid += wordsIn(text);
+    this.session.history.add({ kind: "message", text });
+    await this.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
+  }
+
+  /** Says `text` on a line of its own: below what this turn has said already. */
+  async sayLine(text: string): Promise<void> {
+    await this.say(this.#spoken ? `\n${text}` : text);
+  }
+
+  async think(text: string): Promise<void> {
+    this.session.history.add({ kind: "thought", text });
+    await this.update({ sessionUpdate: "agent_thought_chunk", content: { type: "text", text } });
+  }
+
+  /**
+   * Announces a tool call, asks for permission where that is due, does the work and reports what became of it.
+   * Whatever `work` throws is a failed call; the script goes on.
+   *
+   * @returns the option that was chosen, `cancelled`, or `undefined` where nobody was asked.
+   */
+  async callTool(
+    plan: ToolCallPlan,
+    work: (toolCallId: string) => Promise<ToolCallReport>,
+  ): Promise<string | undefined> {
+    const { ask, ...described } = plan;
+    const toolCallId = `demo-${randomUUID()}`;
+    await this.update({ sessionUpdate: "tool_call", toolCallId, status: "pending", ...described });
+    let chosen: string | undefined;
+    let report: ToolCallReport;
+    try {
+      chosen = ask === "never" ? undefined : await this.#permission(toolCallId, plan);
+      if (chosen === undefined || chosen.startsWith("allow")) {
+        await this.update({ sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" });
+        report = await work(toolCallId);
+      } else {
+        report = { failed: true, text: "rejected" };
+      }
+    } catch (error) {
+      report = { failed: true, text: this.signal.aborted ? "cancelled" : failureText(error) };
+    }
+    const { failed, text, rawOutput } = report;
+    this.session.history.add({ kind: "tool", toolCallId, title: plan.title, failed, text });
+    await this.update({
+      sessionUpdate: "tool_call_update",
+      toolCallId,
+      status: failed ? "failed" : "completed",
+      content: report.content ?? [textContent(text)],
+      ...(rawOutput === undefined ? {} : { rawOutput }),
+    });
+    return chosen;
+  }
+
+  async #permission(toolCallId: string, plan: ToolCallPlan): Promise<string> {
+    const remembered = plan.ask === "remembering" ? this.session.answers.get(plan.title) : undefined;
+    if (remembered !== undefined) return remembered;
+    const { title, name, kind, rawInput } = plan;
+    const question: RequestPermissionRequest = {
+      sessionId: this.session.id,
+      toolCall: {
+        toolCallId,
+        title,
+        kind,
+        rawInput,
+        status: "pending",
+        ...(name === undefined ? {} : { name }),
+      },
+      options: [...permissionOptions],
+    };
+    const { outcome } = await this.orAbort(this.#client.request("session/request_permission", question));
+    const chosen = chosenOption(outcome);
+    if (chosen.endsWith("always")) this.session.answers.set(plan.title, chosen);
+    return chosen;
+  }
+
+  /** Waits for `promise`, but no longer than until the turn is cancelled; then rejects. */
+  async orAbort<T>(promise: Promise<T>): Promise<T> {
+    const { signal } = this;
+    if (signal.aborted) throw signal.reason;
+    let stop = () => {};
+    const aborted = new Promise<never>((_, reject) => {
+      stop = () => reject(signal.reason);
+      signal.addEventListener("abort", stop);
+    });
+    try {
+      return await Promise.race([promise, aborted]);
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+}
+
+/** The text of a prompt, its blocks as lines below each other. */
+export function promptText(prompt: readonly ContentBlock[]): string {
+  return prompt.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+}
+
+export function textContent(text: string): ToolCallContent {
+  return { type: "content", content: { type: "text", text } };
+}
+
+function chosenOption(outcome: RequestPermissionOutcome): string {
+  if (outcome.outcome === "cancelled") return "cancelled";
+  const { optionId } = outcome;
+  if (!permissionOptions.some((option) => option.optionId === optionId)) {
+    throw new Error(`the client chose '${optionId}', which was not offered`);
+  }
+  return optionId;
+}
+
+function wordsIn(text: string): number {
+  return text.split(/\s+/).filter((word) => word !== "").length;
+}
