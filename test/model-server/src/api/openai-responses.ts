@@ -1,0 +1,124 @@
+import { z } from "zod";
+import { type ConversationEntry, plainText, readConversation, userEntries } from "../conversation.js";
+import type { OfferedTool } from "../turn.js";
+import { type Frame, freshId, type ModelApi, type Reply, unixSeconds } from "./model-api.js";
+import { openaiError, openaiModelList } from "./openai.js";
+import { type ItemEvent, itemFrames, outputItems } from "./responses-items.js";
+
+const item = z.looseObject({
+  type: z.string().default("message"),
+  role: z.string().optional(),
+  content: z.unknown().optional(),
+  output: z.unknown().optional(),
+  call_id: z.string().optional(),
+});
+const functionTool = z.looseObject({
+  type: z.string(),
+  name: z.string().optional(),
+  parameters: z.unknown().optional(),
+});
+const request = z.looseObject({
+  model: z.string(),
+  stream: z.boolean().nullish(),
+  input: z.union([z.string(), z.array(item)]),
+  tools: z.array(functionTool.extend({ tools: z.array(functionTool).optional() })).nullish(),
+});
+
+/** Source: OpenAI API reference, "Responses" and its streaming events; namespaces as Codex sends them. */
+export const openaiResponses: ModelApi = {
+  readTurn(body) {
+    const { model, stream, input, tools } = request.parse(body);
+    const entries = typeof input === "string" ? [{ userText: input }] : input.flatMap(entriesOf);
+    const offered = (tools ?? []).flatMap((tool) =>
+      tool.type === "namespace"
+        ? (tool.tools ?? []).flatMap((inner) => offeredTool(inner, tool.name))
+        : offeredTool(tool),
+    );
+    return {
+      api: "openai-responses",
+      model,
+      streamed: stream ?? false,
+      tools: offered,
+      ...readConversation(entries),
+    };
+  },
+
+  completion: (reply) => ({
+    ...envelope(reply),
+    status: "completed",
+    output: outputItems(reply),
+    usage: usageOf(reply),
+  }),
+
+  *frames(reply) {
+    const head = envelope(reply);
+    const output = outputItems(reply);
+    let sequence_number = 0;
+    const frame = ({ type, pauseMs = 0, ...fields }: ItemEvent): Frame => ({
+      event: type,
+      data: JSON.stringify({ type, sequence_number: sequence_number++, ...fields }),
+      pauseMs,
+    });
+    const started = { ...head, status: "in_progress", output: [], usage: null };
+    yield frame({ type: "response.created", response: started });
+    yield frame({ type: "response.in_progress", response: started });
+    for (const [output_index, finished] of output.entries()) {
+      for (const event of itemFrames(finished, output_index, reply)) yield frame(event);
+    }
+    const response = { ...head, status: "completed", output, usage: usageOf(reply) };
+    yield frame({ type: "response.completed", response });
+  },
+
+  tokenCount: () => undefined,
+  modelList: openaiModelList,
+  error: openaiError,
+};
+
+function entriesOf({
+  type,
+  role,
+  content,
+  output,
+  call_id,
+}: z.infer<typeof item>): readonly ConversationEntry[] {
+  if (type.endsWith("_call_output")) {
+    return [{ toolResult: { callId: call_id ?? "", text: plainText(output) } }];
+  }
+  return type === "message" && role === "user" ? userEntries(content) : [];
+}
+
+/** Tools of any other type (web search, image generation) run on OpenAI's side. */
+function offeredTool(tool: z.infer<typeof functionTool>, namespace?: string): OfferedTool[] {
+  if (tool.type === "local_shell") return [{ name: "local_shell", form: "local_shell" }];
+  if (tool.name === undefined || (tool.type !== "function" && tool.type !== "custom")) return [];
+  return [
+    {
+      name: tool.name,
+      form: tool.type,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(tool.type === "function" ? { inputSchema: tool.parameters } : {}),
+    },
+  ];
+}
+
+function envelope(reply: Reply) {
+  return {
+    id: freshId("resp_"),
+    object: "response",
+    created_at: unixSeconds(),
+    model: reply.model,
+    error: null,
+    incomplete_details: null,
+    parallel_tool_calls: true,
+  };
+}
+
+function usageOf({ usage }: Reply) {
+  return {
+    input_tokens: usage.input,
+    input_tokens_details: { cached_tokens: usage.cachedInput },
+    output_tokens: usage.output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: usage.input + usage.output,
+  };
+}
