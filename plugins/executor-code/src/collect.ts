@@ -1,0 +1,24 @@
+/** Reads a stream to its end and keeps its first bytes. `exceeded` is called once, when there are more. */
+export async function collectStart(
+  stream: ReadableStream<Uint8Array>,
+  limit: number,
+  exceeded: () => void,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    if (size <= limit && size + chunk.length > limit) exceeded();
+    if (size <= limit) chunks.push(chunk);
+    size += chunk.length;
+  }
+  return size > limit ? "" : Buffer.concat(chunks).toString("utf8");
+}
+
+/** Reads a stream to its end and keeps its last characters, however much there is. */
+export async function collectEnd(stream: ReadableStream<Uint8Array>, characters: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let end = "";
+  for await (const chunk of stream)
+    end = (end + decoder.decode(chunk, { stream: true })).slice(-characters || end.length);
+  return end;
+}

@@ -1,0 +1,18 @@
+import { z } from "zod";
+
+export const configSchema = z.strictObject({
+  /** Programs looked up in the sandbox, in `path`; an absolute path is used as it is. */
+  interpreters: z
+    .strictObject({ python: z.string().min(1).default("python3"), node: z.string().min(1).default("node") })
+    .prefault({}),
+  /** `PATH` of a tool's process, as seen inside the sandbox. The folder of the runner's own node is added last. */
+  path: z.string().min(1).default("/usr/local/bin:/usr/bin:/bin"),
+  /** Bytes of a returned value, as JSON; a longer one is a failure. Default 4 MiB. */
+  largestReturn: z
+    .int()
+    .positive()
+    .default(4 * 1024 * 1024),
+  /** Characters of what a tool printed that are given with its failure. */
+  longestPrints: z.int().nonnegative().default(2_000),
+});
+export type CodeConfig = z.output<typeof configSchema>;

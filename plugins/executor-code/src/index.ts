@@ -1,0 +1,12 @@
+import { definePlugin } from "@ambit/core/plugin";
+import { configSchema } from "./config.js";
+import { CodeExecutor } from "./executor.js";
+
+export { CodeExecutor } from "./executor.js";
+
+export default definePlugin({
+  name: "executor-code",
+  api: 1,
+  config: configSchema,
+  register: (registrar, config) => registrar.add("executor", new CodeExecutor(config)),
+});
