@@ -1,0 +1,19 @@
+import { z } from "zod";
+
+export const configSchema = z.strictObject({
+  /**
+   * Ranges that a server may be at although they are private, loopback or otherwise special, whatever the run's
+   * boundary says. Default none: a request's MCP server is then of the public internet, or not reached.
+   */
+  allowedRanges: z.array(z.union([z.cidrv4(), z.cidrv6()])).default([]),
+  /** Whether a loopback server may be spoken to without TLS; its address must be in `allowedRanges` as well. */
+  loopbackWithoutTls: z.boolean().default(false),
+  /** Bytes of one message from a stdio server. Default 16 MiB. */
+  largestMessage: z
+    .int()
+    .positive()
+    .default(16 * 1024 * 1024),
+  /** `PATH` of a stdio server, as seen inside the sandbox. The folder of the runner's own node is added last. */
+  path: z.string().min(1).default("/usr/local/bin:/usr/bin:/bin"),
+});
+export type McpClientConfig = z.output<typeof configSchema>;

@@ -1,0 +1,17 @@
+import { definePlugin } from "@ambit/core/plugin";
+import { configSchema } from "./config.js";
+import { HttpToolSource } from "./http-source.js";
+import { StdioToolSource } from "./stdio-source.js";
+
+export { HttpToolSource } from "./http-source.js";
+export { StdioToolSource } from "./stdio-source.js";
+
+export default definePlugin({
+  name: "mcp-client",
+  api: 1,
+  config: configSchema,
+  register: (registrar, config) => {
+    registrar.add("toolSource", new HttpToolSource(config));
+    registrar.add("toolSource", new StdioToolSource(config));
+  },
+});

@@ -1,0 +1,56 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { Finding } from "@ambit/core/plugin";
+import { guardedLookup, whyClosed } from "@ambit/core/plugin";
+import { Agent, request } from "undici";
+
+/**
+ * A loopback listener under a made-up name: reached when its range is listed, the control; refused when it isn't.
+ */
+export async function probeHttpSource(signal: AbortSignal): Promise<readonly Finding[]> {
+  const listener = createServer((_request, response) => response.end("reached"));
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening", { signal });
+  const address = listener.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  try {
+    const listed = await reaches(port, ["127.0.0.0/8"], signal);
+    const unlisted = await reaches(port, [], signal);
+    const how =
+      "a loopback listener was reached with its range listed, and refused before a connection without";
+    return (["network.allow-host", "network.allow-cidr"] as const).map((capability) =>
+      listed && !unlisted
+        ? { capability, proven: true, how }
+        : {
+            capability,
+            proven: false,
+            reason: listed
+              ? "an unlisted loopback address was reached"
+              : "the control failed: loopback can't be reached",
+            cure: "run `ambit doctor` again; if it stays, remove the MCP servers from the request",
+          },
+    );
+  } finally {
+    listener.close();
+    listener.closeAllConnections();
+  }
+}
+
+async function reaches(port: number, ranges: readonly string[], signal: AbortSignal): Promise<boolean> {
+  const rules = ranges.map((cidr) => ({ kind: "range", cidr, family: 4 }) as const);
+  const lookup = guardedLookup(
+    (address) => whyClosed(address, rules),
+    (_name, _options, callback) => callback(null, [{ address: "127.0.0.1", family: 4 }]),
+  );
+  const dispatcher = new Agent({ connect: { lookup } });
+  try {
+    const { body } = await request(`http://probe.invalid:${port}/`, { dispatcher, signal });
+    return (await body.text()) === "reached";
+  } catch (error) {
+    // Only our own refusal counts as one: any other failure would prove nothing.
+    if (error instanceof Error && error.name === "AddressRefused") return false;
+    throw error;
+  } finally {
+    await dispatcher.destroy();
+  }
+}

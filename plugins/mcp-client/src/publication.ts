@@ -1,0 +1,93 @@
+import {
+  HarnessFailed,
+  type McpServer,
+  type Publication,
+  type PublishedOutcome,
+  type PublishedTool,
+  type Scope,
+  shortened,
+} from "@ambit/core/plugin";
+import { type CallToolResult, Client, type Tool, type Transport } from "@modelcontextprotocol/client";
+
+const identity = { name: "ambit", version: "0.1.0" };
+/** Milliseconds without a sign of life; the run's own limit for a tool call ends it earlier. */
+const silenceMs = 600_000;
+
+/**
+ * Connects and lists the tools that the request's policy lets through.
+ * @throws HarnessFailed when the server can't be reached: a run must not quietly go on without its tools.
+ */
+export async function publicationOf(
+  server: McpServer,
+  transport: Transport,
+  scope: Scope,
+): Promise<Publication> {
+  const client = new Client(identity, {
+    versionNegotiation: { mode: server.connection.type === "http" ? "auto" : "legacy" },
+  });
+  scope.defer(() => client.close());
+  try {
+    await client.connect(transport, { signal: scope.signal });
+    const { tools } = await client.listTools(undefined, { signal: scope.signal });
+    return {
+      name: server.name,
+      tools: tools.filter(({ name }) => isIncluded(server, name)).map(published),
+      call: (call) => callTool(client, server, call),
+    };
+  } catch (error) {
+    if (scope.signal.aborted) throw scope.signal.reason;
+    throw new HarnessFailed(
+      `MCP server '${server.name}' could not be reached, so its tools would be missing.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Whether the request's policy lets a tool through. Pure. */
+export function isIncluded({ policy }: McpServer, tool: string): boolean {
+  if (policy?.tools === undefined || policy.tools.mode === "all") return true;
+  return policy.tools.names?.includes(tool) ?? false;
+}
+
+async function callTool(
+  client: Client,
+  server: McpServer,
+  call: Parameters<Publication["call"]>[0],
+): Promise<PublishedOutcome> {
+  // The list said so; a call may say otherwise.
+  if (!isIncluded(server, call.name)) return { output: `There is no tool '${call.name}'.`, isError: true };
+  try {
+    const result = await client.callTool(
+      { name: call.name, arguments: { ...call.arguments } },
+      { signal: call.signal, timeout: silenceMs, resetTimeoutOnProgress: true, onprogress: () => undefined },
+    );
+    return { output: shortened(textOf(result)), isError: result.isError === true };
+  } catch (error) {
+    if (call.signal.aborted) return { output: `The call of '${call.name}' was given up.`, isError: true };
+    const reason = error instanceof Error ? error.message : String(error);
+    return { output: `MCP server '${server.name}' failed: ${shortened(reason, 1_000)}`, isError: true };
+  }
+}
+
+/** A result's text; what is no text is named, and structured content stands in for a silent result. Pure. */
+export function textOf({ content, structuredContent }: CallToolResult): string {
+  const texts = content.map((block) => {
+    if (block.type === "text") return block.text;
+    if (block.type === "resource" && "text" in block.resource) return block.resource.text;
+    if (block.type === "resource_link") return block.uri;
+    return `[${block.type}]`;
+  });
+  if (texts.length > 0 || structuredContent === undefined) return texts.join("\n");
+  return JSON.stringify(structuredContent);
+}
+
+function published({ name, description, inputSchema, annotations }: Tool): PublishedTool {
+  return {
+    name,
+    inputSchema: { ...inputSchema },
+    ...(description === undefined ? {} : { description }),
+    ...(annotations?.readOnlyHint === undefined ? {} : { readOnly: annotations.readOnlyHint }),
+  };
+}

@@ -1,0 +1,67 @@
+import type { Process } from "@ambit/core/plugin";
+import {
+  deserializeMessage,
+  type JSONRPCMessage,
+  serializeMessage,
+  type Transport,
+} from "@modelcontextprotocol/client";
+
+/** MCP's stdio transport over a process in the sandbox: a JSON message a line (MCP specification, "stdio"). */
+export class SandboxStdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: Transport["onmessage"];
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  #closed = false;
+
+  constructor(
+    readonly process: Process,
+    readonly largestMessage: number,
+  ) {
+    this.#writer = process.stdin.getWriter();
+  }
+
+  async start(): Promise<void> {
+    this.#read().catch((error: unknown) => this.#fail(error));
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    await this.#writer.write(new TextEncoder().encode(serializeMessage(message)));
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    // Its end of input asks a server to leave; one that has left already can't be asked.
+    await this.#writer.close().catch(() => {});
+    await this.process.kill();
+    this.onclose?.();
+  }
+
+  async #read(): Promise<void> {
+    const decoder = new TextDecoder();
+    let waiting = "";
+    for await (const chunk of this.process.stdout) {
+      const lines = (waiting + decoder.decode(chunk, { stream: true })).split("\n");
+      waiting = lines.pop() ?? "";
+      if (waiting.length > this.largestMessage) throw new Error("a message of the MCP server is too large");
+      for (const line of lines) this.#receive(line);
+    }
+    await this.close();
+  }
+
+  /** A line that is no message is a server's careless print: it is reported and skipped. */
+  #receive(line: string): void {
+    if (line.trim() === "") return;
+    try {
+      this.onmessage?.(deserializeMessage(line));
+    } catch (error) {
+      this.onerror?.(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.onerror?.(error instanceof Error ? error : new Error(String(error)));
+    void this.close();
+  }
+}

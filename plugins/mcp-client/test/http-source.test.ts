@@ -1,0 +1,164 @@
+import type { Boundary, Lookup, PublishedCall } from "@ambit/core/plugin";
+import { afterEach, describe, expect, test } from "vitest";
+import { configSchema } from "../src/config.js";
+import { HttpToolSource } from "../src/http-source.js";
+import { startMcpServer } from "./support/mcp-server.js";
+import { closed, httpServer, open, TestScope } from "./support/runs.js";
+
+const loopback = { allowedRanges: ["127.0.0.0/8"], loopbackWithoutTls: true };
+const call = (name: string): PublishedCall => ({
+  name,
+  arguments: { text: "hi" },
+  signal: new AbortController().signal,
+});
+
+let scope = new TestScope();
+afterEach(async () => {
+  await scope.close();
+  scope = new TestScope();
+});
+
+/** Every name leads to these addresses, one set a lookup, the last for ever. */
+function leadingTo(...answers: string[][]): Lookup {
+  let next = 0;
+  return (_name, _options, callback) => {
+    const addresses = answers[Math.min(next, answers.length - 1)] ?? [];
+    next += 1;
+    callback(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+    );
+  };
+}
+
+describe("a remote server", () => {
+  test("its tools are published and called, with its credentials on every request", async () => {
+    await using remote = await startMcpServer();
+    const source = new HttpToolSource(configSchema.parse(loopback));
+    const credentials = [
+      { binding: { kind: "header", name: "x-key" }, value: "s3cret-key", usage: "opaque_http" },
+    ] as const;
+    const url = `http://127.0.0.1:${remote.port}/mcp`;
+    const server = httpServer(url, { connection: { type: "http", url, credentials: [...credentials] } });
+    const publication = await source.connect(server, scope);
+    expect(publication.tools.map(({ name }) => name)).toEqual(["echo", "look", "wreck"]);
+    expect(publication.tools[0]?.inputSchema).toEqual({
+      type: "object",
+      properties: { text: { type: "string" } },
+    });
+    expect(publication.tools[1]?.readOnly).toBe(true);
+    expect(await publication.call(call("echo"))).toEqual({ output: 'echo: {"text":"hi"}', isError: false });
+    expect(await publication.call(call("wreck"))).toMatchObject({ isError: true });
+    expect(remote.headers.every((headers) => headers.get("x-key") === "s3cret-key")).toBe(true);
+    expect(JSON.stringify(publication)).not.toContain("s3cret-key");
+  });
+
+  test("only included tools are listed, and only they can be called", async () => {
+    await using remote = await startMcpServer();
+    const source = new HttpToolSource(configSchema.parse(loopback));
+    const policy = { tools: { mode: "include" as const, names: ["look"] } };
+    const server = httpServer(`http://127.0.0.1:${remote.port}/mcp`, { policy });
+    const publication = await source.connect(server, scope);
+    expect(publication.tools.map(({ name }) => name)).toEqual(["look"]);
+    expect(await publication.call(call("echo"))).toEqual({
+      output: "There is no tool 'echo'.",
+      isError: true,
+    });
+  });
+
+  test("one that can't be reached fails the run instead of hiding its tools", async () => {
+    const source = new HttpToolSource(configSchema.parse(loopback));
+    await expect(source.connect(httpServer("http://127.0.0.1:9/mcp"), scope)).rejects.toThrow(
+      "MCP server 'remote' could not be reached",
+    );
+  });
+
+  test("a redirect isn't followed: it would carry the credentials along", async () => {
+    await using elsewhere = await startMcpServer();
+    await using remote = await startMcpServer(() =>
+      Response.redirect(`http://127.0.0.1:${elsewhere.port}/mcp`, 307),
+    );
+    const source = new HttpToolSource(configSchema.parse(loopback));
+    await expect(
+      source.connect(httpServer(`http://127.0.0.1:${remote.port}/moved`), scope),
+    ).rejects.toThrow();
+    expect(elsewhere.headers).toEqual([]);
+  });
+});
+
+describe("addresses are closed unless a range opens them", () => {
+  const control = { ...loopback };
+  const spellings = ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "017700000001", "[::ffff:127.0.0.1]"];
+  test.each(spellings)("%s, refused without its range", async (host) => {
+    await using remote = await startMcpServer();
+    const server = httpServer(`http://${host}:${remote.port}/mcp`);
+    const source = new HttpToolSource(configSchema.parse({ loopbackWithoutTls: true }));
+    await expect(source.connect(server, scope)).rejects.toThrow();
+    expect(remote.headers).toEqual([]);
+  });
+
+  test("127.0.0.1 is reached with its range: the refusals above aren't the network's", async () => {
+    await using remote = await startMcpServer();
+    const source = new HttpToolSource(configSchema.parse(control));
+    await source.connect(httpServer(`http://127.0.0.1:${remote.port}/mcp`), scope);
+    expect(remote.headers.length).toBeGreaterThan(0);
+  });
+
+  test("a name is judged by where it leads, and all of it must be open", async () => {
+    await using remote = await startMcpServer();
+    const server = httpServer(`http://tools.example:${remote.port}/mcp`);
+    const reach = (config: object, lookup: Lookup) =>
+      new HttpToolSource(configSchema.parse(config), lookup).connect(server, scope);
+    await expect(reach({}, leadingTo(["127.0.0.1"]))).rejects.toThrow();
+    await expect(reach(control, leadingTo(["127.0.0.1", "10.0.0.1"]))).rejects.toThrow();
+    expect(remote.headers).toEqual([]);
+    await reach(control, leadingTo(["127.0.0.1"]));
+    expect(remote.headers.length).toBeGreaterThan(0);
+  });
+
+  test("a range of the run's boundary opens addresses too", async () => {
+    await using remote = await startMcpServer();
+    const rules = [{ kind: "range", cidr: "127.0.0.1/32", family: 4 }] as const;
+    const bounded: Boundary = { ...open, network: { mode: "allowlist", rules } };
+    const within = new TestScope(bounded);
+    const source = new HttpToolSource(configSchema.parse({ loopbackWithoutTls: true }));
+    await source.connect(httpServer(`http://127.0.0.1:${remote.port}/mcp`), within);
+    await within.close();
+    expect(remote.headers.length).toBeGreaterThan(0);
+  });
+});
+
+describe("the plan", () => {
+  const listed: Boundary = {
+    ...open,
+    network: { mode: "allowlist", rules: [{ kind: "host", name: "tools.example", subdomains: false }] },
+  };
+  test.each([
+    ["network on", open, "https://tools.example/mcp", []],
+    ["listed", listed, "https://tools.example/mcp", []],
+    ["not listed", listed, "https://other.example/mcp", ["network.allow-host"]],
+    ["network off", closed, "https://tools.example/mcp", ["network.deny"]],
+  ])("%s", (_what, boundary, url, gaps) => {
+    const source = new HttpToolSource(configSchema.parse({}));
+    expect(source.covers(boundary, httpServer(url)).map(({ capability }) => capability)).toEqual(gaps);
+  });
+
+  test.each([
+    ["https://tools.example/mcp", {}, 0],
+    ["http://tools.example/mcp", {}, 1],
+    ["http://127.0.0.1/mcp", {}, 1],
+    ["http://127.0.0.1/mcp", loopback, 0],
+    ["http://tools.example/mcp", loopback, 1],
+    ["https://user:pass@tools.example/mcp", {}, 1],
+  ])("%s under %j has %i issue(s)", (url, config, count) => {
+    expect(new HttpToolSource(configSchema.parse(config)).issues(httpServer(url))).toHaveLength(count);
+  });
+
+  test("what it claims is proven by doing", async () => {
+    const findings = await new HttpToolSource(configSchema.parse({})).probe(new AbortController().signal);
+    expect(findings.map(({ capability, proven }) => [capability, proven])).toEqual([
+      ["network.allow-host", true],
+      ["network.allow-cidr", true],
+    ]);
+  });
+});

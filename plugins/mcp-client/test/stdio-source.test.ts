@@ -1,0 +1,45 @@
+import { fileURLToPath } from "node:url";
+import type { McpServer } from "@ambit/core/plugin";
+import { expect, test } from "vitest";
+import { configSchema } from "../src/config.js";
+import { StdioToolSource } from "../src/stdio-source.js";
+import { TestScope } from "./support/runs.js";
+
+const program = fileURLToPath(new URL("support/stdio-server.mjs", import.meta.url));
+const signal = new AbortController().signal;
+
+function stdioServer(command: string, args: string[], env?: Record<string, string>): McpServer {
+  return {
+    name: "local",
+    connection: { type: "stdio", command, args, ...(env === undefined ? {} : { env }) },
+  };
+}
+
+test("a server in the sandbox: careless prints are skipped, its environment is its own", async () => {
+  process.env.AMBIT_CANARY = "canary";
+  const scope = new TestScope();
+  const source = new StdioToolSource(configSchema.parse({}));
+  const publication = await source.connect(stdioServer("node", [program], { TOKEN: "t0ken" }), scope);
+  delete process.env.AMBIT_CANARY;
+  expect(publication.tools.map(({ name }) => name)).toEqual(["environment"]);
+  const { output } = await publication.call({ name: "environment", arguments: {}, signal });
+  const { TOKEN, AMBIT_CANARY } = JSON.parse(output);
+  expect({ TOKEN, AMBIT_CANARY }).toEqual({ TOKEN: "t0ken", AMBIT_CANARY: undefined });
+  expect(scope.commands).toMatchObject([{ role: "tool" }]);
+  await scope.close();
+  await Promise.all(scope.exits);
+});
+
+test.each([
+  ["ends at once", ["-e", "process.exit(1)"]],
+  [
+    "sends a message without end",
+    ["-e", "process.stdout.write('x'.repeat(3000)); setInterval(() => {}, 1000)"],
+  ],
+])("a server that %s fails the run, and nothing of it remains", async (_what, args) => {
+  const scope = new TestScope();
+  const source = new StdioToolSource(configSchema.parse({ largestMessage: 1_000 }));
+  await expect(source.connect(stdioServer("node", args), scope)).rejects.toThrow("could not be reached");
+  await scope.close();
+  await Promise.all(scope.exits);
+});
