@@ -1,0 +1,69 @@
+import { z } from "zod";
+import { capabilitySchema } from "./capability.js";
+import { failureSchema } from "./failure.js";
+import { receiptActorSchema, receiptSchema, siteSchema } from "./receipt.js";
+import { runResultSchema } from "./result.js";
+
+/** An answer with any status but 200: a result as far as there was a run. */
+export const failedResultSchema = runResultSchema.partial({ runId: true, events: true }).extend({
+  ok: z.literal(false),
+  error: z.string(),
+  failure: failureSchema,
+});
+export type FailedResult = z.infer<typeof failedResultSchema>;
+
+/** `POST /plan`, accepted: the receipt as far as it is known before anything was opened. */
+export const planAnswerSchema = z.strictObject({
+  ok: z.literal(true),
+  plan: receiptSchema.pick({
+    sandbox: true,
+    enforcement: true,
+    required: true,
+    guarantees: true,
+    actors: true,
+    accepted: true,
+  }),
+});
+export type PlanAnswer = z.infer<typeof planAnswerSchema>;
+
+export const findingSchema = z.discriminatedUnion("proven", [
+  z.strictObject({ capability: capabilitySchema, proven: z.literal(true), how: z.string() }),
+  z.strictObject({
+    capability: capabilitySchema,
+    proven: z.literal(false),
+    reason: z.string(),
+    cure: z.string(),
+  }),
+]);
+
+/** `GET /plugins`: what every actor claims, and what was seen of it on this host, how and when. */
+export const pluginsAnswerSchema = z.strictObject({
+  actors: z.array(
+    z.strictObject({
+      plugin: z.string(),
+      kind: receiptActorSchema.shape.kind,
+      name: z.string(),
+      site: siteSchema,
+      claims: z.array(capabilitySchema),
+      findings: z.array(findingSchema),
+      /** ISO 8601. */
+      probedAt: z.string(),
+    }),
+  ),
+});
+export type PluginsAnswer = z.infer<typeof pluginsAnswerSchema>;
+
+/** `GET /health`: that it lives, and whether it still looks at its host. Says nothing else: it is open to all. */
+export const healthAnswerSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
+export type HealthAnswer = z.infer<typeof healthAnswerSchema>;
+
+/** `POST /kill`: the session to end, with the run that uses it. */
+export const killRequestSchema = z.strictObject({
+  sessionId: z.string().min(1).max(256),
+  projectId: z.string().nullish(),
+});
+export type KillRequest = z.infer<typeof killRequestSchema>;
+
+/** The same when there was nothing to end: ending twice is no error. */
+export const endedAnswerSchema = z.strictObject({ ok: z.literal(true), ended: z.boolean() });
+export type EndedAnswer = z.infer<typeof endedAnswerSchema>;

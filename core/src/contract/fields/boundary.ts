@@ -1,0 +1,76 @@
+import { limits } from "../limits.js";
+import { acts, type FieldMeanings, informational } from "./field.js";
+
+/** What the run may touch, and how the agent reaches its model. */
+export const boundaryFields: FieldMeanings = {
+  sandboxPermission: acts("The boundary: what the run may touch. It is guaranteed, or the run is refused."),
+  "sandboxPermission.network": acts(
+    'The object, or `"on"`, `"off"`, or `"restricted"`, which is the same as `"off"`.',
+  ),
+  "sandboxPermission.network.mode": acts(
+    "`on`: no boundary, the host's own loopback is reachable · `off`: nothing is · `allowlist`: only what is listed. Default: `allowlist` where there is a list, else `on`.",
+  ),
+  "sandboxPermission.network.allowlist": acts(
+    `\`name\`, \`*.suffix\`, \`address\` or \`range/prefix\`, each with an optional \`:port\`; ${limits.allowlist.toLocaleString("en")} at most. Empty allows nothing; refused under \`on\` and \`off\`.`,
+  ),
+  "sandboxPermission.filesystem": acts(
+    'The object, or its mode alone; `"restricted"` is the same as `"off"`.',
+  ),
+  "sandboxPermission.filesystem.mode": acts(
+    "`on`: no boundary · `workspace`: writes stay in the workspace and scratch · `readonly`: in scratch · `off`: there is no workspace. All but `on` hide the host's files.",
+  ),
+  "sandboxPermission.filesystem.readable": acts("The only paths of the workspace that can be read."),
+  "sandboxPermission.filesystem.writable": acts("The only paths of the workspace that can be written."),
+  "sandboxPermission.filesystem.denied": acts("Paths of the workspace that can't be touched."),
+  "sandboxPermission.resources": acts("Limits of the whole session, tools included. Absent: none."),
+  "sandboxPermission.resources.memoryMb": acts("MiB of memory, file pages of scratch included."),
+  "sandboxPermission.resources.processes": acts("Processes and threads at one time."),
+  "sandboxPermission.resources.cpus": acts("Processor cores; fractions allowed."),
+  "sandboxPermission.resources.diskMb": acts("MiB of workspace disk."),
+  "sandboxPermission.secrets": acts(
+    "`hidden`: no credential of this request can be read in the sandbox. Default: `visible`; the receipt names those that are.",
+  ),
+  "sandboxPermission.enforcement": acts(
+    "`strict`, the default: every gap refuses the run. `best_effort` accepts gaps of what acts outside the sandbox, and the receipt names them; it never weakens the sandbox.",
+  ),
+  modelConnection: acts(
+    "How the agent reaches its model.",
+    "`secrets`, `provider`, `deployment`, `endpoint`, `credentialMode`",
+  ),
+  "modelConnection.provider": acts(
+    "Who issued the credential: `anthropic`, `openai`, `google`, …",
+    "`provider`",
+  ),
+  "modelConnection.deployment": acts(
+    "How the provider is reached, where an agent distinguishes.",
+    "`deployment`",
+  ),
+  "modelConnection.endpoint": acts(
+    "The model's address. A destination of the run: a restricted network must list it.",
+    "`endpoint`",
+  ),
+  "modelConnection.endpoint.baseUrl": acts("An http(s) URL. Default: the provider's own."),
+  "modelConnection.endpoint.apiVersion": acts(
+    "The version of the interface, where a deployment has several.",
+  ),
+  "modelConnection.endpoint.region": acts("The region, where a deployment has several."),
+  "modelConnection.endpoint.headers": acts("Headers to send along, where the agent can."),
+  "modelConnection.credentialMode": acts(
+    "`env`, the default: `credentials` · `runtime_provided`: the agent's own login · `none`.",
+    "`credentialMode`",
+  ),
+  "modelConnection.environment": acts("Variables of the agent's process that are no secrets."),
+  "modelConnection.credentials": acts("The credentials. Default: none.", "`secrets`"),
+  "modelConnection.credentials[].binding": acts("Where the value goes."),
+  "modelConnection.credentials[].binding.kind": acts("`environment`."),
+  "modelConnection.credentials[].binding.name": acts("The variable's name, without `=` and NUL."),
+  "modelConnection.credentials[].value": acts("The secret, without NUL."),
+  "modelConnection.credentials[].usage": acts(
+    "`opaque_http`, the default: only the provider reads it · `local_use`: a program inside signs with it.",
+  ),
+  connection: informational(
+    "The platform's own name for the connection that `modelConnection` was resolved from.",
+  ),
+  "connection.mode": informational("How the platform resolved it."),
+  "connection.slug": informational("Its name there."),
+};

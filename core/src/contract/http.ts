@@ -1,0 +1,28 @@
+import { z } from "zod";
+
+/** An absolute http or https URL, without the control characters and spaces that URL parsers drop silently. */
+export const httpUrlSchema = z
+  .string()
+  .regex(/^[^\p{Cc}\s]*$/u, "must not contain spaces or control characters")
+  .refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), {
+    error: "must be an absolute http:// or https:// URL",
+  })
+  .refine((url) => !/^[a-z]+:\/\/[^/?#]*@/i.test(url), {
+    error: "must not contain a user name or password: send them in a header",
+  })
+  .meta({ format: "uri" });
+
+/** A field name of RFC 9110: a token. */
+export const headerNameSchema = z
+  .string()
+  .regex(
+    /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/,
+    "must be an HTTP header name: letters, digits and any of !#$%&'*+.^_`|~-",
+  );
+
+/** A field value that can't end its line, and so can't add a header of its own. */
+export const headerValueSchema = z
+  .string()
+  .regex(/^[^\r\n\0]*$/, "must not contain a line break or NUL: a header's value is one line");
+
+export const headersSchema = z.record(headerNameSchema, headerValueSchema);

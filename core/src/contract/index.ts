@@ -1,0 +1,21 @@
+/** The wire: what a platform sends to Ambit and gets back. */
+export * from "./answers.js";
+export * from "./capability.js";
+export * from "./events.js";
+export * from "./failure.js";
+export { type Field, fields } from "./fields.js";
+export * from "./json.js";
+export { requestJsonSchema } from "./json-schema.js";
+export * from "./limits.js";
+export * from "./mcp-server.js";
+export * from "./message.js";
+export * from "./model-connection.js";
+export * from "./openapi.js";
+export * from "./parse.js";
+export * from "./prompt.js";
+export * from "./receipt.js";
+export * from "./request.js";
+export * from "./result.js";
+export * from "./sandbox-permission.js";
+export * from "./tool.js";
+export * from "./workspace-path.js";

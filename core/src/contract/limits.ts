@@ -1,0 +1,13 @@
+/** What one request may carry. A request beyond a limit is refused by the field's path. */
+export const limits = {
+  /** Bytes of a request body (16 MiB). */
+  bodyBytes: 16 * 1024 * 1024,
+  tools: 1_000,
+  mcpServers: 64,
+  messages: 10_000,
+  harnessFiles: 1_000,
+  skills: 256,
+  allowlist: 1_000,
+  /** Entries of any other list, and keys of any object that the contract knows. */
+  entries: 10_000,
+} as const;

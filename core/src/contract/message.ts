@@ -1,0 +1,32 @@
+import { z } from "zod";
+
+export const contentBlockSchema = z.strictObject({
+  /** `text`, `image`, `resource`, `tool_call`, `tool_result`, `attachment`, … */
+  type: z.string().min(1),
+  text: z.string().optional(),
+  /** Base64. */
+  data: z.string().optional(),
+  mimeType: z.string().optional(),
+  uri: z.string().optional(),
+  toolCallId: z.string().optional(),
+  toolName: z.string().optional(),
+  input: z.unknown().optional(),
+  output: z.unknown().optional(),
+  isError: z.boolean().optional(),
+  attachmentId: z.string().optional(),
+  filename: z.string().optional(),
+  size: z.number().optional(),
+});
+export type ContentBlock = z.infer<typeof contentBlockSchema>;
+
+export const messageSchema = z.strictObject({
+  role: z.enum(["user", "assistant", "system", "tool"]),
+  content: z.union([z.string(), z.array(contentBlockSchema)]),
+});
+export type Message = z.infer<typeof messageSchema>;
+
+/** A string as it is; of blocks, the texts joined. */
+export function messageText(message: Message): string {
+  if (typeof message.content === "string") return message.content;
+  return message.content.flatMap((block) => (block.type === "text" ? [block.text ?? ""] : [])).join("");
+}

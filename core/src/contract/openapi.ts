@@ -1,0 +1,148 @@
+import type { JsonObject } from "./json.js";
+import { type SchemaName, wireSchemas } from "./json-schema.js";
+
+const base = "#/components/schemas/";
+
+/** What each status means, whatever the route. `FailedResult` says more: its `failure.code`, gaps and issues. */
+const failures = {
+  400: "`request_invalid`: the body can't be used; every issue is listed by its path.",
+  401: "`unauthorized`: the runner's token is missing or wrong.",
+  404: "`not_found`: there is no such route or run here.",
+  413: "`request_invalid`: the body is too large.",
+  422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its cure.",
+  429: "`at_capacity`: try again later; nothing was begun.",
+  499: "`run_cancelled`: the run was cancelled.",
+  500: "`internal` or `plugin_broke_contract`: the runner's log has the cause.",
+  502: "`sandbox_failed`, `harness_failed` or `model_failed`.",
+  504: "`run_timed_out`: a time limit of the runner ended the run.",
+} as const;
+type FailureStatus = keyof typeof failures;
+
+/** The OpenAPI 3.1 document of the server, made from the schemas that validate. */
+export function openApiDocument(version: string): JsonObject {
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Ambit",
+      version,
+      summary: "Runs a coding agent for one turn, inside a boundary that is guaranteed or refused.",
+      description:
+        "Keys are camelCase; snake_case and the spellings of earlier wires are read too. An explicit null means absent. Unknown keys are refused.",
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "http://127.0.0.1:8765" }],
+    security: [{ bearer: [] }, { token: [] }],
+    paths: paths(),
+    components: {
+      schemas: wireSchemas(base),
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer" },
+        token: {
+          type: "apiKey",
+          in: "header",
+          name: "X-Ambit-Token",
+          description: "`X-Agenta-Runner-Token` is read too.",
+        },
+      },
+    },
+  };
+}
+
+function paths(): JsonObject {
+  return {
+    "/run": {
+      post: run("run", "Runs one turn of an agent", "The result; or a stream of records, as `Accept` asks."),
+    },
+    "/stream": { post: run("stream", "The same as `POST /run`", "As `POST /run`.") },
+    "/plan": {
+      post: {
+        operationId: "plan",
+        summary: "Decides whether a request could run, and touches nothing",
+        requestBody: body("RunRequest", false),
+        responses: { 200: answer("The plan, accepted.", "PlanAnswer"), ...failed(400, 401, 413, 422, 500) },
+      },
+    },
+    "/kill": {
+      post: {
+        operationId: "kill",
+        summary: "Ends a session, and the run that uses it",
+        requestBody: body("KillRequest", true),
+        responses: { 200: answer("Nothing of it is left.", "EndedAnswer"), ...failed(400, 401, 413, 500) },
+      },
+    },
+    "/runs/{runId}/cancel": {
+      post: {
+        operationId: "cancel",
+        summary: "Ends a run early; it still ends in its one result",
+        parameters: [{ name: "runId", in: "path", required: true, schema: { type: "string" } }],
+        responses: { 200: answer("The run is ending.", "EndedAnswer"), ...failed(401, 404, 500) },
+      },
+    },
+    "/plugins": {
+      get: {
+        operationId: "plugins",
+        summary: "What is loaded, what it claims, and what was seen of that on this host",
+        responses: { 200: answer("Every actor.", "PluginsAnswer"), ...failed(401, 500) },
+      },
+    },
+    "/health": {
+      get: {
+        operationId: "health",
+        summary: "That it lives",
+        security: [],
+        responses: { 200: answer("It does.", "HealthAnswer") },
+      },
+    },
+    "/openapi.json": {
+      get: {
+        operationId: "openapi",
+        summary: "This document",
+        responses: {
+          200: {
+            description: "This document.",
+            content: { "application/json": { schema: { type: "object" } } },
+          },
+          ...failed(401),
+        },
+      },
+    },
+  };
+}
+
+function run(operationId: string, summary: string, description: string): JsonObject {
+  const records = { schema: reference("StreamRecord") };
+  return {
+    operationId,
+    summary,
+    description:
+      "With `Accept: application/x-ndjson` or `text/event-stream`, events come as they happen, and exactly one `result` record ends the stream, whatever happens; a stream that has begun has the status 200.",
+    requestBody: body("RunRequest", false),
+    responses: {
+      200: {
+        description,
+        content: {
+          "application/json": { schema: reference("RunResult") },
+          "application/x-ndjson": records,
+          "text/event-stream": records,
+        },
+      },
+      ...failed(400, 401, 413, 422, 429, 499, 500, 502, 504),
+    },
+  };
+}
+
+function failed(...statuses: readonly FailureStatus[]): JsonObject {
+  return Object.fromEntries(statuses.map((status) => [status, answer(failures[status], "FailedResult")]));
+}
+
+function answer(description: string, schema: SchemaName): JsonObject {
+  return { description, content: { "application/json": { schema: reference(schema) } } };
+}
+
+function body(schema: SchemaName, required: boolean): JsonObject {
+  return { required, content: { "application/json": { schema: reference(schema) } } };
+}
+
+function reference(schema: SchemaName): JsonObject {
+  return { $ref: `${base}${schema}` };
+}

@@ -1,0 +1,62 @@
+import { knownLevel, modernise } from "./compat.js";
+import type { Issue } from "./failure.js";
+import { mostIssues, readableIssues } from "./issue-text.js";
+import { isJsonObject } from "./json.js";
+import type { Message } from "./message.js";
+import { historyOf } from "./prompt.js";
+import type { RunRequest } from "./request.js";
+import { repeatedNames } from "./unique.js";
+import { validateRequest } from "./validate.js";
+
+export type ParsedRunRequest =
+  | { readonly ok: true; readonly request: RunRequest }
+  | { readonly ok: false; readonly issues: Issue[] };
+
+/**
+ * A parsed JSON body as a request, or everything that is wrong with its shape. An empty body (`undefined`, `null`)
+ * is an empty request. What it means is not looked at here: a request without a message is one.
+ */
+export function parseRunRequest(body: unknown): ParsedRunRequest {
+  const { body: current, issues } = modernise(body ?? {});
+  const candidate = withoutBlankSession(current);
+  const parsed = validateRequest(candidate);
+  const found = [...issues, ...repeatedNames(candidate)];
+  const shape = parsed.success
+    ? unreachableAttachments(parsed.data.messages)
+    : readableIssues(parsed.issues, { value: candidate, level: knownLevel, path: [] });
+  if (parsed.success && found.length + shape.length === 0) return { ok: true, request: parsed.data };
+  return { ok: false, issues: bounded(firstOfEachPath([...found, ...shape])) };
+}
+
+/** Refused in this turn alone: a conversation that has one in its past goes on. */
+function unreachableAttachments(messages: readonly Message[]): Issue[] {
+  const start = historyOf(messages).length;
+  return messages.slice(start).flatMap(({ content }, index) =>
+    typeof content === "string"
+      ? []
+      : content.flatMap(({ type, attachmentId }, at) => {
+          if (type !== "attachment" && attachmentId === undefined) return [];
+          const path = `messages[${start + index}].content[${at}].attachmentId`;
+          const message = "lies in the platform's own store: send its content as an image or resource block";
+          return [{ path, message }];
+        }),
+  );
+}
+
+function withoutBlankSession(body: unknown): unknown {
+  if (!isJsonObject(body) || typeof body.sessionId !== "string" || body.sessionId.trim() !== "") return body;
+  const { sessionId: _blank, ...rest } = body;
+  return rest;
+}
+
+/** One fault may show twice, as an older spelling and as a shape; the first says more. */
+function firstOfEachPath(issues: readonly Issue[]): Issue[] {
+  const first = new Map<string, Issue>();
+  for (const issue of issues) if (!first.has(issue.path)) first.set(issue.path, issue);
+  return [...first.values()];
+}
+
+function bounded(issues: Issue[]): Issue[] {
+  if (issues.length <= mostIssues) return issues;
+  return [...issues.slice(0, mostIssues), { path: "", message: "and more: mend these first" }];
+}

@@ -1,0 +1,68 @@
+import { posix } from "node:path";
+import type { Issue } from "./failure.js";
+import { isJsonObject } from "./json.js";
+
+/** Written from the skill itself, so that no file beside it may have its name. */
+export const skillFileName = "SKILL.md";
+
+/**
+ * What the entries of a list must not share: names, and paths, which must also fit into one folder tree. Looks at
+ * a request as it came, so that a fault elsewhere doesn't hide what is found here.
+ */
+export function repeatedNames(request: unknown): Issue[] {
+  if (!isJsonObject(request)) return [];
+  return [
+    ...repeatedIn(request.customTools, "name", "customTools"),
+    ...repeatedIn(request.mcpServers, "name", "mcpServers"),
+    ...repeatedIn(request.skills, "name", "skills"),
+    ...clashesIn(request.harnessFiles, "harnessFiles"),
+    ...listOf(request.skills).flatMap((skill, index) =>
+      isJsonObject(skill) ? clashesIn(skill.files, `skills[${index}].files`, skillFileName) : [],
+    ),
+  ];
+}
+
+function repeatedIn(list: unknown, key: string, path: string, same = (name: string) => name): Issue[] {
+  const first = new Map<string, number>();
+  const issues: Issue[] = [];
+  for (const [index, name] of textsOf(list, key)) {
+    const known = same(name);
+    const earlier = first.get(known);
+    if (earlier === undefined) first.set(known, index);
+    else {
+      const message = `is the same as ${path}[${earlier}].${key}: every ${key} must be unique`;
+      issues.push({ path: `${path}[${index}].${key}`, message });
+    }
+  }
+  return issues;
+}
+
+/** Two files at one place, or one where another needs a folder. */
+function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
+  const issues = repeatedIn(list, "path", path, posix.normalize);
+  const files = new Map(textsOf(list, "path").map(([index, file]) => [posix.normalize(file), index]));
+  for (const [file, index] of files) {
+    if (file === taken) {
+      const message = "is written from the skill's own name, description and body: name the file otherwise";
+      issues.push({ path: `${path}[${index}].path`, message });
+    }
+    for (let folder = posix.dirname(file); folder !== posix.dirname(folder); folder = posix.dirname(folder)) {
+      const other = files.get(folder);
+      if (other === undefined) continue;
+      const message = `lies below ${path}[${other}].path, which is a file: rename one of them`;
+      issues.push({ path: `${path}[${index}].path`, message });
+    }
+  }
+  return issues;
+}
+
+function textsOf(list: unknown, key: string): [index: number, text: string][] {
+  return [...listOf(list).entries()].flatMap(([index, entry]) => {
+    const text = isJsonObject(entry) ? entry[key] : undefined;
+    return typeof text === "string" ? [[index, text] as [number, string]] : [];
+  });
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

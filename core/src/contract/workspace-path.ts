@@ -1,0 +1,29 @@
+import { z } from "zod";
+
+/**
+ * A path that can only lie inside the workspace: relative, `/`-separated, without `..`, NUL or backslash.
+ * Symbolic links are the sandbox's part: it writes without following them.
+ */
+export const workspacePathSchema = z
+  .string()
+  .min(1)
+  .max(4_096)
+  .superRefine((path, context) => {
+    const message = whyItEscapes(path);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  });
+
+/** The same, of a file: it doesn't end like a folder. */
+export const workspaceFileSchema = workspacePathSchema.refine((path) => !/(^|\/)\.?$/.test(path), {
+  error: "must name a file, not a folder",
+});
+
+function whyItEscapes(path: string): string | undefined {
+  if (path.includes("\0")) return "must not contain NUL";
+  if (path.includes("\\")) return "must not contain a backslash: use / between folders";
+  if (path.startsWith("/")) return "must be relative to the workspace, not absolute";
+  const folders = path.split("/");
+  if (folders.includes("..")) return "must not contain '..': it would leave the workspace";
+  if (folders.every((folder) => folder === "" || folder === ".")) return "must name something in the workspace";
+  return undefined;
+}

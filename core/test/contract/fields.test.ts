@@ -1,0 +1,104 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { contractReadme } from "../../scripts/generate-contract-docs.mjs";
+import { normaliseBoundary } from "../../src/boundary/normalise.js";
+import { requirementsOf } from "../../src/boundary/requirements.js";
+import { fieldMeanings, pathsOf } from "../../src/contract/fields.js";
+import {
+  fields,
+  historyOf,
+  parseRunRequest,
+  promises,
+  promptOf,
+  runRequestSchema,
+} from "../../src/contract/index.js";
+import { levelOf } from "../../src/contract/level.js";
+import { golden } from "./golden-files.js";
+
+const known = pathsOf(levelOf(runRequestSchema));
+
+test("the table has exactly the schema's keys", () => {
+  expect(Object.keys(fieldMeanings).sort()).toEqual([...known].sort());
+  expect(fields.map(({ path }) => path)).toEqual(known);
+});
+
+test("the schema's keys are those of every level", () => {
+  expect(known).toEqual(
+    expect.arrayContaining([
+      "harness",
+      "messages[].content[].toolCallId",
+      "customTools[].call.args_into",
+      "mcpServers[].connection.url",
+      "mcpServers[].connection.command",
+      "sandboxPermission.network.allowlist",
+    ]),
+  );
+  expect(known).not.toEqual(expect.arrayContaining([expect.stringMatching(/inputSchema\.|runContext\./)]));
+});
+
+test.each(fields)("$path is told of in a sentence", ({ does }) => {
+  expect(does).toMatch(/^[A-Z\d`].*[.…]$/s);
+});
+
+const informational = fields.filter(({ what }) => what === "informational");
+
+describe("an informational field changes nothing", () => {
+  test.each(informational)("$path", ({ path }) => {
+    const whole = golden("request-full");
+    const without = structuredClone(whole);
+    expect(removeAt(without, path.split("."))).toBeGreaterThan(0);
+    expect(effectsOf(without)).toEqual(effectsOf(whole));
+  });
+
+  test("whereas a field that acts does", () => {
+    const without = structuredClone(golden("request-full"));
+    removeAt(without, "sandboxPermission.network.allowlist".split("."));
+    expect(effectsOf(without)).not.toEqual(effectsOf(golden("request-full")));
+  });
+});
+
+describe("a refused field refuses", () => {
+  const values: Readonly<Record<string, object>> = {
+    "messages[].content[].attachmentId": {
+      messages: [{ role: "user", content: [{ type: "attachment", attachmentId: "a" }] }],
+    },
+  };
+
+  test.each(fields.filter(({ what }) => what === "refused"))("$path", ({ path }) => {
+    const parsed = parseRunRequest(values[path]);
+    expect(parsed).toMatchObject({ ok: false, issues: [{ path: path.replaceAll("[]", "[0]") }] });
+  });
+});
+
+test("the README is the table: run `node core/scripts/generate-contract-docs.mjs` after a build", () => {
+  const readme = readFileSync(new URL("../../src/contract/README.md", import.meta.url), "utf8");
+  expect(readme).toBe(contractReadme(fields, promises));
+});
+
+/** What a run is made of, without what is only passed through. */
+function effectsOf(body: unknown) {
+  const parsed = parseRunRequest(body);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+  const { request } = parsed;
+  const { boundary } = normaliseBoundary(request.sandboxPermission);
+  const acting: unknown = structuredClone(request);
+  for (const { path } of informational) removeAt(acting, path.split("."));
+  return {
+    acting,
+    boundary,
+    required: requirementsOf(boundary, request),
+    prompt: promptOf(request.messages),
+    history: historyOf(request.messages).length,
+  };
+}
+
+/** Removes a field wherever it stands; how many times it stood. */
+function removeAt(value: unknown, [step = "", ...rest]: string[]): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const key = step.replaceAll("[]", "");
+  if (!Object.hasOwn(value, key)) return 0;
+  if (rest.length === 0) return Reflect.deleteProperty(value, key) ? 1 : 0;
+  const inner: unknown = Reflect.get(value, key);
+  const entries: unknown[] = step.endsWith("[]") && Array.isArray(inner) ? inner : [inner];
+  return entries.reduce<number>((count, entry) => count + removeAt(entry, rest), 0);
+}

@@ -1,0 +1,185 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { describe, expect, test } from "vitest";
+import type { z } from "zod";
+import {
+  agentEventSchema,
+  endedAnswerSchema,
+  failedResultSchema,
+  failureCodeSchema,
+  fields,
+  healthAnswerSchema,
+  killRequestSchema,
+  parseRunRequest,
+  planAnswerSchema,
+  pluginsAnswerSchema,
+  requestJsonSchema,
+  runResultSchema,
+  type StreamRecord,
+  streamRecordSchema,
+} from "../../src/contract/index.js";
+import { golden, goldenNames, goldenText } from "./golden-files.js";
+
+const requests = [...goldenNames("request-"), ...goldenNames("reference-request-")];
+/** In the spelling of the schema itself, which other languages validate with. */
+const current = [
+  "request-minimal",
+  "request-full",
+  "request-continuation",
+  "request-older-spellings.current",
+  "reference-request-head-direct-call",
+];
+
+describe("requests", () => {
+  test.each(requests)("%s parses", (name) => {
+    expect(parseRunRequest(golden(name))).toMatchObject({ ok: true });
+  });
+
+  const validate = addFormats.default(new Ajv2020({ strict: false })).compile(requestJsonSchema());
+
+  test.each(current)("%s is valid by the JSON Schema", (name) => {
+    expect(validate(golden(name)), JSON.stringify(validate.errors)).toBe(true);
+  });
+
+  test.each(["request-older-spellings", "reference-request-qa-network"])(
+    "%s is not: older spellings are no part of it",
+    (name) => {
+      expect(validate(golden(name))).toBe(false);
+    },
+  );
+
+  test("together they hold every field", () => {
+    const present = new Set(current.flatMap((name) => [...pathsIn(golden(name))]));
+    expect(fields.map(({ path }) => path).filter((path) => !present.has(path))).toEqual([]);
+  });
+
+  test("of the runner that ours replaces, one parses to what it means", () => {
+    expect(parseRunRequest(golden("reference-request-june-pi"))).toEqual({
+      ok: true,
+      request: {
+        harness: "pi",
+        sandbox: "local",
+        sessionId: "sess-1",
+        agentsMd: "You are a helpful assistant.",
+        model: "openai-codex/gpt-5.5",
+        messages: [{ role: "user", content: "hi" }],
+        modelConnection: {
+          credentialMode: "env",
+          credentials: [
+            {
+              binding: { kind: "environment", name: "OPENAI_API_KEY" },
+              value: "sk-test",
+              usage: "opaque_http",
+            },
+          ],
+        },
+        tools: ["read", "write"],
+        customTools: [
+          {
+            name: "get_user",
+            description: "Get a user",
+            inputSchema: { type: "object", properties: {} },
+            callRef: "tools__composio__github__GET_THE_AUTHENTICATED_USER__github-tvn",
+            kind: "callback",
+            readOnly: true,
+            permission: "allow",
+          },
+        ],
+        toolCallback: { endpoint: "https://api.example/tools/call", authorization: "Access tok-123" },
+        permissions: { default: "allow" },
+        systemPrompt: "You are Pi.",
+        appendSystemPrompt: "Be terse.",
+        sandboxPermission: { network: { mode: "off", allowlist: [] }, enforcement: "strict" },
+        mcpServers: [],
+        skills: [],
+        harnessFiles: [],
+      },
+    });
+  });
+
+  test.each<[name: string, meaning: object]>([
+    [
+      "reference-request-qa-network",
+      { harness: "pi", sandboxPermission: { network: "restricted", enforcement: "strict" } },
+    ],
+    [
+      "reference-request-qa-filesystem",
+      { harness: "pi", sandboxPermission: { filesystem: "readonly", enforcement: "strict" } },
+    ],
+    [
+      "reference-request-qa-mcp",
+      { harness: "pi", mcpServers: [{ name: "test", connection: { type: "stdio", command: "echo" } }] },
+    ],
+  ])("%s reaches the plan with its boundary", (name, meaning) => {
+    expect(parseRunRequest(golden(name))).toMatchObject({ ok: true, request: { ...meaning, messages: [] } });
+  });
+});
+
+describe("answers", () => {
+  test.each<[name: string, schema: z.ZodType]>([
+    ["result-full", runResultSchema],
+    ["result-paused", runResultSchema],
+    ["stream", streamRecordSchema.array()],
+    ["failures", failedResultSchema.array()],
+    ["plan-accepted", planAnswerSchema],
+    ["plugins", pluginsAnswerSchema],
+    ["health", healthAnswerSchema],
+    ["kill", killRequestSchema],
+    ["ended", endedAnswerSchema],
+  ])("%s is as the schema says, with nothing besides", (name, schema) => {
+    expect(schema.parse(golden(name))).toEqual(golden(name));
+  });
+
+  test("every golden file is looked at", () => {
+    const looked = [...requests, "result-full", "result-paused", "stream", "failures", "plan-accepted"];
+    looked.push("plugins", "health", "kill", "ended", "reference-result-ok", "reference-result-error");
+    expect(goldenNames("").sort()).toEqual(looked.sort());
+  });
+
+  test("there is an event of every type", () => {
+    const { events } = runResultSchema.parse(golden("result-full"));
+    const types = agentEventSchema.options.map((option) => option.shape.type.value);
+    expect(new Set(events.map(({ type }) => type))).toEqual(new Set(types));
+  });
+
+  test("there is a failure of every code", () => {
+    const failures = failedResultSchema.array().parse(golden("failures"));
+    expect(failures.map(({ failure }) => failure.code).sort()).toEqual([...failureCodeSchema.options].sort());
+  });
+
+  test("a stream ends with its one result, which repeats no event", () => {
+    const records: StreamRecord[] = streamRecordSchema.array().parse(golden("stream"));
+    expect(records.map(({ kind }) => kind)).toEqual(["event", "event", "event", "event", "result"]);
+    expect(records.at(-1)).toMatchObject({ result: { events: [] } });
+  });
+
+  test("a result of the runner that ours replaces is one of ours, but for its number and a typeless event", () => {
+    const reference = golden("reference-result-ok") as { events: { type?: string }[] };
+    const events = reference.events.filter(({ type }) => type !== undefined);
+    const ours = { ...reference, events, runId: "run-1" };
+    expect(runResultSchema.parse(ours)).toEqual(ours);
+  });
+
+  test("so is its error, which ours says more of", () => {
+    const ours = {
+      ...(golden("reference-result-error") as object),
+      failure: { code: "model_failed", retryable: false },
+    };
+    expect(failedResultSchema.parse(ours)).toEqual(ours);
+  });
+});
+
+test.each(goldenNames(""))("%s ends in a line break", (name) => {
+  expect(goldenText(name)).toMatch(/[^\n]\n$/);
+});
+
+function pathsIn(value: unknown, prefix = ""): Set<string> {
+  if (Array.isArray(value)) return new Set(value.flatMap((entry) => [...pathsIn(entry, `${prefix}[]`)]));
+  if (typeof value !== "object" || value === null) return new Set();
+  return new Set(
+    Object.entries(value).flatMap(([key, inner]) => {
+      const path = prefix === "" ? key : `${prefix}.${key}`;
+      return [path, ...pathsIn(inner, path)];
+    }),
+  );
+}

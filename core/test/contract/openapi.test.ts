@@ -1,0 +1,86 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { describe, expect, test } from "vitest";
+import { openApiDocument } from "../../src/contract/index.js";
+import { wireSchemas } from "../../src/contract/json-schema.js";
+import { golden } from "./golden-files.js";
+
+const document = JSON.parse(JSON.stringify(openApiDocument("1.2.3")));
+
+test("the document is OpenAPI 3.1", async () => {
+  const validator = new Validator();
+  expect(await validator.validate(structuredClone(document))).toEqual({ valid: true });
+  expect(validator.version).toBe("3.1");
+  expect(document.info.version).toBe("1.2.3");
+});
+
+test("the validator would object", async () => {
+  const broken = structuredClone(document);
+  delete broken.paths["/run"].post.responses[200].description;
+  expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
+});
+
+test("every reference leads somewhere", () => {
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)];
+  expect(references.length).toBeGreaterThan(20);
+  for (const [, name = ""] of references) expect(document.components.schemas).toHaveProperty(name);
+});
+
+test.each([
+  ["post", "/run", [200, 400, 401, 413, 422, 429, 499, 500, 502, 504]],
+  ["post", "/stream", [200, 400, 401, 413, 422, 429, 499, 500, 502, 504]],
+  ["post", "/plan", [200, 400, 401, 413, 422, 500]],
+  ["post", "/kill", [200, 400, 401, 413, 500]],
+  ["post", "/runs/{runId}/cancel", [200, 401, 404, 500]],
+  ["get", "/plugins", [200, 401, 500]],
+  ["get", "/health", [200]],
+  ["get", "/openapi.json", [200, 401]],
+] as const)("%s %s answers as documented", (method, path, statuses) => {
+  expect(Object.keys(document.paths[path][method].responses).map(Number)).toEqual(statuses);
+});
+
+test("a run's result comes in three forms", () => {
+  expect(Object.keys(document.paths["/run"].post.responses[200].content)).toEqual([
+    "application/json",
+    "application/x-ndjson",
+    "text/event-stream",
+  ]);
+});
+
+test("fields say what they do", () => {
+  const { properties } = document.components.schemas.RunRequest;
+  expect(properties.harness.description).toMatch(/agent to run/);
+  expect(document.components.schemas.ToolSpec.properties.call.properties.path.description).toMatch(/origin/);
+});
+
+describe("the schemas hold for what the server sends", () => {
+  const base = "https://ambit.invalid/";
+  const ajv = addFormats.default(new Ajv2020({ strict: false }));
+  for (const [name, schema] of Object.entries(wireSchemas(base))) ajv.addSchema(schema, `${base}${name}`);
+
+  test.each([
+    ["RunRequest", "request-full"],
+    ["RunResult", "result-full"],
+    ["RunResult", "result-paused"],
+    ["PlanAnswer", "plan-accepted"],
+    ["PluginsAnswer", "plugins"],
+    ["HealthAnswer", "health"],
+    ["KillRequest", "kill"],
+    ["EndedAnswer", "ended"],
+  ])("%s: %s, and nothing besides", (name, file) => {
+    const validate = ajv.getSchema(`${base}${name}`);
+    const value = golden(file) as object;
+    expect(validate?.(value), JSON.stringify(validate?.errors)).toBe(true);
+    expect(validate?.({ ...value, unknown: 1 })).toBe(false);
+  });
+
+  test.each(golden("failures") as { failure: { code: string } }[])(
+    "FailedResult: $failure.code",
+    (failure) => {
+      const validate = ajv.getSchema(`${base}FailedResult`);
+      expect(validate?.(failure), JSON.stringify(validate?.errors)).toBe(true);
+      expect(validate?.({ ...failure, ok: true })).toBe(false);
+    },
+  );
+});
