@@ -1,0 +1,66 @@
+import type { networkModes } from "../contract/index.js";
+
+/** A name the run may connect to: `example.com`, or `*.example.com` for every name below it. */
+export interface HostRule {
+  readonly kind: "host";
+  /** Canonical: lower case, IDNA, no trailing dot, without the `*.`. */
+  readonly name: string;
+  readonly subdomains: boolean;
+  /** Absent: every port. */
+  readonly port?: number;
+}
+
+/** Addresses the run may connect to. A single address is a range with a full prefix. */
+export interface RangeRule {
+  readonly kind: "range";
+  /** Canonical CIDR: `10.0.0.0/8`, `2001:db8::/32`. */
+  readonly cidr: string;
+  readonly family: 4 | 6;
+  readonly port?: number;
+}
+
+export type NetworkRule = HostRule | RangeRule;
+
+export interface NetworkBoundary {
+  /** `off` also stands for an allowlist that is empty. */
+  readonly mode: (typeof networkModes)[number];
+  /** Not empty exactly when `mode` is `allowlist`. */
+  readonly rules: readonly NetworkRule[];
+}
+
+export interface FilesystemBoundary {
+  readonly mode: "on" | "workspace" | "readonly" | "off";
+  /** Paths relative to the workspace. */
+  readonly readable: readonly string[];
+  readonly writable: readonly string[];
+  readonly denied: readonly string[];
+}
+
+export interface ResourceLimits {
+  /** MiB. */
+  readonly memoryMb?: number;
+  readonly processes?: number;
+  /** Cores. */
+  readonly cpus?: number;
+  /** MiB. */
+  readonly diskMb?: number;
+}
+
+/** What the request lets the run touch, with shorthands resolved and every entry canonical. */
+export interface Boundary {
+  readonly network: NetworkBoundary;
+  readonly filesystem: FilesystemBoundary;
+  readonly resources: ResourceLimits;
+  readonly secrets: "visible" | "hidden";
+  readonly enforcement: "strict" | "best_effort";
+}
+
+/** Whether anything at all is restricted; if not, a sandbox has nothing to enforce. */
+export function isRestricted(boundary: Boundary): boolean {
+  return (
+    boundary.network.mode !== "on" ||
+    boundary.filesystem.mode !== "on" ||
+    Object.values(boundary.resources).some((limit) => limit !== undefined) ||
+    boundary.secrets === "hidden"
+  );
+}

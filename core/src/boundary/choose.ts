@@ -1,0 +1,136 @@
+import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
+import type { Boundary } from "./boundary.js";
+import type { Part, PlannableExecutor, PlannableHarness, PlannableToolSource } from "./cast.js";
+import { type Coverage, gapsOf, type Probed } from "./coverage.js";
+import type { Requirement } from "./requirements.js";
+
+/** A choice, or the issues that say why there is none. */
+export interface Choice<Chosen> {
+  readonly chosen: Chosen;
+  readonly issues: readonly Issue[];
+}
+
+/** The harness by id or alias; without a name, the first configured. */
+export function chooseHarness<H extends PlannableHarness>(
+  request: RunRequest,
+  harnesses: readonly Probed<H>[],
+): Choice<Probed<H> | undefined> {
+  const named = request.harness;
+  const chosen =
+    named === undefined
+      ? harnesses[0]
+      : // An alias never hides another harness's own id.
+        (harnesses.find(({ actor }) => actor.id === named) ??
+        harnesses.find(({ actor }) => actor.aliases.includes(named)));
+  if (chosen !== undefined) return { chosen, issues: chosen.actor.issues(request) };
+  const loaded = list(harnesses.map(({ actor }) => actor.id));
+  const wanted = named === undefined ? "no harness is loaded" : `unknown harness '${named}'`;
+  return {
+    chosen: undefined,
+    issues: [{ path: "harness", message: `${wanted}; expected one of ${loaded}` }],
+  };
+}
+
+/** One part per kind of tool that the request brings. */
+export function chooseExecutors<E extends PlannableExecutor>(
+  request: RunRequest,
+  executors: readonly Probed<E>[],
+): Choice<readonly Part<E, ToolSpec>[]> {
+  const byKind = firstBy<E, ToolSpec>(executors, ({ kind }) => kind);
+  const issues: Issue[] = [];
+  for (const [index, tool] of request.customTools.entries()) {
+    const part = byKind.get(tool.kind);
+    if (part === undefined) {
+      const loaded = list([...byKind.keys()]);
+      const message = `no loaded plugin executes tools of kind '${tool.kind}'; expected one of ${loaded}`;
+      issues.push({ path: `customTools[${index}].kind`, message });
+      continue;
+    }
+    part.uses.push(tool);
+    for (const { path, message } of part.probed.actor.issues({ tool, request })) {
+      issues.push({ path: path === "" ? `customTools[${index}]` : `customTools[${index}].${path}`, message });
+    }
+  }
+  return { chosen: [...byKind.values()].filter(({ uses }) => uses.length > 0), issues };
+}
+
+export function chooseToolSources<S extends PlannableToolSource>(
+  request: RunRequest,
+  toolSources: readonly Probed<S>[],
+): Choice<readonly Part<S, McpServer>[]> {
+  const byConnection = firstBy<S, McpServer>(toolSources, ({ connection }) => connection);
+  const issues: Issue[] = [];
+  for (const [index, server] of request.mcpServers.entries()) {
+    const part = byConnection.get(server.connection.type);
+    if (part === undefined) {
+      const message = `no loaded plugin connects to MCP servers over ${server.connection.type}: load one, or remove the server`;
+      issues.push({ path: `mcpServers[${index}].connection.type`, message });
+      continue;
+    }
+    part.uses.push(server);
+    for (const { path, message } of part.probed.actor.issues(server)) {
+      issues.push({ path: `mcpServers[${index}].${path}`, message });
+    }
+  }
+  return { chosen: [...byConnection.values()].filter(({ uses }) => uses.length > 0), issues };
+}
+
+/** The first configured delivery, when there is anything to deliver. */
+export function chooseDelivery<D extends Coverage>(
+  request: RunRequest,
+  deliveries: readonly Probed<D>[],
+): Choice<Probed<D> | undefined> {
+  if (request.customTools.length === 0 && request.mcpServers.length === 0)
+    return { chosen: undefined, issues: [] };
+  const chosen = deliveries[0];
+  if (chosen !== undefined) return { chosen, issues: [] };
+  const path = request.customTools.length > 0 ? "customTools" : "mcpServers";
+  return {
+    chosen: undefined,
+    issues: [{ path, message: "no loaded plugin delivers tools to an agent: load one, such as mcp-http" }],
+  };
+}
+
+/** The named sandbox, or the first configured one without a gap; if there is none, what each of them lacks. */
+export function chooseSandbox<S extends Coverage>(
+  request: RunRequest,
+  sandboxes: readonly Probed<S>[],
+  boundary: Boundary,
+  required: readonly Requirement[],
+): Choice<Probed<S> | undefined> & { readonly gaps: readonly Gap[] } {
+  const candidates =
+    request.sandbox === undefined
+      ? sandboxes
+      : sandboxes.filter(({ actor }) => actor.name === request.sandbox);
+  if (candidates.length === 0) {
+    const loaded = list(sandboxes.map(({ actor }) => actor.name));
+    const wanted =
+      request.sandbox === undefined ? "no sandbox is loaded" : `unknown sandbox '${request.sandbox}'`;
+    const issues = [{ path: "sandbox", message: `${wanted}; expected one of ${loaded}` }];
+    return { chosen: undefined, issues, gaps: [] };
+  }
+  const gaps: Gap[] = [];
+  for (const probed of candidates) {
+    const lacks = gapsOf({ probed, use: undefined, boundary, required, bound: "all" });
+    if (lacks.length === 0) return { chosen: probed, issues: [], gaps: [] };
+    gaps.push(...lacks);
+  }
+  return { chosen: undefined, issues: [], gaps };
+}
+
+/** The first configured actor for each key: of two, the later one never takes over what the first was proven for. */
+function firstBy<A, Use>(
+  actors: readonly Probed<A>[],
+  keyOf: (actor: A) => string,
+): Map<string, { readonly probed: Probed<A>; readonly uses: Use[] }> {
+  const first = new Map<string, { readonly probed: Probed<A>; readonly uses: Use[] }>();
+  for (const probed of actors) {
+    const key = keyOf(probed.actor);
+    if (!first.has(key)) first.set(key, { probed, uses: [] });
+  }
+  return first;
+}
+
+function list(names: readonly string[]): string {
+  return names.length === 0 ? "(none loaded)" : names.join(", ");
+}

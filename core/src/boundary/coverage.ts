@@ -1,0 +1,118 @@
+import { type Capability, type Domain, domainOf, type Gap, type Site } from "../contract/index.js";
+import type { Boundary } from "./boundary.js";
+import type { Requirement } from "./requirements.js";
+
+/** A gap as an actor states it; the planner adds who and for which tool or server. */
+export type ActorGap = Pick<Gap, "capability" | "reason" | "cure">;
+
+/** The part of an actor that the planner looks at: data and pure functions. */
+export interface Coverage<Use = void> {
+  /** As on the wire, in gaps and on the receipt: `local`, `callback`, `gemini`. */
+  readonly name: string;
+  readonly site: Site;
+  /** Upper bound: a probe may shrink it, nothing may grow it. */
+  readonly claims: readonly Capability[];
+  /**
+   * The domains this use acts in. What isn't touched needs no cover, except of a sandbox: everything in it acts
+   * through it, so it must cover all that is required. Pure.
+   */
+  touches(use: Use): readonly Domain[];
+  /**
+   * What this use can't cover of the boundary beyond its claims: a destination off the allowlist, a platform's
+   * limit (ten entries at most). Counts wherever the domain is required, touched or not. Pure and synchronous; it
+   * only looks at what it is given.
+   */
+  covers(boundary: Boundary, use: Use): readonly ActorGap[];
+}
+
+/** What one probe saw of one claim. */
+export type Finding =
+  | {
+      readonly capability: Capability;
+      readonly proven: true;
+      /** What was done to see it, e.g. "a connect to a host listener worked outside and failed inside". */
+      readonly how: string;
+    }
+  | {
+      readonly capability: Capability;
+      readonly proven: false;
+      /** The host's own words where there are any: `bwrap: No permissions to create new namespace`. */
+      readonly reason: string;
+      /** What a deployer does about it: a command, a flag, another backend. */
+      readonly cure: string;
+    };
+
+/** An actor with what was seen of it on this host, and when. */
+export interface Probed<A> {
+  readonly actor: A;
+  readonly findings: ReadonlyMap<Capability, Finding>;
+  /** ISO 8601. */
+  readonly probedAt: string;
+}
+
+/** One actor in one use, as the planner asks about it. */
+export interface Question<Use> {
+  readonly probed: Probed<Coverage<Use>>;
+  readonly use: Use;
+  readonly boundary: Boundary;
+  readonly required: readonly Requirement[];
+  /**
+   * How the actor's claims are held against what is required. `all`: a sandbox, whatever it says it touches ·
+   * `touched`: in the domains it touches · `inherited`: it acts only through the sandbox, whose guarantees are its
+   * own. What it states itself counts in any case.
+   */
+  readonly bound: "all" | "touched" | "inherited";
+  /** Domains in which its channel is the run's own, not egress: no claim is needed there. */
+  readonly mediated?: readonly Domain[];
+  /** The tool or MCP server that brings the actor in. */
+  readonly subject?: string;
+}
+
+/** What an actor's use leaves uncovered of the requirements: `claims ∩ probed`, less what `covers` names. Pure. */
+export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
+  const { probed, use, boundary, required, subject } = question;
+  if (required.length === 0) return [];
+  const { actor } = probed;
+  // A stated gap counts by its domain: an actor off a list of ranges may name it as one of hosts.
+  const stated = actor
+    .covers(boundary, use)
+    .filter((gap) => required.some(({ capability }) => domainOf(capability) === domainOf(gap.capability)));
+  const gaps: Gap[] = stated.map((gap) => named(actor.name, gap, subject));
+  for (const { capability, because, subject: asker } of bindingOf(question)) {
+    if (gaps.some((gap) => gap.capability === capability)) continue;
+    const missing = whyUnproven(probed, capability);
+    if (missing === undefined) continue;
+    const reason = asker === undefined ? missing.reason : `${because}; ${missing.reason}`;
+    gaps.push(named(actor.name, { capability, reason, cure: missing.cure }, subject ?? asker));
+  }
+  return gaps;
+}
+
+/** The requirements that the actor must have among its own claims. */
+function bindingOf<Use>(question: Question<Use>): readonly Requirement[] {
+  const { probed, use, required, bound, mediated = [] } = question;
+  if (bound === "all") return required;
+  if (bound === "inherited") return [];
+  const touched = probed.actor.touches(use).filter((domain) => !mediated.includes(domain));
+  return required.filter(({ capability }) => touched.includes(domainOf(capability)));
+}
+
+/** Why a capability isn't in `claims ∩ probed`; undefined when it is. */
+function whyUnproven(
+  { actor, findings }: Probed<Coverage<never>>,
+  capability: Capability,
+): Pick<Gap, "reason" | "cure"> | undefined {
+  if (!actor.claims.includes(capability)) {
+    const where = actor.site === "sandbox" ? "name a sandbox that does" : "remove what brings it in";
+    return { reason: "it doesn't claim this", cure: `${where}, or ask for less` };
+  }
+  const finding = findings.get(capability);
+  if (finding === undefined) {
+    return { reason: "not proven on this host", cure: "see what `ambit doctor` says of its probe" };
+  }
+  return finding.proven ? undefined : { reason: finding.reason, cure: finding.cure };
+}
+
+function named(actor: string, gap: ActorGap, subject: string | undefined): Gap {
+  return subject === undefined ? { actor, ...gap } : { actor, ...gap, subject };
+}

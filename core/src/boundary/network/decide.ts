@@ -1,0 +1,136 @@
+import ipaddr from "ipaddr.js";
+import type { HostRule, NetworkBoundary, NetworkRule, RangeRule } from "../boundary.js";
+import { formatRule } from "./rule.js";
+import { contains, specialBlockOf } from "./special-addresses.js";
+import { readHost, type Target } from "./target.js";
+
+export interface NetworkDecision {
+  readonly allowed: boolean;
+  /** One sentence for the operator, the agent and the receipt. */
+  readonly reason: string;
+  /** The rule that allowed it, as a person writes it. */
+  readonly rule?: string;
+}
+
+/**
+ * The first half, before any name is resolved: a name that no rule lists is never looked up, or the lookup itself
+ * would carry data out. `allowed` means that `decideConnection` may be asked. Pure.
+ */
+export function decideBeforeLookup(target: Target, network: NetworkBoundary): NetworkDecision {
+  if (network.mode === "on") return { allowed: true, reason: "this run's network is not restricted" };
+  if (network.rules.length === 0) return refused("this run may not use the network");
+  const rule = network.rules.find((candidate) => matches(candidate, target));
+  if (rule !== undefined)
+    return { allowed: true, reason: `listed as ${formatRule(rule)}`, rule: formatRule(rule) };
+  const otherPort = network.rules.find((candidate) => matches({ ...candidate, port: target.port }, target));
+  if (otherPort !== undefined) {
+    return refused(`${target.host} is listed as ${formatRule(otherPort)}, not for port ${target.port}`);
+  }
+  return refused(
+    target.kind === "address"
+      ? `the address ${target.host} is in no listed range`
+      : `the host ${target.host} is not on this run's list`,
+  );
+}
+
+/**
+ * Decides on a target and all of its addresses. One bad address refuses the whole name, because which one is dialled
+ * is chance. Pure: the same input always gives the same answer.
+ *
+ * A special address (private, loopback, metadata…) needs a listed range that lies inside its special block:
+ * `10.0.0.0/8` opens 10.0.0.1; `0.0.0.0/0` means the public internet and doesn't.
+ *
+ * @param addresses what the name resolved to, once; for an address, itself.
+ * @param hostAddresses addresses of the runner's own interfaces.
+ */
+export function decideConnection(
+  target: Target,
+  addresses: readonly string[],
+  network: NetworkBoundary,
+  hostAddresses: readonly string[],
+): NetworkDecision {
+  const first = decideBeforeLookup(target, network);
+  if (!first.allowed || network.mode === "on") return first;
+  if (addresses.length === 0) return refused(`the host ${target.host} has no address`);
+  const ranges = network.rules.filter(isRange).filter((rule) => fitsPort(rule, target.port));
+  const own = hostAddresses
+    .filter((address) => ipaddr.isValid(address))
+    .map((address) => ipaddr.parse(address).toString());
+  for (const address of addresses) {
+    const complaint = whyClosed(address, ranges, own);
+    if (complaint !== undefined) {
+      return refused(
+        target.kind === "address" ? complaint : `the host ${target.host} leads to ${address}: ${complaint}`,
+      );
+    }
+  }
+  return first;
+}
+
+/** Whether a rule lets a connection to this target through, as far as its name or literal address tells. Pure. */
+export function matches(rule: NetworkRule, target: Target): boolean {
+  if (!fitsPort(rule, target.port)) return false;
+  if (rule.kind === "host") return target.kind === "name" && matchesName(rule, target.host);
+  return target.kind === "address" && contains(parsedRange(rule), ipaddr.parse(target.host));
+}
+
+const defaultPorts: Readonly<Record<string, number>> = { "http:": 80, "ws:": 80, "https:": 443, "wss:": 443 };
+
+/**
+ * Whether a URL's host, as it is written, is on the list. A name isn't resolved here: that an allowed name leads to
+ * no forbidden address is for whoever dials to check. Pure.
+ */
+export function allowsDestination(rules: readonly NetworkRule[], url: URL): boolean {
+  const port = url.port === "" ? (defaultPorts[url.protocol] ?? 0) : Number(url.port);
+  const reading = readHost(url.hostname);
+  return reading.ok && rules.some((rule) => matches(rule, { host: reading.host, kind: reading.kind, port }));
+}
+
+/**
+ * Why an address may not be dialled, as in "10.0.0.1 is private, and no listed range names it"; undefined when it may:
+ * it is of the public internet, or a listed range means it. Pure.
+ *
+ * @param own addresses of the runner's own interfaces.
+ */
+export function whyClosed(
+  text: string,
+  ranges: readonly RangeRule[],
+  own: readonly string[] = [],
+): string | undefined {
+  if (text.includes("%") || !ipaddr.isValid(text)) return "not an address that can be checked";
+  const address = ipaddr.parse(text);
+  const listing = ranges.filter((rule) => contains(parsedRange(rule), address));
+  const block = specialBlockOf(address);
+  if (block !== undefined && !listing.some((rule) => parsedRange(rule).prefix >= block.prefix)) {
+    const tooWide = listing[0] === undefined ? "" : `; ${formatRule(listing[0])} is too wide to mean it`;
+    return `${address.toString()} is ${block.meaning}, and no listed range names it${tooWide}`;
+  }
+  if (own.includes(address.toString()) && !listing.some((rule) => parsedRange(rule).prefix > 0)) {
+    return `${address.toString()} is an address of the runner's own host, and no listed range names it`;
+  }
+  return undefined;
+}
+
+function matchesName(rule: HostRule, name: string): boolean {
+  return rule.subdomains ? name.endsWith(`.${rule.name}`) : name === rule.name;
+}
+
+function fitsPort(rule: NetworkRule, port: number): boolean {
+  return rule.port === undefined || rule.port === port;
+}
+
+function isRange(rule: NetworkRule): rule is RangeRule {
+  return rule.kind === "range";
+}
+
+function parsedRange(rule: RangeRule): {
+  readonly network: ipaddr.IPv4 | ipaddr.IPv6;
+  readonly prefix: number;
+} {
+  const [network, prefix] = ipaddr.parseCIDR(rule.cidr);
+  return { network, prefix };
+}
+
+function refused(reason: string): NetworkDecision {
+  return { allowed: false, reason };
+}

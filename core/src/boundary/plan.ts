@@ -1,0 +1,147 @@
+import type { Gap, Issue, McpServer, RunRequest, Site, ToolSpec } from "../contract/index.js";
+import type { Boundary } from "./boundary.js";
+import type { Cast, Part, Seats } from "./cast.js";
+import {
+  chooseDelivery,
+  chooseExecutors,
+  chooseHarness,
+  chooseSandbox,
+  chooseToolSources,
+} from "./choose.js";
+import { type Coverage, gapsOf, type Probed, type Question } from "./coverage.js";
+import { type Requirement, requirementsOf } from "./requirements.js";
+import { secretsInside } from "./secrets-inside.js";
+
+export interface AcceptedPlan<S extends Seats = Seats> {
+  readonly accepted: true;
+  readonly boundary: Boundary;
+  readonly required: readonly Requirement[];
+  readonly sandbox: Probed<S["sandbox"]>;
+  readonly harness: Probed<S["harness"]>;
+  /** Undefined when there is nothing to deliver. */
+  readonly delivery: Probed<S["delivery"]> | undefined;
+  readonly executors: readonly Part<S["executor"], ToolSpec>[];
+  readonly toolSources: readonly Part<S["toolSource"], McpServer>[];
+  /** Gaps of actors outside the sandbox that `best_effort` accepted. */
+  readonly outside: readonly Gap[];
+}
+
+export interface RefusedPlan {
+  readonly accepted: false;
+  /** Empty when only issues refuse the request. */
+  readonly gaps: readonly Gap[];
+  readonly issues: readonly Issue[];
+}
+
+export type Plan<S extends Seats = Seats> = AcceptedPlan<S> | RefusedPlan;
+
+/**
+ * Whether *every* actor of the run covers *every* capability that the boundary requires in the domains it
+ * touches, and in which sandbox; or else every gap and every issue at once. Pure: a function of its arguments.
+ *
+ * @param issues what was already found wrong with the request; they refuse it beside the gaps.
+ */
+export function planRun<S extends Seats>(
+  request: RunRequest,
+  boundary: Boundary,
+  cast: Cast<S>,
+  issues: readonly Issue[] = [],
+): Plan<S> {
+  const required = requirementsOf(boundary, request);
+  const harness = chooseHarness(request, cast.harnesses);
+  const executors = chooseExecutors(request, cast.executors);
+  const toolSources = chooseToolSources(request, cast.toolSources);
+  const delivery = chooseDelivery(request, cast.deliveries);
+  const sandbox = chooseSandbox(request, cast.sandboxes, boundary, required);
+
+  const shortfalls = [
+    ...(harness.chosen === undefined ? [] : shortfallsOf(harness.chosen, [request], boundary, required)),
+    ...(delivery.chosen === undefined
+      ? []
+      : shortfallsOf(delivery.chosen, [undefined], boundary, required, mediation)),
+    ...executors.chosen.flatMap(({ probed, uses }) =>
+      shortfallsOf(
+        probed,
+        uses.map((tool) => ({ tool, request })),
+        boundary,
+        required,
+        { subjectOf: ({ tool }) => tool.name, byCaller: "outside" },
+      ),
+    ),
+    ...toolSources.chosen.flatMap(({ probed, uses }) =>
+      shortfallsOf(probed, uses, boundary, required, { subjectOf: ({ name }) => name }),
+    ),
+  ];
+  const acceptable = (site: Site) => site === "runner" && boundary.enforcement === "best_effort";
+  const carriers = { harness: harness.chosen, executors: executors.chosen, toolSources: toolSources.chosen };
+  const stated = shortfalls.map(({ gap }) => gap);
+  const gaps = [
+    ...sandbox.gaps,
+    ...shortfalls.filter(({ site }) => !acceptable(site)).map(({ gap }) => gap),
+    ...secretsInside(request, carriers, required).filter((gap) => !stated.some((one) => isSame(one, gap))),
+  ];
+  const found = [
+    issues,
+    harness.issues,
+    sandbox.issues,
+    delivery.issues,
+    executors.issues,
+    toolSources.issues,
+  ].flat();
+
+  if (gaps.length > 0 || found.length > 0 || harness.chosen === undefined || sandbox.chosen === undefined) {
+    return { accepted: false, gaps, issues: found };
+  }
+  return {
+    accepted: true,
+    boundary,
+    required,
+    sandbox: sandbox.chosen,
+    harness: harness.chosen,
+    delivery: delivery.chosen,
+    executors: executors.chosen,
+    toolSources: toolSources.chosen,
+    outside: shortfalls.filter(({ site }) => acceptable(site)).map(({ gap }) => gap),
+  };
+}
+
+/** Tool delivery reaches the agent over the run's own channel: no route of its own, so no egress. */
+const mediation = { mediated: ["network"] } as const;
+
+function isSame(one: Gap, other: Gap): boolean {
+  return (
+    one.actor === other.actor && one.capability === other.capability && one.subject === other.subject
+  );
+}
+
+interface Shortfall {
+  readonly gap: Gap;
+  readonly site: Site;
+}
+
+function shortfallsOf<Use>(
+  probed: Probed<Coverage<Use>>,
+  uses: readonly Use[],
+  boundary: Boundary,
+  required: readonly Requirement[],
+  options: Pick<Question<Use>, "mediated"> & {
+    readonly subjectOf?: (use: Use) => string;
+    /** Tools alone may be the user's own doing: nothing else of a run takes place with the caller. */
+    readonly byCaller?: "outside";
+  } = {},
+): Shortfall[] {
+  const { site } = probed.actor;
+  // The user's own browser is the conversation's other end: it is listed as outside, never refused.
+  if (site === "caller" && options.byCaller === "outside") return [];
+  return uses.flatMap((use) =>
+    gapsOf({
+      probed,
+      use,
+      boundary,
+      required,
+      bound: site === "sandbox" ? "inherited" : "touched",
+      ...(options.mediated === undefined ? {} : { mediated: options.mediated }),
+      ...(options.subjectOf === undefined ? {} : { subject: options.subjectOf(use) }),
+    }).map((gap) => ({ gap, site })),
+  );
+}

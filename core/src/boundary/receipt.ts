@@ -1,0 +1,100 @@
+import {
+  type Capability,
+  type Domain,
+  domainOf,
+  type Evidence,
+  type Guarantee,
+  type Receipt,
+  type ReceiptActor,
+  type RunRequest,
+} from "../contract/index.js";
+import type { Seats } from "./cast.js";
+import type { Coverage, Probed } from "./coverage.js";
+import type { AcceptedPlan } from "./plan.js";
+
+/** What only the run itself can say. */
+export interface RunFacts {
+  readonly confinement: Receipt["confinement"];
+  readonly evidence: Evidence;
+  readonly visibleCredentials: readonly string[];
+  readonly decisions: Receipt["decisions"];
+  readonly session: Receipt["session"];
+}
+
+/** The plan as it was applied, with the evidence. Pure. */
+export function receiptOf<S extends Seats>(
+  plan: AcceptedPlan<S>,
+  request: RunRequest,
+  facts: RunFacts,
+): Receipt {
+  const required = plan.required.map(({ capability }) => capability);
+  return {
+    sandbox: plan.sandbox.actor.name,
+    confinement: facts.confinement,
+    enforcement: plan.boundary.enforcement,
+    required,
+    guarantees: guaranteesOf(plan, required),
+    actors: actorsOf(plan, request),
+    accepted: [...plan.outside],
+    visibleCredentials: [...facts.visibleCredentials],
+    evidence: { ...facts.evidence },
+    decisions: facts.decisions,
+    session: facts.session,
+  };
+}
+
+function guaranteesOf(plan: AcceptedPlan, required: readonly Capability[]): Guarantee[] {
+  const others: readonly Probed<Coverage<never>>[] = [
+    plan.harness,
+    ...(plan.delivery === undefined ? [] : [plan.delivery]),
+    ...[...plan.executors, ...plan.toolSources].map(({ probed }) => probed),
+  ];
+  return [plan.sandbox, ...others.filter(({ actor }) => actor.site === "runner")].flatMap(
+    ({ actor, findings, probedAt }) =>
+      required.flatMap((capability) => {
+        const finding = findings.get(capability);
+        // What it could do is no guarantee of this run where it said that it can't.
+        const accepted = plan.outside.some(
+          (gap) => gap.actor === actor.name && domainOf(gap.capability) === domainOf(capability),
+        );
+        return finding?.proven === true && actor.claims.includes(capability) && !accepted
+          ? [{ capability, by: actor.name, how: finding.how, provenAt: probedAt }]
+          : [];
+      }),
+  );
+}
+
+function actorsOf(plan: AcceptedPlan, request: RunRequest): ReceiptActor[] {
+  const { sandbox, harness, delivery } = plan;
+  const outside = new Set(plan.outside.map(({ actor }) => actor));
+  const standing = ({ name, site }: Coverage<never>): ReceiptActor["standing"] => {
+    if (site === "sandbox") return "inherited";
+    return site === "caller" || outside.has(name) ? "outside" : "guaranteed";
+  };
+  const actors: ReceiptActor[] = [
+    entry("sandbox", sandbox.actor, "guaranteed", sandbox.actor.touches()),
+    entry("harness", harness.actor, standing(harness.actor), harness.actor.touches(request)),
+  ];
+  if (delivery !== undefined)
+    actors.push(entry("delivery", delivery.actor, "mediated", delivery.actor.touches()));
+  for (const { probed, uses } of plan.executors) {
+    const touched = uses.flatMap((tool) => probed.actor.touches({ tool, request }));
+    const subjects = uses.map(({ name }) => name);
+    actors.push({ ...entry("executor", probed.actor, standing(probed.actor), touched), subjects });
+  }
+  for (const { probed, uses } of plan.toolSources) {
+    const touched = uses.flatMap((server) => probed.actor.touches(server));
+    const subjects = uses.map(({ name }) => name);
+    actors.push({ ...entry("toolSource", probed.actor, standing(probed.actor), touched), subjects });
+  }
+  return actors;
+}
+
+function entry(
+  kind: ReceiptActor["kind"],
+  { name, site }: Coverage<never>,
+  standing: ReceiptActor["standing"],
+  touched: readonly Domain[],
+): ReceiptActor {
+  return { kind, name, site, standing, touches: [...new Set(touched)] };
+}

@@ -1,0 +1,113 @@
+import type { Capability, RunRequest } from "../contract/index.js";
+import { type Boundary, isRestricted } from "./boundary.js";
+
+/** A capability that the run needs, and what asked for it. */
+export interface Requirement {
+  readonly capability: Capability;
+  /** Completes "required because …". */
+  readonly because: string;
+  /** The tool or MCP server that asked, when it wasn't the boundary. */
+  readonly subject?: string;
+}
+
+/** Everything the run needs of whatever acts in it. The first reason for a capability stands. Pure. */
+export function requirementsOf(boundary: Boundary, request: RunRequest): readonly Requirement[] {
+  const all = [
+    ...ofNetwork(boundary),
+    ...ofFilesystem(boundary),
+    ...ofResources(boundary),
+    ...ofSecrets(boundary),
+  ];
+  if (isRestricted(boundary)) {
+    const because = "every boundary needs it";
+    all.push({ capability: "process.contained", because }, { capability: "environment.named-only", because });
+  }
+  all.push(...ofTools(request), ...ofMcpServers(request));
+  const first = new Map<Capability, Requirement>();
+  for (const requirement of all) {
+    if (!first.has(requirement.capability)) first.set(requirement.capability, requirement);
+  }
+  return [...first.values()];
+}
+
+function ofNetwork({ network }: Boundary): Requirement[] {
+  if (network.mode === "on") return [];
+  if (network.mode === "off")
+    return [{ capability: "network.deny", because: "sandboxPermission.network allows nothing" }];
+  const because = "sandboxPermission.network.allowlist lists";
+  const requirements: Requirement[] = [];
+  if (network.rules.some((rule) => rule.kind === "host")) {
+    requirements.push({ capability: "network.allow-host", because: `${because} a name` });
+  }
+  if (network.rules.some((rule) => rule.kind === "range")) {
+    requirements.push({ capability: "network.allow-cidr", because: `${because} addresses` });
+  }
+  return requirements;
+}
+
+const capabilityOfFilesystem = {
+  workspace: "filesystem.workspace-only",
+  readonly: "filesystem.read-only",
+  off: "filesystem.none",
+} as const;
+
+function ofFilesystem({ filesystem }: Boundary): Requirement[] {
+  if (filesystem.mode === "on") return [];
+  const because = `sandboxPermission.filesystem is "${filesystem.mode}"`;
+  return [
+    { capability: capabilityOfFilesystem[filesystem.mode], because },
+    { capability: "filesystem.host-hidden", because },
+  ];
+}
+
+const capabilityOfResource = {
+  memoryMb: "resources.memory",
+  processes: "resources.processes",
+  cpus: "resources.cpu",
+  diskMb: "resources.disk",
+} as const;
+
+function ofResources({ resources }: Boundary): Requirement[] {
+  const names = ["memoryMb", "processes", "cpus", "diskMb"] as const;
+  return names
+    .filter((name) => resources[name] !== undefined)
+    .map((name) => ({
+      capability: capabilityOfResource[name],
+      because: `sandboxPermission.resources.${name} is set`,
+    }));
+}
+
+function ofSecrets({ secrets }: Boundary): Requirement[] {
+  return secrets === "hidden"
+    ? [{ capability: "secrets.hidden", because: 'sandboxPermission.secrets is "hidden"' }]
+    : [];
+}
+
+/** A tool that brings values of its own must not share them, boundary or not. */
+function ofTools(request: RunRequest): Requirement[] {
+  const bringer = request.customTools.find((tool) => hasEntries(tool.env));
+  if (bringer === undefined) return [];
+  const because = `tool '${bringer.name}' brings an environment of its own`;
+  return [{ capability: "environment.per-tool", because, subject: bringer.name }];
+}
+
+function ofMcpServers(request: RunRequest): Requirement[] {
+  const requirements: Requirement[] = [];
+  for (const { name, connection } of request.mcpServers) {
+    if (connection.type !== "stdio") continue;
+    requirements.push({
+      capability: "process.contained",
+      because: "stdio MCP servers need a sandbox that confines processes",
+      subject: name,
+    });
+    if (hasEntries(connection.env)) {
+      const because = `MCP server '${name}' brings an environment of its own`;
+      requirements.push({ capability: "environment.per-tool", because, subject: name });
+    }
+  }
+  return requirements;
+}
+
+function hasEntries(record: Readonly<Record<string, string>> | undefined): boolean {
+  return record !== undefined && Object.keys(record).length > 0;
+}

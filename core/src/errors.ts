@@ -1,0 +1,196 @@
+import type { Failure, FailureCode, Gap, Issue } from "./contract/index.js";
+
+const brand = Symbol.for("ambit.error");
+
+/**
+ * The one catalogue: a class for each person who must act. `message` is safe to show to the caller;
+ * `cause` is kept for the log and never leaves the process.
+ */
+export abstract class AmbitError extends Error {
+  /** Known across copies of this package: a plugin's own copy throws the same errors. */
+  readonly [brand] = true;
+  abstract readonly code: FailureCode;
+  /** HTTP status of an answer that hasn't begun yet. */
+  abstract readonly status: 400 | 401 | 404 | 422 | 429 | 499 | 500 | 502 | 504;
+  /** Whether the same request may succeed later without a change. */
+  readonly retryable: boolean = false;
+
+  override get name(): string {
+    return this.constructor.name;
+  }
+
+  /** The part of the result that a program reads. */
+  toFailure(): Failure {
+    return { code: this.code, retryable: this.retryable };
+  }
+}
+
+/** The caller must change the request. */
+export class RequestInvalid extends AmbitError {
+  readonly code = "request_invalid";
+  readonly status = 400;
+
+  constructor(readonly issues: readonly Issue[]) {
+    super(sentence("The request can't be used", issues.map(issueLine)));
+  }
+
+  override toFailure(): Failure {
+    return { ...super.toFailure(), issues: [...this.issues] };
+  }
+}
+
+/** The caller must present the runner's token. */
+export class Unauthorized extends AmbitError {
+  readonly code = "unauthorized";
+  readonly status = 401;
+
+  constructor() {
+    super("Unauthorized");
+  }
+}
+
+/** The caller named a route, run or interaction that isn't here. */
+export class NotFound extends AmbitError {
+  readonly code = "not_found";
+  readonly status = 404;
+}
+
+/** Some actor can't guarantee what the boundary requires. The caller or the deployer chooses a cure. */
+export class BoundaryRefused extends AmbitError {
+  readonly code = "boundary_refused";
+  readonly status = 422;
+
+  constructor(
+    readonly gaps: readonly Gap[],
+    /** What else is wrong with the request, so that the caller mends all at once. */
+    readonly issues: readonly Issue[] = [],
+  ) {
+    super(sentence("The boundary can't be guaranteed", gaps.map(gapLine)));
+  }
+
+  override toFailure(): Failure {
+    return {
+      ...super.toFailure(),
+      gaps: [...this.gaps],
+      ...(this.issues.length > 0 ? { issues: [...this.issues] } : {}),
+    };
+  }
+}
+
+/** The caller comes back later, or the deployer raises the limit. */
+export class AtCapacity extends AmbitError {
+  readonly code = "at_capacity";
+  readonly status = 429;
+  override readonly retryable = true;
+}
+
+/** One plugin that couldn't be loaded, and what to do about it. */
+export interface LoadFailure {
+  /** The plugin's package or name. */
+  readonly plugin: string;
+  readonly reason: string;
+  readonly cure: string;
+  readonly cause?: unknown;
+}
+
+/** The deployer mends the configuration. All failures of one boot are reported together. */
+export class PluginLoadFailed extends AmbitError {
+  readonly code = "plugin_load_failed";
+  readonly status = 500;
+
+  constructor(readonly failures: readonly LoadFailure[]) {
+    super(
+      sentence(
+        "Plugins could not be loaded",
+        failures.map((failure) => `${failure.plugin}: ${failure.reason}: ${failure.cure}`),
+      ),
+      { cause: failures.map((failure) => failure.cause).filter((cause) => cause !== undefined) },
+    );
+  }
+}
+
+/** The plugin's author mends the plugin: it threw where it must not, or opened less than was asked. */
+export class PluginBrokeContract extends AmbitError {
+  readonly code = "plugin_broke_contract";
+  readonly status = 500;
+}
+
+/** The operator looks at the sandbox backend. */
+export class SandboxFailed extends AmbitError {
+  readonly code = "sandbox_failed";
+  readonly status = 502;
+}
+
+/** The operator looks at the agent's installation. */
+export class HarnessFailed extends AmbitError {
+  readonly code = "harness_failed";
+  readonly status = 502;
+}
+
+/** The operator or the caller looks at the model's endpoint, credential or quota. */
+export class ModelFailed extends AmbitError {
+  readonly code = "model_failed";
+  readonly status = 502;
+
+  constructor(message: string, options?: ErrorOptions & { readonly retryable?: boolean }) {
+    super(message, options);
+    this.retryable = options?.retryable ?? false;
+  }
+
+  override readonly retryable: boolean;
+}
+
+/** The caller cancelled or went away, or the runner is shutting down. */
+export class RunCancelled extends AmbitError {
+  readonly code = "run_cancelled";
+  readonly status = 499;
+  override readonly retryable: boolean;
+
+  /** @param by whoever ended it: what the caller ends is no failure to it. */
+  constructor(
+    message: string,
+    readonly by: "caller" | "runner" = "runner",
+  ) {
+    super(message);
+    this.retryable = by === "runner";
+  }
+}
+
+export class RunTimedOut extends AmbitError {
+  readonly code = "run_timed_out";
+  readonly status = 504;
+  override readonly retryable = true;
+}
+
+/** We mend Ambit. The message says nothing of the cause; the log does. */
+export class InternalError extends AmbitError {
+  readonly code = "internal";
+  readonly status = 500;
+
+  constructor(cause: unknown) {
+    super("Ambit failed on its own account; its log has the cause.", { cause });
+  }
+}
+
+/** Whatever was thrown, as one of the catalogue. */
+export function toAmbitError(thrown: unknown): AmbitError {
+  return isAmbitError(thrown) ? thrown : new InternalError(thrown);
+}
+
+export function isAmbitError(thrown: unknown): thrown is AmbitError {
+  return thrown instanceof Error && brand in thrown;
+}
+
+/** `local · network.deny: no user namespace here (EPERM): run on docker` */
+export function gapLine(gap: Gap): string {
+  const subject = gap.subject === undefined ? "" : ` (${gap.subject})`;
+  return `${gap.actor}${subject} · ${gap.capability}: ${gap.reason}: ${gap.cure}`;
+}
+
+export function issueLine(issue: Issue): string {
+  return issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`;
+}
+
+function sentence(opening: string, lines: readonly string[]): string {
+  return lines.length === 0 ? `${opening}.` : `${opening}: ${lines.join("; ")}`;
+}

@@ -1,0 +1,9 @@
+import "reflect-metadata";
+
+/** What a server, a command line or an embedding program imports. Plugin authors use `@ambit/core/plugin`. */
+export * from "./boundary/index.js";
+export * from "./contract/index.js";
+export * from "./errors.js";
+export type { Log } from "./plugin/index.js";
+export * from "./registry/index.js";
+export * from "./run/index.js";

@@ -1,0 +1,28 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { FetchHandler } from "./sandbox.js";
+
+/** A fresh secret for one exposed handler: 256 bits, base64url. */
+export function newToken(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** Guards a handler: only `Authorization: Bearer <token>` gets through, compared in constant time. */
+export function requireBearer(token: string, handler: FetchHandler): FetchHandler {
+  return (request) => {
+    if (matchesBearer(request.headers.get("authorization"), token)) return handler(request);
+    return new Response(JSON.stringify({ error: "Unauthorized" }), {
+      status: 401,
+      headers: { "content-type": "application/json", "www-authenticate": "Bearer" },
+    });
+  };
+}
+
+/** Digests first, so that neither the length nor the content of the secret shows in the time taken. */
+export function matchesBearer(header: string | null | undefined, token: string): boolean {
+  const presented = /^Bearer (.+)$/i.exec(header ?? "")?.[1] ?? "";
+  return timingSafeEqual(digest(presented), digest(token));
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

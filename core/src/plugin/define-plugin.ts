@@ -1,0 +1,37 @@
+import type { z } from "zod";
+import type { ToolDelivery } from "./delivery.js";
+import type { ToolExecutor } from "./executor.js";
+import type { Harness } from "./harness.js";
+import type { SandboxBackend } from "./sandbox.js";
+import type { ToolSource } from "./tool-source.js";
+
+/** The seats of a run, and what sits in each. */
+export interface ActorKinds {
+  sandbox: SandboxBackend;
+  executor: ToolExecutor;
+  delivery: ToolDelivery;
+  harness: Harness;
+  toolSource: ToolSource;
+}
+export type ActorKind = keyof ActorKinds;
+
+export interface Registrar {
+  /** Offers an actor. A second one of the same kind and name, from whichever plugin, fails the boot. */
+  add<Kind extends ActorKind>(kind: Kind, actor: ActorKinds[Kind]): void;
+}
+
+export interface Plugin<Config extends z.ZodType = z.ZodType> {
+  /** The package's name without its scope: `sandbox-local`. Also names it in configuration and errors. */
+  readonly name: string;
+  /** The version of this interface that the plugin was written for. */
+  readonly api: 1;
+  /** Strict, with every default in it; published as JSON Schema. */
+  readonly config: Config;
+  /** Synchronous and without I/O: what needs the host happens in `probe` and `open`. */
+  register(registrar: Registrar, config: z.output<Config>): void;
+}
+
+/** Types a plugin's config and checks nothing: the registrar does, when it is loaded. */
+export function definePlugin<Config extends z.ZodType>(plugin: Plugin<Config>): Plugin<Config> {
+  return Object.freeze(plugin);
+}

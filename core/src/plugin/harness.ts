@@ -1,0 +1,79 @@
+import type {
+  AgentEvent,
+  ContentBlock,
+  Evidence,
+  HarnessCapabilities,
+  Issue,
+  RunRequest,
+} from "../contract/index.js";
+import type { Actor } from "./actor.js";
+import type { PublishedServer } from "./delivery.js";
+import type { Log } from "./log.js";
+import type { RuntimePath, Sandbox } from "./sandbox.js";
+import type { Scope } from "./scope.js";
+
+/** What the agent wants to do and asks leave for. */
+export interface PermissionQuestion {
+  readonly toolCallId: string;
+  /** The published tool's name without the server's prefix, or the agent's own tool (`Bash`, `write_file`). */
+  readonly toolName: string;
+  /** The publication it belongs to; absent for the agent's own tools. */
+  readonly server?: string;
+  readonly input: unknown;
+  /** Whether the agent says that it only reads. */
+  readonly readOnly?: boolean;
+}
+
+export type PermissionAnswer = "allow" | "deny" | "park";
+
+export interface StartScope extends Scope {
+  readonly sandbox: Sandbox;
+  readonly servers: readonly PublishedServer[];
+  readonly request: RunRequest;
+  /** Names the agent's stored conversation to go on with, as `Agent.conversation` gave it earlier. */
+  readonly resume?: string;
+  readonly log: Log;
+}
+
+export interface Turn {
+  readonly prompt: readonly ContentBlock[];
+  /** Aborts on cancel and on time limits; the agent is told and given a moment to end its turn. */
+  readonly signal: AbortSignal;
+  /** Answers the agent's permission requests. `park` ends the turn without an answer to the agent. */
+  onPermission(question: PermissionQuestion): Promise<PermissionAnswer>;
+}
+
+/** A started agent with one open conversation. */
+export interface Agent {
+  /** Names the conversation for a later `resume`. */
+  readonly conversation: string;
+  /** How the conversation began: whether the agent restored what `resume` named. */
+  readonly history: "new" | "loaded";
+  readonly capabilities: HarnessCapabilities;
+  readonly evidence: Evidence;
+  /** The model in use, where the agent tells. */
+  readonly model?: string;
+  /**
+   * One turn. Ends with a `done` event; throws `HarnessFailed` or `ModelFailed`, also for an error that the
+   * agent presents as a successful end of its turn. One turn at a time.
+   */
+  prompt(turn: Turn): AsyncIterable<AgentEvent>;
+  /** Asks the agent to leave, then kills it. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+export interface Harness extends Actor<RunRequest> {
+  /** As the request names it. */
+  readonly id: string;
+  /** Other names the request may use. */
+  readonly aliases: readonly string[];
+  /** Milliseconds the agent lets one tool call wait before it gives up. */
+  readonly holdsCallsMs: number;
+  /** What keeps this request from being run by this agent: not installed, an unknown model. Pure. */
+  issues(request: RunRequest): readonly Issue[];
+  /** What the sandbox must show of the runner's files. Pure. */
+  runtimes(): readonly RuntimePath[];
+  /** Names of the request's credentials that can be read inside the sandbox. Pure. */
+  visibleCredentials(request: RunRequest): readonly string[];
+  start(scope: StartScope): Promise<Agent>;
+}

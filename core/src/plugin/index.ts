@@ -1,0 +1,52 @@
+/** All that a plugin's author imports. */
+
+export {
+  type ActorGap,
+  allowsDestination,
+  type Boundary,
+  type Coverage,
+  decideBeforeLookup,
+  decideConnection,
+  type FilesystemBoundary,
+  type Finding,
+  formatRule,
+  formatTarget,
+  type HostRule,
+  isRestricted,
+  matches,
+  type NetworkBoundary,
+  type NetworkDecision,
+  type NetworkRule,
+  parseNetworkRule,
+  type RangeRule,
+  type ResourceLimits,
+  readAuthority,
+  readHost,
+  readTarget,
+  specialBlockOf,
+  type Target,
+  type TargetReading,
+  whyClosed,
+} from "../boundary/index.js";
+export * from "../contract/index.js";
+export {
+  AmbitError,
+  HarnessFailed,
+  ModelFailed,
+  PluginBrokeContract,
+  RunCancelled,
+  RunTimedOut,
+  SandboxFailed,
+} from "../errors.js";
+export * from "./actor.js";
+export * from "./bearer.js";
+export * from "./define-plugin.js";
+export * from "./delivery.js";
+export * from "./executor.js";
+export * from "./guarded-lookup.js";
+export * from "./harness.js";
+export * from "./log.js";
+export * from "./sandbox.js";
+export * from "./scope.js";
+export * from "./shortened.js";
+export * from "./tool-source.js";

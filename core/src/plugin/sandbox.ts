@@ -1,0 +1,109 @@
+import type { Boundary } from "../boundary/index.js";
+import type { Capability, Evidence } from "../contract/index.js";
+import type { Actor } from "./actor.js";
+import type { Log } from "./log.js";
+import type { Scope } from "./scope.js";
+
+/** A `fetch` handler, as in the Fetch standard: one request in, one response out. */
+export type FetchHandler = (request: Request) => Response | Promise<Response>;
+
+/** One decision about one connection that reached the boundary's proxy. */
+export interface ConnectionDecision {
+  /** `host:port` as the client named it. */
+  readonly target: string;
+  readonly allowed: boolean;
+  /** Why, naming the rule. */
+  readonly reason: string;
+}
+
+/** A file or folder of the runner that programs in the sandbox need, visible at the same path, read-only. */
+export interface RuntimePath {
+  /** Absolute, on the runner. */
+  readonly path: string;
+  /** What it is, for errors: "Gemini CLI". */
+  readonly what: string;
+}
+
+export interface SandboxSpec {
+  /** Names the sandbox for labels, folders and reapers: unique on this runner, `[A-Za-z0-9_-]{1,64}`. */
+  readonly id: string;
+  readonly boundary: Boundary;
+  /** Every capability that this sandbox must enforce. `open` enforces all or rejects. */
+  readonly required: readonly Capability[];
+  /** What the agent needs to be seen by the sandbox, when the backend shares the runner's files. */
+  readonly runtimes: readonly RuntimePath[];
+  /** Called for every connection that reaches the boundary's proxy; repeats included. */
+  onDecision(decision: ConnectionDecision): void;
+  readonly log: Log;
+}
+
+export interface SandboxBackend extends Actor {
+  /** Applies every limit or rejects (`SandboxFailed`); never opens something weaker, never falls back to the host. */
+  open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+}
+
+export interface Sandbox {
+  /** Absolute path of the session's workspace, as seen inside. Exists, and is empty, after `open`. */
+  readonly workspace: string;
+  /** Absolute path of the agent's home, as seen inside. Outlives the run, ends with the session. */
+  readonly home: string;
+  readonly confinement: "confined" | "unconfined";
+  /** What was seen of this sandbox when it opened. */
+  readonly evidence: Evidence;
+  /** The unit of confinement: each process is kept apart as far as `environment.per-tool` promises. */
+  spawn(command: Command): Promise<Process>;
+  /** Writes without following links that lead out of `workspace` and `home`. */
+  writeFiles(files: readonly FileEntry[]): Promise<void>;
+  /** @throws SandboxFailed when the file isn't there or can't be read. */
+  readFile(path: string): Promise<Uint8Array>;
+  /** Makes a handler reachable from inside only. The backend checks the bearer token on every request. */
+  expose(handler: FetchHandler): Promise<Exposure>;
+  /** Safe to call twice. Nothing remains: no process, folder, socket, group, route. */
+  close(): Promise<void>;
+}
+
+export interface Exposure {
+  /** As seen inside, without a path: `http://127.0.0.1:41234`. */
+  readonly url: string;
+  /** Sent as `Authorization: Bearer …`. */
+  readonly token: string;
+  close(): Promise<void>;
+}
+
+export interface Command {
+  /** Program and arguments; never a shell line. The program is a path, or a name looked up in `env.PATH`. */
+  readonly argv: readonly [program: string, ...args: string[]];
+  /** Complete: nothing is inherited. The backend adds only what confinement needs (proxy variables, HOME, TMPDIR). */
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute, as seen inside. Default: the workspace. */
+  readonly cwd?: string;
+  /** `agent`: the session's home. `tool`: a home and scratch of its own, gone with the process. Default `tool`. */
+  readonly role?: "agent" | "tool";
+  /** Kills the process and all it started. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Process {
+  readonly stdin: WritableStream<Uint8Array>;
+  readonly stdout: ReadableStream<Uint8Array>;
+  readonly stderr: ReadableStream<Uint8Array>;
+  /** What was seen of this process before its first instruction. */
+  readonly evidence: Evidence;
+  /** Never rejects. Settles when the process and all it started are gone. */
+  readonly exit: Promise<Exit>;
+  /** Ends the process and all it started. Default `SIGKILL`. Safe after the exit. */
+  kill(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+export interface FileEntry {
+  /** Absolute, inside `workspace` or `home`. Folders in between are made. */
+  readonly path: string;
+  readonly content: string | Uint8Array;
+  /** Default false. */
+  readonly executable?: boolean;
+}

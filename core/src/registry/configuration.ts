@@ -1,0 +1,42 @@
+import { z } from "zod";
+import type { Plugin } from "../plugin/index.js";
+
+const pluginSchema = z.custom<Plugin>(isPlugin, {
+  error: "must be a plugin, as definePlugin() makes it (an object with name, api, config and register)",
+});
+
+const entrySchema = z.union([
+  z.string().min(1),
+  pluginSchema,
+  z.strictObject({
+    /** A package's name, resolved from the configuration's folder, or the plugin itself. */
+    use: z.union([z.string().min(1), pluginSchema]),
+    /** Checked by the plugin's own schema. */
+    config: z.unknown().optional(),
+  }),
+]);
+export type PluginEntry = z.infer<typeof entrySchema>;
+
+export const pluginEntriesSchema = z.array(entrySchema);
+
+export const probeSettingsSchema = z.strictObject({
+  /** Milliseconds one probe may take; a claim without a finding by then is not proven. */
+  timeoutMs: z.int().positive().default(30_000),
+  /** Milliseconds after which evidence is too old to plan with, and is taken again. */
+  maxAgeMs: z.int().positive().default(3_600_000),
+});
+export type ProbeSettings = z.infer<typeof probeSettingsSchema>;
+
+export function isPlugin(value: unknown): value is Plugin {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "name" in value &&
+    typeof value.name === "string" &&
+    "api" in value &&
+    "config" in value &&
+    value.config instanceof Object &&
+    "register" in value &&
+    typeof value.register === "function"
+  );
+}

@@ -1,0 +1,115 @@
+import type { DependencyContainer } from "tsyringe";
+import { z } from "zod";
+import { type LoadFailure, PluginLoadFailed } from "../errors.js";
+import type { Plugin } from "../plugin/index.js";
+import { isPlugin, type PluginEntry } from "./configuration.js";
+import { ContainerRegistrar, type Offer } from "./registrar.js";
+
+/** Finds a package by name, from the deployer's folder: resolves with its default export. */
+export type ImportPlugin = (name: string) => Promise<unknown>;
+
+/** A plugin that was loaded, with its own configuration schema for documentation. */
+export interface LoadedPlugin {
+  readonly name: string;
+  readonly configSchema: unknown;
+}
+
+/**
+ * Loads every plugin of the configuration into the container, in order.
+ * @throws PluginLoadFailed with all failures of all plugins at once.
+ */
+export async function loadPlugins(
+  entries: readonly PluginEntry[],
+  container: DependencyContainer,
+  importPlugin: ImportPlugin,
+): Promise<{ readonly plugins: readonly LoadedPlugin[]; readonly offers: readonly Offer[] }> {
+  const failures: LoadFailure[] = [];
+  const registrar = new ContainerRegistrar(container);
+  const found = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
+  const plugins: LoadedPlugin[] = [];
+  for (const result of found) {
+    if ("failure" in result) {
+      failures.push(result.failure);
+      continue;
+    }
+    const { plugin, config } = result;
+    if (plugins.some(({ name }) => name === plugin.name)) {
+      failures.push({ plugin: plugin.name, reason: "is listed twice", cure: "list it once" });
+      continue;
+    }
+    const loaded = register(plugin, config, registrar);
+    if ("failure" in loaded) failures.push(loaded.failure);
+    plugins.push({ name: plugin.name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
+  }
+  failures.push(...registrar.failures);
+  if (failures.length > 0) throw new PluginLoadFailed(failures);
+  return { plugins, offers: registrar.offers };
+}
+
+type Found = { readonly plugin: Plugin; readonly config: unknown } | { readonly failure: LoadFailure };
+
+async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promise<Found> {
+  if (isPlugin(entry)) return { plugin: entry, config: {} };
+  const { use, config = {} } = typeof entry === "string" ? { use: entry } : entry;
+  if (typeof use !== "string") return { plugin: use, config };
+  let imported: unknown;
+  try {
+    imported = await importPlugin(use);
+  } catch (cause) {
+    const reason = `can't be imported (${messageOf(cause)})`;
+    return {
+      failure: {
+        plugin: use,
+        reason,
+        cure: `install it beside the configuration: npm install ${use}`,
+        cause,
+      },
+    };
+  }
+  if (isPlugin(imported)) return { plugin: imported, config };
+  const reason = "its default export is no plugin";
+  return {
+    failure: { plugin: use, reason, cure: "export default definePlugin({ name, api: 1, config, register })" },
+  };
+}
+
+type Registered = { readonly configSchema: unknown } | { readonly failure: LoadFailure };
+
+function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar): Registered {
+  const { name } = plugin;
+  const failed = (reason: string, cure: string, cause?: unknown): Registered => ({
+    failure: { plugin: name, reason, cure, ...(cause === undefined ? {} : { cause }) },
+  });
+  if (plugin.api !== 1) {
+    return failed(`was written for plugin api ${String(plugin.api)}, this is 1`, "load a version that fits");
+  }
+  let configSchema: unknown;
+  let config: ReturnType<Plugin["config"]["safeParse"]>;
+  try {
+    configSchema = z.toJSONSchema(plugin.config, { io: "input", unrepresentable: "any" });
+    config = plugin.config.safeParse(given);
+  } catch (cause) {
+    const cure = "its author gives a synchronous schema of zod 4, such as z.strictObject({})";
+    return failed(`its config is no schema that can be used (${messageOf(cause)})`, cure, cause);
+  }
+  if (!config.success) {
+    const reason = config.error.issues
+      .map(({ path, message }) => `${["config", ...path].join(".")} ${message}`)
+      .join("; ");
+    return failed(reason, "correct its config; its schema is in `ambit plugins --json`", config.error);
+  }
+  const { data } = config;
+  try {
+    const returned = registrar.during(name, (offer) => plugin.register(offer, data));
+    if (!(returned instanceof Promise)) return { configSchema };
+    // What it would do later comes too late to be reported; what it throws then must not end the process.
+    returned.catch(() => undefined);
+    return failed("register returned a promise", "its author moves what waits into probe() or open()");
+  } catch (cause) {
+    return failed(`register threw (${messageOf(cause)})`, "its author moves what can fail into probe() or open()", cause);
+  }
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

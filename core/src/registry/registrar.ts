@@ -1,0 +1,61 @@
+import type { DependencyContainer } from "tsyringe";
+import type { LoadFailure } from "../errors.js";
+import type { Actor, ActorKind, ActorKinds, Registrar } from "../plugin/index.js";
+import { actorTokens } from "./tokens.js";
+
+/** What one plugin offered. */
+export interface Offer {
+  readonly plugin: string;
+  readonly kind: ActorKind;
+  readonly name: string;
+  readonly actor: Actor<never>;
+}
+
+/** Puts actors into the container, remembers whose they are, and refuses doubles. */
+export class ContainerRegistrar {
+  readonly #offers = new Map<string, Offer>();
+  readonly failures: LoadFailure[] = [];
+
+  constructor(readonly container: DependencyContainer) {}
+
+  get offers(): readonly Offer[] {
+    return [...this.#offers.values()];
+  }
+
+  /** The registrar that one plugin gets to see, while it registers and no longer. */
+  during(plugin: string, register: (registrar: Registrar) => unknown): unknown {
+    let over = false;
+    try {
+      return register({
+        add: (kind, actor) => {
+          if (over) throw new Error(`Plugin '${plugin}' offers the ${kind} '${actor.name}' after it has registered.`);
+          this.#add(plugin, kind, actor);
+        },
+      });
+    } finally {
+      over = true;
+    }
+  }
+
+  #add<Kind extends ActorKind>(plugin: string, kind: Kind, actor: ActorKinds[Kind]): void {
+    const key = keyOf(kind, actor);
+    const first = this.#offers.get(key);
+    if (first !== undefined) {
+      this.failures.push({
+        plugin,
+        reason: `offers ${key}, which ${first.plugin} already offers`,
+        cure: "load only one of them, or rename one in its config",
+      });
+      return;
+    }
+    this.#offers.set(key, { plugin, kind, name: actor.name, actor });
+    this.container.register(actorTokens[kind], { useValue: actor });
+  }
+}
+
+/** Two that would do the same work collide, whatever they are called; else an actor is known by its name. */
+function keyOf<Kind extends ActorKind>(kind: Kind, actor: ActorKinds[Kind]): string {
+  if ("connection" in actor) return `the toolSource for ${actor.connection}`;
+  if ("kind" in actor) return `the executor of kind '${actor.kind}'`;
+  return "id" in actor ? `the ${kind} '${actor.id}'` : `the ${kind} '${actor.name}'`;
+}

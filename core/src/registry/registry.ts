@@ -1,0 +1,94 @@
+import { type DependencyContainer, type InjectionToken, container as root } from "tsyringe";
+import type { Cast, Finding } from "../boundary/index.js";
+import type { Capability, Site } from "../contract/index.js";
+import type { Actor, ActorKind, ActorKinds, Log } from "../plugin/index.js";
+import type { PluginEntry, ProbeSettings } from "./configuration.js";
+import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
+import { Prober } from "./prober.js";
+import type { Offer } from "./registrar.js";
+import { actorTokens } from "./tokens.js";
+
+/** What `GET /plugins` says of one actor. */
+export interface ActorDescription {
+  readonly plugin: string;
+  readonly kind: ActorKind;
+  readonly name: string;
+  readonly site: Site;
+  readonly claims: readonly Capability[];
+  readonly findings: readonly Finding[];
+  /** ISO 8601. */
+  readonly probedAt: string;
+}
+
+/** The loaded plugins, and what was seen of their actors on this host. */
+export class Registry {
+  readonly #prober: Prober;
+
+  private constructor(
+    readonly container: DependencyContainer,
+    readonly plugins: readonly LoadedPlugin[],
+    readonly offers: readonly Offer[],
+    settings: ProbeSettings,
+    log: Log,
+  ) {
+    this.#prober = new Prober(settings, log);
+  }
+
+  /** @throws PluginLoadFailed with all failures at once. */
+  static async load(
+    entries: readonly PluginEntry[],
+    importPlugin: ImportPlugin,
+    settings: ProbeSettings,
+    log: Log,
+  ): Promise<Registry> {
+    // A container of its own: two registries in one process share nothing.
+    const container = root.createChildContainer();
+    const { plugins, offers } = await loadPlugins(entries, container, importPlugin);
+    return new Registry(container, plugins, offers, settings, log);
+  }
+
+  get probing(): boolean {
+    return this.#prober.probing;
+  }
+
+  /** Everyone who could act, with evidence that is fresh enough to plan with. */
+  async cast(): Promise<Cast<ActorKinds>> {
+    await this.#prober.refresh(this.#actors());
+    return this.castAsSeen();
+  }
+
+  /** The same with what was seen last, at once: what isn't proven yet counts as missing. */
+  castAsSeen(): Cast<ActorKinds> {
+    const probed = <A extends Actor<never>>(actor: A) => this.#prober.probed(actor);
+    return {
+      sandboxes: this.#all(actorTokens.sandbox).map(probed),
+      executors: this.#all(actorTokens.executor).map(probed),
+      deliveries: this.#all(actorTokens.delivery).map(probed),
+      harnesses: this.#all(actorTokens.harness).map(probed),
+      toolSources: this.#all(actorTokens.toolSource).map(probed),
+    };
+  }
+
+  /** The actor failed where it was proven: it is probed again before the next plan. */
+  invalidate(actor: Actor<never>): void {
+    this.#prober.invalidate(actor);
+  }
+
+  async describe(): Promise<readonly ActorDescription[]> {
+    await this.#prober.refresh(this.#actors());
+    return this.offers.map(({ plugin, kind, name, actor }) => {
+      const { findings, probedAt } = this.#prober.probed(actor);
+      const { site, claims } = actor;
+      return { plugin, kind, name, site, claims, findings: [...findings.values()], probedAt };
+    });
+  }
+
+  #actors(): readonly Actor<never>[] {
+    return Object.values(actorTokens).flatMap((token) => this.#all<Actor<never>>(token));
+  }
+
+  /** tsyringe throws where nothing is registered; for us that is an empty list. */
+  #all<A>(token: InjectionToken<A>): readonly A[] {
+    return this.container.isRegistered(token) ? this.container.resolveAll(token) : [];
+  }
+}

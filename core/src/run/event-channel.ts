@@ -1,0 +1,52 @@
+/**
+ * Many writers, one reader, bounded: `push` resolves when the reader has caught up, so that a slow client slows
+ * the agent instead of filling our memory.
+ */
+export class EventChannel<Event> implements AsyncIterable<Event> {
+  readonly #waiting: Event[] = [];
+  readonly #writers: (() => void)[] = [];
+  #reader: (() => void) | undefined;
+  #closed = false;
+
+  /** @param capacity events that may wait; a push beyond it waits itself. */
+  constructor(readonly capacity = 256) {}
+
+  /** Resolves at once while there is room. After `close` the event is dropped: nobody reads any more. */
+  push(event: Event): Promise<void> | undefined {
+    if (this.#closed) return undefined;
+    this.#waiting.push(event);
+    this.#wakeReader();
+    if (this.#waiting.length <= this.capacity) return undefined;
+    return new Promise((resolve) => this.#writers.push(resolve));
+  }
+
+  /** Ends the reader's loop once it has read what is waiting. */
+  close(): void {
+    this.#closed = true;
+    this.#wakeReader();
+    this.#wakeWriters();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Event, void, undefined> {
+    for (;;) {
+      while (this.#waiting.length > 0) {
+        const batch = this.#waiting.splice(0);
+        this.#wakeWriters();
+        yield* batch;
+      }
+      if (this.#closed) return;
+      await new Promise<void>((resolve) => {
+        this.#reader = resolve;
+      });
+    }
+  }
+
+  #wakeReader(): void {
+    this.#reader?.();
+    this.#reader = undefined;
+  }
+
+  #wakeWriters(): void {
+    for (const wake of this.#writers.splice(0)) wake();
+  }
+}

@@ -1,0 +1,26 @@
+import { z } from "zod";
+
+const milliseconds = z.int().positive().max(2_147_483_647);
+
+/** How long a run may take, and how many there may be. Times in milliseconds. */
+export const runLimitsSchema = z.strictObject({
+  /** Runs at once; one more is refused with 429 before any work. */
+  concurrentRuns: z.int().positive().default(100),
+  /** From admission to the result. */
+  totalMs: milliseconds.default(39_600_000),
+  /** Between two events of the agent, while no tool call is under way. */
+  idleMs: milliseconds.default(1_800_000),
+  /** From the prompt to the agent's first event. */
+  firstResponseMs: milliseconds.default(120_000),
+  /** To open the sandbox, and again to start the agent. */
+  startMs: milliseconds.default(60_000),
+  /** One tool call, unless the tool says otherwise. */
+  toolMs: milliseconds.default(30_000),
+  /** To close what a run opened; what takes longer is left to the reaper, and logged. */
+  closeMs: milliseconds.default(5_000),
+  /** How long a named session is kept without a run. */
+  sessionMs: milliseconds.default(600_000),
+  /** Named sessions kept at once; the one that was used longest ago goes first. */
+  sessions: z.int().nonnegative().default(32),
+});
+export type RunLimits = z.infer<typeof runLimitsSchema>;

@@ -1,0 +1,21 @@
+import type { AcceptedPlan } from "../boundary/index.js";
+import type { AgentEvent, RunRequest } from "../contract/index.js";
+import type { ActorKinds, Log, Sandbox } from "../plugin/index.js";
+import type { Deadlines } from "./deadlines.js";
+import type { RunLimits } from "./limits.js";
+import type { OwnedScope } from "./scope.js";
+
+/** What every stop of one run shares. */
+export interface RunContext {
+  readonly runId: string;
+  readonly request: RunRequest;
+  readonly plan: AcceptedPlan<ActorKinds>;
+  readonly scope: OwnedScope;
+  readonly deadlines: Deadlines;
+  readonly limits: RunLimits;
+  readonly log: Log;
+  /** The run's sandbox, once it is open. */
+  sandbox(): Sandbox;
+  /** Resolves when there is room for more events. */
+  emit(event: AgentEvent): Promise<void> | undefined;
+}

@@ -1,0 +1,119 @@
+import type { Plan } from "../boundary/index.js";
+import { AtCapacity, NotFound, RunCancelled, SandboxFailed } from "../errors.js";
+import type { ActorKinds, Log } from "../plugin/index.js";
+import type { Registry } from "../registry/index.js";
+import { admit, parse, plan } from "./admission.js";
+import type { RunLimits } from "./limits.js";
+import type { PermissionCeiling } from "./permission.js";
+import { Run, type RunOptions } from "./run.js";
+import { Sessions } from "./sessions.js";
+
+export interface RunnerOptions {
+  readonly registry: Registry;
+  readonly limits: RunLimits;
+  readonly permissionCeiling: PermissionCeiling;
+  readonly log: Log;
+}
+
+/** A place among the concurrent runs; given back when the run's records have ended, or by `release`. */
+export interface Slot {
+  /**
+   * Stops 1 and 2.
+   * @throws RequestInvalid, BoundaryRefused; the slot is then free again.
+   */
+  admit(body: unknown, options: RunOptions): Promise<Run>;
+  release(): void;
+}
+
+/** Plans and runs; the door between a server or a command line and the rest of core. */
+export class Runner {
+  readonly #sessions: Sessions;
+  readonly #runs = new Map<string, Run>();
+  #taken = 0;
+  #draining = false;
+
+  constructor(readonly options: RunnerOptions) {
+    this.#sessions = new Sessions(options.limits, options.log);
+  }
+
+  get registry(): Registry {
+    return this.options.registry;
+  }
+
+  /** Takes a place before any other work. @throws AtCapacity */
+  reserve(): Slot {
+    const { concurrentRuns } = this.options.limits;
+    if (this.#draining) throw new AtCapacity("The runner is shutting down.");
+    if (this.#taken >= concurrentRuns)
+      throw new AtCapacity(`Runner at capacity (${concurrentRuns} concurrent runs)`);
+    this.#taken += 1;
+    let free = () => {
+      this.#taken -= 1;
+      free = () => {};
+    };
+    return {
+      release: () => free(),
+      admit: async (body, options) => {
+        try {
+          const admitted = await admit(body, this.registry);
+          return this.#begin(new Run(admitted.request, admitted.plan, this.#services(), options), () =>
+            free(),
+          );
+        } catch (error) {
+          free();
+          throw error;
+        }
+      },
+    };
+  }
+
+  /** Stops 1 and 2 only: touches nothing. @throws RequestInvalid */
+  async plan(body: unknown): Promise<Plan<ActorKinds>> {
+    return plan(parse(body), await this.registry.cast());
+  }
+
+  /** Ends a run early; it still ends in its one result. @throws NotFound */
+  cancel(runId: string): void {
+    const run = this.#runs.get(runId);
+    if (run === undefined) throw new NotFound(`There is no run '${runId}' here.`);
+    run.cancel(new RunCancelled("The run was cancelled.", "caller"));
+  }
+
+  /** Ends a session, and the run that uses it. False when there is none of that name. */
+  async endSession(sessionId: string, projectId?: string): Promise<boolean> {
+    const users = [...this.#runs.values()].filter(
+      ({ request }) => request.sessionId === sessionId && request.projectId === projectId,
+    );
+    for (const run of users) run.cancel(new RunCancelled("The session was ended.", "caller"));
+    await Promise.all(users.map((run) => run.ended));
+    return (await this.#sessions.end(sessionId, projectId)) || users.length > 0;
+  }
+
+  /** No new runs; running ones finish within the limit or are cancelled, each with its result; sessions end. */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    const running = [...this.#runs.values()];
+    const timer = setTimeout(() => {
+      for (const run of running) run.cancel(new RunCancelled("The runner is shutting down."));
+    }, graceMs);
+    await Promise.all(running.map((run) => run.ended));
+    clearTimeout(timer);
+    await this.#sessions.close();
+  }
+
+  #begin(run: Run, free: () => void): Run {
+    this.#runs.set(run.id, run);
+    void run.ended.then((failure) => {
+      this.#runs.delete(run.id);
+      // What was proven didn't hold: look again before the next plan counts on it.
+      if (failure instanceof SandboxFailed) this.registry.invalidate(run.plan.sandbox.actor);
+      free();
+    });
+    return run;
+  }
+
+  #services() {
+    const { limits, permissionCeiling, log } = this.options;
+    return { sessions: this.#sessions, limits, permissionCeiling, log };
+  }
+}

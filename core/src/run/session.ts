@@ -1,0 +1,84 @@
+import { randomUUID } from "node:crypto";
+import type { AcceptedPlan } from "../boundary/index.js";
+import { PluginBrokeContract } from "../errors.js";
+import type { ActorKinds, ConnectionDecision, Log, Sandbox, Scope } from "../plugin/index.js";
+import { canonicalJson } from "./canonical-json.js";
+import { unlessAborted } from "./linked-abort.js";
+import { OwnedScope } from "./scope.js";
+
+/** A conversation the agent stored in the session's home, to go on with in a later run. */
+export interface Conversation {
+  readonly harness: string;
+  readonly id: string;
+}
+
+/** What outlives a run: the sandbox with its workspace and home, and the agent's stored conversation. */
+export class Session {
+  readonly id = randomUUID();
+  conversation: Conversation | undefined;
+  /** The run that borrows the session hears its boundary's decisions; between runs nobody acts in it. */
+  onDecision: ((decision: ConnectionDecision) => void) | undefined;
+  #sandbox: Sandbox | undefined;
+
+  private constructor(
+    readonly scope: OwnedScope,
+    readonly fingerprint: string,
+  ) {}
+
+  get sandbox(): Sandbox {
+    if (this.#sandbox === undefined) throw new Error("The session's sandbox isn't open.");
+    return this.#sandbox;
+  }
+
+  /** Opens the sandbox, or leaves nothing behind. Abandons the opening when `during` aborts. */
+  static async open(
+    plan: AcceptedPlan<ActorKinds>,
+    log: Log,
+    closeMs: number,
+    during: Scope["signal"],
+  ): Promise<Session> {
+    const opening = new OwnedScope(log, closeMs, during);
+    const session = new Session(opening, fingerprintOf(plan));
+    try {
+      const spec = {
+        id: session.id,
+        boundary: plan.boundary,
+        required: plan.required.map(({ capability }) => capability),
+        runtimes: plan.harness.actor.runtimes(),
+        onDecision: (decision: ConnectionDecision) => session.onDecision?.(decision),
+        log,
+      };
+      const sandbox = await unlessAborted(during, async () => {
+        const opened = await plan.sandbox.actor.open(spec, opening);
+        opening.defer(() => opened.close());
+        return opened;
+      });
+      if (plan.required.length > 0 && sandbox.confinement !== "confined") {
+        throw new PluginBrokeContract(
+          `Sandbox '${plan.sandbox.actor.name}' opened unconfined under a boundary.`,
+        );
+      }
+      opening.detach();
+      session.#sandbox = sandbox;
+      return session;
+    } catch (error) {
+      await opening.close();
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.scope.close();
+  }
+}
+
+/** Two runs may share a session only if they ask for the same sandbox and the same boundary. */
+export function fingerprintOf(plan: AcceptedPlan<ActorKinds>): string {
+  const { boundary, required, sandbox, harness } = plan;
+  return canonicalJson({
+    boundary,
+    required: required.map(({ capability }) => capability),
+    sandbox: sandbox.actor.name,
+    harness: harness.actor.id,
+  });
+}

@@ -1,0 +1,29 @@
+import type { RunRequest, Skill } from "../contract/index.js";
+import type { FileEntry } from "../plugin/index.js";
+
+/** What the request puts into a fresh workspace: its files, and its skills where agents look for them. Pure. */
+export function workspaceFiles(request: RunRequest, workspace: string): readonly FileEntry[] {
+  const files = request.harnessFiles.map(({ path, content }) => ({ path: `${workspace}/${path}`, content }));
+  return [
+    ...files,
+    ...request.skills.flatMap((skill) => skillFiles(skill, `${workspace}/.agents/skills/${skill.name}`)),
+  ];
+}
+
+/** A folder as the Agent Skills format has it: `SKILL.md` with its front matter, and the files beside it. */
+function skillFiles(skill: Skill, folder: string): FileEntry[] {
+  const frontMatter = [
+    "---",
+    `name: ${skill.name}`,
+    `description: ${JSON.stringify(skill.description)}`,
+    ...(skill.disableModelInvocation === true ? ["disable-model-invocation: true"] : []),
+    "---",
+  ];
+  const files = (skill.files ?? []).map(({ path, content, executable }) => ({
+    path: `${folder}/${path}`,
+    content,
+    // Twice consented: by the file and by its skill.
+    executable: executable === true && skill.allowExecutableFiles === true,
+  }));
+  return [{ path: `${folder}/SKILL.md`, content: `${frontMatter.join("\n")}\n\n${skill.body}\n` }, ...files];
+}
