@@ -1,0 +1,21 @@
+import ipaddr from "ipaddr.js";
+import { z } from "zod";
+
+const rangeSchema = z
+  .string()
+  .refine((text) => ipaddr.isValidCIDR(text), "must be a range of addresses, such as 10.0.0.0/8 or fd00::/8");
+
+export const configSchema = z.strictObject({
+  /**
+   * Whether a callback may lead to a private or loopback address when the run's network isn't restricted.
+   * Default `allow`: platforms are usually neighbours. Link-local and metadata addresses are refused either way.
+   */
+  privateHosts: z.enum(["allow", "refuse"]).default("allow"),
+  /**
+   * Ranges that a callback may lead to whatever they are, also under an allowlist of names. Default none.
+   * They count for callbacks only: nothing in the sandbox gets nearer to them.
+   */
+  allowedRanges: z.array(rangeSchema).default([]),
+});
+
+export type CallbackConfig = z.output<typeof configSchema>;

@@ -1,0 +1,52 @@
+import { type ActorGap, allowsDestination, type Boundary, type ToolUse } from "@ambit/core/plugin";
+import { whyForbidden } from "./address-policy.js";
+import { boundaryPolicy } from "./admission.js";
+import type { CallbackConfig } from "./config.js";
+import { literalAddress, portOf } from "./destination.js";
+
+/**
+ * A callback is posted from the runner, so its destination is egress of the run: it must be on the list that the
+ * sandbox is held to. A direct call goes to the same origin. Pure.
+ */
+export function gapsOfCallback(
+  boundary: Boundary,
+  { request }: ToolUse,
+  config: CallbackConfig,
+): readonly ActorGap[] {
+  const endpoint = request.toolCallback?.endpoint;
+  if (endpoint === undefined || boundary.network.mode === "on") return [];
+  const url = new URL(endpoint);
+  const entry = `${url.hostname.replace(/\.$/, "")}:${portOf(url)}`;
+  const posts = `its calls are posted from the runner to ${entry}`;
+  const otherwise = 'remove the tool, or accept this with enforcement "best_effort"';
+  if (boundary.network.mode === "off") {
+    const cure = `list "${entry}" in sandboxPermission.network.allowlist, ${otherwise}`;
+    return [{ capability: "network.deny", reason: `${posts}, and the network is off`, cure }];
+  }
+  const address = literalAddress(url);
+  if (!allowsDestination(boundary.network.rules, url)) {
+    return [
+      {
+        capability: address === undefined ? "network.allow-host" : "network.allow-cidr",
+        reason: `${posts}, which is not on the list`,
+        cure: `list "${entry}" in sandboxPermission.network.allowlist, ${otherwise}`,
+      },
+    ];
+  }
+  if (!isLoopbackName(url)) return [];
+  const policy = boundaryPolicy(boundary, url, config);
+  if (["127.0.0.1", "::1"].some((address) => whyForbidden([policy], address) === undefined)) return [];
+  const listed = `"127.0.0.1:${portOf(url)}"`;
+  return [
+    {
+      capability: "network.allow-host",
+      reason: `${posts}, a name for the loopback address, and a listed name may not lead to one`,
+      cure: `list ${listed} too, let the deployer open 127.0.0.0/8 in executor-callback's allowedRanges, or ${otherwise}`,
+    },
+  ];
+}
+
+/** Names that RFC 6761 binds to the loopback address: no lookup is needed to know where they lead. */
+function isLoopbackName({ hostname }: URL): boolean {
+  return /(^|\.)localhost\.?$/.test(hostname);
+}

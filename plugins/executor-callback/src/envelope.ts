@@ -1,0 +1,35 @@
+import type { ToolOutcome } from "@ambit/core/plugin";
+import { readPath } from "./json-path.js";
+import { shortened } from "./shortened.js";
+
+/** The body of a callback's POST. */
+export function envelopeOf(id: string, callRef: string, given: unknown): string {
+  return JSON.stringify({ data: { id, type: "function", function: { name: callRef, arguments: given } } });
+}
+
+/**
+ * What the platform's 2xx answer means: `call.data.content` as it is when it is a string, as JSON when it is
+ * anything else, and the body itself when there is none. `STATUS_CODE_ERROR` is the tool's failure, whatever else
+ * the answer holds: a model that is told of a success would build on it.
+ */
+export function outcomeOfEnvelope(toolName: string, body: string): ToolOutcome {
+  const answer = parse(body);
+  const content = readPath(answer, "call.data.content");
+  const text = typeof content === "string" ? content : content == null ? undefined : JSON.stringify(content);
+  if (readPath(answer, "call.status.code") !== "STATUS_CODE_ERROR") {
+    return { status: "completed", output: shortened(text ?? body) };
+  }
+  const message = readPath(answer, "call.status.message");
+  const because = typeof message === "string" && message !== "" ? `: ${message}` : "";
+  const details = text === undefined || text === "" ? "" : `\n${text}`;
+  return { status: "failed", output: shortened(`Tool '${toolName}' failed${because}${details}`) };
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    // Not JSON, so not an envelope: the body itself is the result.
+    return undefined;
+  }
+}

@@ -1,0 +1,109 @@
+import { type Dispatcher, request } from "undici";
+
+/** One request to the platform. */
+export interface Posting {
+  readonly url: URL;
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** What came back, read within bounds. */
+export type Answer =
+  | { readonly kind: "answered"; readonly body: string }
+  /** Not 2xx. The excerpt is for the log, never for the model. */
+  | {
+      readonly kind: "rejected";
+      readonly status: number;
+      readonly location?: string;
+      readonly excerpt: string;
+    }
+  /** Longer than `longestAnswer`. */
+  | { readonly kind: "too_long" };
+
+/** Bytes read off the wire before a 2xx answer is given up: 4 MB. */
+export const longestAnswer = 4_000_000;
+const longestExcerpt = 500;
+/** Milliseconds to wait for the text of an error: its status is already known. */
+const excerptWait = 1_000;
+
+/**
+ * Sends and reads one answer. Never follows a redirect.
+ *
+ * @throws whatever the connection, or the signal, failed with.
+ */
+export async function exchange(
+  posting: Posting,
+  dispatcher: Dispatcher,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { url, method, headers, body } = posting;
+  const sent = request(url, { dispatcher, method, headers, signal, ...(body === undefined ? {} : { body }) });
+  const response = await unlessAborted(signal, sent);
+  const { statusCode: status } = response;
+  if (status >= 200 && status < 300) return await readAnswer(response);
+  const location = response.headers.location;
+  return {
+    kind: "rejected",
+    status,
+    ...(typeof location === "string" ? { location } : {}),
+    excerpt: await readExcerpt(response.body),
+  };
+}
+
+/**
+ * undici looks at the signal once it is connected: it sends nothing then, but a name server or a host that doesn't
+ * answer would hold the call until the connection's own time limit.
+ */
+async function unlessAborted<Result>(signal: AbortSignal, pending: Promise<Result>): Promise<Result> {
+  let follow = () => {};
+  const abort = new Promise<never>((_resolve, reject) => {
+    follow = () => reject(signal.reason);
+    signal.addEventListener("abort", follow, { once: true });
+  });
+  try {
+    return await Promise.race([pending, abort]);
+  } finally {
+    signal.removeEventListener("abort", follow);
+  }
+}
+
+async function readAnswer({ headers, body }: Dispatcher.ResponseData): Promise<Answer> {
+  if (Number(headers["content-length"]) > longestAnswer) {
+    await read(body, 0);
+    return { kind: "too_long" };
+  }
+  const { text, complete } = await read(body, longestAnswer);
+  return complete ? { kind: "answered", body: text } : { kind: "too_long" };
+}
+
+async function readExcerpt(body: Dispatcher.ResponseData["body"]): Promise<string> {
+  const late = setTimeout(() => body.destroy(), excerptWait);
+  try {
+    return (await read(body, longestExcerpt)).text;
+  } catch (error) {
+    return `(its text could not be read: ${error instanceof Error ? error.message : String(error)})`;
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+/** Reads `limit` bytes at most. Leaving the loop early ends the connection, so that nothing more arrives. */
+async function read(
+  body: Dispatcher.ResponseData["body"],
+  limit: number,
+): Promise<{ readonly text: string; readonly complete: boolean }> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    if (!(chunk instanceof Uint8Array)) throw new TypeError("expected the answer's body as bytes");
+    chunks.push(chunk.subarray(0, limit - size));
+    size += chunk.length;
+    if (size > limit) return { text: decode(chunks), complete: false };
+  }
+  return { text: decode(chunks), complete: true };
+}
+
+function decode(chunks: readonly Uint8Array[]): string {
+  return Buffer.concat(chunks).toString("utf8");
+}

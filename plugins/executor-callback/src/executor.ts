@@ -1,0 +1,136 @@
+import {
+  type ActorGap,
+  type Boundary,
+  type Finding,
+  type Issue,
+  RunTimedOut,
+  type ToolCall,
+  type ToolExecutor,
+  type ToolOutcome,
+  type ToolScope,
+  type ToolUse,
+} from "@ambit/core/plugin";
+import { argumentsOf, CallInvalid, runContextOf } from "./call-arguments.js";
+import type { CallbackConfig } from "./config.js";
+import { AddressRefused, type Lookup } from "./connections.js";
+import { gapsOfCallback } from "./coverage.js";
+import { directPosting } from "./direct-call.js";
+import { envelopeOf, outcomeOfEnvelope } from "./envelope.js";
+import { type Answer, longestAnswer, type Posting } from "./exchange.js";
+import { issuesOfCallback } from "./issues.js";
+import { readPath } from "./json-path.js";
+import { Outbound } from "./outbound.js";
+import { probeCallback } from "./probe.js";
+import { shortened } from "./shortened.js";
+
+/** Runs a tool by posting its call to the platform, from the runner. */
+export class CallbackExecutor implements ToolExecutor {
+  readonly name = "callback";
+  readonly kind = "callback";
+  readonly site = "runner";
+  readonly claims = ["network.allow-host", "network.allow-cidr"] as const;
+  readonly #config: CallbackConfig;
+  readonly #outbound: Outbound;
+
+  constructor(config: CallbackConfig, lookup?: Lookup) {
+    this.#config = config;
+    this.#outbound = new Outbound(config, lookup);
+  }
+
+  touches(): readonly ["network"] {
+    return ["network"];
+  }
+
+  covers(boundary: Boundary, use: ToolUse): readonly ActorGap[] {
+    return gapsOfCallback(boundary, use, this.#config);
+  }
+
+  issues(use: ToolUse): readonly Issue[] {
+    return issuesOfCallback(use, this.#config);
+  }
+
+  async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+    return await probeCallback(signal);
+  }
+
+  async execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome> {
+    const { name } = call.tool;
+    try {
+      const posting = postingOf(call, scope);
+      const answer = await this.#outbound.send(posting, scope.boundary, scope.signal);
+      return outcomeOf(call, posting, answer, scope);
+    } catch (error) {
+      return { status: "failed", output: explain(error, name, scope) };
+    }
+  }
+
+  /** Ends every connection; calls under way fail. Idle connections keep no process alive, so a runner needn't. */
+  async close(): Promise<void> {
+    await this.#outbound.close();
+  }
+}
+
+function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }: ToolScope): ToolOutcome {
+  const failed = (output: string): ToolOutcome => ({
+    status: "failed",
+    output: `Tool '${tool.name}' failed: ${output}`,
+  });
+  if (answer.kind === "too_long") {
+    return failed(
+      `its answer is longer than ${longestAnswer / 1_000_000} MB. Ask for less: filter, paginate or summarise.`,
+    );
+  }
+  if (answer.kind === "rejected") {
+    const { status, excerpt, location } = answer;
+    // The platform's own text stays here: it was written for its operators, not for a model.
+    log.warn(
+      { tool: tool.name, host: url.host, status, excerpt, location },
+      "a callback was answered with an error",
+    );
+    return failed(
+      status >= 300 && status < 400
+        ? `HTTP ${status}: the platform answered with a redirect, and redirects are never followed.`
+        : `HTTP ${status}`,
+    );
+  }
+  return tool.call === undefined
+    ? outcomeOfEnvelope(tool.name, answer.body)
+    : { status: "completed", output: shortened(answer.body) };
+}
+
+function explain(error: unknown, name: string, { signal, log }: ToolScope): string {
+  if (signal.aborted) {
+    return signal.reason instanceof RunTimedOut
+      ? `Tool '${name}' failed: no complete answer in time. ${signal.reason.message}`
+      : `Tool '${name}' was cancelled.`;
+  }
+  if (error instanceof CallInvalid) return `Tool '${name}' failed: ${error.message}.`;
+  log.warn(
+    { tool: name, error: error instanceof Error ? error.message : String(error) },
+    "a callback could not be made",
+  );
+  if (error instanceof AddressRefused) {
+    return `Tool '${name}' failed: the run's boundary refuses its destination. This is not a network fault; trying again won't help.`;
+  }
+  const code = readPath(error instanceof Error ? { ...error } : {}, "code");
+  return `Tool '${name}' failed: the platform could not be reached${typeof code === "string" ? ` (${code})` : ""}.`;
+}
+
+function postingOf(call: ToolCall, { request }: ToolScope): Posting {
+  const { tool } = call;
+  const { toolCallback } = request;
+  if (toolCallback === undefined) throw new CallInvalid("the request has no toolCallback.endpoint");
+  const endpoint = new URL(toolCallback.endpoint);
+  const runKind = readPath(runContextOf(request), "run.kind");
+  const headers = {
+    "content-type": "application/json",
+    // What is read is what was sent: undici's request() unpacks nothing.
+    "accept-encoding": "identity",
+    ...(toolCallback.authorization === undefined ? {} : { authorization: toolCallback.authorization }),
+    ...(typeof runKind === "string" ? { "x-agenta-run-kind": runKind } : {}),
+  };
+  const given = argumentsOf(tool, call.arguments, request);
+  if (tool.call !== undefined) return { ...directPosting(tool.call, endpoint, given, request), headers };
+  if (tool.callRef === undefined) throw new CallInvalid("it has neither callRef nor call");
+  return { url: endpoint, method: "POST", headers, body: envelopeOf(call.id, tool.callRef, given) };
+}

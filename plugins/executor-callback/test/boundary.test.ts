@@ -1,0 +1,308 @@
+import type { Boundary, NetworkRule } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { whyForbidden } from "../src/address-policy.js";
+import type { Lookup } from "../src/connections.js";
+import { Outbound } from "../src/outbound.js";
+import { probeCallback } from "../src/probe.js";
+import { boundaryOf, call, executorOf, type LogLine, requestOf } from "./calls.js";
+import { startPlatform } from "./platform.js";
+
+const host = (name: string, more: { subdomains?: boolean; port?: number } = {}): NetworkRule => ({
+  kind: "host",
+  name,
+  subdomains: false,
+  ...more,
+});
+const range = (cidr: string, port?: number): NetworkRule => ({
+  kind: "range",
+  cidr,
+  family: cidr.includes(":") ? 6 : 4,
+  ...(port === undefined ? {} : { port }),
+});
+const allowlist = (...rules: NetworkRule[]): Boundary["network"] => ({ mode: "allowlist", rules });
+const refused = {
+  status: "failed",
+  output:
+    "Tool 'weather' failed: the run's boundary refuses its destination. This is not a network fault; trying again won't help.",
+};
+const leadsTo =
+  (...addresses: string[]): Lookup =>
+  (_name, _options, found) =>
+    found(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+    );
+
+describe("the plan", () => {
+  const off: Boundary["network"] = { mode: "off", rules: [] };
+  it.each<[string, Boundary["network"], string, readonly string[]]>([
+    ["no boundary", { mode: "on", rules: [] }, "http://a.example/", []],
+    ["network off", off, "https://a.example/", ["network.deny a.example:443"]],
+    ["a listed name", allowlist(host("a.example")), "https://a.example/x", []],
+    ["a listed name with its port", allowlist(host("a.example", { port: 443 })), "https://a.example/x", []],
+    ["a trailing dot", allowlist(host("a.example")), "https://a.example./x", []],
+    [
+      "another port",
+      allowlist(host("a.example", { port: 80 })),
+      "https://a.example/x",
+      ["network.allow-host a.example:443"],
+    ],
+    ["a name below a suffix", allowlist(host("example", { subdomains: true })), "http://a.example:81/", []],
+    [
+      "the suffix itself",
+      allowlist(host("a.example", { subdomains: true })),
+      "http://a.example:81/",
+      ["network.allow-host a.example:81"],
+    ],
+    [
+      "a name that only ends alike",
+      allowlist(host("a.example")),
+      "http://ba.example/",
+      ["network.allow-host ba.example:80"],
+    ],
+    ["an address in a range", allowlist(range("10.0.0.0/8")), "http://10.1.2.3:8000/", []],
+    ["another spelling of it", allowlist(range("127.0.0.0/8")), "http://0x7f.1:8000/", []],
+    [
+      "an address off the ranges",
+      allowlist(range("10.0.0.0/8")),
+      "http://11.1.2.3:8000/",
+      ["network.allow-cidr 11.1.2.3:8000"],
+    ],
+    [
+      "an IPv6 address",
+      allowlist(range("10.0.0.0/8")),
+      "http://[::1]:8000/",
+      ["network.allow-cidr [::1]:8000"],
+    ],
+    [
+      "a name among ranges only",
+      allowlist(range("0.0.0.0/0")),
+      "http://a.example/",
+      ["network.allow-host a.example:80"],
+    ],
+    [
+      "a name for the loopback address",
+      allowlist(host("localhost")),
+      "http://localhost:8000/",
+      ["network.allow-host localhost:8000"],
+    ],
+    [
+      "that name with its range",
+      allowlist(host("localhost"), range("127.0.0.0/8")),
+      "http://localhost:8000/",
+      [],
+    ],
+    [
+      "that name with a range of another port",
+      allowlist(host("localhost"), range("127.0.0.1/32", 9)),
+      "http://localhost:8000/",
+      ["network.allow-host localhost:8000"],
+    ],
+  ])("%s", (_what, network, endpoint, expected) => {
+    const request = requestOf({ endpoint });
+    const [tool] = request.customTools;
+    if (tool === undefined) throw new TypeError("the request has no tool");
+    const gaps = executorOf({}).covers(boundaryOf(network), { tool, request });
+    expect(gaps.map(({ capability, reason }) => `${capability} ${/ to (\S+?),/.exec(reason)?.[1]}`)).toEqual(
+      expected,
+    );
+    for (const gap of gaps) expect(gap.cure).toMatch(/^list "[^"]+".*(remove the tool|best_effort)/);
+  });
+
+  it("counts a loopback range that the deployer opened for callbacks", () => {
+    const request = requestOf({ endpoint: "http://localhost:8000/" });
+    const [tool] = request.customTools;
+    if (tool === undefined) throw new TypeError("the request has no tool");
+    const executor = executorOf({ config: { allowedRanges: ["127.0.0.0/8"] } });
+    expect(executor.covers(boundaryOf(allowlist(host("localhost"))), { tool, request })).toEqual([]);
+  });
+});
+
+describe("at the time of the call", () => {
+  it.each<[string, (port: number) => Boundary["network"], Boundary["enforcement"], boolean]>([
+    ["a listed address", () => allowlist(range("127.0.0.1/32")), "strict", true],
+    ["a listed address and port", (port) => allowlist(range("127.0.0.1/32", port)), "strict", true],
+    ["another port", (port) => allowlist(range("127.0.0.1/32", port + 1)), "strict", false],
+    ["an address off the list", () => allowlist(range("127.0.0.2/32")), "strict", false],
+    ["the network off", () => ({ mode: "off", rules: [] }), "strict", false],
+    ["what best_effort accepted", () => ({ mode: "off", rules: [] }), "best_effort", true],
+  ])("%s", async (_what, network, enforcement, arrives) => {
+    const platform = await startPlatform();
+    const boundary = boundaryOf(network(platform.port), enforcement);
+    const outcome = await call({ endpoint: `${platform.origin}/`, boundary });
+    if (arrives) expect(outcome).toMatchObject({ status: "completed" });
+    else expect(outcome).toEqual(refused);
+    expect(platform.received).toHaveLength(arrives ? 1 : 0);
+  });
+
+  it.each<[string, readonly NetworkRule[], readonly string[], readonly string[], boolean]>([
+    ["a listed name that leads to loopback", [host("platform.invalid")], ["127.0.0.1"], [], false],
+    ["with that range listed", [host("platform.invalid"), range("127.0.0.0/8")], ["127.0.0.1"], [], true],
+    [
+      "with that range opened by the deployer",
+      [host("platform.invalid")],
+      ["127.0.0.1"],
+      ["127.0.0.0/8"],
+      true,
+    ],
+    ["an IPv4-mapped spelling of loopback", [host("platform.invalid")], ["::ffff:127.0.0.1"], [], false],
+    [
+      "one address open, one closed: the open one is dialled",
+      [host("platform.invalid"), range("127.0.0.1/32")],
+      ["10.0.0.1", "127.0.0.1"],
+      [],
+      true,
+    ],
+    [
+      "another name that leads to the listed range",
+      [host("other.invalid"), range("127.0.0.0/8")],
+      ["127.0.0.1"],
+      [],
+      false,
+    ],
+  ])("%s", async (_what, rules, addresses, allowedRanges, arrives) => {
+    const platform = await startPlatform();
+    const logged: LogLine[] = [];
+    const outcome = await call({
+      endpoint: `http://platform.invalid:${platform.port}/`,
+      boundary: boundaryOf(allowlist(...rules)),
+      config: { allowedRanges: [...allowedRanges] },
+      lookup: leadsTo(...addresses),
+      logged,
+    });
+    if (arrives) expect(outcome).toMatchObject({ status: "completed" });
+    else expect(outcome).toEqual(refused);
+    expect(platform.received).toHaveLength(arrives ? 1 : 0);
+  });
+
+  it("never reuses a connection that a freer run opened", async () => {
+    const platform = await startPlatform();
+    const executor = executorOf({ lookup: leadsTo("127.0.0.1") });
+    const trial = { endpoint: `http://platform.invalid:${platform.port}/`, executor };
+    expect(await call(trial)).toMatchObject({ status: "completed" });
+    expect(await call({ ...trial, boundary: boundaryOf(allowlist(host("platform.invalid"))) })).toEqual(
+      refused,
+    );
+    expect(platform.received).toHaveLength(1);
+  });
+
+  it("is refused where the deployer closed private hosts, whatever the request lists", async () => {
+    const platform = await startPlatform();
+    const boundary = boundaryOf(allowlist(host("platform.invalid"), range("127.0.0.0/8")));
+    const lookup = leadsTo("127.0.0.1");
+    const endpoint = `http://platform.invalid:${platform.port}/`;
+    expect(await call({ endpoint, boundary, lookup, config: { privateHosts: "refuse" } })).toEqual(refused);
+    expect(await call({ endpoint, boundary, lookup })).toMatchObject({ status: "completed" });
+  });
+
+  it("keeps the address out of the model's text and in the log", async () => {
+    const logged: LogLine[] = [];
+    const endpoint = "http://metadata.invalid/";
+    expect(await call({ endpoint, lookup: leadsTo("169.254.169.254"), logged })).toEqual(refused);
+    expect(logged[0]?.fields.error).toBe("metadata.invalid leads to what is a link-local address");
+  });
+
+  it("says of a name that can't be resolved what the resolver says", async () => {
+    const lookup: Lookup = (_name, _options, found) =>
+      found(Object.assign(new Error("getaddrinfo ENOTFOUND x.invalid"), { code: "ENOTFOUND" }), []);
+    expect(await call({ endpoint: "http://x.invalid/", lookup })).toEqual({
+      status: "failed",
+      output: "Tool 'weather' failed: the platform could not be reached (ENOTFOUND).",
+    });
+  });
+});
+
+describe("an address", () => {
+  const open = { privateHosts: "allow", ranges: [] } as const;
+  const closed = { privateHosts: "refuse", ranges: [] } as const;
+  it.each([
+    ["93.184.216.34", undefined, undefined],
+    ["2606:4700::1111", undefined, undefined],
+    ["10.0.0.1", undefined, "is a private address"],
+    ["172.31.255.255", undefined, "is a private address"],
+    ["192.168.1.1", undefined, "is a private address"],
+    ["100.64.0.1", undefined, "is a private address"],
+    ["127.8.8.8", undefined, "is a loopback address"],
+    ["::1", undefined, "is a loopback address"],
+    ["fd12:3456::1", undefined, "is a private address"],
+    ["::ffff:10.0.0.1", undefined, "is a private address"],
+    ["169.254.169.254", "is a link-local address", "is a link-local address"],
+    ["::ffff:169.254.169.254", "is a link-local address", "is a link-local address"],
+    ["fe80::1", "is a link-local address", "is a link-local address"],
+    ["fd00:ec2::254", "is a metadata address", "is a metadata address"],
+    ["168.63.129.16", "is a metadata address", "is a metadata address"],
+    ["100.100.100.200", "is a metadata address", "is a metadata address"],
+    ["0.0.0.0", "is a special-purpose address", "is a special-purpose address"],
+    ["::", "is a special-purpose address", "is a special-purpose address"],
+    ["224.0.0.1", "is a special-purpose address", "is a special-purpose address"],
+    ["255.255.255.255", "is a special-purpose address", "is a special-purpose address"],
+    ["64:ff9b::7f00:1", "is a special-purpose address", "is a special-purpose address"],
+    ["2002:7f00:1::", "is a special-purpose address", "is a special-purpose address"],
+  ])("%s", (address, whenOpen, whenClosed) => {
+    expect(whyForbidden([open], address)).toBe(whenOpen);
+    expect(whyForbidden([closed], address)).toBe(whenClosed);
+    expect(whyForbidden([open, closed], address)).toBe(whenClosed);
+    expect(whyForbidden([{ ...closed, ranges: ["0.0.0.0/0", "::/0"] }], address)).toBeUndefined();
+  });
+});
+
+describe("the probe", () => {
+  it("proves every claim, by doing", async () => {
+    const executor = executorOf({});
+    const findings = await executor.probe(AbortSignal.timeout(10_000));
+    expect(findings.map(({ capability }) => capability)).toEqual(executor.claims);
+    for (const finding of findings)
+      expect(finding).toMatchObject({ proven: true, how: expect.stringContaining("nothing arrived") });
+  });
+
+  it("catches an executor that sends wherever it is told", async () => {
+    const findings = await probeCallback(AbortSignal.timeout(10_000), (lookup) => {
+      const outbound = new Outbound({ privateHosts: "allow", allowedRanges: ["0.0.0.0/0"] }, lookup);
+      const anywhere = boundaryOf({ mode: "on", rules: [] });
+      return {
+        send: (posting, _boundary, signal) => outbound.send(posting, anywhere, signal),
+        close: () => outbound.close(),
+      };
+    });
+    expect(findings.map(({ proven }) => proven)).toEqual([false, false]);
+    for (const finding of findings)
+      expect(finding).toMatchObject({ reason: expect.stringContaining("arrived") });
+  });
+
+  it("catches an executor that doesn't check where a listed name leads", async () => {
+    const findings = await probeCallback(
+      AbortSignal.timeout(10_000),
+      (lookup) => new Outbound({ privateHosts: "allow", allowedRanges: ["127.0.0.0/8"] }, lookup),
+    );
+    expect(findings[0]).toMatchObject({
+      proven: false,
+      reason: expect.stringContaining("unlisted loopback address"),
+    });
+    expect(findings[1]).toMatchObject({ proven: true });
+  });
+
+  it("catches an executor that follows redirects", async () => {
+    const findings = await probeCallback(AbortSignal.timeout(10_000), (lookup) => {
+      const outbound = new Outbound({ privateHosts: "allow", allowedRanges: [] }, lookup);
+      return {
+        send: async (...sent) => {
+          const answer = await outbound.send(...sent);
+          if (answer.kind === "rejected" && answer.location !== undefined) await fetch(answer.location);
+          return answer;
+        },
+        close: () => outbound.close(),
+      };
+    });
+    for (const finding of findings)
+      expect(finding).toMatchObject({ proven: false, reason: "a redirect was followed" });
+  });
+
+  it("proves nothing when its own control fails", async () => {
+    const findings = await probeCallback(AbortSignal.timeout(10_000), () => ({
+      send: () => Promise.resolve({ kind: "answered", body: "" }),
+      close: () => Promise.resolve(),
+    }));
+    for (const finding of findings)
+      expect(finding).toMatchObject({ proven: false, reason: expect.stringContaining("the control") });
+  });
+});

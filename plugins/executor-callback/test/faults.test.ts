@@ -1,0 +1,255 @@
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { RunCancelled, RunTimedOut } from "@ambit/core/plugin";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { longestAnswer } from "../src/exchange.js";
+import { longestOutput } from "../src/shortened.js";
+import { call, executorOf, type LogLine } from "./calls.js";
+import { deferred } from "./deferred.js";
+import { answerWith, startPlatform } from "./platform.js";
+
+/** Aborts as a run does when the tool's time limit passes. */
+function timeLimit(milliseconds = 200): AbortSignal {
+  const limit = new AbortController();
+  const reason = new RunTimedOut(`Tool 'weather' took longer than ${milliseconds} ms.`);
+  const timer = setTimeout(() => limit.abort(reason), milliseconds);
+  onTestFinished(() => clearTimeout(timer));
+  return limit.signal;
+}
+
+const outOfTime = {
+  status: "failed",
+  output: "Tool 'weather' failed: no complete answer in time. Tool 'weather' took longer than 200 ms.",
+};
+
+/** A server that speaks no HTTP of its own. */
+async function startRaw(serve: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    // The client leaves in the middle: that is the test.
+    socket.on("error", () => undefined);
+    socket.once("data", () => serve(socket));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    await once(server, "close");
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new TypeError("the server has no port");
+  return `http://127.0.0.1:${address.port}/tools/call`;
+}
+
+describe("a callback server that", () => {
+  it("hangs is left at the time limit", async () => {
+    const platform = await startPlatform(() => undefined);
+    expect(await call({ endpoint: `${platform.origin}/`, signal: timeLimit() })).toEqual(outOfTime);
+  });
+
+  it("sends its headers byte by byte is left at the time limit", async () => {
+    const closed = deferred<void>();
+    const endpoint = await startRaw((socket) => {
+      const bytes = [..."HTTP/1.1 200 OK\r\nx-slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
+      const timer = setInterval(() => socket.write(bytes.shift() ?? "a"), 10);
+      socket.once("close", () => {
+        clearInterval(timer);
+        closed.resolve();
+      });
+    });
+    expect(await call({ endpoint, signal: timeLimit() })).toEqual(outOfTime);
+    await closed.promise;
+  });
+
+  it("drips its body without end is left at the time limit, and its connection is closed", async () => {
+    const closed = deferred<void>();
+    const platform = await startPlatform((_request, response) => {
+      response.writeHead(200);
+      const timer = setInterval(() => response.write("."), 10);
+      response.once("close", () => {
+        clearInterval(timer);
+        closed.resolve();
+      });
+    });
+    expect(await call({ endpoint: `${platform.origin}/`, signal: timeLimit() })).toEqual(outOfTime);
+    await closed.promise;
+  });
+
+  it("drips the text of an error doesn't hold the call: its status is enough", async () => {
+    const platform = await startPlatform((_request, response) => {
+      response.writeHead(503);
+      const timer = setInterval(() => response.write("."), 10);
+      response.once("close", () => clearInterval(timer));
+    });
+    const outcome = await call({ endpoint: `${platform.origin}/` });
+    expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' failed: HTTP 503" });
+  });
+
+  it("answers 500 leaks its text to the log only, cut", async () => {
+    const platform = await startPlatform((_request, response) => {
+      response.statusCode = 500;
+      response.end(`Traceback: db password hunter2 ${"x".repeat(100_000)}`);
+    });
+    const logged: LogLine[] = [];
+    const outcome = await call({ endpoint: `${platform.origin}/`, logged });
+    expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' failed: HTTP 500" });
+    expect(logged).toHaveLength(1);
+    expect(String(logged[0]?.fields.excerpt)).toMatch(/^Traceback: db password hunter2 x+$/);
+    expect(String(logged[0]?.fields.excerpt)).toHaveLength(500);
+  });
+
+  it("answers 200 with an error status has failed", async () => {
+    const platform = await startPlatform(
+      answerWith(null, { code: "STATUS_CODE_ERROR", message: "no such city" }),
+    );
+    const outcome = await call({ endpoint: `${platform.origin}/` });
+    expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' failed: no such city" });
+  });
+
+  it.each([
+    ["streams it", {}],
+    ["announces it", { "content-length": String(1024 ** 3) }],
+  ])("answers with 1 GB is cut off: %s", async (_what, headers) => {
+    let sent = 0;
+    const closed = deferred<void>();
+    const platform = await startPlatform((_request, response) => {
+      response.writeHead(200, headers);
+      const chunk = Buffer.alloc(1024 * 1024, "a");
+      const pump = () => {
+        while (sent < 1024 ** 3 && !response.destroyed) {
+          sent += chunk.length;
+          if (!response.write(chunk)) return void response.once("drain", pump);
+        }
+      };
+      response.once("close", () => closed.resolve());
+      pump();
+    });
+    const outcome = await call({ endpoint: `${platform.origin}/` });
+    expect(outcome).toEqual({ status: "failed", output: expect.stringContaining("longer than 4 MB") });
+    await closed.promise;
+    expect(sent).toBeLessThan(64 * 1024 ** 2);
+  });
+
+  it("answers with as much as is read off the wire gives the model what it may have", async () => {
+    const platform = await startPlatform((_request, response) => response.end("a".repeat(longestAnswer)));
+    const outcome = await call({ endpoint: `${platform.origin}/` });
+    expect(outcome.status).toBe("completed");
+    expect("output" in outcome && Buffer.byteLength(outcome.output)).toBe(longestOutput);
+  });
+
+  it.each([301, 302, 303, 307, 308])("redirects is not followed: %i", async (status) => {
+    const elsewhere = await startPlatform();
+    for (const location of ["http://169.254.169.254/latest/meta-data/", `${elsewhere.origin}/`]) {
+      const platform = await startPlatform((_request, response) => {
+        response.writeHead(status, { location }).end();
+      });
+      const logged: LogLine[] = [];
+      const outcome = await call({ endpoint: `${platform.origin}/`, logged });
+      expect(outcome).toEqual({
+        status: "failed",
+        output: `Tool 'weather' failed: HTTP ${status}: the platform answered with a redirect, and redirects are never followed.`,
+      });
+      expect(logged[0]?.fields).toMatchObject({ status, location });
+    }
+    expect(elsewhere.received).toHaveLength(0);
+    // The control: that location can be reached, by a client that follows.
+    await fetch(`${elsewhere.origin}/`);
+    expect(elsewhere.received).toHaveLength(1);
+  });
+
+  it.each([
+    ["before the headers", ""],
+    ["within the headers", "HTTP/1.1 200 OK\r\ncontent-le"],
+    ["within a body of known length", 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"call":'],
+    ["within a chunked body", 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n8\r\n{"call":\r\n'],
+  ])("drops the connection has failed: %s", async (_where, bytes) => {
+    const endpoint = await startRaw((socket) => socket.write(bytes, () => socket.destroy()));
+    const outcome = await call({ endpoint });
+    expect(outcome).toEqual({ status: "failed", output: expect.stringContaining("could not be reached (") });
+  });
+
+  it("isn't there has failed, without its address in the model's text", async () => {
+    const gone = await call({ endpoint: `http://127.0.0.1:${await freePort()}/` });
+    expect(gone).toEqual({
+      status: "failed",
+      output: "Tool 'weather' failed: the platform could not be reached (ECONNREFUSED).",
+    });
+  });
+
+  it("speaks no HTTP has failed", async () => {
+    const endpoint = await startRaw((socket) => socket.end("SSH-2.0-OpenSSH_9.6\r\n"));
+    expect(await call({ endpoint })).toMatchObject({ status: "failed" });
+  });
+
+  it("has a strange content type is read all the same", async () => {
+    const platform = await startPlatform((request, response) => {
+      response.setHeader("content-type", "image/\u00e9; =");
+      answerWith("fine")(request, response);
+    });
+    expect(await call({ endpoint: `${platform.origin}/` })).toEqual({ status: "completed", output: "fine" });
+  });
+
+  it("sends bytes that are no UTF-8 is read with replacements", async () => {
+    const platform = await startPlatform((_request, response) =>
+      response.end(Buffer.from([0x61, 0xff, 0x62])),
+    );
+    expect(await call({ endpoint: `${platform.origin}/` })).toEqual({
+      status: "completed",
+      output: "a\ufffdb",
+    });
+  });
+});
+
+describe("an aborted call", () => {
+  it("is left at the time limit while its name is being resolved", async () => {
+    const executor = executorOf({ lookup: () => undefined });
+    expect(await call({ endpoint: "http://platform.invalid/", executor, signal: timeLimit() })).toEqual(
+      outOfTime,
+    );
+  });
+
+  it("is not executed when it was aborted before it began", async () => {
+    const platform = await startPlatform();
+    const signal = AbortSignal.abort(new RunCancelled("cancelled"));
+    const outcome = await call({ endpoint: `${platform.origin}/`, signal });
+    expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' was cancelled." });
+    expect(platform.received).toHaveLength(0);
+  });
+
+  it("is not executed later when it was aborted while its name was being resolved", async () => {
+    const platform = await startPlatform();
+    const asked = deferred<() => void>();
+    let lookups = 0;
+    const executor = executorOf({
+      lookup: (_name, _options, found) => {
+        const answer = () => found(null, [{ address: "127.0.0.1", family: 4 }]);
+        lookups += 1;
+        if (lookups === 1) asked.resolve(answer);
+        else answer();
+      },
+    });
+    const cancel = new AbortController();
+    const endpoint = `http://platform.invalid:${platform.port}/`;
+    const outcome = call({ endpoint, executor, signal: cancel.signal });
+    const resolveName = await asked.promise;
+    cancel.abort(new RunCancelled("cancelled"));
+    expect(await outcome).toEqual({ status: "failed", output: "Tool 'weather' was cancelled." });
+    resolveName();
+    // The control: the name can be resolved, and a second call arrives.
+    expect(await call({ endpoint, executor, given: { n: 2 } })).toMatchObject({ status: "completed" });
+    expect(platform.received.map(({ body }) => JSON.parse(body).data.function.arguments)).toEqual([{ n: 2 }]);
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new TypeError("the server had no port");
+  return address.port;
+}

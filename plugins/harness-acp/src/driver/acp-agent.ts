@@ -1,0 +1,103 @@
+import {
+  type Agent,
+  type AgentEvent,
+  type Evidence,
+  type HarnessCapabilities,
+  HarnessFailed,
+  type Log,
+  type Process,
+  type Turn,
+} from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import { ActiveTurn } from "./active-turn.js";
+import type { AcpConnection } from "./connection.js";
+import { settledWithin } from "./failures.js";
+import type { DriverLimits } from "./limits.js";
+import type { PromptAbilities } from "./prompt-content.js";
+
+export interface AcpAgentOptions {
+  readonly profile: Profile;
+  readonly process: Process;
+  readonly connection: AcpConnection;
+  readonly conversation: string;
+  readonly history: "new" | "loaded";
+  readonly capabilities: HarnessCapabilities;
+  readonly abilities: PromptAbilities;
+  readonly model: string | undefined;
+  readonly servers: readonly string[];
+  readonly limits: DriverLimits;
+  readonly log: Log;
+}
+
+/** A started agent: one process, one conversation, one turn at a time. */
+export class AcpAgent implements Agent {
+  readonly conversation: string;
+  readonly history: "new" | "loaded";
+  readonly capabilities: HarnessCapabilities;
+  readonly evidence: Evidence;
+  readonly model?: string;
+  readonly #options: AcpAgentOptions;
+  #costBefore = 0;
+  #running = false;
+  /** Whether the last turn was brought to an end that the agent knows of: it has nothing left to write down then. */
+  #settled = true;
+  #closed: Promise<void> | undefined;
+
+  constructor(options: AcpAgentOptions) {
+    this.#options = options;
+    this.conversation = options.conversation;
+    this.history = options.history;
+    this.capabilities = options.capabilities;
+    this.evidence = options.process.evidence;
+    if (options.model !== undefined) this.model = options.model;
+  }
+
+  prompt(turn: Turn): AsyncIterable<AgentEvent> {
+    return { [Symbol.asyncIterator]: () => this.#begin(turn) };
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= closeAgent(this.#options, this.#settled && !this.#running);
+    return this.#closed;
+  }
+
+  #begin(turn: Turn): ActiveTurn {
+    const { profile, connection, servers, abilities, limits, log, process } = this.#options;
+    if (this.#closed !== undefined) throw new HarnessFailed(`${profile.title} was closed: start it again.`);
+    if (this.#running) throw new HarnessFailed(`${profile.title} is in a turn already: one at a time.`);
+    this.#running = true;
+    return new ActiveTurn(turn, {
+      profile,
+      connection,
+      sessionId: this.conversation,
+      servers,
+      abilities,
+      bufferLimit: limits.bufferedCharacters,
+      cancelMs: limits.cancelMs,
+      costBefore: this.#costBefore,
+      log,
+      over: ({ cost, answered }) => {
+        this.#running = false;
+        this.#costBefore = cost;
+        this.#settled = answered;
+        if (answered) return;
+        log.warn({ agent: profile.title }, "the agent didn't end its turn: killed");
+        process.kill().catch((error: unknown) => log.error({ error }, "the agent could not be killed"));
+      },
+    });
+  }
+}
+
+/** Asks the agent to leave where it does so by itself, then kills it and all it started. */
+export async function closeAgent(
+  agent: Pick<AcpAgentOptions, "profile" | "process" | "connection" | "limits">,
+  gracefully: boolean,
+): Promise<void> {
+  const { profile, process, connection, limits } = agent;
+  const closing = connection.close();
+  if (gracefully && profile.quirks.exitsOnEndOfInput) await settledWithin(process.exit, limits.closeMs);
+  // After its exit too: what it started may still be there.
+  await process.kill();
+  await process.exit;
+  await closing;
+}

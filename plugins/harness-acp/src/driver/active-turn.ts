@@ -1,0 +1,234 @@
+import {
+  type AgentEvent,
+  HarnessFailed,
+  type Log,
+  ModelFailed,
+  type PermissionQuestion,
+  type Turn,
+} from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import { readPrompt } from "./answers.js";
+import type { AcpConnection, MessageReceiver } from "./connection.js";
+import { EventQueue } from "./event-queue.js";
+import { eventWeight, isDelta } from "./event-weight.js";
+import { isRecord, type JsonRecord, textAt } from "./json-reading.js";
+import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "./permission-options.js";
+import { promptContent, type PromptAbilities } from "./prompt-content.js";
+import { UpdateReader } from "./update-reader.js";
+import { turnUsage } from "./usage.js";
+
+export interface ActiveTurnOptions {
+  readonly profile: Profile;
+  readonly connection: AcpConnection;
+  readonly sessionId: string;
+  readonly servers: readonly string[];
+  readonly abilities: PromptAbilities;
+  /** Characters of undelivered events, past which the agent's output isn't read. */
+  readonly bufferLimit: number;
+  /** Milliseconds that the agent has to end its turn when it is told to. */
+  readonly cancelMs: number;
+  /** US dollars that earlier turns of the conversation cost. */
+  readonly costBefore: number;
+  readonly log: Log;
+  /** Called once, with what the conversation has cost by now, and whether the agent knows that the turn is over. */
+  over(state: { readonly cost: number; readonly answered: boolean }): void;
+}
+
+/** Why a turn is brought to its end from our side. */
+type Stop = { readonly why: "cancelled" | "paused" } | { readonly why: "failed"; readonly error: Error };
+
+const cutOff = "The turn ended before this call had a result.";
+
+/** One `session/prompt`, from the first update to its answer, as a stream of events. */
+export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, MessageReceiver {
+  readonly #options: ActiveTurnOptions;
+  readonly #turn: Turn;
+  readonly #queue: EventQueue<AgentEvent>;
+  readonly #reader: UpdateReader;
+  readonly #stopped: Promise<void>;
+  #tellStopped: () => void = () => undefined;
+  #stop: Stop | undefined;
+  #patience: NodeJS.Timeout | undefined;
+  #gaveUp = false;
+  #isOver = false;
+  readonly #finished: Promise<void>;
+
+  constructor(turn: Turn, options: ActiveTurnOptions) {
+    this.#turn = turn;
+    this.#options = options;
+    this.#queue = new EventQueue(options.bufferLimit, eventWeight);
+    this.#stopped = new Promise((resolve) => {
+      this.#tellStopped = resolve;
+    });
+    this.#reader = new UpdateReader({
+      emit: (event) => this.#emit(event),
+      identify: (call) => options.profile.identify(call, options.servers),
+      failureMeta: options.profile.quirks.failureMeta,
+      log: options.log,
+    });
+    this.#finished = this.#run();
+  }
+
+  next(): Promise<IteratorResult<AgentEvent, undefined>> {
+    return this.#queue.next();
+  }
+
+  /** The consumer lost interest: nobody will hear the rest, but the agent must be told. */
+  async return(): Promise<IteratorResult<AgentEvent, undefined>> {
+    this.#end({ why: "cancelled" });
+    await this.#finished;
+    return { value: undefined, done: true };
+  }
+
+  room(): Promise<void> | undefined {
+    return this.#queue.room();
+  }
+
+  update(update: unknown): void {
+    // A paused call stays open, whatever the agent says about it while it is being stopped.
+    if (this.#stop?.why !== "paused") this.#reader.read(update);
+  }
+
+  async permission(request: JsonRecord): Promise<PermissionOutcome> {
+    const { toolCall, options } = request;
+    if (this.#stop !== undefined || !isRecord(toolCall)) return cancelled;
+    const id = textAt(toolCall, "toolCallId") ?? "";
+    if (id === "") return cancelled;
+    const { tools } = this.#reader;
+    tools.upsert(toolCall);
+    const { name, server, input, readOnly } = tools.describe(id);
+    const question: PermissionQuestion = {
+      toolCallId: id,
+      toolName: name,
+      ...(server === undefined ? {} : { server }),
+      input,
+      ...(readOnly ? { readOnly } : {}),
+    };
+    const answer = await this.#answer(question);
+    switch (answer) {
+      case "stopped":
+        return cancelled;
+      case "park":
+        this.#reader.close();
+        this.#end({ why: "paused" });
+        return cancelled;
+      case "allow": {
+        const optionId = allowOption(options);
+        if (optionId !== undefined) return { outcome: "selected", optionId };
+        this.#options.log.warn({ tool: name }, "the agent offers no way to allow this one call: denied");
+        tools.deny(id);
+        return denyOutcome(options);
+      }
+      case "deny":
+        tools.deny(id);
+        return denyOutcome(options);
+    }
+  }
+
+  async #answer(question: PermissionQuestion): Promise<"allow" | "deny" | "park" | "stopped"> {
+    try {
+      const answer = await Promise.race([
+        this.#turn.onPermission(question),
+        this.#stopped.then(() => "stopped" as const),
+      ]);
+      return this.#stop === undefined ? answer : "stopped";
+    } catch (error) {
+      this.#end({ why: "failed", error: error instanceof Error ? error : new Error(String(error)) });
+      return "stopped";
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#turn;
+    const abort = () => this.#end({ why: "cancelled" });
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      if (signal.aborted) this.#done("cancelled");
+      else this.#conclude(await this.#prompt());
+      this.#queue.end();
+    } catch (error) {
+      this.#settle();
+      this.#queue.end(error instanceof Error ? error : new HarnessFailed(String(error)));
+    } finally {
+      this.#isOver = true;
+      signal.removeEventListener("abort", abort);
+      clearTimeout(this.#patience);
+      const { costBefore, connection, sessionId } = this.#options;
+      connection.receive(sessionId, undefined);
+      const answered = !this.#gaveUp && !connection.closed;
+      this.#options.over({ cost: this.#reader.cost ?? costBefore, answered });
+    }
+  }
+
+  /** The agent's answer; empty when it was told to stop and then failed, or said nothing in time. */
+  async #prompt(): Promise<JsonRecord> {
+    const { connection, profile, sessionId, abilities, log } = this.#options;
+    const prompt = promptContent(this.#turn.prompt, abilities, profile.title);
+    connection.receive(sessionId, this);
+    const answer = connection
+      .request("session/prompt", { sessionId, prompt }, "the prompt")
+      .then((response): JsonRecord => readPrompt(response, profile.title))
+      .catch((error: unknown): JsonRecord => {
+        if (this.#stop === undefined) throw error;
+        log.debug({ error }, "the agent failed while it was being stopped");
+        return {};
+      });
+    return await Promise.race([answer, this.#patienceEnd()]);
+  }
+
+  async #patienceEnd(): Promise<JsonRecord> {
+    await this.#stopped;
+    await new Promise<void>((resolve) => {
+      this.#patience = setTimeout(resolve, this.#options.cancelMs);
+    });
+    this.#gaveUp = true;
+    return {};
+  }
+
+  /** Tells the agent first, then answers what it asks: an answer alone would let it go on. */
+  #end(stop: Stop): void {
+    if (this.#stop !== undefined || this.#isOver) return;
+    this.#stop = stop;
+    const { connection, sessionId } = this.#options;
+    connection.notify("session/cancel", { sessionId });
+    // Its last words come behind whatever isn't read yet.
+    this.#queue.lift();
+    this.#tellStopped();
+  }
+
+  #conclude(response: JsonRecord): void {
+    if (this.#stop?.why === "failed") throw this.#stop.error;
+    const { profile, costBefore } = this.#options;
+    const usage = turnUsage(response, this.#reader.cost, costBefore);
+    if (this.#stop === undefined) {
+      const failure = this.#reader.failure ?? this.#reader.failureIn(response._meta);
+      if (failure !== undefined) {
+        throw new ModelFailed(`The model of ${profile.title} failed: ${failure}`, { retryable: true });
+      }
+      if (response.stopReason === "end_turn" && this.#reader.idle && (usage?.total ?? 0) === 0) {
+        throw new ModelFailed(
+          `${profile.title} ended its turn without an answer and without using its model: see its credential, its model's name and its quota.`,
+        );
+      }
+    }
+    this.#settle();
+    if (usage !== undefined) this.#emit({ type: "usage", ...usage });
+    this.#done(this.#stop?.why ?? textAt(response, "stopReason") ?? "end_turn");
+  }
+
+  /** A paused turn leaves its calls open: who parked one knows what becomes of the others. */
+  #settle(): void {
+    this.#reader.close();
+    if (this.#stop?.why !== "paused") this.#reader.tools.settle(cutOff);
+  }
+
+  #done(stopReason: string): void {
+    this.#queue.push({ type: "done", stopReason });
+  }
+
+  #emit(event: AgentEvent): void {
+    // Once it was told to stop, the agent's output is read whether or not anybody takes it: it mustn't pile up.
+    if (this.#stop !== undefined && this.#queue.full && isDelta(event)) return;
+    this.#queue.push(event);
+  }
+}

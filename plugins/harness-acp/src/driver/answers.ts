@@ -1,0 +1,93 @@
+import { HarnessFailed } from "@ambit/core/plugin";
+import { z } from "zod";
+
+/** Agents send null where they mean nothing. */
+const flag = z
+  .boolean()
+  .nullish()
+  .transform((value) => value ?? false);
+
+const flags = <Shape extends Record<string, typeof flag>>(shape: Shape) =>
+  z
+    .looseObject(shape)
+    .nullish()
+    .transform((value) => value ?? undefined);
+
+/** `InitializeResponse` of ACP v1, as far as the driver acts on it. */
+const initializeSchema = z.looseObject({
+  protocolVersion: z.literal(1),
+  agentCapabilities: z
+    .looseObject({
+      loadSession: flag,
+      promptCapabilities: flags({ image: flag, audio: flag, embeddedContext: flag }),
+      mcpCapabilities: flags({ http: flag, sse: flag }),
+      sessionCapabilities: z.looseObject({ resume: z.unknown() }).nullish(),
+    })
+    .nullish(),
+  agentInfo: z.looseObject({ name: z.string(), version: z.string().nullish() }).nullish(),
+});
+export type AgentAbilities = z.infer<typeof initializeSchema>;
+
+/** `NewSessionResponse`; the answers to `session/load` and `session/resume` are the same but for the id. */
+const sessionSchema = z.looseObject({
+  models: z.looseObject({ currentModelId: z.string().nullish() }).nullish(),
+  configOptions: z
+    .array(z.looseObject({ category: z.string().nullish(), currentValue: z.unknown() }))
+    .nullish(),
+});
+
+const newSessionSchema = sessionSchema.extend({ sessionId: z.string().min(1) });
+
+const promptSchema = z.looseObject({ stopReason: z.string().min(1) });
+
+/** The SDK hands responses on unseen, so each is checked here. */
+export function readInitialize(response: unknown, title: string): AgentAbilities {
+  const parsed = initializeSchema.safeParse(response);
+  if (parsed.success) return parsed.data;
+  const version = z.looseObject({ protocolVersion: z.unknown() }).safeParse(response);
+  if (version.success && version.data.protocolVersion !== 1) {
+    const spoken = JSON.stringify(version.data.protocolVersion) ?? "none";
+    throw new HarnessFailed(
+      `${title} answered with ACP version ${spoken.slice(0, 20)}; version 1 is needed: install a release that speaks it.`,
+    );
+  }
+  throw invalid("initialize", title, parsed.error);
+}
+
+export function readNewSession(response: unknown, title: string) {
+  return read(newSessionSchema, response, "session/new", title);
+}
+
+export function readRestoredSession(response: unknown, title: string) {
+  // An empty answer may also be null.
+  return read(sessionSchema, response ?? {}, "session/load", title);
+}
+
+export function readPrompt(response: unknown, title: string) {
+  return read(promptSchema, response, "session/prompt", title);
+}
+
+/** The model that the agent says it uses. */
+export function modelOf(session: z.infer<typeof sessionSchema>): string | undefined {
+  const option = session.configOptions?.find(({ category }) => category === "model")?.currentValue;
+  return session.models?.currentModelId ?? (typeof option === "string" ? option : undefined);
+}
+
+function read<Schema extends z.ZodType>(
+  schema: Schema,
+  response: unknown,
+  method: string,
+  title: string,
+): z.output<Schema> {
+  const parsed = schema.safeParse(response);
+  if (parsed.success) return parsed.data;
+  throw invalid(method, title, parsed.error);
+}
+
+function invalid(method: string, title: string, error: z.ZodError): HarnessFailed {
+  const [issue] = error.issues;
+  const where = issue === undefined ? "" : ` (${[...issue.path].join(".")}: ${issue.message})`;
+  return new HarnessFailed(`${title} answered ${method} in a way that ACP v1 doesn't allow${where}.`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,39 @@
+import type { HarnessCapabilities } from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import type { AgentAbilities } from "./answers.js";
+import type { PromptAbilities } from "./prompt-content.js";
+
+export function promptAbilities(abilities: AgentAbilities): PromptAbilities {
+  const prompt = abilities.agentCapabilities?.promptCapabilities;
+  return {
+    image: prompt?.image ?? false,
+    audio: prompt?.audio ?? false,
+    embeddedContext: prompt?.embeddedContext ?? false,
+  };
+}
+
+/** How an earlier conversation is taken up again. `resume` is preferred: it replays nothing. */
+export function restoreMethod(abilities: AgentAbilities): "session/resume" | "session/load" | undefined {
+  const agent = abilities.agentCapabilities;
+  const resume = agent?.sessionCapabilities?.resume;
+  if (resume !== undefined && resume !== null && resume !== false) return "session/resume";
+  return agent?.loadSession === true ? "session/load" : undefined;
+}
+
+/** What `initialize` told, and for what it doesn't cover, the profile. */
+export function harnessCapabilities(abilities: AgentAbilities, profile: Profile): HarnessCapabilities {
+  const prompt = promptAbilities(abilities);
+  return {
+    textMessages: true,
+    images: prompt.image,
+    fileAttachments: prompt.embeddedContext,
+    mcpTools: abilities.agentCapabilities?.mcpCapabilities?.http ?? false,
+    toolCalls: true,
+    reasoning: profile.reports.reasoning,
+    planMode: profile.reports.plans,
+    permissions: true,
+    usage: profile.reports.usage,
+    streamingDeltas: true,
+    sessionLifecycle: restoreMethod(abilities) !== undefined,
+  };
+}

@@ -1,0 +1,134 @@
+import * as acp from "@agentclientprotocol/sdk/unstable";
+import type { HarnessFailed, Log, Process } from "@ambit/core/plugin";
+import { agentGone, requestFailure } from "./failures.js";
+import { isRecord, type JsonRecord, shortLine } from "./json-reading.js";
+import { messageStream } from "./message-stream.js";
+import { OutputTail } from "./output-tail.js";
+import { cancelled, type PermissionOutcome } from "./permission-options.js";
+
+/** Where the agent's messages go. It is set for as long as a turn lasts. */
+export interface MessageReceiver {
+  update(update: unknown): void;
+  permission(request: JsonRecord): Promise<PermissionOutcome>;
+  /** See {@link messageStream}. */
+  room(): Promise<void> | undefined;
+}
+
+export interface ConnectionOptions {
+  readonly process: Process;
+  readonly title: string;
+  readonly messageLimit: number;
+  readonly log: Log;
+}
+
+/** One agent's process, spoken to in ACP v1. */
+export class AcpConnection {
+  readonly #connection: acp.ClientConnection;
+  readonly #errorOutput: OutputTail;
+  readonly #options: ConnectionOptions;
+  readonly #input: acp.Stream["writable"];
+  /** Whose updates count, and for whom. */
+  #receiver: { readonly sessionId: string; readonly receiver: MessageReceiver } | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    const { process, log, title } = options;
+    this.#errorOutput = new OutputTail(process.stderr);
+    const stream = messageStream({
+      stdin: process.stdin,
+      stdout: process.stdout,
+      messageLimit: options.messageLimit,
+      tap: (message) => this.#tap(message),
+      room: () => this.#receiver?.receiver.room(),
+      onNoise: (line) => log.debug({ agent: title, line: shortLine(line, 200) }, "no ACP on the agent's stdout"),
+    });
+    this.#input = stream.writable;
+    this.#connection = acp
+      .client({ name: "ambit" })
+      // Read by hand: the SDK's schema refuses a whole request for one option of a kind it doesn't know.
+      .onRequest(
+        "session/request_permission",
+        (params: unknown) => params,
+        ({ params }) => this.#permission(params),
+      )
+      .onRequest("*", ({ method }) => {
+        throw acp.RequestError.methodNotFound(String(method));
+      })
+      .onNotification("*", ({ method }) => log.debug({ agent: title, method }, "notification ignored"))
+      .connect(stream);
+  }
+
+  /** Whether the agent has gone, or was left. */
+  get closed(): boolean {
+    return this.#connection.signal.aborted;
+  }
+
+  /** From now on this session's messages go to `receiver`; without one they are dropped. */
+  receive(sessionId: string, receiver: MessageReceiver | undefined): void {
+    this.#receiver = receiver === undefined ? undefined : { sessionId, receiver };
+  }
+
+  /** @throws ModelFailed or HarnessFailed, `doing` being what failed: "the prompt". */
+  async request(method: string, params: object, doing: string): Promise<unknown> {
+    const { title } = this.#options;
+    try {
+      return await this.#connection.agent.request<unknown, object>(method, params);
+    } catch (error) {
+      if (error instanceof acp.RequestError) throw requestFailure(error, title, doing);
+      throw await this.#gone(error, doing);
+    }
+  }
+
+  /** Settles when the agent has answered a question that means nothing: all that it wrote before has arrived. */
+  async roundTrip(): Promise<void> {
+    try {
+      await this.#connection.agent.request<unknown, object>("_ambit/round_trip", {});
+    } catch (error) {
+      // It doesn't know the method, and says so: that is the answer.
+      if (!(error instanceof acp.RequestError)) throw await this.#gone(error, "its session's return");
+    }
+  }
+
+  /** Sends and forgets: an agent that is gone shows in the request that waits. */
+  notify(method: string, params: object): void {
+    this.#connection.agent.notify<object>(method, params).catch((error: unknown) => {
+      this.#options.log.debug({ agent: this.#options.title, method, error }, "notification not delivered");
+    });
+  }
+
+  /** Stops listening and ends the agent's input, which asks most agents to leave. */
+  async close(): Promise<void> {
+    this.#receiver = undefined;
+    this.#connection.close();
+    try {
+      await this.#input.close();
+    } catch (error) {
+      this.#options.log.debug({ agent: this.#options.title, error }, "the agent's input was closed already");
+    }
+  }
+
+  /** Updates never reach the SDK, which would check each at length and drop those it doesn't know. */
+  #tap(message: JsonRecord): boolean {
+    if (message.method !== "session/update" || "id" in message) return false;
+    const { params } = message;
+    const to = this.#receiver;
+    if (to !== undefined && isRecord(params) && params.sessionId === to.sessionId) {
+      to.receiver.update(params.update);
+    }
+    return true;
+  }
+
+  async #gone(reason: unknown, doing: string): Promise<HarnessFailed> {
+    const { process, title, log } = this.#options;
+    const errorOutput = () => this.#errorOutput.text;
+    const failure = await agentGone({ process, title, doing, reason, errorOutput });
+    log.warn({ agent: title, stderr: errorOutput() }, failure.message);
+    return failure;
+  }
+
+  async #permission(params: unknown): Promise<{ outcome: PermissionOutcome }> {
+    const to = this.#receiver;
+    if (to === undefined || !isRecord(params) || params.sessionId !== to.sessionId) return { outcome: cancelled };
+    return { outcome: await to.receiver.permission(params) };
+  }
+}

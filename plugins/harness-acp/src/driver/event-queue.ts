@@ -1,0 +1,96 @@
+/**
+ * Events between the agent's output and a consumer that may be slower. It never refuses an event: `room` tells
+ * the producer to stop reading, so what lies here stays within `capacity` and one read.
+ */
+export class EventQueue<Item> {
+  #items: Item[] = [];
+  #first = 0;
+  #weight = 0;
+  #ended = false;
+  #error: Error | undefined;
+  #waiting: { resolve(result: IteratorResult<Item, undefined>): void; reject(error: Error): void } | undefined;
+  #space: { readonly promise: Promise<void>; readonly open: () => void } | undefined;
+  #unbounded = false;
+
+  /** `capacity` and the weights are in the same unit: about characters. */
+  constructor(
+    readonly capacity: number,
+    readonly weigh: (item: Item) => number,
+  ) {}
+
+  get full(): boolean {
+    return this.#weight > this.capacity;
+  }
+
+  push(item: Item): void {
+    if (this.#ended) return;
+    if (this.#waiting !== undefined) {
+      const { resolve } = this.#waiting;
+      this.#waiting = undefined;
+      resolve({ value: item, done: false });
+      return;
+    }
+    this.#items.push(item);
+    this.#weight += this.weigh(item);
+  }
+
+  /** Settles when there is space again; undefined when there is some now. */
+  room(): Promise<void> | undefined {
+    if (this.#unbounded || !this.full) return undefined;
+    if (this.#space === undefined) {
+      let open: () => void = () => undefined;
+      const promise = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      this.#space = { promise, open };
+    }
+    return this.#space.promise;
+  }
+
+  /** From now on the producer reads on, whether or not anybody takes: what must be heard comes behind. */
+  lift(): void {
+    this.#unbounded = true;
+    this.#release();
+  }
+
+  /** What is queued is still taken; then the iteration ends, or throws `error`. */
+  end(error?: Error): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#error = error;
+    this.lift();
+    if (this.#waiting === undefined) return;
+    const { resolve, reject } = this.#waiting;
+    this.#waiting = undefined;
+    if (error === undefined) resolve({ value: undefined, done: true });
+    else reject(error);
+  }
+
+  /** For one consumer, which waits for one item before it asks for the next. */
+  next(): Promise<IteratorResult<Item, undefined>> {
+    const item = this.#items[this.#first];
+    if (item !== undefined) {
+      this.#first += 1;
+      if (this.#first === this.#items.length || this.#first > 1_024) {
+        this.#items = this.#items.slice(this.#first);
+        this.#first = 0;
+      }
+      this.#weight -= this.weigh(item);
+      if (this.#space !== undefined && this.#weight <= this.capacity / 2) this.#release();
+      return Promise.resolve({ value: item, done: false });
+    }
+    if (this.#ended) {
+      const error = this.#error;
+      this.#error = undefined;
+      return error === undefined ? Promise.resolve({ value: undefined, done: true }) : Promise.reject(error);
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+    });
+  }
+
+  #release(): void {
+    this.#space?.open();
+    this.#space = undefined;
+  }
+}

@@ -1,0 +1,21 @@
+import type { AgentEvent } from "@ambit/core/plugin";
+
+/** About how many characters an event keeps in memory. */
+export function eventWeight(event: AgentEvent): number {
+  switch (event.type) {
+    case "message_delta":
+    case "thought_delta":
+      return 64 + event.delta.length;
+    case "tool_result":
+      return 256 + (typeof event.output === "string" ? event.output.length : 0);
+    case "file":
+      return 64 + event.url.length;
+    default:
+      return 256;
+  }
+}
+
+/** A piece of text. Of a turn that was cancelled, nobody misses it. */
+export function isDelta(event: AgentEvent): boolean {
+  return event.type === "message_delta" || event.type === "thought_delta";
+}

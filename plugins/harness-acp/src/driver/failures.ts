@@ -1,0 +1,125 @@
+import { RequestError } from "@agentclientprotocol/sdk/unstable";
+import { HarnessFailed, ModelFailed, type Process } from "@ambit/core/plugin";
+import { isRecord, shortLine, textAt, valueAt } from "./json-reading.js";
+import { MessageTooLong } from "./message-stream.js";
+
+/** JSON-RPC's own: something is wrong with the conversation between the driver and the agent. */
+const protocolErrors: ReadonlySet<number> = new Set([-32700, -32600, -32601, -32602]);
+const authenticationRequired = -32000;
+const internalError = -32603;
+
+/**
+ * What an error answer to a request means. Agents report a failed model as an HTTP status in the error's code
+ * (Gemini), as `authentication required`, or as an internal error with a word about it in `data`.
+ */
+export function requestFailure(error: RequestError, title: string, doing: string): HarnessFailed | ModelFailed {
+  const words = providersWords(error);
+  const options = { cause: error };
+  if (error.code === authenticationRequired) {
+    return new ModelFailed(
+      `${title} has no valid credential for its model (${words}): give one in modelConnection.credentials.`,
+      options,
+    );
+  }
+  const status = httpStatus(error);
+  if (status !== undefined) {
+    return new ModelFailed(`The model of ${title} answered with ${status}: ${words}`, {
+      ...options,
+      retryable: status === 408 || status === 409 || status === 429 || status >= 500,
+    });
+  }
+  const kind = modelsErrorKind(error);
+  if (kind !== undefined) {
+    const retryable = /rate|limit|overload|server|unavailable|timeout|connection/i.test(kind);
+    return new ModelFailed(`The model of ${title} failed (${shortLine(kind, 60)}): ${words}`, {
+      ...options,
+      retryable,
+    });
+  }
+  if (protocolErrors.has(error.code)) {
+    return new HarnessFailed(`${title} refused ${doing} (${error.code}): ${words}`, options);
+  }
+  return new HarnessFailed(`${title} failed during ${doing}: ${words}`, options);
+}
+
+/** The agent's process or its output came to an end while something was expected of it. */
+export async function agentGone(gone: {
+  readonly process: Process;
+  readonly title: string;
+  readonly doing: string;
+  readonly reason: unknown;
+  readonly errorOutput: () => string;
+}): Promise<HarnessFailed> {
+  const { process, title, doing, reason, errorOutput } = gone;
+  if (reason instanceof MessageTooLong) {
+    return new HarnessFailed(`${title} sent more than ${reason.limit} characters in one message during ${doing}.`, {
+      cause: reason,
+    });
+  }
+  const exit = await settledWithin(process.exit, 1_000);
+  const how =
+    exit === undefined
+      ? "closed its output"
+      : exit.signal === null
+        ? `ended with exit code ${exit.code}`
+        : `was ended by ${exit.signal}`;
+  // Only as the cause: what a program prints as it dies may hold anything.
+  const cause = new Error(`its error output ended with: ${errorOutput().trim() || "(nothing)"}`, { cause: reason });
+  return new HarnessFailed(`${title} ${how} during ${doing}; the runner's log has its last words.`, { cause });
+}
+
+/** What `promise` came to, or undefined when it takes longer. */
+export async function settledWithin<Value>(
+  promise: Promise<Value>,
+  milliseconds: number,
+): Promise<Value | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), milliseconds);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function httpStatus(error: RequestError): number | undefined {
+  if (error.code >= 400 && error.code < 600) return error.code;
+  if (error.code !== internalError) return undefined;
+  const stated = valueAt(error.data, "status") ?? valueAt(error.data, "statusCode");
+  return typeof stated === "number" && stated >= 400 && stated < 600 ? stated : undefined;
+}
+
+/** Claude: `errorKind`; OpenCode: `errorName`; Codex: `codex_error_info`, a word or an object of one key. */
+function modelsErrorKind(error: RequestError): string | undefined {
+  if (error.code !== internalError || !isRecord(error.data)) return undefined;
+  const kind = textAt(error.data, "errorKind") ?? textAt(error.data, "errorName");
+  if (kind !== undefined) return kind;
+  const info = error.data.codex_error_info;
+  if (typeof info === "string") return info;
+  return isRecord(info) ? Object.keys(info)[0] : undefined;
+}
+
+/** The provider's sentence, which agents pass on as JSON in a message, or in a message of `data`. */
+function providersWords(error: RequestError): string {
+  const data = isRecord(error.data) ? error.data : {};
+  const details = textAt(data, "details") ?? textAt(data, "message") ?? "";
+  const own = sentenceIn(error.message);
+  const said = /^internal error$/i.test(own) && details !== "" ? sentenceIn(details) : own;
+  return shortLine(said) || "no reason given";
+}
+
+function sentenceIn(text: string): string {
+  const start = text.indexOf("{");
+  if (start === -1) return text;
+  try {
+    const body: unknown = JSON.parse(text.slice(start));
+    const message = valueAt(body, "error", "message") ?? valueAt(body, "message");
+    // Gemini nests its provider's whole answer once more.
+    return typeof message === "string" ? sentenceIn(message) : text;
+  } catch {
+    // A brace in ordinary words.
+    return text;
+  }
+}

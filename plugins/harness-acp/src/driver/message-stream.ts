@@ -1,0 +1,122 @@
+import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
+import { isRecord, type JsonRecord } from "./json-reading.js";
+
+/** The agent sent a line longer than allowed; nothing of it was kept. */
+export class MessageTooLong extends Error {
+  constructor(readonly limit: number) {
+    super(`a message is longer than ${limit} characters`);
+  }
+}
+
+export interface MessageStreamOptions {
+  readonly stdin: WritableStream<Uint8Array>;
+  readonly stdout: ReadableStream<Uint8Array>;
+  /** Characters of one line of the agent's output. */
+  readonly messageLimit: number;
+  /** Sees every message first; true takes it, so that the protocol's library never does. */
+  tap(message: JsonRecord): boolean;
+  /** Asked before each read; a promise holds the agent's output back until it settles. */
+  room(): Promise<void> | undefined;
+  /** A line that is no JSON-RPC message; it is left out. */
+  onNoise(line: string): void;
+}
+
+/**
+ * Newline-delimited JSON over an agent's stdin and stdout, as the ACP SDK wants its stream.
+ *
+ * The SDK's own `ndJsonStream` reads without limit whatever the consumer does, answers noise on stdout with
+ * an error that some agents then act on, and validates away every update that it doesn't know.
+ */
+export function messageStream(options: MessageStreamOptions): Stream {
+  return { readable: incoming(options), writable: outgoing(options.stdin) };
+}
+
+function incoming(options: MessageStreamOptions): ReadableStream<AnyMessage> {
+  const reader = options.stdout.getReader();
+  const lines = new LineSplitter(options.messageLimit);
+
+  const deliver = (line: string, controller: ReadableStreamDefaultController<AnyMessage>): boolean => {
+    if (line.trim() === "") return false;
+    const message = parsed(line);
+    if (message === undefined) {
+      options.onNoise(line);
+      return false;
+    }
+    if (options.tap(message)) return false;
+    if (!isMessage(message)) {
+      options.onNoise(line);
+      return false;
+    }
+    controller.enqueue(message);
+    return true;
+  };
+
+  return new ReadableStream<AnyMessage>({
+    async pull(controller) {
+      for (;;) {
+        await options.room();
+        const { value, done } = await reader.read();
+        let delivered = false;
+        for (const line of done ? lines.rest() : lines.push(value)) {
+          if (deliver(line, controller)) delivered = true;
+        }
+        if (done) controller.close();
+        if (done || delivered) return;
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}
+
+function outgoing(stdin: WritableStream<Uint8Array>): WritableStream<AnyMessage> {
+  const encoder = new TextEncoder();
+  const writer = stdin.getWriter();
+  // A dead agent's pipe breaks by itself, between two writes; the next write reports it.
+  writer.closed.catch(() => undefined);
+  return new WritableStream<AnyMessage>({
+    write: (message) => writer.write(encoder.encode(`${JSON.stringify(message)}\n`)),
+    close: () => writer.close(),
+    abort: (reason) => writer.abort(reason),
+  });
+}
+
+/** Cuts decoded text at line feeds. A line may come in any number of pieces. */
+class LineSplitter {
+  readonly #decoder = new TextDecoder();
+  #open = "";
+
+  constructor(readonly limit: number) {}
+
+  push(bytes: Uint8Array): readonly string[] {
+    const pieces = this.#decoder.decode(bytes, { stream: true }).split("\n");
+    pieces[0] = this.#open + (pieces[0] ?? "");
+    this.#open = pieces.pop() ?? "";
+    if (this.#open.length > this.limit || pieces.some((line) => line.length > this.limit)) {
+      throw new MessageTooLong(this.limit);
+    }
+    return pieces;
+  }
+
+  rest(): readonly string[] {
+    return [this.#open + this.#decoder.decode()];
+  }
+}
+
+function parsed(line: string): JsonRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    // No JSON: a banner or a log line that a program printed to stdout. The caller reports it.
+    return undefined;
+  }
+}
+
+/** What the SDK takes without an answer of its own: a request, a notification or a response. */
+function isMessage(value: JsonRecord): value is JsonRecord & AnyMessage {
+  if (value.jsonrpc !== "2.0") return false;
+  const { id } = value;
+  const hasId = typeof id === "string" || typeof id === "number";
+  if (typeof value.method === "string") return hasId || id === undefined;
+  return hasId && ("result" in value || "error" in value);
+}

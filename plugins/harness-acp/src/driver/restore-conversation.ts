@@ -1,0 +1,56 @@
+import type { Log } from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import { readRestoredSession } from "./answers.js";
+import type { AcpConnection } from "./connection.js";
+import { cancelled } from "./permission-options.js";
+
+export interface Restoration {
+  readonly connection: AcpConnection;
+  readonly profile: Profile;
+  /** The parameters of `session/new`. */
+  readonly session: object;
+  /** The conversation to take up. */
+  readonly resume: string | undefined;
+  readonly method: "session/resume" | "session/load" | undefined;
+  readonly log: Log;
+}
+
+/** Takes up the conversation that `resume` names; undefined when there is none, or the agent has lost it. */
+export async function restoreConversation(restoration: Restoration) {
+  const { connection, profile, session, resume, method, log } = restoration;
+  if (resume === undefined || method === undefined) return undefined;
+  try {
+    // What it replays meanwhile goes nowhere: no turn is open, and the caller has the history already.
+    const answer = await connection.request(method, { ...session, sessionId: resume }, "its session's return");
+    const restored = { ...readRestoredSession(answer, profile.title), sessionId: resume };
+    if (method === "session/load" && profile.quirks.replaysLate) await replayOver(connection, resume);
+    return restored;
+  } catch (error) {
+    if (connection.closed) throw error;
+    log.info({ agent: profile.title, error }, "the earlier conversation isn't there: a new one begins");
+    return undefined;
+  }
+}
+
+/**
+ * Waits until nothing of the replay is left on its way. The agent writes its messages one behind the other, the
+ * next update as soon as the last is out: an answer with no update before it shows that none is left.
+ */
+async function replayOver(connection: AcpConnection, sessionId: string): Promise<void> {
+  let updates = 0;
+  connection.receive(sessionId, {
+    update: () => {
+      updates += 1;
+    },
+    permission: async () => cancelled,
+    room: () => undefined,
+  });
+  try {
+    for (let before = -1; before !== updates; ) {
+      before = updates;
+      await connection.roundTrip();
+    }
+  } finally {
+    connection.receive(sessionId, undefined);
+  }
+}

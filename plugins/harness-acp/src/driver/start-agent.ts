@@ -1,0 +1,155 @@
+import {
+  type Agent,
+  AmbitError,
+  type Command,
+  type FileEntry,
+  HarnessFailed,
+  type Process,
+  type StartScope,
+} from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import { AcpAgent, closeAgent } from "./acp-agent.js";
+import { modelOf, readInitialize, readNewSession } from "./answers.js";
+import { harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
+import { AcpConnection } from "./connection.js";
+import type { DriverLimits } from "./limits.js";
+import { restoreConversation } from "./restore-conversation.js";
+
+/** All that is decided before the agent's process exists. */
+export interface Launch {
+  readonly argv: Command["argv"];
+  /** Complete: nothing comes from the runner's own environment. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Written first. */
+  readonly files: readonly FileEntry[];
+  /** The model that was pinned; empty for an agent without one. */
+  readonly model: string;
+}
+
+export interface StartOptions {
+  readonly profile: Profile;
+  readonly launch: Launch;
+  readonly limits: DriverLimits;
+}
+
+/** Spawns the agent in the scope's sandbox and opens its conversation. What was spawned is closed with the scope. */
+export async function startAgent({ profile, launch, limits }: StartOptions, scope: StartScope): Promise<Agent> {
+  const { sandbox, signal, log } = scope;
+  throwIfStopped(signal, profile);
+  await sandbox.writeFiles(launch.files);
+  const process = await spawned(scope, launch, profile);
+  const connection = new AcpConnection({
+    process,
+    title: profile.title,
+    messageLimit: limits.messageCharacters,
+    log,
+  });
+  const started = { profile, process, connection, limits };
+  let close = () => closeAgent(started, false);
+  scope.defer(() => close());
+
+  const stopped = whenStopped(signal, profile);
+  try {
+    const agent = await Promise.race([openConversation(started, launch.model, scope), stopped.promise]);
+    close = () => agent.close();
+    return agent;
+  } catch (error) {
+    await close();
+    throw error;
+  } finally {
+    stopped.forget();
+  }
+}
+
+async function spawned({ sandbox }: StartScope, { argv, env }: Launch, profile: Profile): Promise<Process> {
+  try {
+    return await sandbox.spawn({ argv, env, role: "agent" });
+  } catch (error) {
+    if (error instanceof AmbitError) throw error;
+    throw new HarnessFailed(`${profile.title} could not be started from ${argv[0]}.`, { cause: error });
+  }
+}
+
+type Started = Omit<StartOptions, "launch"> & {
+  readonly process: Process;
+  readonly connection: AcpConnection;
+};
+
+async function openConversation(started: Started, model: string, scope: StartScope): Promise<AcpAgent> {
+  const { profile, connection } = started;
+  const { servers, sandbox, log } = scope;
+  const abilities = readInitialize(
+    await connection.request(
+      "initialize",
+      {
+        // Exactly this: asked for more, some agents answer with a draft of version 2 in other shapes.
+        protocolVersion: 1,
+        clientCapabilities: profile.clientCapabilities,
+        clientInfo: { name: "ambit", title: "Ambit", version: "0.1.0" },
+      },
+      "initialize",
+    ),
+    profile.title,
+  );
+  const capabilities = harnessCapabilities(abilities, profile);
+  if (servers.length > 0 && !capabilities.mcpTools) {
+    throw new HarnessFailed(
+      `${profile.title} can't receive tools: it takes no MCP servers over HTTP. Run the request on another harness, or remove its tools.`,
+    );
+  }
+  const session = {
+    cwd: sandbox.workspace,
+    mcpServers: servers.map(({ name, url, headers }) => ({
+      type: "http",
+      name,
+      url,
+      headers: Object.entries(headers).map(([header, value]) => ({ name: header, value })),
+    })),
+    ...(profile.sessionMeta === undefined ? {} : { _meta: profile.sessionMeta }),
+  };
+  const restored = await restoreConversation({
+    connection,
+    profile,
+    session,
+    resume: scope.resume,
+    method: restoreMethod(abilities),
+    log,
+  });
+  const opened =
+    restored ??
+    readNewSession(await connection.request("session/new", session, "its session's start"), profile.title);
+  const stated = modelOf(opened) ?? (model === "" ? undefined : model);
+  return new AcpAgent({
+    ...started,
+    conversation: opened.sessionId,
+    history: restored === undefined ? "new" : "loaded",
+    capabilities,
+    abilities: promptAbilities(abilities),
+    model: stated,
+    servers: servers.map(({ name }) => name),
+    log,
+  });
+}
+
+function throwIfStopped(signal: AbortSignal, profile: Profile): void {
+  if (signal.aborted) throw stopReason(signal, profile);
+}
+
+function whenStopped(signal: AbortSignal, profile: Profile) {
+  let forget = () => {};
+  const promise = new Promise<never>((_, reject) => {
+    const stop = () => reject(stopReason(signal, profile));
+    signal.addEventListener("abort", stop, { once: true });
+    forget = () => signal.removeEventListener("abort", stop);
+    if (signal.aborted) stop();
+  });
+  // Rejected with nobody waiting when the abort comes right behind the end of the start.
+  promise.catch(() => undefined);
+  return { promise, forget };
+}
+
+function stopReason(signal: AbortSignal, profile: Profile): Error {
+  const { reason } = signal;
+  if (reason instanceof AmbitError) return reason;
+  return new HarnessFailed(`${profile.title} was stopped while it started.`, { cause: reason });
+}

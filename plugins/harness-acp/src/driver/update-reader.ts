@@ -1,0 +1,127 @@
+import type { AgentEvent, Log } from "@ambit/core/plugin";
+import type { Quirks, ToolCallView, ToolIdentity } from "../profiles/profile.js";
+import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "./json-reading.js";
+import { TextBlocks } from "./text-blocks.js";
+import { ToolCalls } from "./tool-calls.js";
+import { costOf } from "./usage.js";
+
+export interface UpdateReaderOptions {
+  emit(event: AgentEvent): void;
+  identify(call: ToolCallView): ToolIdentity;
+  readonly failureMeta: Quirks["failureMeta"];
+  readonly log: Log;
+}
+
+/**
+ * Turns the `session/update`s of one turn into events. It reads only what it needs and trusts no shape: what it
+ * doesn't know is left out, with a word in the debug log, since newer agents say more than this driver knows.
+ */
+export class UpdateReader {
+  readonly tools: ToolCalls;
+  readonly #blocks: TextBlocks;
+  readonly #options: UpdateReaderOptions;
+  /** Whether the agent has said or done anything that a user sees. */
+  #spoke = false;
+  cost: number | undefined;
+  /** What the agent reported as a failure of this turn beside the protocol. */
+  failure: string | undefined;
+  /** The end of what it said last, kept for agents that put a failure into words only. */
+  #lastWords = "";
+
+  constructor(options: UpdateReaderOptions) {
+    this.#options = options;
+    this.#blocks = new TextBlocks(options.emit);
+    this.tools = new ToolCalls({
+      identify: options.identify,
+      emit: (event) => {
+        this.#blocks.close();
+        options.emit(event);
+      },
+    });
+  }
+
+  get idle(): boolean {
+    return !this.#spoke && !this.tools.any;
+  }
+
+  read(update: unknown): void {
+    if (!isRecord(update)) return;
+    switch (update.sessionUpdate) {
+      case "agent_message_chunk":
+        return this.#chunk("message", update);
+      case "agent_thought_chunk":
+        return this.#chunk("thought", update);
+      case "tool_call":
+      case "tool_call_update":
+        return this.tools.upsert(update);
+      case "plan":
+        this.#spoke = true;
+        return this.#emit({ type: "data", name: "plan", data: { entries: update.entries ?? [] } });
+      case "notice": {
+        const data = { severity: update.severity, title: update.title };
+        return this.#emit({ type: "data", name: "notice", data, transient: true });
+      }
+      case "usage_update":
+        this.cost = costOf(update) ?? this.cost;
+        return;
+      case "session_info_update":
+        this.failure ??= this.failureIn(update._meta);
+        return;
+      case "user_message_chunk":
+      case "available_commands_update":
+      case "current_mode_update":
+      case "config_option_update":
+        return;
+      default:
+        this.#options.log.debug({ kind: update.sessionUpdate }, "the agent sent an update of unknown kind");
+    }
+  }
+
+  /** The failure that `_meta` tells of, in the agent's words. */
+  failureIn(meta: unknown): string | undefined {
+    for (const { path, failed } of this.#options.failureMeta) {
+      const value = valueAt(meta, ...path);
+      if (failed === undefined ? isRecord(value) : value === failed) {
+        const words = isRecord(value) ? textAt(value, "title") : undefined;
+        return words ?? (shortLine(this.#lastWords) || failed || "it doesn't say why");
+      }
+    }
+    return undefined;
+  }
+
+  /** Ends the open text block and announces a call that still waits. */
+  close(): void {
+    this.tools.release();
+    this.#blocks.close();
+  }
+
+  #chunk(kind: "message" | "thought", update: JsonRecord): void {
+    const { content } = update;
+    if (!isRecord(content)) return;
+    this.tools.release();
+    if (content.type === "text") {
+      const text = textAt(content, "text") ?? "";
+      if (text !== "") this.#spoke = true;
+      if (this.#options.failureMeta.length > 0) this.#lastWords = `${this.#lastWords}${text}`.slice(-300);
+      return this.#blocks.add(kind, text, textAt(update, "messageId"));
+    }
+    const file = fileIn(content);
+    if (file === undefined) return;
+    this.#spoke = true;
+    this.#emit(file);
+  }
+
+  #emit(event: AgentEvent): void {
+    this.tools.release();
+    this.#blocks.close();
+    this.#options.emit(event);
+  }
+}
+
+function fileIn(content: JsonRecord): AgentEvent | undefined {
+  const mediaType = textAt(content, "mimeType") ?? "application/octet-stream";
+  const uri = textAt(content, "uri");
+  const data = textAt(content, "data");
+  if (data !== undefined) return { type: "file", url: `data:${mediaType};base64,${data}`, mediaType };
+  return uri === undefined ? undefined : { type: "file", url: uri, mediaType };
+}

@@ -1,0 +1,142 @@
+import {
+  type ActorGap,
+  type Agent,
+  allowsDestination,
+  type Boundary,
+  type Domain,
+  domains,
+  type Finding,
+  type Harness,
+  HarnessFailed,
+  type Issue,
+  type RunRequest,
+  type RuntimePath,
+  type StartScope,
+} from "@ambit/core/plugin";
+import type { DriverLimits } from "../driver/limits.js";
+import { startAgent } from "../driver/start-agent.js";
+import { installationCure, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
+import type { Profile } from "../profiles/profile.js";
+import { planLaunch } from "./launch.js";
+import { modelDestination, visibleCredentials } from "./model.js";
+import { requestIssues } from "./request-issues.js";
+
+export interface AcpHarnessOptions {
+  readonly limits: DriverLimits;
+  /** Where the deployer installs agents. */
+  readonly folder: string;
+  /** Path of the agent's program, in place of its package. */
+  readonly command?: string | undefined;
+  /** Variables that the deployer gives this agent in every run. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** An agent that a profile describes, driven over ACP. It acts in the sandbox only, and so claims nothing. */
+export class AcpHarness implements Harness {
+  readonly name: string;
+  readonly id: string;
+  readonly aliases: readonly string[];
+  readonly site = "sandbox";
+  readonly claims = [];
+  readonly holdsCallsMs: number;
+  readonly #profile: Profile;
+  readonly #options: AcpHarnessOptions;
+  #located: LocatedProgram | undefined;
+
+  constructor(profile: Profile, options: AcpHarnessOptions) {
+    this.#profile = profile;
+    this.#options = options;
+    this.name = profile.id;
+    this.id = profile.id;
+    this.aliases = profile.aliases;
+    this.holdsCallsMs = profile.holdsCallsMs;
+  }
+
+  touches(): readonly Domain[] {
+    return domains;
+  }
+
+  covers(boundary: Boundary, request: RunRequest): readonly ActorGap[] {
+    const gaps: ActorGap[] = [];
+    const { network, secrets } = boundary;
+    const destination = modelDestination(this.#profile, request, this.#options.env);
+    if (destination !== undefined && network.mode !== "on" && !allowsDestination(network.rules, destination)) {
+      gaps.push(unreachable(destination, boundary));
+    }
+    const visible = this.visibleCredentials(request);
+    if (secrets === "hidden" && visible.length > 0) {
+      gaps.push({
+        capability: "secrets.hidden",
+        reason: `${visible.join(", ")} would be in the agent's environment`,
+        cure: 'load a model gateway, or set sandboxPermission.secrets to "visible"',
+      });
+    }
+    return gaps;
+  }
+
+  /** Claims nothing and so proves nothing; looks for the program again, which may have come or gone. */
+  async probe(): Promise<readonly Finding[]> {
+    this.#located = undefined;
+    this.#program();
+    return [];
+  }
+
+  issues(request: RunRequest): readonly Issue[] {
+    const found = requestIssues(this.#profile, request, this.#options.env);
+    return this.#program() === undefined ? [{ path: "harness", message: this.#notInstalled() }, ...found] : found;
+  }
+
+  runtimes(): readonly RuntimePath[] {
+    return this.#program()?.runtimes ?? [];
+  }
+
+  visibleCredentials(request: RunRequest): readonly string[] {
+    return visibleCredentials(this.#profile, request, this.#options.env);
+  }
+
+  async start(scope: StartScope): Promise<Agent> {
+    const program = this.#program();
+    if (program === undefined) throw new HarnessFailed(this.#notInstalled());
+    const { request, sandbox } = scope;
+    const launch = planLaunch({
+      profile: this.#profile,
+      program,
+      env: this.#options.env,
+      request,
+      sandbox,
+      servers: scope.servers.map(({ name }) => name),
+    });
+    return await startAgent({ profile: this.#profile, launch, limits: this.#options.limits }, scope);
+  }
+
+  #program(): LocatedProgram | undefined {
+    this.#located ??= locateProgram(this.#profile, this.#options);
+    return this.#located;
+  }
+
+  #notInstalled(): string {
+    const { title } = this.#profile;
+    const { command } = this.#options;
+    return command === undefined
+      ? `${title} isn't installed: ${installationCure(this.#profile)}`
+      : `${title} isn't at ${command}: correct its path in the configuration of harness-acp`;
+  }
+}
+
+function unreachable(destination: URL, { network }: Boundary): ActorGap {
+  const port = destination.port || (destination.protocol === "https:" ? "443" : "80");
+  const where = `${destination.hostname}:${port}`;
+  if (network.mode === "off") {
+    return {
+      capability: "network.deny",
+      reason: `its model lives at ${where}, and nothing may be connected to`,
+      cure: `load a model gateway, or allow the model: network.mode "allowlist" with "${where}"`,
+    };
+  }
+  const isAddress = /^[\d.]+$|^\[/.test(destination.hostname);
+  return {
+    capability: isAddress ? "network.allow-cidr" : "network.allow-host",
+    reason: `its model at ${where} isn't on the allowlist`,
+    cure: `add "${where}" to network.allowlist, or load a model gateway`,
+  };
+}

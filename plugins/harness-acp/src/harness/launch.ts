@@ -1,0 +1,57 @@
+import { dirname, join } from "node:path/posix";
+import type { RunRequest, Sandbox } from "@ambit/core/plugin";
+import type { Launch } from "../driver/start-agent.js";
+import type { LocatedProgram } from "../installation/locate-program.js";
+import type { Profile } from "../profiles/profile.js";
+import { modelName } from "./model.js";
+
+export interface LaunchOptions {
+  readonly profile: Profile;
+  readonly program: LocatedProgram;
+  /** The deployer's variables for this agent. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly request: RunRequest;
+  readonly sandbox: Pick<Sandbox, "home" | "workspace">;
+  readonly servers: readonly string[];
+}
+
+const systemPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/** Pure: what the agent is started with. */
+export function planLaunch(options: LaunchOptions): Launch {
+  const { profile, program, request, sandbox, servers } = options;
+  const { home } = sandbox;
+  const model = modelName(profile, request);
+  const prepared = profile.prepare({ request, home, model, servers });
+  const files = [...prepared.files];
+  if (request.agentsMd !== undefined) {
+    const path = join(sandbox.workspace, profile.instructions.agentsFile);
+    files.push({ path, content: request.agentsMd });
+  }
+  // An interpreter outside the system's folders must be found by what the agent starts as well.
+  const own = dirname(program.argv[0]);
+  const path = (systemPath.includes(own) ? systemPath : [own, ...systemPath]).join(":");
+  return {
+    argv: [...program.argv, ...profile.arguments],
+    env: {
+      PATH: path,
+      HOME: home,
+      LANG: "C.UTF-8",
+      TERM: "dumb",
+      NO_COLOR: "1",
+      ...options.env,
+      ...request.modelConnection?.environment,
+      ...credentials(request),
+      ...prepared.environment,
+      ...profile.environment,
+    },
+    files,
+    model,
+  };
+}
+
+function credentials(request: RunRequest): Record<string, string> {
+  const connection = request.modelConnection;
+  if (connection === undefined || connection.credentialMode !== "env") return {};
+  return Object.fromEntries(connection.credentials.map(({ binding, value }) => [binding.name, value]));
+}

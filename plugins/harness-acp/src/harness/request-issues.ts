@@ -1,0 +1,92 @@
+import type { Issue, RunRequest } from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import { visibleCredentials } from "./model.js";
+
+/** Variables that decide how the agent's process runs at all. */
+const reserved: ReadonlySet<string> = new Set(["PATH", "HOME", "LANG", "TERM", "TMPDIR", "NO_COLOR"]);
+
+/** What of a request this agent can't do, beside being installed. Pure. */
+export function requestIssues(
+  profile: Profile,
+  request: RunRequest,
+  env: Readonly<Record<string, string>>,
+): readonly Issue[] {
+  return [
+    ...instructionIssues(profile, request),
+    ...modelIssues(profile, request, env),
+    ...variableIssues(request),
+  ];
+}
+
+function instructionIssues(profile: Profile, request: RunRequest): readonly Issue[] {
+  const { instructions, title } = profile;
+  const issues: Issue[] = [];
+  for (const field of ["systemPrompt", "appendSystemPrompt"] as const) {
+    if (request[field] === undefined || request[field] === "" || instructions[field]) continue;
+    issues.push({ path: field, message: `${title} takes none: use agentsMd, or another harness` });
+  }
+  const mode = request.harnessMode;
+  if (mode !== undefined && mode !== "" && !instructions.modes.includes(mode)) {
+    const known = instructions.modes.length === 0 ? "has no modes" : `knows ${instructions.modes.join(", ")}`;
+    issues.push({ path: "harnessMode", message: `${title} ${known}: leave it out` });
+  }
+  const index = request.harnessFiles.findIndex(({ path }) => isSameFile(path, instructions.agentsFile));
+  if (request.agentsMd !== undefined && index !== -1) {
+    const message = `agentsMd becomes ${instructions.agentsFile} as well: give one of the two`;
+    issues.push({ path: `harnessFiles[${index}].path`, message });
+  }
+  return issues;
+}
+
+function modelIssues(
+  profile: Profile,
+  request: RunRequest,
+  env: Readonly<Record<string, string>>,
+): readonly Issue[] {
+  const connection = request.modelConnection;
+  const { model, title } = profile;
+  if (model === undefined) return [];
+  const issues: Issue[] = [];
+  const provider = connection?.provider;
+  if (provider !== undefined && provider !== "" && !model.providers.includes(provider)) {
+    const message = `${title} talks to ${model.providers[0]}, not to ${provider}: use another harness`;
+    issues.push({ path: "modelConnection.provider", message });
+  }
+  for (const field of ["apiVersion", "region", "headers"] as const) {
+    if (connection?.endpoint?.[field] === undefined) continue;
+    const message = `${title} has no setting for it: leave it out`;
+    issues.push({ path: `modelConnection.endpoint.${field}`, message });
+  }
+  const mode = connection?.credentialMode ?? "env";
+  const given = visibleCredentials(profile, request, env);
+  if (mode === "env" && !given.some((name) => model.credentials.includes(name))) {
+    issues.push({
+      path: "modelConnection.credentials",
+      message: `${title} needs ${model.credentials[0]}: give it here, or say credentialMode "none" where its endpoint asks for none`,
+    });
+  }
+  return issues;
+}
+
+function variableIssues(request: RunRequest): readonly Issue[] {
+  const connection = request.modelConnection;
+  const names = [
+    ...Object.keys(connection?.environment ?? {}).map((name) => ({
+      path: `modelConnection.environment.${name}`,
+      name,
+    })),
+    ...(connection?.credentials ?? []).map(({ binding }, index) => ({
+      path: `modelConnection.credentials[${index}].binding.name`,
+      name: binding.name,
+    })),
+  ];
+  return names.flatMap(({ path, name }) => {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return [{ path, message: "must be a variable's name" }];
+    return reserved.has(name) ? [{ path, message: `${name} is the runner's to set: leave it out` }] : [];
+  });
+}
+
+function isSameFile(path: string, file: string): boolean {
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+  return parts.length === 1 && parts[0] === file;
+}

@@ -1,0 +1,69 @@
+import { existsSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { RuntimePath } from "@ambit/core/plugin";
+import type { Profile, ProgramSource } from "../profiles/profile.js";
+import { findPackage, type PackageFolder, packageAround, withDependencies } from "./package-folders.js";
+
+export interface LocatedProgram {
+  /** The interpreter and the entry file, or the program itself. */
+  readonly argv: readonly [program: string, ...args: string[]];
+  readonly runtimes: readonly RuntimePath[];
+}
+
+export interface LocateOptions {
+  /** The deployer's own path of the program, in place of the package. */
+  readonly command?: string | undefined;
+  /** Where the deployer installs agents; looked into before this plugin's own `node_modules`. */
+  readonly folder: string;
+}
+
+/** Finds an agent's program on disk, without running it. Undefined: it isn't installed. */
+export function locateProgram(profile: Profile, options: LocateOptions): LocatedProgram | undefined {
+  const entry = entryFile(profile.program, options);
+  if (entry === undefined || !existsSync(entry)) return undefined;
+  const file = realpathSync(entry);
+  const program: RuntimePath = { path: file, what: profile.title };
+  const folder = packageAround(file);
+  const runtimes = folder === undefined ? [program] : packageRuntimes(folder, profile.title);
+  if (!isScript(file)) return { argv: [file], runtimes };
+  // Its real path: what stands on a PATH may be a version manager's shim, which starts a program of its own.
+  const node = realpathSync(process.execPath);
+  return { argv: [node, file], runtimes: [...runtimes, { path: node, what: "Node.js" }] };
+}
+
+/** How a deployer gets the program. */
+export function installationCure(profile: Profile): string {
+  return `npm install ${profile.program.package}`;
+}
+
+function entryFile(program: ProgramSource, options: LocateOptions): string | undefined {
+  if (options.command !== undefined) return options.command;
+  if (program.entry !== undefined) return program.entry;
+  const own = fileURLToPath(new URL(".", import.meta.url));
+  for (const folder of [options.folder, own]) {
+    const found = findPackage(program.package, folder);
+    const entry = found === undefined ? undefined : binOf(found, program.bin);
+    if (entry !== undefined) return entry;
+  }
+  return undefined;
+}
+
+function binOf({ path, manifest }: PackageFolder, bin: string): string | undefined {
+  const entry = typeof manifest.bin === "string" ? manifest.bin : manifest.bin?.[bin];
+  return entry === undefined ? undefined : join(path, entry);
+}
+
+/** Links are shown as well as what they lead to: Node looks for a package at the link's place. */
+function packageRuntimes(folder: PackageFolder, title: string): readonly RuntimePath[] {
+  const paths = new Set<string>();
+  for (const { path, realPath } of withDependencies(folder)) {
+    paths.add(realPath);
+    paths.add(path);
+  }
+  return [...paths].map((path) => ({ path, what: title }));
+}
+
+function isScript(file: string): boolean {
+  return /\.[cm]?js$/.test(file);
+}

@@ -1,0 +1,123 @@
+import { join } from "node:path/posix";
+import type { FileEntry } from "@ambit/core/plugin";
+import { z } from "zod";
+import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+
+/** How long one call of a published tool may take. */
+const toolTimeoutSeconds = 3_600;
+
+const credentialNames = ["OPENAI_API_KEY", "CODEX_API_KEY"] as const;
+
+/** OpenAI's Codex (`@agentclientprotocol/codex-acp` 2.6) with an API key. */
+export const codex: Profile = {
+  id: "codex",
+  title: "Codex",
+  aliases: [],
+  program: { package: "@agentclientprotocol/codex-acp", bin: "codex-acp" },
+  arguments: [],
+  environment: { NO_BROWSER: "1" },
+  model: {
+    providers: ["openai", "openai-codex"],
+    credentials: credentialNames,
+    defaultModel: "gpt-5.5",
+    endpoint: { url: "https://api.openai.com/v1", variables: ["OPENAI_BASE_URL"] },
+  },
+  instructions: {
+    agentsFile: "AGENTS.md",
+    systemPrompt: true,
+    appendSystemPrompt: true,
+    modes: ["read-only", "workspace-write", "agent", "agent-full-access"],
+  },
+  // `tool_timeout_sec`, set below for every server.
+  holdsCallsMs: toolTimeoutSeconds * 1_000,
+  clientCapabilities: {
+    // Its warnings come as notices then; otherwise they begin the assistant's text.
+    session: { notices: {} },
+  },
+  // Without it the turn begins after a second, whether or not the tools are there.
+  sessionMeta: { mcpStartupAwaitTimeoutMs: 15_000 },
+  reports: { reasoning: true, plans: true, usage: true },
+  quirks: {
+    exitsOnEndOfInput: false,
+    replaysLate: false,
+    failureMeta: [{ path: ["codex", "threadStatus", "type"], failed: "systemError" }],
+  },
+  prepare,
+  identify,
+};
+
+function prepare({ request, home, model, servers }: Preparation): Prepared {
+  const folder = join(home, ".codex");
+  const connection = request.modelConnection;
+  const baseUrl =
+    connection?.endpoint?.baseUrl ?? connection?.environment?.OPENAI_BASE_URL ?? "https://api.openai.com/v1";
+  const named = connection?.credentials.map(({ binding }) => binding.name) ?? [];
+  const key = credentialNames.find((name) => named.includes(name)) ?? credentialNames[0];
+  const files: FileEntry[] = [];
+  const top: Record<string, string | boolean> = {
+    model,
+    model_provider: "ambit",
+    check_for_update_on_startup: false,
+  };
+  if (request.systemPrompt !== undefined) {
+    const path = join(folder, "ambit-system.md");
+    files.push({ path, content: request.systemPrompt });
+    top.model_instructions_file = path;
+  }
+  if (request.appendSystemPrompt !== undefined) top.developer_instructions = request.appendSystemPrompt;
+  const config = [
+    ...table(undefined, top),
+    ...table("analytics", { enabled: false }),
+    ...table("feedback", { enabled: false }),
+    ...table("model_providers.ambit", {
+      name: "Ambit",
+      base_url: baseUrl,
+      wire_api: "responses",
+      ...(connection?.credentialMode === "none" ? {} : { env_key: key }),
+      request_max_retries: 1,
+      stream_max_retries: 1,
+      supports_websockets: false,
+    }),
+  ];
+  files.push({ path: join(folder, "config.toml"), content: `${config.join("\n")}\n` });
+  const mode = request.harnessMode;
+  return {
+    files,
+    environment: {
+      CODEX_HOME: folder,
+      // Its own jail can't be built inside ours, and its reviewer would be a second model: the boundary confines,
+      // our permissions decide.
+      INITIAL_AGENT_MODE: mode === undefined || mode === "" ? "agent-full-access" : mode,
+      CODEX_CONFIG: JSON.stringify({
+        mcp_servers: Object.fromEntries(
+          servers.map((server) => [server, { tool_timeout_sec: toolTimeoutSeconds }]),
+        ),
+      }),
+    },
+  };
+}
+
+/** A table of TOML, or without a name the document's first entries. */
+function table(name: string | undefined, entries: Readonly<Record<string, string | number | boolean>>): string[] {
+  const lines = Object.entries(entries).map(([key, value]) => `${key} = ${toml(value)}`);
+  return name === undefined ? lines : [`[${name}]`, ...lines];
+}
+
+/** The input of a call to an MCP server. A shell command has another, and a title that may say anything. */
+const mcpInput = z.object({ server: z.string(), tool: z.string(), arguments: z.unknown() });
+
+function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
+  const mcp = mcpInput.safeParse(call.input);
+  if (mcp.success && servers.includes(mcp.data.server)) {
+    const { server, tool, arguments: input } = mcp.data;
+    return { name: tool, server, input };
+  }
+  return { name: nameByKind[call.kind ?? ""] ?? call.title ?? "tool" };
+}
+
+const nameByKind: Readonly<Record<string, string>> = { execute: "shell", edit: "apply_patch", read: "shell" };
+
+/** JSON's strings, numbers and booleans are TOML's as well, but for DEL, which TOML wants escaped. */
+function toml(value: string | number | boolean): string {
+  return JSON.stringify(value).replaceAll("\u007f", "\\u007f");
+}

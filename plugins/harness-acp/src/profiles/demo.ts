@@ -1,0 +1,32 @@
+import { demoAgentEntry } from "@ambit/agent-demo";
+import type { Profile } from "./profile.js";
+import { publishedTool } from "./tool-names.js";
+
+/** Ambit's own demo agent: follows a script in the prompt, without model, key or network. */
+export const demo: Profile = {
+  id: "demo",
+  title: "the demo agent",
+  aliases: [],
+  program: { package: "@ambit/agent-demo", bin: "ambit-agent-demo", entry: demoAgentEntry },
+  arguments: [],
+  environment: {},
+  instructions: { agentsFile: "AGENTS.md", systemPrompt: false, appendSystemPrompt: false, modes: [] },
+  // Its limit is 600 s without a sign of life, and every sign of progress starts it anew.
+  holdsCallsMs: 3_600_000,
+  clientCapabilities: {},
+  reports: { reasoning: true, plans: true, usage: true },
+  quirks: { exitsOnEndOfInput: true, replaysLate: false, failureMeta: [] },
+  prepare: () => ({ files: [], environment: {} }),
+  identify: (call, servers) => {
+    const ours = call.kind === "other" ? publishedTool(call.title, ["mcp__{server}__{tool}"], servers) : undefined;
+    return ours ?? { name: verbs[call.kind ?? ""] ?? call.name ?? call.title ?? "tool" };
+  },
+};
+
+/** The script's own words for what it does, by ACP's kind of tool. */
+const verbs: Readonly<Record<string, string>> = {
+  execute: "run",
+  read: "read",
+  edit: "write",
+  fetch: "fetch",
+};

@@ -1,0 +1,120 @@
+import { join } from "node:path/posix";
+import type { FileEntry } from "@ambit/core/plugin";
+import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import { inputInWords, publishedTool } from "./tool-names.js";
+
+/** Google's Gemini CLI (0.61) with an API key. It sends no input of its tool calls, only words about them. */
+export const gemini: Profile = {
+  id: "gemini",
+  title: "Gemini CLI",
+  aliases: [],
+  program: { package: "@google/gemini-cli", bin: "gemini" },
+  arguments: ["--acp"],
+  environment: {
+    // Otherwise it starts itself a second time, to set its heap's size.
+    GEMINI_CLI_NO_RELAUNCH: "true",
+  },
+  model: {
+    providers: ["google", "gemini", "google-ai"],
+    credentials: ["GEMINI_API_KEY"],
+    // With "auto" every turn begins with a call to a router model, which retries for 85 s when it fails.
+    defaultModel: "gemini-2.5-flash",
+    endpoint: {
+      url: "https://generativelanguage.googleapis.com",
+      variables: ["GOOGLE_GEMINI_BASE_URL"],
+    },
+  },
+  instructions: { agentsFile: "GEMINI.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
+  // Its MCP client gives up after ten minutes; the first byte of an answer must come within one.
+  holdsCallsMs: 540_000,
+  clientCapabilities: {},
+  reports: { reasoning: true, plans: false, usage: true },
+  quirks: { exitsOnEndOfInput: true, replaysLate: true, failureMeta: [] },
+  prepare,
+  identify,
+};
+
+function prepare({ request, home, model }: Preparation): Prepared {
+  const folder = join(home, ".gemini");
+  const files: FileEntry[] = [
+    { path: join(folder, "settings.json"), content: JSON.stringify(settings(model), undefined, 2) },
+    { path: join(folder, "policies", "ambit.toml"), content: policy },
+  ];
+  const environment: Record<string, string> = {};
+  const baseUrl = request.modelConnection?.endpoint?.baseUrl;
+  if (baseUrl !== undefined) environment.GOOGLE_GEMINI_BASE_URL = baseUrl;
+  if (request.systemPrompt !== undefined) {
+    const path = join(folder, "ambit-system.md");
+    files.push({ path, content: request.systemPrompt });
+    environment.GEMINI_SYSTEM_MD = path;
+  }
+  if (request.appendSystemPrompt !== undefined) {
+    // What this file says stands behind the system prompt, for every workspace of this home.
+    files.push({ path: join(folder, "GEMINI.md"), content: request.appendSystemPrompt });
+  }
+  // It doesn't start without a key, also where the endpoint asks for none.
+  if (request.modelConnection?.credentialMode === "none") environment.GEMINI_API_KEY = "none";
+  return { files, environment };
+}
+
+function settings(model: string): object {
+  return {
+    model: { name: model },
+    security: {
+      auth: { selectedType: "gemini-api-key" },
+      folderTrust: { enabled: false },
+      // Answers are given once: "always" would bind calls that nobody has seen.
+      disableAlwaysAllow: true,
+    },
+    // Its ten retries, with growing waits, would hide a failed model for minutes.
+    general: { maxAttempts: 1, enableAutoUpdate: false, enableAutoUpdateNotification: false },
+    privacy: { usageStatisticsEnabled: false },
+    telemetry: { enabled: false },
+  };
+}
+
+/**
+ * Every call is put to us, also of tools that the CLI would run unasked: the run's permissions decide. Only its
+ * notes to itself pass, and its plan mode, which changes these very rules, isn't offered to the model.
+ */
+const policy = `[[rule]]
+toolName = "*"
+decision = "ask_user"
+priority = 1
+
+[[rule]]
+toolName = ["update_topic", "write_todos", "list_background_processes", "read_background_output"]
+decision = "allow"
+priority = 2
+
+[[rule]]
+toolName = ["enter_plan_mode", "exit_plan_mode"]
+decision = "deny"
+priority = 2
+`;
+
+/**
+ * The id of a call begins with the tool's real name, whatever id the model gave: `read_file__…`. Only for an MCP
+ * tool is the title its name as well; a shell command's title is the command.
+ */
+function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
+  const name = /^(.+?)__./s.exec(call.id)?.[1];
+  if (name === undefined) return { name: nameByKind[call.kind ?? ""] ?? call.title ?? "tool" };
+  if (name.startsWith("mcp_")) {
+    const published =
+      publishedTool(call.title, ["{tool} ({server} MCP Server)"], servers) ??
+      publishedTool(name, ["mcp_{server}_{tool}"], servers);
+    const input = inputInWords(call.text);
+    if (published !== undefined) return input === undefined ? published : { ...published, input };
+  }
+  if (name === "run_shell_command" && call.title !== undefined) return { name, input: { command: call.title } };
+  return call.path === undefined ? { name } : { name, input: { file_path: call.path } };
+}
+
+const nameByKind: Readonly<Record<string, string>> = {
+  execute: "run_shell_command",
+  edit: "write_file",
+  read: "read_file",
+  search: "search_file_content",
+  fetch: "web_fetch",
+};

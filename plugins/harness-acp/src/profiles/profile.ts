@@ -1,0 +1,118 @@
+import type { FileEntry, JsonObject, RunRequest } from "@ambit/core/plugin";
+
+/** Where an agent's program comes from. It is looked up on disk, never executed to see whether it is there. */
+export interface ProgramSource {
+  /** npm package, as in the cure `npm install <package>`. */
+  readonly package: string;
+  /** Which of the package's `bin` entries. */
+  readonly bin: string;
+  /** The entry file, where this plugin brings the program along. Default: looked up in `node_modules`. */
+  readonly entry?: string;
+}
+
+/** How an agent reaches its model. */
+export interface ModelAccess {
+  /** Values of `modelConnection.provider` that it understands, also as a prefix of `model`: `google/…`. */
+  readonly providers: readonly string[];
+  /** Variables that may hold its credential; the first is the one that messages name. */
+  readonly credentials: readonly [string, ...string[]];
+  /** Used when the request names no model. */
+  readonly defaultModel: string;
+  readonly endpoint: {
+    /** Where the model lives unless the request says otherwise. */
+    readonly url: string;
+    /** Variables of `modelConnection.environment` that lead the agent elsewhere. */
+    readonly variables: readonly string[];
+  };
+}
+
+/** How the agent takes instructions besides the prompt. */
+export interface Instructions {
+  /** The workspace file that it reads as standing instructions: `AGENTS.md`. */
+  readonly agentsFile: string;
+  /** Whether `prepare` puts `systemPrompt`, in place of the agent's own, and `appendSystemPrompt` into effect. */
+  readonly systemPrompt: boolean;
+  readonly appendSystemPrompt: boolean;
+  /** Values of `harnessMode` that it knows. */
+  readonly modes: readonly string[];
+}
+
+/** What a start knows when the agent's files and variables are made. */
+export interface Preparation {
+  readonly request: RunRequest;
+  /** Absolute, as seen inside. */
+  readonly home: string;
+  /** The request's model without its provider prefix, or the default; empty for an agent without a model. */
+  readonly model: string;
+  /** Names of the MCP servers that the agent will be given. */
+  readonly servers: readonly string[];
+}
+
+export interface Prepared {
+  /** Absolute, in `home`; written before the agent starts. */
+  readonly files: readonly FileEntry[];
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** What an agent says of one of its tool calls, as far as it has. */
+export interface ToolCallView {
+  readonly id: string;
+  readonly title?: string;
+  /** The tool's own name, which few agents give. */
+  readonly name?: string;
+  /** ACP's `ToolKind`. */
+  readonly kind?: string;
+  readonly input?: unknown;
+  /** The first file that the call names. */
+  readonly path?: string;
+  /** The texts of the call's content so far. */
+  readonly text?: string;
+}
+
+export interface ToolIdentity {
+  /** The published tool's name, or the agent's own for a tool of its own. */
+  readonly name: string;
+  /** The publication it belongs to; absent for the agent's own tools. */
+  readonly server?: string;
+  /** The call's input, where the agent tells it only in words. */
+  readonly input?: unknown;
+}
+
+/** Deviations of an agent that the driver makes up for. */
+export interface Quirks {
+  /** Whether it leaves when its stdin ends; if not, it is killed at once. */
+  readonly exitsOnEndOfInput: boolean;
+  /** Whether it goes on replaying a loaded conversation after it has answered that it is loaded. */
+  readonly replaysLate: boolean;
+  /** Paths into the `_meta` of an update or prompt response where it reports a failed turn that it ends well. */
+  readonly failureMeta: readonly { readonly path: readonly string[]; readonly failed?: string }[];
+}
+
+/** One agent, as data: everything that the driver and the planner must know of it and of no other. */
+export interface Profile {
+  /** As `harness` in a request. */
+  readonly id: string;
+  /** As in messages: "Gemini CLI". */
+  readonly title: string;
+  readonly aliases: readonly string[];
+  readonly program: ProgramSource;
+  /** Behind the program's entry. */
+  readonly arguments: readonly string[];
+  /** Variables that hold for every run. A request can't change them. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Absent: the agent has no model, needs no credential and goes nowhere. */
+  readonly model?: ModelAccess;
+  readonly instructions: Instructions;
+  /** Milliseconds the agent lets one tool call wait while progress is reported every 10 s. */
+  readonly holdsCallsMs: number;
+  /** Sent with `initialize`. No file system and no terminal: the agent has its own, inside. */
+  readonly clientCapabilities: JsonObject;
+  /** `_meta` of `session/new`, `session/load` and `session/resume`. */
+  readonly sessionMeta?: JsonObject;
+  /** What its updates carry, beyond what `initialize` tells. */
+  readonly reports: { readonly reasoning: boolean; readonly plans: boolean; readonly usage: boolean };
+  readonly quirks: Quirks;
+  prepare(preparation: Preparation): Prepared;
+  /** Which tool a call is of. `servers` are the names of the MCP servers that the agent was given. */
+  identify(call: ToolCallView, servers: readonly string[]): ToolIdentity;
+}

@@ -1,0 +1,56 @@
+import type { Log } from "@ambit/core/plugin";
+
+/** A call that is being executed. Disposed when it is answered. */
+export interface CallInFlight extends Disposable {
+  /** Aborts when the agent cancels the call, leaves, or the publication is closed. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The calls of one publication, by the agent's request id. The endpoint keeps no session, so a cancellation arrives
+ * as a request of its own and must find its call here.
+ */
+export class CallsInFlight {
+  readonly #byId = new Map<string | number, Set<AbortController>>();
+  readonly #log: Log;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** @param left aborts when the agent's connection ends. */
+  begin(id: string | number, left: AbortSignal): CallInFlight {
+    const controller = new AbortController();
+    const leave = () => controller.abort(left.reason);
+    if (left.aborted) leave();
+    left.addEventListener("abort", leave, { once: true });
+    const same = this.#byId.get(id) ?? new Set();
+    this.#byId.set(id, same.add(controller));
+    return {
+      signal: controller.signal,
+      [Symbol.dispose]: () => {
+        left.removeEventListener("abort", leave);
+        same.delete(controller);
+        if (same.size === 0) this.#byId.delete(id);
+      },
+    };
+  }
+
+  /** Some agents cancel what was already answered: an id that isn't here is ignored. */
+  cancel(id: string | number | undefined): void {
+    if (id === undefined) return;
+    const [only, another] = this.#byId.get(id) ?? [];
+    if (another !== undefined) {
+      // Two connections of the agent count from the same number; ending the wrong call would be worse than neither.
+      this.#log.debug({ id }, "a cancellation names more than one call and is ignored");
+      return;
+    }
+    only?.abort(new Error("the agent cancelled the call"));
+  }
+
+  close(): void {
+    for (const controllers of this.#byId.values()) {
+      for (const controller of controllers) controller.abort(new Error("the run no longer serves its tools"));
+    }
+  }
+}

@@ -1,0 +1,11 @@
+import { z } from "zod";
+
+export const configSchema = z.strictObject({
+  /**
+   * Milliseconds between two signs of life of a call that takes long. Default 10 s: agents give a silent call up
+   * after 60 s, and some count only progress notifications.
+   */
+  heartbeatMs: z.int().min(10).max(55_000).default(10_000),
+});
+
+export type McpHttpConfig = z.output<typeof configSchema>;

@@ -1,0 +1,94 @@
+import type { Log, Publication, PublishedOutcome } from "@ambit/core/plugin";
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
+  type Tool,
+} from "@modelcontextprotocol/server";
+import type { CallsInFlight } from "./calls-in-flight.js";
+import { heartbeat } from "./heartbeat.js";
+import { offered } from "./published-tools.js";
+
+export interface ToolService {
+  readonly publication: Publication;
+  readonly tools: readonly Tool[];
+  readonly calls: CallsInFlight;
+  readonly heartbeatMs: number;
+  readonly log: Log;
+  /** Called when a list of the tools is handed out. */
+  onListed(): void;
+}
+
+/**
+ * An MCP server for one HTTP request, of either generation of the protocol. The SDK's low-level server, because it
+ * hands JSON Schemas on as they are.
+ */
+export function toolServer(service: ToolService): Server {
+  const { publication, tools, calls } = service;
+  const server = new Server({ name: publication.name, version: "1.0.0" }, { capabilities: { tools: {} } });
+  server.setRequestHandler("tools/list", () => {
+    service.onListed();
+    return { tools: [...tools] };
+  });
+  server.setNotificationHandler("notifications/cancelled", ({ params }) => calls.cancel(params.requestId));
+  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
+    const { name } = params;
+    if (!tools.some((tool) => tool.name === name)) {
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `There is no tool '${name}'. Offered: ${offered(tools)}.`,
+      );
+    }
+    using call = calls.begin(mcpReq.id, mcpReq.signal);
+    using _beat = signsOfLife(service, name, mcpReq);
+    const id = agentCallId(mcpReq._meta);
+    const { output, isError } = await outcomeOf(service, {
+      name,
+      arguments: params.arguments ?? {},
+      signal: call.signal,
+      ...(id === undefined ? {} : { id }),
+    });
+    return { content: [{ type: "text", text: output }], isError };
+  });
+  return server;
+}
+
+/** A publication must not throw; if one does, the model learns of a failure and the log of the cause. */
+async function outcomeOf(
+  { publication, log }: ToolService,
+  call: Parameters<Publication["call"]>[0],
+): Promise<PublishedOutcome> {
+  try {
+    return await publication.call(call);
+  } catch (error) {
+    log.error({ tool: call.name, error }, "a tool call threw instead of answering");
+    return { output: `Tool '${call.name}' failed on the runner's side.`, isError: true };
+  }
+}
+
+/** Progress for the agents that ask for it: the stream's comments alone don't stop their clocks. */
+function signsOfLife(
+  { heartbeatMs, log }: ToolService,
+  name: string,
+  mcpReq: ServerContext["mcpReq"],
+): Disposable {
+  const progressToken = mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return { [Symbol.dispose]: () => undefined };
+  return heartbeat(heartbeatMs, (progress) => {
+    mcpReq
+      .notify({
+        method: "notifications/progress",
+        params: { progressToken, progress, message: `Tool '${name}' is still running` },
+      })
+      .catch((error: unknown) =>
+        log.debug({ tool: name, error }, "progress could not be sent: the agent has left"),
+      );
+  });
+}
+
+/** The agent's own id of the call, by which it reports the call over ACP too: Claude's and Codex's spelling. */
+function agentCallId(meta: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const id = meta?.["claudecode/toolUseId"] ?? meta?.callId;
+  return typeof id === "string" && id !== "" ? id : undefined;
+}

@@ -1,0 +1,109 @@
+import {
+  type ActorGap,
+  type Boundary,
+  type Capability,
+  type Domain,
+  domains,
+  type Finding,
+  isRestricted,
+  type Sandbox,
+  type SandboxBackend,
+  SandboxFailed,
+  type SandboxSpec,
+  type Scope,
+} from "@ambit/core/plugin";
+import { claims, limitsOf } from "./claims.js";
+import type { LocalConfig } from "./config.js";
+import { openConfined } from "./confined/open.js";
+import type { ConfinedSandbox } from "./confined/sandbox.js";
+import { makeRunnerKit, type RunnerKit } from "./confined/runner-kit.js";
+import type { Lookup } from "./egress/index.js";
+import { defaultDataFolder } from "./folders/data-folder.js";
+import { claimRunnerFolder, type RunnerFolder } from "./folders/runner-folder.js";
+import { makeSessionFolder } from "./folders/session-folder.js";
+import { probeConfinement } from "./probe/probe.js";
+import { reap } from "./reaper/reap.js";
+import { UnconfinedSandbox } from "./unconfined/sandbox.js";
+
+/** Sandboxes on the runner's own host: confined by bubblewrap, or not at all. */
+export class LocalSandbox implements SandboxBackend {
+  readonly name = "local";
+  readonly site = "sandbox";
+  readonly claims: readonly Capability[] = claims;
+  readonly #config: LocalConfig;
+  readonly #dataFolder: string;
+  readonly #lookup: Lookup | undefined;
+  #runner: Promise<RunnerFolder> | undefined;
+  #kit: Promise<RunnerKit> | undefined;
+
+  /** @param lookup how the boundary's proxy resolves names; default: as this host does. */
+  constructor(config: LocalConfig, lookup?: Lookup) {
+    this.#config = config;
+    this.#dataFolder = config.dataFolder ?? defaultDataFolder();
+    this.#lookup = lookup;
+  }
+
+  touches(): readonly Domain[] {
+    return domains;
+  }
+
+  covers(boundary: Boundary): readonly ActorGap[] {
+    return limitsOf(boundary);
+  }
+
+  async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+    return probeConfinement((spec, lookup) => this.#openConfined(spec, lookup), signal);
+  }
+
+  async open(spec: SandboxSpec, _scope: Scope): Promise<Sandbox> {
+    if (isRestricted(spec.boundary) || spec.required.length > 0) return this.#openConfined(spec);
+    const { unconfined } = this.#config;
+    if (unconfined === "prefer") return this.#openUnconfined(spec);
+    try {
+      return await this.#openConfined(spec);
+    } catch (error) {
+      if (unconfined === "refuse" || !(error instanceof SandboxFailed)) throw error;
+      spec.log.warn({ sandbox: spec.id, reason: error.message }, "this run has no boundary and nothing confines it");
+      return this.#openUnconfined(spec);
+    }
+  }
+
+  async #openConfined(spec: SandboxSpec, lookup = this.#lookup): Promise<ConfinedSandbox> {
+    const [limit] = limitsOf(spec.boundary);
+    if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.cure}`);
+    const unclaimed = spec.required.find((capability) => !this.claims.includes(capability));
+    if (unclaimed !== undefined) throw new SandboxFailed(`The local sandbox doesn't enforce ${unclaimed}`);
+    const runner = await this.#ownFolder();
+    this.#kit ??= makeRunnerKit(runner.path).catch((error: unknown) => {
+      this.#kit = undefined;
+      throw error;
+    });
+    const kit = await this.#kit;
+    return openConfined({ spec, config: this.#config, dataFolder: this.#dataFolder, runner, kit, lookup });
+  }
+
+  async #openUnconfined(spec: SandboxSpec): Promise<Sandbox> {
+    if (process.platform === "win32") {
+      throw new SandboxFailed("The local sandbox can't end what a process started on Windows: run Ambit on Linux");
+    }
+    const runner = await this.#ownFolder();
+    const folder = await makeSessionFolder(runner.path, spec.id);
+    return new UnconfinedSandbox({ folder, runnerKey: runner.key, id: spec.id, log: spec.log });
+  }
+
+  /** The first use reaps what dead runners left, and takes a folder for this one. */
+  #ownFolder(): Promise<RunnerFolder> {
+    this.#runner ??= claimRunnerFolder(this.#dataFolder)
+      .then(async (runner) => {
+        await reap(this.#dataFolder);
+        return runner;
+      })
+      .catch((error: unknown) => {
+        this.#runner = undefined;
+        throw error instanceof SandboxFailed
+          ? error
+          : new SandboxFailed(`${this.#dataFolder} can't be used: set sandbox-local's dataFolder`, { cause: error });
+      });
+    return this.#runner;
+  }
+}

@@ -1,0 +1,141 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
+import { codeOf } from "../folders/open-beneath.js";
+import { signal } from "../process/signal.js";
+import { type Controller, findHierarchies, type Hierarchy } from "./hierarchy.js";
+import { type Setting, settingsFor } from "./limits.js";
+
+/** A session's own groups: one for each controller under version 1, one for all under version 2. */
+export interface SessionGroups {
+  /** Folders. */
+  readonly paths: readonly string[];
+  /** Puts one process in; what it starts later belongs to them by itself. Synchronous: nothing runs in between. */
+  join(pid: number): void;
+  /** Removes them. What still runs in them is ended first. Safe to call twice. */
+  remove(): Promise<void>;
+}
+
+const cures: Readonly<Record<1 | 2, string>> = {
+  1: "run as root, or give the runner's user a folder of its own in each hierarchy",
+  2: "run as root, or let systemd delegate (Delegate=yes with DelegateSubgroup=runner)",
+};
+
+/**
+ * Makes groups below the runner's own and sets every limit in them.
+ *
+ * @param record where the folders are noted down before they are made, for the start after a crash.
+ * @throws SandboxFailed when a limit can't be set; no group remains then.
+ */
+export async function makeSessionGroups(
+  name: string,
+  limits: ResourceLimits,
+  record: string,
+): Promise<SessionGroups> {
+  const hierarchies = await findHierarchies();
+  const made: string[] = [];
+  const groups: SessionGroups = {
+    paths: made,
+    join(pid) {
+      for (const path of made) writeFileSync(join(path, "cgroup.procs"), String(pid));
+    },
+    remove: () => removeGroups(made),
+  };
+  try {
+    for (const controller of ["memory", "pids", "cpu"] as const) {
+      const hierarchy = hierarchies[controller];
+      const settings = settingsFor(limits, hierarchy?.version ?? 1)[controller];
+      if (settings === undefined) continue;
+      if (hierarchy === undefined) throw new SandboxFailed(`This host has no ${controller} cgroups: mount them`);
+      await makeIn(hierarchy, controller, name, settings, made, record);
+    }
+    return groups;
+  } catch (error) {
+    await groups.remove();
+    throw error;
+  }
+}
+
+async function makeIn(
+  hierarchy: Hierarchy,
+  controller: Controller,
+  name: string,
+  settings: readonly Setting[],
+  made: string[],
+  record: string,
+): Promise<void> {
+  let refusal: unknown;
+  for (const parent of parentsIn(hierarchy)) {
+    const path = join(parent, name);
+    try {
+      if (!made.includes(path)) {
+        // In one step: a record that is half written would lose the groups it named before.
+        await writeFile(`${record}.new`, JSON.stringify([...made, path]));
+        await rename(`${record}.new`, record);
+        if (hierarchy.version === 2) await enable(parent, controller);
+        await mkdir(path);
+        made.push(path);
+      }
+      for (const setting of settings) await apply(path, setting);
+      return;
+    } catch (error) {
+      refusal = error;
+    }
+  }
+  const why = refusal instanceof Error ? refusal.message : String(refusal);
+  throw new SandboxFailed(`The ${controller} limit can't be set (${why}): ${cures[hierarchy.version]}`, {
+    cause: refusal,
+  });
+}
+
+/** Version 2 lets a group hold either processes or limited groups: the runner's own, then the one above it. */
+function parentsIn({ version, own, root }: Hierarchy): readonly string[] {
+  return version === 2 && own !== root ? [own, dirname(own)] : [own];
+}
+
+async function enable(parent: string, controller: Controller): Promise<void> {
+  const enabled = (await readFile(join(parent, "cgroup.subtree_control"), "latin1")).trim().split(" ");
+  if (!enabled.includes(controller)) await writeFile(join(parent, "cgroup.subtree_control"), `+${controller}`);
+}
+
+async function apply(path: string, { file, value, optional }: Setting): Promise<void> {
+  try {
+    await writeFile(join(path, file), value, { flag: "r+" });
+  } catch (error) {
+    if (optional && codeOf(error) === "ENOENT") return;
+    throw error;
+  }
+}
+
+/** Ends what runs in groups and removes them. A folder that isn't a group any more is passed over. */
+export async function removeGroups(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    for (let round = 0; ; round++) {
+      for (const pid of processesIn(path)) signal(pid, "SIGKILL");
+      try {
+        await rmdir(path);
+        break;
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") break;
+        if (codeOf(error) !== "EBUSY" || round === 100) throw error;
+      }
+      await delay(5);
+    }
+  }
+}
+
+function processesIn(path: string): readonly number[] {
+  const inGroup = (folder: string): number[] => {
+    const own = readFileSync(join(folder, "cgroup.procs"), "latin1").split("\n").filter(Boolean).map(Number);
+    const below = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return [...own, ...below.flatMap((entry) => inGroup(join(folder, entry.name)))];
+  };
+  try {
+    return inGroup(path);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENODEV") return [];
+    throw error;
+  }
+}

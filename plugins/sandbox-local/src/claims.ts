@@ -1,0 +1,55 @@
+import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
+
+/** What confined sandboxes of this host enforce, as far as the probe sees it. Unconfined ones: nothing. */
+export const claims = [
+  "network.deny",
+  "network.allow-cidr",
+  "network.allow-host",
+  "filesystem.read-only",
+  "filesystem.workspace-only",
+  "filesystem.none",
+  "filesystem.host-hidden",
+  "process.contained",
+  "environment.named-only",
+  "environment.per-tool",
+  "resources.memory",
+  "resources.processes",
+  "resources.cpu",
+] as const satisfies readonly Capability[];
+
+export type Claim = (typeof claims)[number];
+
+/** What of a boundary can't be had here, whatever the host offers. Pure. */
+export function limitsOf({ network, filesystem, resources }: Boundary): readonly ActorGap[] {
+  const gaps: ActorGap[] = [];
+  const withPort = network.rules.find((rule) => rule.kind === "range" && rule.port !== undefined);
+  if (withPort?.kind === "range") {
+    gaps.push({
+      capability: "network.allow-cidr",
+      reason: `${withPort.cidr} is limited to port ${withPort.port}, which its proxy can't hold for addresses`,
+      cure: "list the range without a port, or the host by name",
+    });
+  }
+  if (filesystem.mode === "readonly" && filesystem.writable.length > 0) {
+    gaps.push({
+      capability: "filesystem.read-only",
+      reason: "a path is listed as writable",
+      cure: 'use the mode "workspace" with this list: the rest is read-only then',
+    });
+  }
+  if (filesystem.mode === "off" && filesystem.writable.length + filesystem.readable.length > 0) {
+    gaps.push({
+      capability: "filesystem.none",
+      reason: "paths of the workspace are listed",
+      cure: 'use the mode "workspace" or "readonly" with these lists',
+    });
+  }
+  if (resources.diskMb !== undefined) {
+    gaps.push({
+      capability: "resources.disk",
+      reason: "sessions share one file system, and nothing on this host limits a folder of it",
+      cure: "leave diskMb out and limit what the tools write, or name a sandbox with a disk of its own",
+    });
+  }
+  return gaps;
+}

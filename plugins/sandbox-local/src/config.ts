@@ -1,0 +1,44 @@
+import { z } from "zod";
+
+const keptPaths = [
+  ".git/hooks",
+  ".git/config",
+  ".claude/settings.json",
+  ".claude/settings.local.json",
+  ".codex/config.toml",
+  ".cursor/mcp.json",
+  ".gemini/settings.json",
+  ".mcp.json",
+  ".vscode/settings.json",
+  ".vscode/tasks.json",
+];
+
+/** What a deployer may set for the local sandbox. Every default stands here, or where a field says. */
+export const configSchema = z.strictObject({
+  /**
+   * Absolute path of a folder for sessions. Default: `/var/lib/ambit` when the runner is root, else
+   * `$XDG_STATE_HOME/ambit`, else `~/.local/state/ambit`.
+   */
+  dataFolder: z.string().startsWith("/", "must be an absolute path").optional(),
+  /**
+   * What happens to a run without a boundary. `allow`: confined where the host can, else not · `prefer`: never
+   * confined · `refuse`: confined or not at all. A run with a boundary is confined or refused, whatever this says.
+   */
+  unconfined: z.enum(["allow", "prefer", "refuse"]).default("allow"),
+  /** User ids of the host for sessions, one each, when the runner is root. Nobody else may have them. */
+  userIds: z
+    .strictObject({ first: z.int().min(1_000), count: z.int().min(1).max(1_000_000) })
+    .default({ first: 64_000, count: 1_000 }),
+  /** MiB of each scratch file system of a jail: `/tmp`, `/dev/shm`, a tool's home. It is memory. */
+  scratchMb: z.int().min(1).default(256),
+  /** Absolute paths of this host that every jail shows, read-only, at the same place. */
+  visible: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
+  /** Paths in the workspace that stay as they are once they exist: other programs trust what they say. */
+  keptPaths: z.array(z.string().min(1)).default([...keptPaths]),
+  /** What happens when the workspace holds a file that has a name outside it too: `refuse`, or `copy` it. */
+  hardLinks: z.enum(["refuse", "copy"]).default("refuse"),
+  /** Milliseconds until a jail that isn't up is given up. */
+  startMs: z.int().min(100).default(10_000),
+});
+
+export type LocalConfig = z.output<typeof configSchema>;

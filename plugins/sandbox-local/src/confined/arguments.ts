@@ -1,0 +1,113 @@
+import { inside } from "./inside.js";
+
+/** A part of the host's system, as it is on the host. */
+export type SystemEntry =
+  | { readonly kind: "folder"; readonly path: string }
+  | { readonly kind: "link"; readonly path: string; readonly target: string };
+
+/** Something mounted over a path of the workspace, by an open descriptor where it has one. In order: later wins. */
+export type WorkspaceMount =
+  | { readonly kind: "write" | "read"; readonly path: string; readonly descriptor: number }
+  | { readonly kind: "hide-folder" | "hide-file"; readonly path: string };
+
+/** Everything that decides what one jail can see and do. */
+export interface Jail {
+  readonly system: readonly SystemEntry[];
+  /** The folder that stands in for `/etc`, and the host's own entries shown in it. */
+  readonly etc: { readonly skeleton: string; readonly shown: readonly string[] };
+  /** Read-only at `path`; the content is at `source` on the host. */
+  readonly runtimes: readonly { readonly source: string; readonly path: string }[];
+  /** Folders covered with nothing, for they lie in something that is shown. */
+  readonly covered: readonly string[];
+  /** Descriptor of the workspace; undefined when it isn't there. */
+  readonly workspace: { readonly descriptor: number; readonly writable: boolean } | undefined;
+  readonly workspaceMounts: readonly WorkspaceMount[];
+  /** Descriptor of the session's home for the agent; a tool's is scratch. */
+  readonly agentHome: number | undefined;
+  /** Bytes of each scratch file system: `/tmp`, `/dev/shm`, a tool's home. */
+  readonly scratchBytes: number;
+  /** Files under `/run/ambit`, by their path there. */
+  readonly channel: readonly { readonly source: string; readonly path: string; readonly socket: boolean }[];
+  /** A loopback of its own, or the host's network. */
+  readonly network: "own" | "shared";
+  /** What in `/proc` tells of the host, where this kernel has it. */
+  readonly coveredProc: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly descriptors: { readonly seccomp: number | undefined; readonly info: number };
+}
+
+/** The whole command line of bubblewrap up to the program. Pure; handed over by descriptor, never as arguments. */
+export function bubblewrapArguments(jail: Jail): readonly string[] {
+  return [
+    ...isolation(jail),
+    ...jail.system.flatMap(systemEntry),
+    ...["--ro-bind", jail.etc.skeleton, "/etc"],
+    ...jail.etc.shown.flatMap((path) => ["--ro-bind", path, path]),
+    ...["--dev", "/dev", "--proc", "/proc"],
+    ...jail.coveredProc.flatMap((path) => ["--ro-bind", "/dev/null", path]),
+    ...tmpfs(inside.scratch, jail.scratchBytes),
+    ...tmpfs("/dev/shm", jail.scratchBytes),
+    ...["--remount-ro", "/dev"],
+    ...["--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/run"],
+    ...jail.runtimes.flatMap(({ source, path }) => ["--ro-bind", source, path]),
+    ...jail.covered.flatMap((path) => [...tmpfs(path, 4096), "--remount-ro", path]),
+    ...homes(jail),
+    ...workspace(jail),
+    ...jail.channel.flatMap(({ source, path, socket }) => [socket ? "--bind" : "--ro-bind", source, path]),
+    // Last: the root is memory without a limit until then.
+    ...["--remount-ro", "/"],
+    ...["--clearenv", ...Object.entries(jail.environment).flatMap(([name, value]) => ["--setenv", name, value])],
+    ...["--chdir", jail.cwd, "--info-fd", String(jail.descriptors.info)],
+    ...(jail.descriptors.seccomp === undefined ? [] : ["--seccomp", String(jail.descriptors.seccomp)]),
+  ];
+}
+
+function isolation(jail: Jail): string[] {
+  return [
+    ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"],
+    ...(jail.network === "own" ? ["--unshare-net"] : []),
+    ...["--disable-userns", "--cap-drop", "ALL"],
+    ...["--uid", String(inside.uid), "--gid", String(inside.uid), "--hostname", "sandbox"],
+    ...["--new-session", "--die-with-parent"],
+  ];
+}
+
+function systemEntry(entry: SystemEntry): string[] {
+  return entry.kind === "folder"
+    ? ["--ro-bind", entry.path, entry.path]
+    : ["--symlink", entry.target, entry.path];
+}
+
+function homes(jail: Jail): string[] {
+  return jail.agentHome === undefined
+    ? tmpfs(inside.toolHome, jail.scratchBytes)
+    : ["--bind-fd", String(jail.agentHome), inside.agentHome];
+}
+
+function workspace(jail: Jail): string[] {
+  if (jail.workspace === undefined) return tmpfs(inside.workspace, jail.scratchBytes);
+  const { descriptor, writable } = jail.workspace;
+  return [
+    ...[writable ? "--bind-fd" : "--ro-bind-fd", String(descriptor), inside.workspace],
+    ...jail.workspaceMounts.flatMap((mount) => workspaceMount(mount)),
+  ];
+}
+
+function workspaceMount(mount: WorkspaceMount): string[] {
+  const path = `${inside.workspace}/${mount.path}`;
+  switch (mount.kind) {
+    case "write":
+      return ["--bind-fd", String(mount.descriptor), path];
+    case "read":
+      return ["--ro-bind-fd", String(mount.descriptor), path];
+    case "hide-folder":
+      return [...tmpfs(path, 4096), "--remount-ro", path];
+    case "hide-file":
+      return ["--ro-bind", "/dev/null", path];
+  }
+}
+
+function tmpfs(path: string, bytes: number): string[] {
+  return ["--size", String(bytes), "--tmpfs", path];
+}

@@ -1,0 +1,44 @@
+import { type Command, SandboxFailed } from "@ambit/core/plugin";
+import { channelUrl, inside } from "./inside.js";
+
+/**
+ * The complete environment of a jail's program: what the command names, and what confinement needs. A home and a
+ * scratch folder that the command names stand; a proxy doesn't, for in an empty network there is only ours. Pure.
+ */
+export function jailEnvironment(
+  command: Pick<Command, "env" | "role">,
+  network: "own" | "shared",
+): Readonly<Record<string, string>> {
+  for (const name of Object.keys(command.env)) {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+      throw new SandboxFailed(`${JSON.stringify(name)} can't be a variable's name here: use letters, digits and _`);
+    }
+  }
+  const value = Object.values(command.env).find((text) => text.includes("\0"));
+  if (value !== undefined) throw new SandboxFailed("A variable's value mustn't contain NUL");
+  return {
+    HOME: command.role === "agent" ? inside.agentHome : inside.toolHome,
+    TMPDIR: inside.scratch,
+    ...command.env,
+    ...(network === "own" ? proxyVariables(command.env.NODE_OPTIONS) : {}),
+  };
+}
+
+const loopback = "localhost,127.0.0.1,::1";
+
+function proxyVariables(nodeOptions: string | undefined): Readonly<Record<string, string>> {
+  const preload = `--require=${inside.nodeProxy}`;
+  return {
+    HTTP_PROXY: channelUrl,
+    HTTPS_PROXY: channelUrl,
+    ALL_PROXY: channelUrl,
+    NO_PROXY: loopback,
+    http_proxy: channelUrl,
+    https_proxy: channelUrl,
+    all_proxy: channelUrl,
+    no_proxy: loopback,
+    // Node 22.21 and later heeds the variables by itself; for older ones there is the preload.
+    NODE_USE_ENV_PROXY: "1",
+    NODE_OPTIONS: nodeOptions === undefined || nodeOptions === "" ? preload : `${nodeOptions} ${preload}`,
+  };
+}

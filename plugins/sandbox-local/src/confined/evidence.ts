@@ -1,0 +1,94 @@
+import { readFile, readlink } from "node:fs/promises";
+import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
+import { z } from "zod";
+
+/** What bubblewrap writes to `--info-fd`: the sandbox's init as the host numbers it, and its namespaces' inodes. */
+export const jailInfoSchema = z.object({
+  "child-pid": z.int().positive(),
+  "ipc-namespace": z.number().optional(),
+  "mnt-namespace": z.number(),
+  "net-namespace": z.number().optional(),
+  "pid-namespace": z.number(),
+  "uts-namespace": z.number().optional(),
+});
+export type JailInfo = z.infer<typeof jailInfoSchema>;
+
+/** The rows of `/proc/<pid>/status` that say who a process is and what it may do. */
+export interface ProcessStatus {
+  /** Real, effective, saved and file system user, as the host numbers them. */
+  readonly uids: readonly number[];
+  /** The process's number in each pid namespace, outermost first. */
+  readonly numbers: readonly number[];
+  readonly parent: number;
+  /** Hexadecimal, permitted, effective and bounding together: all zero or not. */
+  readonly capabilities: string;
+  readonly noNewPrivileges: number;
+  readonly seccomp: number;
+}
+
+export function parseStatus(text: string): ProcessStatus {
+  const row = (name: string) => new RegExp(`^${name}:\\s*(.*)$`, "m").exec(text)?.[1] ?? "";
+  const numbers = (name: string) => row(name).split(/\s+/).filter(Boolean).map(Number);
+  return {
+    uids: numbers("Uid"),
+    numbers: numbers("NSpid"),
+    parent: Number(row("PPid")),
+    capabilities: ["CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb"].map(row).find((set) => !/^0+$/.test(set)) ?? "0",
+    noNewPrivileges: Number(row("NoNewPrivs")),
+    seccomp: Number(row("Seccomp")),
+  };
+}
+
+export async function statusOf(pid: number): Promise<ProcessStatus> {
+  return parseStatus(await readFile(`/proc/${pid}/status`, "latin1"));
+}
+
+/** The runner's own namespaces by the name bubblewrap uses. */
+export type Namespaces = Readonly<Record<"ipc" | "mnt" | "net" | "pid" | "uts", number>>;
+
+export async function ownNamespaces(): Promise<Namespaces> {
+  const inode = async (name: string) => Number(/\[(\d+)\]/.exec(await readlink(`/proc/self/ns/${name}`))?.[1]);
+  const [ipc, mnt, net, pid, uts] = await Promise.all(["ipc", "mnt", "net", "pid", "uts"].map(inode));
+  return { ipc: ipc ?? 0, mnt: mnt ?? 0, net: net ?? 0, pid: pid ?? 0, uts: uts ?? 0 };
+}
+
+/** What must be true of a jail's program before its first instruction. */
+export interface Expected {
+  readonly uid: number;
+  readonly network: "own" | "shared";
+  readonly seccomp: boolean;
+}
+
+/**
+ * Compares what was seen with what was asked for.
+ *
+ * @throws SandboxFailed naming every difference.
+ */
+export function judge(info: JailInfo, status: ProcessStatus, runner: Namespaces, expected: Expected): Evidence {
+  const namespaces: Record<string, number> = {};
+  const wrong: string[] = [];
+  const own = ["mnt", "pid", "ipc", "uts", ...(expected.network === "own" ? (["net"] as const) : [])] as const;
+  for (const name of own) {
+    const inode = info[`${name}-namespace`];
+    if (inode === undefined || inode === runner[name]) wrong.push(`its ${name} namespace is the runner's`);
+    else namespaces[`${name}Namespace`] = inode;
+  }
+  if (status.uids.length !== 4 || status.uids.some((uid) => uid !== expected.uid)) {
+    wrong.push(`its user is ${status.uids.join("/")} instead of ${expected.uid}`);
+  }
+  if (expected.uid === 0) wrong.push("its user is root");
+  if (status.capabilities !== "0") wrong.push(`it has capabilities (${status.capabilities})`);
+  if (status.noNewPrivileges !== 1) wrong.push("it may gain privileges");
+  if (expected.seccomp && status.seccomp !== 2) wrong.push(`its seccomp mode is ${status.seccomp}`);
+  if (wrong.length > 0) {
+    throw new SandboxFailed(`The jail isn't as planned, so nothing was started in it: ${wrong.join("; ")}`);
+  }
+  return {
+    confinement: "confined",
+    uid: expected.uid,
+    capabilities: "none",
+    noNewPrivileges: true,
+    seccomp: status.seccomp,
+    ...namespaces,
+  };
+}

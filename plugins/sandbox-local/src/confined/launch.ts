@@ -1,0 +1,159 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import type { Duplex, Readable } from "node:stream";
+import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
+import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
+import { type Expected, type JailInfo, jailInfoSchema, judge, type Namespaces, statusOf } from "./evidence.js";
+import { gateDescriptor } from "./gate.js";
+import { endProcess, type HostProcess, hostProcess } from "./host-process.js";
+import type { Launch } from "./stages.js";
+
+/** Numbers of the descriptors that every launch has; those of what is bound follow. */
+export const jailDescriptors = { gate: gateDescriptor, info: 4, arguments: 5, seccomp: 6, bound: 7 } as const;
+
+export interface LaunchOptions {
+  readonly launch: Launch;
+  /** For `--args`. */
+  readonly bubblewrapArguments: readonly string[];
+  /** Open descriptors for numbers from `jailDescriptors.seccomp` on. */
+  readonly descriptors: readonly number[];
+  readonly devNull: number;
+  readonly expected: Expected;
+  readonly runnerNamespaces: Namespaces;
+  /** For messages: the payload's program. */
+  readonly program: string;
+  /** Milliseconds until a jail that isn't up is given up. */
+  readonly startMs: number;
+  /** Puts the waiting process into the session's groups; undefined when nothing waits for it. */
+  readonly join: ((pid: number) => void) | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface Launched {
+  readonly child: ChildProcess;
+  readonly init: HostProcess;
+  readonly payload: HostProcess;
+  readonly evidence: Evidence;
+}
+
+/**
+ * Starts a jail, looks at what came up, and lets the payload begin.
+ *
+ * @throws SandboxFailed when it doesn't come up, or isn't what was planned; nothing of it remains then.
+ */
+export async function launchJail(options: LaunchOptions): Promise<Launched> {
+  const { launch, signal } = options;
+  signal?.throwIfAborted();
+  const planned = ["pipe", "pipe", "pipe", "pipe", "pipe", "pipe", ...options.descriptors] as const;
+  const [program, ...args] = launch.argv;
+  const child = spawn(program, args, {
+    // bubblewrap's own variables can be read inside, at /proc/1/environ.
+    env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+    cwd: "/",
+    stdio: [...descriptorTable(planned, inheritableDescriptors(), options.devNull)],
+    ...(launch.user ?? {}),
+  });
+  const stop = () => child.kill("SIGKILL");
+  const timer = setTimeout(stop, options.startMs);
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    await once(child, "spawn").catch((error: Error) => {
+      throw new SandboxFailed(`${program} can't be started: ${error.message}`, { cause: error });
+    });
+    return await seeIn(child, options);
+  } catch (error) {
+    stop();
+    if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) await once(child, "exit");
+    throw signal?.aborted ? (signal.reason ?? error) : error;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launched> {
+  const gate = pipeAt(child, jailDescriptors.gate);
+  const info = pipeAt(child, jailDescriptors.info);
+  const given = pipeAt(child, jailDescriptors.arguments);
+  // A launch that fails closes these; its own words say why, not a broken pipe.
+  for (const pipe of [gate, info, given]) pipe.on("error", () => undefined);
+  if (options.join !== undefined && child.pid !== undefined) {
+    options.join(child.pid);
+    gate.write("\n");
+  }
+  given.end(options.bubblewrapArguments.map((argument) => `${argument}\0`).join(""));
+
+  const said = createInterface({ input: gate })[Symbol.asyncIterator]();
+  const next = async () => (await said.next()).value as string | undefined;
+  const told = await allOf(info);
+  const number = await next();
+  if (number === undefined || !/^\d+$/.test(number)) throw await explain(child, options, number);
+  const jail = jailInfoSchema.parse(JSON.parse(told));
+  const init = await hostProcess(jail["child-pid"]);
+  try {
+    const { payload, evidence } = await look(jail, Number(number), options);
+    const word = await next();
+    if (word !== "up") throw await explain(child, options, word);
+    gate.end("\n");
+    return { child, init, payload, evidence };
+  } catch (error) {
+    await endProcess(init);
+    throw error;
+  }
+}
+
+/** Judges both the program that becomes the payload and the jail's init, which is of the same make. */
+async function look(
+  jail: JailInfo,
+  number: number,
+  { runnerNamespaces, expected }: LaunchOptions,
+): Promise<{ payload: HostProcess; evidence: Evidence }> {
+  const payload = await childOf(jail["child-pid"], number);
+  const [init, first] = await Promise.all([statusOf(jail["child-pid"]), statusOf(payload)]);
+  judge(jail, init, runnerNamespaces, expected);
+  return { payload: await hostProcess(payload), evidence: judge(jail, first, runnerNamespaces, expected) };
+}
+
+/** The host's number of the process that is `number` inside. */
+async function childOf(init: number, number: number): Promise<number> {
+  const children = (await readFile(`/proc/${init}/task/${init}/children`, "latin1")).trim().split(" ").map(Number);
+  for (const child of children) {
+    const status = await statusOf(child);
+    if (status.parent === init && status.numbers.at(-1) === number) return child;
+  }
+  throw new SandboxFailed("The jail's first program can't be found among its processes");
+}
+
+async function explain(child: ChildProcess, options: LaunchOptions, word: string | undefined): Promise<SandboxFailed> {
+  if (word === "missing") {
+    return new SandboxFailed(`${options.program} can't be started: it isn't there, inside the sandbox (ENOENT)`);
+  }
+  if (word === "relay") {
+    return new SandboxFailed("The jail's relay doesn't listen: install socat, or look whether its process limit is too low");
+  }
+  return inItsOwnWords(child, options);
+}
+
+/** Nothing but bubblewrap and the stages before it have written to standard error so far. */
+async function inItsOwnWords(child: ChildProcess, { startMs }: LaunchOptions): Promise<SandboxFailed> {
+  const words = (await allOf(child.stderr)).trim();
+  if (words !== "") return new SandboxFailed(`The jail can't be opened: ${words}`);
+  return new SandboxFailed(`The jail didn't come up (${startMs} ms at most), and gave no reason`);
+}
+
+async function allOf(stream: Readable | null): Promise<string> {
+  let text = "";
+  if (stream === null) return text;
+  for await (const chunk of stream) text += String(chunk);
+  return text;
+}
+
+function pipeAt(child: ChildProcess, index: number): Duplex {
+  const pipe = child.stdio[index];
+  if (pipe === null || pipe === undefined || !("write" in pipe) || !("read" in pipe)) {
+    throw new SandboxFailed(`A jail was started without its pipe ${index}`);
+  }
+  return pipe as Duplex;
+}

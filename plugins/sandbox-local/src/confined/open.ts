@@ -1,0 +1,20 @@
+import { ConfinedSandbox } from "./sandbox.js";
+import { openSession, type SessionOptions } from "./session.js";
+import { spawnConfined } from "./spawn.js";
+
+/**
+ * Opens a confined sandbox. Its first jail runs nothing: it shows that this session's limits can be had at all.
+ *
+ * @throws SandboxFailed when they can't; nothing of the session remains then.
+ */
+export async function openConfined(options: SessionOptions): Promise<ConfinedSandbox> {
+  const session = await openSession(options);
+  try {
+    const trial = await spawnConfined(session, { argv: ["/bin/sh", "-c", ":"], env: {}, role: "tool" });
+    await trial.exit;
+    return new ConfinedSandbox(session, trial.evidence);
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}

@@ -1,0 +1,70 @@
+import { constants } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Command, Evidence, Exit, Process } from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { readableOf, writableOf } from "../process/streams.js";
+import { endProcess, hasEnded, type HostProcess, signalProcess } from "./host-process.js";
+import type { Launched } from "./launch.js";
+
+/** Milliseconds between a polite end and the other one. */
+const politeMs = 2_000;
+
+/** One jail: the payload, and with it everything in its pid namespace. */
+export class ConfinedProcess implements Process {
+  readonly stdin: Process["stdin"];
+  readonly stdout: Process["stdout"];
+  readonly stderr: Process["stderr"];
+  readonly evidence: Evidence;
+  readonly exit: Promise<Exit>;
+  readonly #init: HostProcess;
+  readonly #payload: HostProcess;
+  #asked = false;
+  #killed = false;
+
+  constructor({ child, init, payload, evidence }: Launched, signal: Command["signal"]) {
+    const { stdin, stdout, stderr } = child;
+    if (stdin === null || stdout === null || stderr === null) {
+      throw new SandboxFailed("A jail was started without its three pipes");
+    }
+    this.#init = init;
+    this.#payload = payload;
+    this.evidence = evidence;
+    this.stdin = writableOf(stdin);
+    this.stdout = readableOf(stdout);
+    this.stderr = readableOf(stderr);
+    const onAbort = () => void this.#end();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const ended =
+      child.exitCode !== null || child.signalCode !== null
+        ? Promise.resolve({ code: child.exitCode, signal: child.signalCode })
+        : new Promise<Exit>((resolve) => child.once("exit", (code, name) => resolve({ code, signal: name })));
+    this.exit = ended.then(async (exit) => {
+      signal?.removeEventListener("abort", onAbort);
+      // bubblewrap ends with the payload; the namespace's first process, and all that is left in it, follows.
+      await endProcess(init);
+      await gone(init);
+      if (this.#killed) return { code: null, signal: "SIGKILL" };
+      return this.#asked && exit.code === 128 + constants.signals.SIGTERM ? { code: null, signal: "SIGTERM" } : exit;
+    });
+    if (signal?.aborted) onAbort();
+  }
+
+  async kill(name: "SIGTERM" | "SIGKILL" = "SIGKILL"): Promise<void> {
+    if (name === "SIGTERM") {
+      this.#asked = true;
+      await signalProcess(this.#payload, "SIGTERM");
+      await Promise.race([this.exit, delay(politeMs, undefined, { ref: false })]);
+    }
+    await this.#end();
+    await this.exit;
+  }
+
+  async #end(): Promise<void> {
+    this.#killed ||= !(await hasEnded(this.#init));
+    await endProcess(this.#init);
+  }
+}
+
+async function gone(init: HostProcess): Promise<void> {
+  while (!(await hasEnded(init))) await delay(2);
+}

@@ -1,0 +1,40 @@
+import { constants } from "node:fs";
+import { access, realpath } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { SandboxFailed } from "@ambit/core/plugin";
+import type { Relay } from "./gate.js";
+
+const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/** Absolute paths of the host programs that confine. */
+export interface Programs {
+  readonly bubblewrap: string;
+  readonly relay: Relay;
+}
+
+export async function findPrograms(): Promise<Programs> {
+  const bubblewrap = await findProgram("bwrap");
+  if (bubblewrap === undefined) {
+    throw new SandboxFailed("bubblewrap isn't installed: apt install bubblewrap socat");
+  }
+  const socat = await findProgram("socat");
+  // It runs inside, where of the host's programs only those of the system are.
+  const relay: Relay =
+    socat !== undefined && /^\/(usr|bin|sbin)\//.test(await realpath(socat))
+      ? { kind: "socat", program: socat }
+      : { kind: "node", program: await realpath(process.execPath) };
+  return { bubblewrap, relay };
+}
+
+async function findProgram(name: string): Promise<string | undefined> {
+  const folders = [...usual, ...(process.env.PATH ?? "").split(delimiter).filter((path) => path.startsWith("/"))];
+  for (const folder of folders) {
+    const path = join(folder, name);
+    const runs = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (runs) return path;
+  }
+  return undefined;
+}

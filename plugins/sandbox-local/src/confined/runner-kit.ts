@@ -1,0 +1,55 @@
+import { openSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { writeReadable } from "../folders/readable.js";
+import { compileSeccompFilter, isSeccompArchitecture } from "../seccomp/index.js";
+import { type Namespaces, ownNamespaces } from "./evidence.js";
+import { findPrograms, type Programs } from "./programs.js";
+import { type HostSystem, lookAtHost, writeSkeletons } from "./system.js";
+
+/** What all jails of one runner share. */
+export interface RunnerKit {
+  readonly programs: Programs;
+  readonly host: HostSystem;
+  readonly skeletons: Readonly<Record<"own" | "shared", string>>;
+  readonly seccompFile: string;
+  /** Programs that are shown inside. */
+  readonly nodeProxy: string;
+  readonly nodeRelay: string;
+  readonly namespaces: Namespaces;
+  /** An open descriptor of `/dev/null`. */
+  readonly devNull: number;
+}
+
+/** @param folder the runner's own; written to once. */
+export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
+  if (process.platform !== "linux") {
+    throw new SandboxFailed(
+      `This host (${process.platform}) has no namespaces: run Ambit on Linux, in a container or a virtual machine`,
+    );
+  }
+  if (!isSeccompArchitecture(process.arch)) {
+    throw new SandboxFailed(`No system call filter is known for ${process.arch}: run on x64 or arm64`);
+  }
+  const [programs, host, namespaces] = await Promise.all([findPrograms(), lookAtHost(), ownNamespaces()]);
+  const seccompFile = join(folder, "seccomp.bpf");
+  await writeReadable(seccompFile, compileSeccompFilter(process.arch));
+  return {
+    programs,
+    host,
+    skeletons: await writeSkeletons(folder, host.shownOfEtc),
+    seccompFile,
+    nodeProxy: await copyInside(folder, "node-proxy.cjs"),
+    nodeRelay: await copyInside(folder, "relay.cjs"),
+    namespaces,
+    devNull: openSync("/dev/null", "r+"),
+  };
+}
+
+async function copyInside(folder: string, name: string): Promise<string> {
+  const copy = join(folder, name);
+  // Ambit's own installation may lie where a session's user can't reach.
+  await writeReadable(copy, await readFile(new URL(`../../inside/${name}`, import.meta.url)));
+  return copy;
+}

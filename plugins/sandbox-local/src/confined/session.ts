@@ -1,0 +1,121 @@
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { type ConnectionDecision, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { makeSessionGroups, type SessionGroups } from "../cgroup/session-groups.js";
+import type { LocalConfig } from "../config.js";
+import { type EgressProxy, type Lookup, openEgressProxy } from "../egress/index.js";
+import { SessionChannel } from "../expose/channel.js";
+import { makeReadableFolder, writeReadable } from "../folders/readable.js";
+import type { RunnerFolder } from "../folders/runner-folder.js";
+import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
+import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
+import { policyOf } from "./policy.js";
+import type { RunnerKit } from "./runner-kit.js";
+import { isPassable, ownRuntime, type Runtimes, resolveRuntimes } from "./runtimes.js";
+
+/** What one session's jails share. */
+export interface ConfinedSession {
+  readonly spec: SandboxSpec;
+  readonly config: LocalConfig;
+  readonly kit: RunnerKit;
+  readonly folder: SessionFolder;
+  readonly network: "own" | "shared";
+  /** The host's user that its jails run as; undefined when it is the runner's. */
+  readonly user: UserIdLease | undefined;
+  readonly groups: SessionGroups | undefined;
+  /** Undefined when the network is the host's. */
+  readonly channel: SessionChannel | undefined;
+  readonly runtimes: Runtimes;
+  /** Whether the workspace was looked through for links that lead out. A jail can't make one. */
+  linksSettled: boolean;
+  /** Takes down everything above, in reverse. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+export interface SessionOptions {
+  readonly spec: SandboxSpec;
+  readonly config: LocalConfig;
+  readonly dataFolder: string;
+  readonly runner: RunnerFolder;
+  readonly kit: RunnerKit;
+  readonly lookup: Lookup | undefined;
+}
+
+/** Opens all that is shared, or nothing. */
+export async function openSession(options: SessionOptions): Promise<ConfinedSession> {
+  const { spec, config, runner, kit } = options;
+  const opened: (() => Promise<void>)[] = [];
+  const close = async () => {
+    const failures: unknown[] = [];
+    for (let step = opened.pop(); step !== undefined; step = opened.pop()) {
+      await step().catch((error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) {
+      throw new SandboxFailed(`The sandbox ${spec.id} didn't go without remains`, { cause: new AggregateError(failures) });
+    }
+  };
+  try {
+    const user = process.getuid?.() === 0 ? await leaseUserId(config.userIds) : undefined;
+    if (user !== undefined) {
+      opened.push(() => user.release());
+      await checkReachable(runner.path);
+    }
+    const folder = await makeSessionFolder(runner.path, spec.id, user);
+    opened.push(() => folder.remove());
+    const groups = Object.values(spec.boundary.resources).some((limit) => limit !== undefined)
+      ? await makeSessionGroups(`ambit-${runner.key}-${spec.id}`, spec.boundary.resources, join(folder.path, groupsRecord))
+      : undefined;
+    if (groups !== undefined) opened.push(() => groups.remove());
+    const network = spec.boundary.network.mode === "on" ? "shared" : "own";
+    const channel = network === "own" ? await SessionChannel.open(folder.path, user) : undefined;
+    if (channel !== undefined) {
+      opened.push(() => channel.close());
+      const proxy = await openProxy(channel, options);
+      opened.push(() => proxy.close());
+    }
+    const runtimes = await showRuntimes(options, folder, user !== undefined);
+    return { spec, config, kit, folder, network, user, groups, channel, runtimes, linksSettled: false, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function openProxy(channel: SessionChannel, { spec, lookup }: SessionOptions): Promise<EgressProxy> {
+  return openEgressProxy({
+    listen: { server: channel.proxied },
+    policy: policyOf(spec.boundary.network),
+    onDecision: ({ target, allowed, reason }) => {
+      const host = target.host.includes(":") ? `[${target.host}]` : target.host;
+      const decision: ConnectionDecision = { target: `${host}:${target.port}`, allowed, reason };
+      spec.onDecision(decision);
+    },
+    onFault: (fault) => spec.log.error({ sandbox: spec.id, fault: String(fault) }, "the boundary's proxy failed"),
+    ...(lookup === undefined ? {} : { lookup }),
+  });
+}
+
+async function showRuntimes(
+  { spec, config, kit, dataFolder }: SessionOptions,
+  folder: SessionFolder,
+  hasOwnUser: boolean,
+): Promise<Runtimes> {
+  const visible = config.visible.map((path) => ({ path, what: "A path of sandbox-local's `visible`" }));
+  const wanted = [await ownRuntime(), ...visible, ...spec.runtimes];
+  const places = join(folder.path, "lifts");
+  const runtimes = await resolveRuntimes(wanted, kit.host.system, dataFolder, hasOwnUser ? places : undefined);
+  if (runtimes.lifts.length > 0) await makeReadableFolder(places);
+  for (const { source, place } of runtimes.lifts) {
+    if ((await stat(source)).isDirectory()) await makeReadableFolder(place);
+    else await writeReadable(place, "");
+  }
+  return runtimes;
+}
+
+/** bubblewrap reaches the session's folders as the session's user, which has no rights of its own. */
+async function checkReachable(folder: string): Promise<void> {
+  if (await isPassable(folder)) return;
+  throw new SandboxFailed(
+    `${folder} can't be reached by a session's own user: set sandbox-local's dataFolder to a place whose folders all let others through (o+x)`,
+  );
+}

@@ -1,0 +1,111 @@
+import { closeSync, openSync } from "node:fs";
+import { type Command, type Process, SandboxFailed } from "@ambit/core/plugin";
+import { openFolder } from "../folders/open-beneath.js";
+import { bubblewrapArguments, type Jail } from "./arguments.js";
+import { jailEnvironment } from "./environment.js";
+import { gateScript, type Relay } from "./gate.js";
+import { settleOutsideLinks } from "./hard-links.js";
+import { inside } from "./inside.js";
+import { jailDescriptors, launchJail } from "./launch.js";
+import { ConfinedProcess } from "./process.js";
+import type { ConfinedSession } from "./session.js";
+import { launchOf } from "./stages.js";
+import { pathRules, prepareMounts, type PreparedMounts } from "./workspace-mounts.js";
+
+/** Starts a command in a jail of its own. */
+export async function spawnConfined(session: ConfinedSession, command: Command): Promise<Process> {
+  const { spec, config, kit, folder, user } = session;
+  const { filesystem } = spec.boundary;
+  const closing: (() => Promise<void> | void)[] = [];
+  const descriptors: number[] = [];
+  const give = (descriptor: number) => jailDescriptors.seccomp + descriptors.push(descriptor) - 1;
+  const giveFolder = async (path: string) => {
+    const { handle } = await openFolder(path);
+    closing.push(() => handle.close());
+    return give(handle.fd);
+  };
+  try {
+    const seccomp = openSync(kit.seccompFile, "r");
+    closing.push(() => closeSync(seccomp));
+    give(seccomp);
+    const agentHome = command.role === "agent" ? await giveFolder(folder.home) : undefined;
+    let workspace: Jail["workspace"];
+    let prepared: PreparedMounts = { mounts: [], handles: [] };
+    if (filesystem.mode !== "off") {
+      if (command.role === "agent" || !session.linksSettled) {
+        await settleOutsideLinks(folder.workspace, config.hardLinks);
+        session.linksSettled = true;
+      }
+      const rules = pathRules(filesystem, config.keptPaths);
+      const isWritable = filesystem.mode !== "readonly" && filesystem.writable.length === 0;
+      workspace = { descriptor: await giveFolder(folder.workspace), writable: isWritable };
+      const first = jailDescriptors.seccomp + descriptors.length;
+      prepared = await prepareMounts(folder.workspace, rules, isWritable, first, user);
+      for (const handle of prepared.handles) {
+        closing.push(() => handle.close());
+        give(handle.fd);
+      }
+    }
+    const jail: Jail = {
+      ...sharedParts(session),
+      workspace,
+      workspaceMounts: prepared.mounts,
+      agentHome,
+      environment: jailEnvironment(command, session.network),
+      cwd: command.cwd ?? inside.workspace,
+      descriptors: { seccomp: jailDescriptors.seccomp, info: jailDescriptors.info },
+    };
+    const relay: Relay = session.network === "own" ? kit.programs.relay : { kind: "none" };
+    const [program, ...args] = command.argv;
+    const launched = await launchJail({
+      launch: launchOf({
+        jail: [
+          ...[kit.programs.bubblewrap, "--args", String(jailDescriptors.arguments), "--"],
+          ...["/bin/sh", "-c", gateScript(relay), "sh", program, ...args],
+        ],
+        waitsForGroups: session.groups !== undefined,
+        lifts: session.runtimes.lifts,
+        user,
+      }),
+      bubblewrapArguments: bubblewrapArguments(jail),
+      descriptors,
+      devNull: kit.devNull,
+      expected: { uid: user?.uid ?? ownUid(), network: session.network, seccomp: true },
+      runnerNamespaces: kit.namespaces,
+      program,
+      startMs: config.startMs,
+      join: session.groups?.join,
+      signal: command.signal,
+    });
+    return new ConfinedProcess(launched, command.signal);
+  } finally {
+    for (const close of closing) await close();
+  }
+}
+
+/** The parts of a jail that are the same for all of a session's. */
+function sharedParts({ kit, runtimes, network, channel, config }: ConfinedSession) {
+  return {
+    system: kit.host.system,
+    etc: { skeleton: kit.skeletons[network], shown: kit.host.shownOfEtc },
+    runtimes: runtimes.shown,
+    covered: runtimes.covered,
+    scratchBytes: config.scratchMb * 1024 * 1024,
+    channel:
+      channel === undefined
+        ? []
+        : [
+            { source: channel.path, path: inside.channel, socket: true },
+            { source: kit.nodeProxy, path: inside.nodeProxy, socket: false },
+            { source: kit.nodeRelay, path: inside.relayProgram, socket: false },
+          ],
+    network,
+    coveredProc: kit.host.coveredProc,
+  } satisfies Partial<Jail>;
+}
+
+function ownUid(): number {
+  const uid = process.getuid?.();
+  if (uid === undefined) throw new SandboxFailed("This host has no user ids");
+  return uid;
+}

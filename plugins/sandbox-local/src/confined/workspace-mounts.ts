@@ -1,0 +1,124 @@
+import { constants } from "node:fs";
+import { lstat, open } from "node:fs/promises";
+import type { FilesystemBoundary } from "@ambit/core/plugin";
+import { codeOf, inFolder, type OpenFolder, openBeneath, type Ownership, refusal } from "../folders/open-beneath.js";
+import type { WorkspaceMount } from "./arguments.js";
+
+/** One rule of a workspace: what may happen at a path in it. */
+export interface PathRule {
+  /** Relative to the workspace, without `.` and `..`. */
+  readonly path: string;
+  readonly access: "write" | "read" | "none";
+  /** Made when it isn't there: a rule that the request itself states must hold from the start. */
+  readonly make: boolean;
+}
+
+/**
+ * The rules of a workspace that may be written at all, broad ones first, so that the narrower and the stricter
+ * wins where two meet. Pure.
+ *
+ * @param kept paths that are read-only where they exist: another program of the host trusts their content.
+ */
+export function pathRules(filesystem: FilesystemBoundary, kept: readonly string[]): readonly PathRule[] {
+  const rules: PathRule[] = [
+    ...filesystem.writable.map((path): PathRule => ({ path, access: "write", make: true })),
+    ...filesystem.readable.map((path): PathRule => ({ path, access: "read", make: false })),
+    ...kept.map((path): PathRule => ({ path, access: "read", make: false })),
+    ...filesystem.denied.map((path): PathRule => ({ path, access: "none", make: true })),
+  ].map((rule) => ({ ...rule, path: rule.path.split("/").filter((name) => name !== "" && name !== ".").join("/") }));
+  const depth = ({ path }: PathRule) => path.split("/").length;
+  return rules.filter(({ path }) => path !== "").sort((one, other) => depth(one) - depth(other));
+}
+
+/** Mounts, and the open descriptors behind them: numbered from `first` in the jail, to be closed after the spawn. */
+export interface PreparedMounts {
+  readonly mounts: readonly WorkspaceMount[];
+  readonly handles: readonly OpenFolder["handle"][];
+}
+
+/**
+ * Opens every path that has a rule, never through a link. Each folder on the way to one is mounted onto itself:
+ * such a folder can't be renamed away, and with it the rule.
+ */
+export async function prepareMounts(
+  workspace: string,
+  rules: readonly PathRule[],
+  writable: boolean,
+  first: number,
+  owner: Ownership | undefined,
+): Promise<PreparedMounts> {
+  const mounts: WorkspaceMount[] = [];
+  const handles: OpenFolder["handle"][] = [];
+  const pinned = new Set<string>();
+  const add = (kind: "write" | "read", path: string, handle: OpenFolder["handle"]) => {
+    handles.push(handle);
+    mounts.push({ kind, path, descriptor: first + handles.length - 1 });
+  };
+  try {
+    for (const rule of rules) {
+      const names = rule.path.split("/");
+      const make = rule.make ? { owner } : undefined;
+      const target = await openTarget(workspace, names, make);
+      if (target === undefined) continue;
+      if (writable) {
+        for (let length = 1; length < names.length; length++) {
+          const path = names.slice(0, length).join("/");
+          if (pinned.has(path) || accessAt(rules, path) !== "write") continue;
+          pinned.add(path);
+          add("write", path, (await openBeneath(workspace, names.slice(0, length))).handle);
+        }
+      }
+      if (rule.access === "none") {
+        mounts.push({ kind: target.isFolder ? "hide-folder" : "hide-file", path: rule.path });
+        await target.handle.close();
+      } else {
+        pinned.add(rule.path);
+        add(rule.access, rule.path, target.handle);
+      }
+    }
+    return { mounts, handles };
+  } catch (error) {
+    await Promise.all(handles.map((handle) => handle.close()));
+    throw error;
+  }
+}
+
+/** What the rules say of a path: those of the nearest folder that has one, else it is as the workspace. */
+function accessAt(rules: readonly PathRule[], path: string): PathRule["access"] {
+  const covering = rules.filter((rule) => path === rule.path || path.startsWith(`${rule.path}/`));
+  return covering.at(-1)?.access ?? "write";
+}
+
+async function openTarget(
+  workspace: string,
+  names: readonly string[],
+  make: { readonly owner: Ownership | undefined } | undefined,
+): Promise<{ handle: OpenFolder["handle"]; isFolder: boolean } | undefined> {
+  const name = names.at(-1) ?? "";
+  let parent: OpenFolder;
+  try {
+    parent = await openBeneath(workspace, names.slice(0, -1), make);
+  } catch (error) {
+    if (make === undefined && error instanceof Error && codeOf(error.cause) === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    // Only looked at, not read: a rule may stand at a pipe, which nobody should wait for.
+    const found = await lstat(inFolder(parent, name));
+    if (found.isSymbolicLink()) throw refusal(`${parent.path}/${name}`, new LinkInTheWay());
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const handle = await open(inFolder(parent, name), flags);
+    return { handle, isFolder: found.isDirectory() };
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error;
+    if (make === undefined) return undefined;
+    const { handle } = await openBeneath(workspace, names, make);
+    return { handle, isFolder: true };
+  } finally {
+    await parent.handle.close();
+  }
+}
+
+class LinkInTheWay extends Error {
+  readonly code = "ELOOP";
+}

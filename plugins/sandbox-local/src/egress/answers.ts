@@ -1,0 +1,83 @@
+import { formatTarget } from "./target.js";
+
+/** Response header that tells a refusal by the boundary (`refused`) from a fault behind it (`passed`). */
+export const BOUNDARY_HEADER = "x-ambit-boundary";
+
+/** A whole HTTP answer of the proxy's own. The body is JSON with a sentence in `message`. */
+export interface Answer {
+  readonly status: number;
+  readonly statusText: string;
+  readonly boundary: "refused" | "passed";
+  readonly body: string;
+}
+
+interface Named {
+  readonly host: string;
+  readonly port: number;
+}
+
+export function refusal(target: Named, reason: string): Answer {
+  return {
+    status: 403,
+    statusText: "Refused by Ambit's boundary",
+    boundary: "refused",
+    body: asBody({
+      error: "boundary_refused",
+      message: `Ambit's boundary refused the connection to ${formatTarget(target)}: ${reason}. This is not a network fault; trying again changes nothing.`,
+      target: { host: target.host, port: target.port },
+      reason,
+    }),
+  };
+}
+
+export function upstreamFailure(target: Named, status: 502 | 504, cause: string): Answer {
+  return {
+    status,
+    statusText: status === 502 ? "Bad Gateway" : "Gateway Timeout",
+    boundary: "passed",
+    body: asBody({
+      error: "upstream_failed",
+      message: `Ambit's boundary allowed ${formatTarget(target)}, but the connection failed: ${cause}. This was not the boundary.`,
+      target: { host: target.host, port: target.port },
+      reason: cause,
+    }),
+  };
+}
+
+/** The client spoke in a way that the proxy doesn't serve; no destination was judged. */
+export function unusable(status: 400 | 431 | 501 | 503, cause: string): Answer {
+  const texts = { 400: "Bad Request", 431: "Header Too Large", 501: "Not Implemented", 503: "Unavailable" };
+  return {
+    status,
+    statusText: texts[status],
+    boundary: "passed",
+    body: asBody({
+      error: "proxy_cannot_serve",
+      message: `Ambit's proxy can't serve this: ${cause}.`,
+      reason: cause,
+    }),
+  };
+}
+
+export function answerHeaders(answer: Answer): string[] {
+  return [
+    ...["Content-Type", "application/json; charset=utf-8"],
+    ...["Content-Length", String(Buffer.byteLength(answer.body))],
+    ...["Cache-Control", "no-store"],
+    ...[BOUNDARY_HEADER, answer.boundary],
+    ...["Connection", "close"],
+  ];
+}
+
+/** The answer as bytes, for a connection that has left Node's HTTP server (CONNECT, upgrades). */
+export function answerBytes(answer: Answer): string {
+  const headers = answerHeaders(answer);
+  const lines = headers.flatMap((name, index) =>
+    index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [],
+  );
+  return [`HTTP/1.1 ${answer.status} ${answer.statusText}`, ...lines, "", answer.body].join("\r\n");
+}
+
+function asBody(content: object): string {
+  return `${JSON.stringify(content)}\n`;
+}

@@ -1,0 +1,230 @@
+import { lookup as systemLookup } from "node:dns/promises";
+import { connect, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import { type Decision, decide, decideBeforeLookup } from "./decide.js";
+import type { EgressLimits } from "./limits.js";
+import type { OpenSockets } from "./open-sockets.js";
+import type { Policy } from "./policy.js";
+import type { Target } from "./target.js";
+
+export type EgressProtocol = "http" | "connect" | "socks5" | "socks4" | "unknown";
+
+/** One connection attempt, as it was decided. */
+export interface EgressDecision {
+  /** Canonical, except where the client's spelling could not be read: then escaped and cut to 255 characters. */
+  readonly target: { readonly host: string; readonly port: number };
+  readonly allowed: boolean;
+  readonly reason: string;
+  readonly protocol: EgressProtocol;
+  /** The address that was dialled or was first in line; absent when nothing was resolved. */
+  readonly address?: string;
+}
+
+/** Resolves a name to its addresses; rejects when there is none. */
+export type Lookup = (name: string) => Promise<readonly string[]>;
+
+export const lookupOnThisHost: Lookup = async (name) =>
+  (await systemLookup(name, { all: true, verbatim: true })).map((entry) => entry.address);
+
+export const addressesOfThisHost = (): string[] =>
+  Object.values(networkInterfaces()).flatMap((entries) => (entries ?? []).map((entry) => entry.address));
+
+/** The boundary let it through and the network didn't. */
+export class UpstreamFailure extends Error {
+  override readonly name = "UpstreamFailure";
+  constructor(
+    message: string,
+    readonly kind: "unresolved" | "unreachable" | "timed-out",
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+  get status(): 502 | 504 {
+    return this.kind === "timed-out" ? 504 : 502;
+  }
+}
+
+/** Enough for a name with both families and a spare; more would only prolong a failure. */
+const MOST_ADDRESSES_TRIED = 4;
+
+export interface GateOptions {
+  readonly policy: Policy;
+  readonly lookup: Lookup;
+  readonly hostAddresses: () => readonly string[];
+  readonly onDecision: (decision: EgressDecision) => void;
+  readonly limits: EgressLimits;
+  readonly sockets: OpenSockets;
+}
+
+/** A destination that passed, before or after it is dialled. */
+export interface Admitted {
+  readonly target: Target;
+  readonly protocol: EgressProtocol;
+  readonly addresses: readonly string[];
+  readonly decision: Decision;
+}
+
+export type Admission = { readonly decision: Decision; readonly addresses: readonly string[] };
+
+/** The one way out: every protocol asks here, and only what was checked here is dialled. */
+export class Gate {
+  readonly #options: GateOptions;
+  #closed = false;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  get limits(): EgressLimits {
+    return this.#options.limits;
+  }
+
+  /** Resolves once and judges every address. Rejects with `UpstreamFailure` when a listed name doesn't resolve. */
+  async admit(target: Target): Promise<Admission> {
+    const first = decideBeforeLookup(target, this.#options.policy);
+    if (!first.allowed) return { decision: first, addresses: [] };
+    const addresses = target.kind === "address" ? [target.host] : await this.#resolve(target.host);
+    const decision = decide(target, addresses, this.#options.policy, this.#options.hostAddresses());
+    return { decision, addresses };
+  }
+
+  /**
+   * `admit`, with every outcome reported that ends here: a refusal, or an allowed name that doesn't resolve. What
+   * is admitted is reported later, once, by whoever opens the connection.
+   */
+  async admitOrReport(target: Target, protocol: EgressProtocol): Promise<Admission | UpstreamFailure> {
+    try {
+      const admission = await this.admit(target);
+      if (!admission.decision.allowed)
+        this.report(target, protocol, admission.decision, admission.addresses[0]);
+      return admission;
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      this.report(target, protocol, decideBeforeLookup(target, this.#options.policy));
+      return error;
+    }
+  }
+
+  /** `dial`, with a failure handed back and reported as allowed: the boundary had no part in it. */
+  async dialOrReport(admitted: Admitted): Promise<Socket | UpstreamFailure> {
+    try {
+      return await this.dial(admitted.addresses, admitted.target.port);
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      this.report(admitted.target, admitted.protocol, admitted.decision, admitted.addresses[0]);
+      return error;
+    }
+  }
+
+  /** Reports what was dialled, and cuts the connection when that fails: no record, no way out. */
+  reportOpened(admitted: Admitted, upstream: Socket): void {
+    try {
+      this.report(admitted.target, admitted.protocol, admitted.decision, upstream.remoteAddress);
+    } catch (error) {
+      upstream.destroy();
+      throw error;
+    }
+  }
+
+  report(
+    target: { readonly host: string; readonly port: number },
+    protocol: EgressProtocol,
+    decision: Decision,
+    address?: string,
+  ): void {
+    this.#options.onDecision({
+      target: { host: target.host, port: target.port },
+      allowed: decision.allowed,
+      reason: decision.reason,
+      protocol,
+      ...(address === undefined ? {} : { address }),
+    });
+  }
+
+  /** Connects to the first of the admitted addresses that answers. No name is looked up here. */
+  async dial(addresses: readonly string[], port: number): Promise<Socket> {
+    let last: UpstreamFailure | undefined;
+    for (const address of addresses.slice(0, MOST_ADDRESSES_TRIED)) {
+      try {
+        return await this.#connect(address, port);
+      } catch (error) {
+        if (!(error instanceof UpstreamFailure)) throw error;
+        last = error;
+      }
+    }
+    throw last ?? new UpstreamFailure("the name has no address", "unresolved");
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#options.sockets.destroyAll();
+  }
+
+  async #resolve(name: string): Promise<readonly string[]> {
+    const { lookupMs, lookup } = { ...this.#options.limits, lookup: this.#options.lookup };
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => {
+        reject(new UpstreamFailure(`${name} was not resolved in ${lookupMs} ms`, "timed-out"));
+      }, lookupMs);
+    });
+    try {
+      return await Promise.race([lookup(name), late]);
+    } catch (error) {
+      if (error instanceof UpstreamFailure) throw error;
+      throw new UpstreamFailure(`${name} can't be resolved (${codeOf(error)})`, "unresolved", {
+        cause: error,
+      });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #connect(address: string, port: number): Promise<Socket> {
+    if (this.#closed) return Promise.reject(new UpstreamFailure("the session is closed", "unreachable"));
+    return new Promise((resolve, reject) => {
+      const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+      this.#options.sockets.add(socket);
+      const fail = (failure: UpstreamFailure) => {
+        reject(failure);
+        socket.destroy();
+      };
+      const { connectMs } = this.#options.limits;
+      const timer = setTimeout(() => {
+        fail(new UpstreamFailure(`${address} did not answer in ${connectMs} ms`, "timed-out"));
+      }, connectMs);
+      socket.once("close", () => {
+        clearTimeout(timer);
+        fail(new UpstreamFailure(`the connection to ${address} was closed`, "unreachable"));
+      });
+      socket.once("error", (error) => {
+        const kind = codeOf(error) === "ETIMEDOUT" ? "timed-out" : "unreachable";
+        fail(
+          new UpstreamFailure(`${address} refused or is unreachable (${codeOf(error)})`, kind, {
+            cause: error,
+          }),
+        );
+      });
+      socket.once("connect", () => {
+        clearTimeout(timer);
+        resolve(socket);
+      });
+    });
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string"
+    ? error.code
+    : "unknown error";
+}
+
+/** A client's unreadable spelling, safe to log: printable ASCII, at most 255 characters. */
+export function escapeForReport(raw: string): string {
+  const escaped = [...raw.slice(0, 255)].map((character) =>
+    character > " " && character <= "~"
+      ? character
+      : `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
+  );
+  return escaped.join("").slice(0, 255);
+}

@@ -1,0 +1,47 @@
+import type { ClientRequest, IncomingMessage } from "node:http";
+import { BOUNDARY_HEADER } from "./answers.js";
+import { valuesOf } from "./http-destination.js";
+
+/** Meant for one connection only (RFC 9110 section 7.6.1), and the proxy's own. */
+const HOP_BY_HOP = new Set([
+  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te"],
+  ...["trailer", "transfer-encoding", "upgrade", "http2-settings"],
+]);
+
+/** Headers for the next hop as [name, value, name, value...]: hop-by-hop ones and those `Connection` names are gone. */
+export function endToEndHeaders(message: IncomingMessage): string[] {
+  const named = valuesOf(message, "connection").flatMap((value) => value.toLowerCase().split(","));
+  const dropped = new Set([...HOP_BY_HOP, ...named.map((name) => name.trim())]);
+  // Content-Length frames the body; a Connection header that names it would make two lengths of one message.
+  dropped.delete("content-length");
+  dropped.delete("host");
+  const { rawHeaders } = message;
+  return rawHeaders.filter((_value, index) => {
+    const name = rawHeaders[index - (index % 2)] ?? "";
+    return !dropped.has(name.toLowerCase());
+  });
+}
+
+/** The response's headers for the client; a server can't claim to be the boundary. */
+export function responseHeaders(message: IncomingMessage): string[] {
+  const headers = endToEndHeaders(message);
+  return headers.filter((_value, index) => headers[index - (index % 2)]?.toLowerCase() !== BOUNDARY_HEADER);
+}
+
+/** Copies a request's headers, doubles kept; Host and Expect are the proxy's to set and to answer. */
+export function copyRequestHeaders(from: IncomingMessage, to: ClientRequest): void {
+  const headers = endToEndHeaders(from);
+  const grouped = new Map<string, { name: string; values: string[] }>();
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] ?? "";
+    const key = name.toLowerCase();
+    if (key === "host" || key === "expect") continue;
+    const group = grouped.get(key) ?? { name, values: [] };
+    group.values.push(headers[index + 1] ?? "");
+    grouped.set(key, group);
+  }
+  for (const { name, values } of grouped.values()) {
+    const [only] = values;
+    to.setHeader(name, values.length === 1 && only !== undefined ? only : values);
+  }
+}

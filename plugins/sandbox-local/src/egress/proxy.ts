@@ -1,0 +1,123 @@
+import { createServer, type Server, type Socket } from "node:net";
+import { answerBytes, unusable } from "./answers.js";
+import { addressesOfThisHost, type EgressDecision, Gate, type Lookup, lookupOnThisHost } from "./gate.js";
+import { HttpSide } from "./http-side.js";
+import { defaultLimits, type EgressLimits } from "./limits.js";
+import { OpenSockets } from "./open-sockets.js";
+import type { Policy } from "./policy.js";
+import { SocketReader } from "./socket-reader.js";
+import { refuseSocks4, serveSocks5 } from "./socks.js";
+
+export interface EgressProxyOptions {
+  /** A unix socket to listen on, or a server whose connections to serve (made with `allowHalfOpen`, listening or not). */
+  readonly listen: { readonly path: string } | { readonly server: Server };
+  readonly policy: Policy;
+  /** Called for every attempt, once it is decided. If it throws, the connection is cut: no record, no way out. */
+  readonly onDecision: (decision: EgressDecision) => void;
+  /** Default: the host's resolver. */
+  readonly lookup?: Lookup;
+  /** Addresses that are the runner's own. Default: those of its interfaces, read anew for each connection. */
+  readonly hostAddresses?: () => readonly string[];
+  readonly limits?: Partial<EgressLimits>;
+  /** An error of the proxy's own; the connection it happened on is already cut. Default: a process warning. */
+  readonly onFault?: (fault: unknown) => void;
+}
+
+export interface EgressProxy {
+  /** Open sockets, to clients and to servers. */
+  readonly openSockets: number;
+  /** Cuts every connection at once and stops listening; the unix socket's file goes too. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+const SOCKS5 = 5;
+const SOCKS4 = 4;
+
+/**
+ * Opens one session's way out. Whoever can reach the socket is that session: hand it to one sandbox only.
+ *
+ * Not stopped: a request for another host inside TLS to a listed one (domain fronting, or the inner name of an
+ * encrypted ClientHello), which only a proxy that breaks TLS open could see; protocols other than TLS and HTTP that
+ * name a host of their own; and whatever a listed host does with what it is sent.
+ */
+export async function openEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
+  const limits = { ...defaultLimits, ...options.limits };
+  const sockets = new OpenSockets();
+  const gate = new Gate({
+    policy: options.policy,
+    lookup: options.lookup ?? lookupOnThisHost,
+    hostAddresses: options.hostAddresses ?? addressesOfThisHost,
+    onDecision: options.onDecision,
+    limits,
+    sockets,
+  });
+  const onFault =
+    options.onFault ??
+    ((fault) => process.emitWarning(fault instanceof Error ? fault : new Error(String(fault))));
+  const cut = (fault: unknown, client: { destroy(): void }) => {
+    client.destroy();
+    onFault(fault);
+  };
+  const http = new HttpSide(gate, cut);
+  let clients = 0;
+  let closed = false;
+
+  const serve = async (client: Socket): Promise<void> => {
+    if (closed) return void client.destroy();
+    sockets.add(client);
+    if (clients >= limits.connections) {
+      const reason = `this session has ${limits.connections} connections open already`;
+      client.end(answerBytes(unusable(503, reason)), () => client.destroy());
+      gate.report({ host: "unknown", port: 0 }, "unknown", { allowed: false, reason });
+      return;
+    }
+    clients += 1;
+    client.once("close", () => {
+      clients -= 1;
+    });
+    const reader = new SocketReader(client);
+    const deadline = setTimeout(() => client.destroy(), limits.handshakeMs);
+    await reader.peek(1);
+    clearTimeout(deadline);
+    const head = reader.release();
+    if (head.length === 0) return void client.destroy();
+    if (head[0] === SOCKS5) {
+      await serveSocks5(gate, client, head, (socket, rest, tunnel) => http.accept(socket, rest, tunnel));
+    } else if (head[0] === SOCKS4) {
+      await refuseSocks4(gate, client, head);
+    } else {
+      http.accept(client, head);
+    }
+  };
+
+  const server = "server" in options.listen ? options.listen.server : createServer({ allowHalfOpen: true });
+  server.on("connection", (client) => {
+    serve(client).catch((fault: unknown) => cut(fault, client));
+  });
+  if ("path" in options.listen) await listenOn(server, options.listen.path);
+  server.on("error", onFault);
+
+  return {
+    get openSockets() {
+      return sockets.size;
+    },
+    async close() {
+      closed = true;
+      const stopped = server.listening
+        ? new Promise<void>((resolve) => server.close(() => resolve()))
+        : undefined;
+      gate.close();
+      await stopped;
+    },
+  };
+}
+
+function listenOn(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,81 @@
+import ipaddr from "ipaddr.js";
+
+/** A block of addresses that isn't the public internet, or stands for an address elsewhere. */
+export interface SpecialBlock {
+  /** Reads on after "10.0.0.1 is ...". */
+  readonly meaning: string;
+  readonly network: ipaddr.IPv4 | ipaddr.IPv6;
+  readonly prefix: number;
+}
+
+/** Narrow blocks stand before those that contain them. Source: IANA special-purpose registries, cloud vendors' docs. */
+const blocks: readonly SpecialBlock[] = (
+  [
+    ["169.254.169.254/32", "a cloud's metadata service"],
+    ["168.63.129.16/32", "a cloud's metadata service"],
+    ["100.100.100.200/32", "a cloud's metadata service"],
+    ["192.0.0.192/32", "a cloud's metadata service"],
+    ["0.0.0.0/8", "unspecified: it means this host"],
+    ["10.0.0.0/8", "private"],
+    ["100.64.0.0/10", "a carrier's shared address"],
+    ["127.0.0.0/8", "loopback"],
+    ["169.254.0.0/16", "link-local"],
+    ["172.16.0.0/12", "private"],
+    ["192.0.0.0/24", "reserved"],
+    ["192.0.2.0/24", "reserved for documentation"],
+    ["192.31.196.0/24", "reserved (AS112)"],
+    ["192.52.193.0/24", "a relay (AMT)"],
+    ["192.88.99.0/24", "a relay (6to4)"],
+    ["192.168.0.0/16", "private"],
+    ["192.175.48.0/24", "reserved (AS112)"],
+    ["198.18.0.0/15", "reserved for benchmarks"],
+    ["198.51.100.0/24", "reserved for documentation"],
+    ["203.0.113.0/24", "reserved for documentation"],
+    ["224.0.0.0/4", "multicast"],
+    ["255.255.255.255/32", "broadcast"],
+    ["240.0.0.0/4", "reserved"],
+    ["::/128", "unspecified: it means this host"],
+    ["::1/128", "loopback"],
+    ["::ffff:0:0/96", "an IPv4 address in an IPv6 spelling"],
+    ["::ffff:0:0:0/96", "an IPv4 address in an IPv6 spelling"],
+    ["::/96", "an IPv4 address in an IPv6 spelling"],
+    ["64:ff9b::/96", "NAT64: it stands for an IPv4 address"],
+    ["64:ff9b:1::/48", "NAT64: it stands for an IPv4 address"],
+    ["2001::/32", "Teredo: it stands for an IPv4 address"],
+    ["2002::/16", "6to4: it stands for an IPv4 address"],
+    ["2001:db8::/32", "reserved for documentation"],
+    ["2001::/23", "reserved"],
+    ["2620:4f:8000::/48", "reserved (AS112)"],
+    ["3fff::/20", "reserved for documentation"],
+    ["fd00:ec2::254/128", "a cloud's metadata service"],
+    ["fd20:ce::254/128", "a cloud's metadata service"],
+    ["fc00::/7", "private (ULA)"],
+    ["fe80::/10", "link-local"],
+    ["fec0::/10", "private (site-local)"],
+    ["ff00::/8", "multicast"],
+  ] as const
+).map(([text, meaning]) => {
+  const [network, prefix] = ipaddr.parseCIDR(text);
+  return { meaning, network, prefix };
+});
+
+const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3");
+
+/** The narrowest special block around the address, or undefined for an address of the public internet. */
+export function specialBlockOf(address: ipaddr.IPv4 | ipaddr.IPv6): SpecialBlock | undefined {
+  const block = blocks.find((candidate) => contains(candidate, address));
+  if (block !== undefined) return block;
+  const isPublic =
+    address.range() === "unicast" && (address.kind() === "ipv4" || address.match(globalUnicast));
+  return isPublic
+    ? undefined
+    : { meaning: "not an address of the public internet", network: address, prefix: 1 };
+}
+
+/** Whether the address lies in the range. An IPv4 address is never in an IPv6 range, however it is spelt. */
+export function contains(
+  range: { readonly network: ipaddr.IPv4 | ipaddr.IPv6; readonly prefix: number },
+  address: ipaddr.IPv4 | ipaddr.IPv6,
+): boolean {
+  return range.network.kind() === address.kind() && address.match([range.network, range.prefix]);
+}

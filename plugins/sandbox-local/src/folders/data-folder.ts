@@ -1,0 +1,29 @@
+import { chmod, lstat, mkdir } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { SandboxFailed } from "@ambit/core/plugin";
+
+/** Where sessions live when the configuration doesn't say. */
+export function defaultDataFolder(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+  uid: number | undefined = process.getuid?.(),
+): string {
+  if (uid === 0) return "/var/lib/ambit";
+  const state = environment.XDG_STATE_HOME;
+  return join(state?.startsWith("/") ? state : join(homedir(), ".local", "state"), "ambit");
+}
+
+/**
+ * Makes a folder that only this user can change. Others may pass through it, for a session's own user id has to
+ * reach its folders; nobody else may list it.
+ *
+ * @throws SandboxFailed when somebody else owns it, or it is a link.
+ */
+export async function makePassage(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o711 });
+  const found = await lstat(path);
+  if (!found.isDirectory() || (process.getuid !== undefined && found.uid !== process.getuid())) {
+    throw new SandboxFailed(`${path} isn't a folder of the runner's user: set sandbox-local's dataFolder to one that is`);
+  }
+  await chmod(path, 0o711);
+}

@@ -1,0 +1,120 @@
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { chmod, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { makePassage } from "./data-folder.js";
+import { codeOf, inFolder, type OpenFolder, openFolder } from "./open-beneath.js";
+
+const lifeline = "alive";
+const unfinished = ".new-";
+const unfinishedForMs = 60_000;
+
+/** Removed when the process ends of its own accord; after any other end the next start does it. */
+const claimed = new Set<string>();
+process.on("exit", () => {
+  for (const path of claimed) rmSync(path, { recursive: true, force: true });
+});
+
+/** This runner's own part of the data folder. */
+export interface RunnerFolder {
+  /** Unguessable, and unique among all runners that share the data folder. */
+  readonly key: string;
+  readonly path: string;
+  /** Removes the folder; afterwards other runners see this one as gone. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+/**
+ * Makes the folder, with a socket in it that answers as long as this process lives: the kernel closes it at any
+ * death, SIGKILL included, and containers that share the data folder see that too. A pid in a file shows neither.
+ */
+export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolder> {
+  await makePassage(dataFolder);
+  const runners = runnersIn(dataFolder);
+  await makePassage(runners);
+  const key = randomBytes(12).toString("hex");
+  const path = join(runners, key);
+  // It gets its final name when it answers, so that no reaper takes it for a dead one meanwhile.
+  const early = join(runners, `${unfinished}${key}`);
+  await mkdir(early);
+  await chmod(early, 0o711);
+  const folder = await openFolder(early);
+  const server = await answerAt(folder);
+  await rename(early, path);
+  claimed.add(path);
+  return {
+    key,
+    path,
+    async close() {
+      claimed.delete(path);
+      await rm(path, { recursive: true, force: true });
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      await folder.handle.close();
+    },
+  };
+}
+
+/** Folders of runners that are gone, with the key of each. */
+export async function deadRunners(dataFolder: string): Promise<readonly { key: string; path: string }[]> {
+  const runners = runnersIn(dataFolder);
+  const names = await readdir(runners).catch((error: unknown) => {
+    if (codeOf(error) === "ENOENT") return [];
+    throw error;
+  });
+  const dead: { key: string; path: string }[] = [];
+  for (const name of names) {
+    const path = join(runners, name);
+    const isUnfinished = name.startsWith(unfinished);
+    if (isUnfinished ? await isOld(path) : !(await answers(path))) {
+      dead.push({ key: isUnfinished ? name.slice(unfinished.length) : name, path });
+    }
+  }
+  return dead;
+}
+
+function runnersIn(dataFolder: string): string {
+  return join(dataFolder, "runners");
+}
+
+async function answerAt(folder: OpenFolder): Promise<Server> {
+  const server = createServer((connection) => connection.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    // By descriptor: a socket's path may have 107 bytes at most, and a data folder may lie deep.
+    server.listen(inFolder(folder, lifeline), () => resolve());
+  });
+  server.unref();
+  return server;
+}
+
+async function answers(path: string): Promise<boolean> {
+  let folder: OpenFolder;
+  try {
+    folder = await openFolder(path);
+  } catch (error) {
+    // Somebody else removed it since it was listed: nothing to reap.
+    return codeOf(error) === "ENOENT" || codeOf(error) === "EACCES";
+  }
+  try {
+    return await new Promise<boolean>((resolve) => {
+      const connection = connect(inFolder(folder, lifeline));
+      connection.once("connect", () => resolve(true));
+      // Only these two say that nobody listens; whatever else happens, the runner isn't known to be dead.
+      connection.once("error", (error) => resolve(!["ENOENT", "ECONNREFUSED"].includes(codeOf(error) ?? "")));
+      connection.once("close", () => connection.destroy());
+      connection.once("connect", () => connection.destroy());
+    });
+  } finally {
+    await folder.handle.close();
+  }
+}
+
+async function isOld(path: string): Promise<boolean> {
+  try {
+    return Date.now() - (await stat(path)).mtimeMs > unfinishedForMs;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return false;
+    throw error;
+  }
+}

@@ -1,0 +1,90 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { type FileEntry, SandboxFailed } from "@ambit/core/plugin";
+import { inFolder, namesBelow, openBeneath, type Ownership, refusal } from "./open-beneath.js";
+
+/** Bytes. A file that an agent made without end mustn't fill the runner's memory. */
+const largestRead = 64 * 1024 * 1024;
+
+/** A folder as processes see it, and where it lies on the runner. */
+export interface Place {
+  readonly inside: string;
+  readonly outside: string;
+}
+
+/** A session's files, as the runner reads and writes them: nothing in the way may be a link. */
+export class SessionFiles {
+  readonly #places: readonly Place[];
+  readonly #owner: Ownership | undefined;
+
+  constructor(places: readonly Place[], owner?: Ownership) {
+    this.#places = places;
+    this.#owner = owner;
+  }
+
+  async write(files: readonly FileEntry[]): Promise<void> {
+    for (const file of files) await this.#write(file);
+  }
+
+  async read(path: string): Promise<Uint8Array> {
+    const { root, folders, name } = this.#locate(path);
+    const folder = await openBeneath(root, folders);
+    try {
+      // Not blocking: opening a pipe that nobody writes to would wait for ever.
+      const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+      const handle = await open(inFolder(folder, name), flags).catch((error: unknown) => {
+        throw refusal(path, error);
+      });
+      try {
+        const { size } = await this.#regular(path, handle);
+        if (size > largestRead) throw new SandboxFailed(`${path} is larger than ${largestRead} bytes`);
+        return new Uint8Array(await handle.readFile());
+      } finally {
+        await handle.close();
+      }
+    } finally {
+      await folder.handle.close();
+    }
+  }
+
+  async #write({ path, content, executable = false }: FileEntry): Promise<void> {
+    const { root, folders, name } = this.#locate(path);
+    const folder = await openBeneath(root, folders, { owner: this.#owner });
+    // A new file takes the place of whatever stands there: written through, a hard link would lead outside.
+    const draft = inFolder(folder, `.ambit-${randomBytes(8).toString("hex")}`);
+    try {
+      const handle = await open(draft, "wx", executable ? 0o755 : 0o644);
+      try {
+        await handle.writeFile(content);
+        if (this.#owner !== undefined) await handle.chown(this.#owner.uid, this.#owner.gid);
+      } finally {
+        await handle.close();
+      }
+      await rename(draft, inFolder(folder, name));
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw new SandboxFailed(`${path} can't be written: ${error instanceof Error ? error.message : error}`, {
+        cause: error,
+      });
+    } finally {
+      await folder.handle.close();
+    }
+  }
+
+  #locate(path: string): { root: string; folders: readonly string[]; name: string } {
+    for (const { inside, outside } of this.#places) {
+      const names = namesBelow(inside, path);
+      const name = names?.at(-1);
+      if (names !== undefined && name !== undefined) return { root: outside, folders: names.slice(0, -1), name };
+    }
+    const where = this.#places.map(({ inside }) => inside).join(" or ");
+    throw new SandboxFailed(`${JSON.stringify(path)} doesn't lie in ${where}`);
+  }
+
+  async #regular(path: string, handle: { stat(): Promise<{ isFile(): boolean; size: number }> }) {
+    const found = await handle.stat();
+    if (!found.isFile()) throw new SandboxFailed(`${path} isn't a regular file`);
+    return found;
+  }
+}

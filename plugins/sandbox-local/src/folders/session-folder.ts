@@ -1,0 +1,47 @@
+import { chmod, chown, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { codeOf, type Ownership } from "./open-beneath.js";
+import { removeTree } from "./remove-tree.js";
+
+/** In a session's folder: the cgroups made for it, as a JSON list of folders. */
+export const groupsRecord = "groups.json";
+
+/** One session's folders on the runner. */
+export interface SessionFolder {
+  readonly path: string;
+  readonly workspace: string;
+  readonly home: string;
+  /** Removes everything. Safe to call twice. */
+  remove(): Promise<void>;
+}
+
+/** @param owner whose the workspace and home become, when that isn't the runner's own user. */
+export async function makeSessionFolder(
+  runnerFolder: string,
+  id: string,
+  owner?: Ownership,
+): Promise<SessionFolder> {
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(id)) {
+    throw new SandboxFailed(`A sandbox's id must match [A-Za-z0-9_-]{1,64}, but is ${JSON.stringify(id)}`);
+  }
+  const path = join(runnerFolder, id);
+  const folder: SessionFolder = {
+    path,
+    workspace: join(path, "workspace"),
+    home: join(path, "home"),
+    remove: () => removeTree(path),
+  };
+  try {
+    await mkdir(path);
+    await chmod(path, 0o711);
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+    throw new SandboxFailed(`A sandbox with the id ${id} is open already: close it first`, { cause: error });
+  }
+  for (const part of [folder.workspace, folder.home]) {
+    await mkdir(part, { mode: 0o700 });
+    if (owner !== undefined) await chown(part, owner.uid, owner.gid);
+  }
+  return folder;
+}

@@ -1,0 +1,125 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createServer as createPlainServer } from "node:net";
+import { randomBytes } from "node:crypto";
+import type { ConnectionDecision } from "@ambit/core/plugin";
+import { expectThat, node, runIn, type Trial } from "./trial.js";
+
+/** Tries plain ways to the host, then the proxy; prints what came of each. */
+const reach = `
+const net = require("node:net"), http = require("node:http"), os = require("node:os");
+const [port, abstract, ...urls] = process.argv.slice(1);
+const dial = (where) => new Promise((done) => {
+  const socket = net.connect(where);
+  socket.once("connect", () => { socket.destroy(); done("reached"); });
+  socket.once("error", (error) => done(error.code ?? error.message));
+  socket.setTimeout(2000, () => { socket.destroy(); done("silence"); });
+});
+const ask = (url) => new Promise((done) => {
+  const headers = { host: new URL(url).host };
+  http.get({ host: "127.0.0.1", port: 3128, path: url, headers, agent: false }, (response) => {
+    response.resume(); done(response.statusCode);
+  }).once("error", (error) => done(error.code ?? error.message));
+});
+(async () => {
+  const plain = await dial({ host: "127.0.0.1", port: Number(port) });
+  const socket = await dial({ path: "\\0" + abstract });
+  const far = await dial({ host: "192.0.2.1", port: 9 });
+  const asked = {};
+  for (const url of urls) asked[url] = await ask(url);
+  const links = Object.keys(os.networkInterfaces());
+  console.log(JSON.stringify({ plain, socket, far, asked, links }));
+})();`;
+
+interface Reached {
+  readonly plain: string;
+  readonly socket: string;
+  readonly far: string;
+  readonly asked: Readonly<Record<string, number | string>>;
+  readonly links: readonly string[];
+}
+
+/** Servers of this host's that a jail tries to get at. */
+async function withDecoys<Result>(use: (port: number, abstract: string) => Promise<Result>): Promise<Result> {
+  const server = createServer((_request, response) => response.end("decoy"));
+  const local = createPlainServer((connection) => connection.destroy());
+  const name = `ambit-probe-${randomBytes(8).toString("hex")}`;
+  server.listen(0, "127.0.0.1");
+  local.listen(`\0${name}`);
+  try {
+    await Promise.all([once(server, "listening"), once(local, "listening")]);
+    return await use((server.address() as AddressInfo).port, name);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+    local.close();
+  }
+}
+
+const denied: Trial = {
+  shows: ["network.deny"],
+  run: (bench) =>
+    withDecoys(async (port, abstract) => {
+      const decisions: ConnectionDecision[] = [];
+      const url = `http://127.0.0.1:${port}/`;
+      const [shared, empty] = await Promise.all([
+        bench.open({ network: { mode: "on", rules: [] } }),
+        bench.open({ network: { mode: "off", rules: [] } }, { onDecision: (decision) => decisions.push(decision) }),
+      ]);
+      const argv = node(reach, String(port), abstract);
+      const control: Reached = JSON.parse((await runIn(shared, argv)).stdout);
+      expectThat(
+        control.plain === "reached" && control.socket === "reached",
+        "the control didn't reach a listener of this host either, so nothing is shown",
+      );
+      const seen: Reached = JSON.parse((await runIn(empty, [...argv, url])).stdout);
+      expectThat(seen.plain === "ECONNREFUSED", `a connect to a listener of this host ended with ${seen.plain}`);
+      expectThat(seen.socket === "ECONNREFUSED", `a connect to an abstract socket of this host ended with ${seen.socket}`);
+      expectThat(seen.far === "ENETUNREACH", `a connect to a far address ended with ${seen.far}`);
+      expectThat(seen.links.every((link) => link === "lo"), `there are network interfaces: ${seen.links.join(", ")}`);
+      expectThat(seen.asked[url] === 403, `the proxy answered ${seen.asked[url]} instead of 403`);
+      expectThat(decisions.some(({ allowed }) => !allowed), "the refused attempt wasn't recorded");
+      return {
+        "network.deny":
+          "a jail on the host's network reached a TCP and an abstract listener of this host; a jail without reached neither, saw only lo, and its proxy refused and recorded the attempt",
+      };
+    }),
+};
+
+const allowed: Trial = {
+  shows: ["network.allow-host", "network.allow-cidr"],
+  run: (bench) =>
+    withDecoys(async (port, abstract) => {
+      const lookup = async () => ["127.0.0.1"];
+      const range = { kind: "range", cidr: "127.0.0.1/32", family: 4 } as const;
+      const host = { kind: "host", name: "ok.test", subdomains: false } as const;
+      const [both, nameOnly] = await Promise.all([
+        bench.open({ network: { mode: "allowlist", rules: [range, host] } }, { lookup }),
+        bench.open({ network: { mode: "allowlist", rules: [host] } }, { lookup }),
+      ]);
+      const to = (name: string) => `http://${name}:${port}/`;
+      const urls = ["ok.test", "bad.test", "ok.test.bad.test", "127.0.0.1", "127.0.0.2"].map(to);
+      const argv = node(reach, String(port), abstract, ...urls);
+      const [first, second] = await Promise.all([runIn(both, argv), runIn(nameOnly, argv)]);
+      const seen: Reached = JSON.parse(first.stdout);
+      const narrow: Reached = JSON.parse(second.stdout);
+      const answers = (reached: Reached, names: readonly string[]) => names.map((name) => reached.asked[to(name)]);
+      const expectAnswers = (reached: Reached, names: readonly string[], status: number) =>
+        expectThat(
+          answers(reached, names).every((answer) => answer === status),
+          `the proxy answered ${answers(reached, names).join(", ")} for ${names.join(", ")} instead of ${status}`,
+        );
+      expectThat(seen.plain === "ECONNREFUSED" && narrow.plain === "ECONNREFUSED", "the proxy can be gone around");
+      expectAnswers(seen, ["ok.test", "127.0.0.1"], 200);
+      expectAnswers(seen, ["bad.test", "ok.test.bad.test", "127.0.0.2"], 403);
+      expectAnswers(narrow, ["ok.test", "bad.test", "127.0.0.1"], 403);
+      return {
+        "network.allow-host":
+          "a listed name was answered through the proxy; other names, the same name when it leads to a loopback address that isn't listed, and a direct connect were refused",
+        "network.allow-cidr": "a listed address was answered through the proxy; its neighbour and a direct connect were refused",
+      };
+    }),
+};
+
+export const networkTrials: readonly Trial[] = [denied, allowed];

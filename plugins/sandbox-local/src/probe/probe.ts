@@ -1,0 +1,68 @@
+import type { Finding, SandboxSpec } from "@ambit/core/plugin";
+import { type Claim, claims } from "../claims.js";
+import type { ConfinedSandbox } from "../confined/sandbox.js";
+import type { Lookup } from "../egress/index.js";
+import { cureFor } from "./cures.js";
+import { environmentTrials } from "./environment.js";
+import { filesystemTrials } from "./filesystem.js";
+import { networkTrials } from "./network.js";
+import { processTrials } from "./processes.js";
+import { resourceTrials } from "./resources.js";
+import { type Bench, NotProven, probeSpec, type Trial } from "./trial.js";
+
+export type OpenForProbe = (spec: SandboxSpec, lookup?: Lookup) => Promise<ConfinedSandbox>;
+
+const trials = [...networkTrials, ...filesystemTrials, ...processTrials, ...environmentTrials, ...resourceTrials];
+
+/** Runs every trial, side by side, and says of every claim what was seen. */
+export async function probeConfinement(open: OpenForProbe, signal: AbortSignal): Promise<readonly Finding[]> {
+  const found = new Map<Claim, Finding>();
+  try {
+    // When no jail comes up at all there is one reason for everything, and it is bubblewrap's.
+    await attempt({ shows: [], run: async (bench) => (await bench.open({}), {}) }, open, signal);
+  } catch (error) {
+    return claims.map((capability) => unproven(capability, error));
+  }
+  await Promise.all(
+    trials.map(async (trial) => {
+      try {
+        const seen = await attempt(trial, open, signal);
+        for (const capability of trial.shows) {
+          const how = seen[capability];
+          if (how !== undefined) found.set(capability, { capability, proven: true, how });
+        }
+      } catch (error) {
+        for (const capability of trial.shows) found.set(capability, unproven(capability, error));
+      }
+    }),
+  );
+  return claims.map((capability) => found.get(capability) ?? unproven(capability, new NotProven("nothing was seen of it")));
+}
+
+async function attempt(trial: Trial, open: OpenForProbe, signal: AbortSignal): ReturnType<Trial["run"]> {
+  const opened: ConfinedSandbox[] = [];
+  const bench: Bench = {
+    signal,
+    async open(boundary, { lookup, onDecision } = {}) {
+      signal.throwIfAborted();
+      const sandbox = await open(probeSpec(boundary, onDecision), lookup);
+      opened.push(sandbox);
+      return sandbox;
+    },
+  };
+  const closeAll = () => Promise.all(opened.map((sandbox) => sandbox.close()));
+  // Whatever a trial waits for ends with its sandboxes.
+  const stop = () => void closeAll().catch(() => undefined);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await trial.run(bench);
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await closeAll();
+  }
+}
+
+function unproven(capability: Claim, error: unknown): Finding {
+  const reason = error instanceof Error ? error.message : String(error);
+  return { capability, proven: false, reason, cure: cureFor(reason) };
+}

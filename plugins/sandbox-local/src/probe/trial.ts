@@ -1,0 +1,79 @@
+import { randomBytes } from "node:crypto";
+import type { Boundary, Command, ConnectionDecision, FilesystemBoundary, SandboxSpec } from "@ambit/core/plugin";
+import type { Claim } from "../claims.js";
+import type { ConfinedSandbox } from "../confined/sandbox.js";
+import type { Lookup } from "../egress/index.js";
+
+/** What a trial may do: open sandboxes of the backend under probe, and have them closed afterwards. */
+export interface Bench {
+  open(boundary: Partial<Boundary>, options?: BenchOptions): Promise<ConfinedSandbox>;
+  readonly signal: AbortSignal;
+}
+
+export interface BenchOptions {
+  readonly lookup?: Lookup;
+  readonly onDecision?: (decision: ConnectionDecision) => void;
+}
+
+/** One attack with its control. Returns what was done, for each capability that it shows. */
+export interface Trial {
+  readonly shows: readonly Claim[];
+  run(bench: Bench): Promise<Partial<Record<Claim, string>>>;
+}
+
+/** What was seen isn't what was promised. */
+export class NotProven extends Error {
+  override readonly name = "NotProven";
+}
+
+/** Fails a trial with these words unless `holds`. */
+export function expectThat(holds: boolean, otherwise: string): asserts holds {
+  if (!holds) throw new NotProven(otherwise);
+}
+
+export const openBoundary: Boundary = {
+  network: { mode: "on", rules: [] },
+  filesystem: filesystem("on"),
+  resources: {},
+  secrets: "visible",
+  enforcement: "strict",
+};
+
+export function filesystem(mode: FilesystemBoundary["mode"]): FilesystemBoundary {
+  return { mode, readable: [], writable: [], denied: [] };
+}
+
+export function probeSpec(boundary: Partial<Boundary>, onDecision: BenchOptions["onDecision"]): SandboxSpec {
+  const nothing = () => undefined;
+  return {
+    id: `probe-${randomBytes(9).toString("hex")}`,
+    boundary: { ...openBoundary, ...boundary },
+    required: [],
+    runtimes: [],
+    onDecision: onDecision ?? nothing,
+    log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+  };
+}
+
+export interface Ran {
+  readonly stdout: string;
+  readonly code: number | null;
+}
+
+/** Runs a command to its end. Every script prints a marker, so that one which never ran can't look refused. */
+export async function runIn(
+  sandbox: ConfinedSandbox,
+  argv: Command["argv"],
+  options: Partial<Command> = {},
+): Promise<Ran> {
+  const started = await sandbox.spawn({ argv, env: { PATH: "/usr/local/bin:/usr/bin:/bin" }, ...options });
+  const [stdout, , exit] = await Promise.all([
+    new Response(started.stdout).text(),
+    new Response(started.stderr).text(),
+    started.exit,
+  ]);
+  return { stdout, code: exit.code };
+}
+
+export const shell = (script: string): Command["argv"] => ["/bin/sh", "-c", script];
+export const node = (script: string, ...args: string[]): Command["argv"] => [process.execPath, "-e", script, ...args];

@@ -1,0 +1,43 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+const closeOnExec = 0o2000000;
+
+/**
+ * Descriptors of this process that a child would inherit: neither Node nor bubblewrap closes what the runner's own
+ * parent left open. Looked up anew for each spawn.
+ */
+export function inheritableDescriptors(): readonly number[] {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc/self/fdinfo")
+    .map(Number)
+    .filter((descriptor) => descriptor > 2 && isInheritable(descriptor));
+}
+
+function isInheritable(descriptor: number): boolean {
+  try {
+    const flags = /^flags:\s+([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "latin1"))?.[1];
+    return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
+  } catch (error) {
+    // The listing's own descriptor is closed by now; so may be any other.
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
+    throw error;
+  }
+}
+
+/**
+ * What a child gets at each number: what is planned for it, `/dev/null` over every other descriptor that it would
+ * inherit, and nothing at the rest.
+ */
+export function descriptorTable<Planned>(
+  planned: readonly Planned[],
+  inheritable: readonly number[],
+  devNull: number,
+): readonly (Planned | number | "ignore")[] {
+  const table: (Planned | number | "ignore")[] = [...planned];
+  for (const descriptor of inheritable) {
+    if (descriptor < planned.length) continue;
+    while (table.length < descriptor) table.push("ignore");
+    table[descriptor] = devNull;
+  }
+  return table;
+}

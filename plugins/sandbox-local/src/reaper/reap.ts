@@ -1,0 +1,48 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { removeGroups } from "../cgroup/session-groups.js";
+import { codeOf } from "../folders/open-beneath.js";
+import { removeTree } from "../folders/remove-tree.js";
+import { deadRunners } from "../folders/runner-folder.js";
+import { groupsRecord } from "../folders/session-folder.js";
+import { killMarked, markOf } from "../unconfined/marked-processes.js";
+
+export interface Reaped {
+  readonly runners: number;
+  readonly processes: number;
+}
+
+/** Ends and removes what runners that are gone left in the data folder. A live runner's is never touched. */
+export async function reap(dataFolder: string): Promise<Reaped> {
+  let processes = 0;
+  const dead = await deadRunners(dataFolder);
+  for (const { key, path } of dead) {
+    processes += await killMarked(markOf(key));
+    for (const session of await sessionsIn(path)) await removeGroups(await recordedGroups(session));
+    await removeTree(path);
+  }
+  return { runners: dead.length, processes };
+}
+
+async function sessionsIn(path: string): Promise<readonly string[]> {
+  try {
+    const entries = await readdir(path, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name));
+  } catch (error) {
+    // Another start reaps it at the same time.
+    if (codeOf(error) === "ENOENT") return [];
+    throw error;
+  }
+}
+
+/** Only the runner can write into a session's own folder, so the record is its word. */
+async function recordedGroups(session: string): Promise<readonly string[]> {
+  try {
+    return z.array(z.string()).parse(JSON.parse(await readFile(join(session, groupsRecord), "utf8")));
+  } catch (error) {
+    // Not limited; or the runner died while it wrote, before it made the first group.
+    if (codeOf(error) === "ENOENT" || error instanceof SyntaxError) return [];
+    throw error;
+  }
+}

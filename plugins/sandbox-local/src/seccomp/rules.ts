@@ -1,0 +1,123 @@
+import { constants } from "node:os";
+import type { SyscallName } from "./syscall-numbers.js";
+
+/** A test of the low 32 bits of one argument. The kernel reads no more of the arguments that we test. */
+export type ArgumentTest =
+  | { readonly argument: number; readonly anyBitOf: number }
+  | { readonly argument: number; readonly isOneOf: readonly number[] }
+  | { readonly argument: number; readonly isNoneOf: readonly number[] };
+
+/** The calls fail with `errno`: always, or when every test of `when` holds. The first rule that holds decides. */
+export interface SeccompRule {
+  readonly calls: readonly SyscallName[];
+  readonly errno: number;
+  readonly when?: readonly ArgumentTest[];
+}
+
+const { EPERM, ENOSYS, EAFNOSUPPORT } = constants.errno;
+
+/** S_ISUID | S_ISGID (linux/stat.h). */
+const SET_ID_BITS = 0o6000;
+/** O_CREAT | __O_TMPFILE: only with one of them does open() read its mode; without, the register holds chance. */
+const CREATES_A_FILE = 0o100 | 0o20000000;
+
+/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h). */
+const NAMESPACE_FLAGS =
+  0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000;
+/** CLONE_NEWTIME. In clone() these bits are part of the exit signal, and the flag doesn't exist. */
+const NEW_TIME_NAMESPACE = 0x80;
+
+const TIOCSTI = 0x5412;
+const TIOCLINUX = 0x541c;
+
+/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: the first three end in our network namespace, the last is read-only. */
+const SOCKET_FAMILIES = [1, 2, 10, 16];
+
+/**
+ * What a sandboxed process may not ask of the kernel. Everything that isn't named is allowed: namespaces and the
+ * missing capabilities hold the rest, and programs keep working.
+ */
+export const seccompRules: readonly SeccompRule[] = [
+  {
+    // ENOSYS lets libraries fall back: clone3 and openat2 hide their flags behind a pointer that a filter can't read.
+    calls: ["io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2"],
+    errno: ENOSYS,
+  },
+  { calls: ["clone"], errno: EPERM, when: [{ argument: 0, anyBitOf: NAMESPACE_FLAGS }] },
+  {
+    calls: ["unshare"],
+    errno: EPERM,
+    when: [{ argument: 0, anyBitOf: NAMESPACE_FLAGS | NEW_TIME_NAMESPACE }],
+  },
+  {
+    // A byte pushed into the terminal that the runner shares is a command typed by its operator.
+    calls: ["ioctl"],
+    errno: EPERM,
+    when: [{ argument: 1, isOneOf: [TIOCSTI, TIOCLINUX] }],
+  },
+  {
+    // vsock reaches the hypervisor from inside any network namespace.
+    calls: ["socket", "socketpair"],
+    errno: EAFNOSUPPORT,
+    when: [{ argument: 0, isNoneOf: SOCKET_FAMILIES }],
+  },
+  // no_new_privs doesn't stop the sandbox from leaving a set-id file in the workspace for the host to run.
+  {
+    calls: ["chmod", "fchmod", "creat", "mknod"],
+    errno: EPERM,
+    when: [{ argument: 1, anyBitOf: SET_ID_BITS }],
+  },
+  {
+    calls: ["fchmodat", "fchmodat2", "mknodat"],
+    errno: EPERM,
+    when: [{ argument: 2, anyBitOf: SET_ID_BITS }],
+  },
+  {
+    calls: ["open"],
+    errno: EPERM,
+    when: [
+      { argument: 1, anyBitOf: CREATES_A_FILE },
+      { argument: 2, anyBitOf: SET_ID_BITS },
+    ],
+  },
+  {
+    calls: ["openat"],
+    errno: EPERM,
+    when: [
+      { argument: 2, anyBitOf: CREATES_A_FILE },
+      { argument: 3, anyBitOf: SET_ID_BITS },
+    ],
+  },
+  {
+    // Without this a payload attaches to the sandbox's own init and hangs it.
+    calls: ["ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd"],
+    errno: EPERM,
+  },
+  { calls: ["add_key", "request_key", "keyctl"], errno: EPERM },
+  {
+    calls: [
+      ...([
+        "mount",
+        "umount2",
+        "pivot_root",
+        "chroot",
+        "setns",
+        "open_tree",
+        "move_mount",
+        "fsopen",
+      ] as const),
+      ...(["fsconfig", "fsmount", "fspick", "mount_setattr", "open_tree_attr", "open_by_handle_at"] as const),
+    ],
+    errno: EPERM,
+  },
+  { calls: ["bpf", "perf_event_open", "userfaultfd", "syslog", "iopl", "ioperm", "vhangup"], errno: EPERM },
+  {
+    calls: [
+      ...(["kexec_load", "kexec_file_load", "create_module", "init_module", "finit_module"] as const),
+      ...(["delete_module", "reboot", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex"] as const),
+      ...(["sethostname", "setdomainname", "swapon", "swapoff", "quotactl", "quotactl_fd"] as const),
+      ...(["acct", "uselib"] as const),
+    ],
+    errno: EPERM,
+  },
+];

@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import type { Command, Exit, Process } from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
+import { signal } from "../process/signal.js";
+import { readableOf, writableOf } from "../process/streams.js";
+import { killMarked, markerVariable } from "./marked-processes.js";
+
+/** Milliseconds between a polite end and the other one. */
+const politeMs = 2_000;
+
+/** What a command needs beyond what it says itself. */
+export interface UnconfinedPlace {
+  readonly cwd: string;
+  readonly home: string;
+  readonly scratch: string;
+  /** Found again by it when the process is gone, with all that it started. */
+  readonly mark: string;
+  /** Called once everything of the process is gone. */
+  onGone(stragglers: number): Promise<void>;
+}
+
+/** Starts a command on the host in a process group of its own, with exactly the variables it names. */
+export async function spawnUnconfined(command: Command, place: UnconfinedPlace): Promise<Process> {
+  command.signal?.throwIfAborted();
+  const [program, ...args] = command.argv;
+  const devNull = openSync("/dev/null", "r+");
+  const child = spawn(program, args, {
+    cwd: command.cwd ?? place.cwd,
+    env: { HOME: place.home, TMPDIR: place.scratch, ...command.env, [markerVariable]: place.mark },
+    detached: true,
+    stdio: [...descriptorTable(["pipe", "pipe", "pipe"] as const, inheritableDescriptors(), devNull)],
+  });
+  closeSync(devNull);
+  try {
+    await once(child, "spawn");
+  } catch (error) {
+    await place.onGone(0);
+    const why = error instanceof Error ? error.message : String(error);
+    throw new SandboxFailed(`${program} can't be started: ${why}`, { cause: error });
+  }
+  return new UnconfinedProcess(child, child.pid ?? 0, place, command.signal);
+}
+
+class UnconfinedProcess implements Process {
+  readonly stdin: Process["stdin"];
+  readonly stdout: Process["stdout"];
+  readonly stderr: Process["stderr"];
+  readonly evidence = { confinement: "unconfined" };
+  readonly exit: Promise<Exit>;
+  readonly #child: ChildProcess;
+  readonly #group: number;
+
+  constructor(child: ChildProcess, group: number, place: UnconfinedPlace, abort: AbortSignal | undefined) {
+    const { stdin, stdout, stderr } = child;
+    if (stdin === null || stdout === null || stderr === null) {
+      throw new SandboxFailed("A process was started without its three pipes");
+    }
+    this.#child = child;
+    this.#group = group;
+    this.stdin = writableOf(stdin);
+    this.stdout = readableOf(stdout);
+    this.stderr = readableOf(stderr);
+    const onAbort = () => signal(-group, "SIGKILL");
+    abort?.addEventListener("abort", onAbort, { once: true });
+    this.exit = new Promise((resolve) => {
+      child.once("exit", (code, name) => {
+        abort?.removeEventListener("abort", onAbort);
+        const settle = () => resolve({ code, signal: name });
+        killMarked(place.mark, group).then((stragglers) => place.onGone(stragglers)).then(settle, settle);
+      });
+    });
+    if (abort?.aborted) onAbort();
+  }
+
+  async kill(name: "SIGTERM" | "SIGKILL" = "SIGKILL"): Promise<void> {
+    if (this.#running()) signal(-this.#group, name);
+    if (name === "SIGTERM") {
+      const timer = setTimeout(() => {
+        if (this.#running()) signal(-this.#group, "SIGKILL");
+      }, politeMs);
+      await this.exit;
+      clearTimeout(timer);
+    }
+    await this.exit;
+  }
+
+  /** Once the leader's exit is known, its number may be another process's. */
+  #running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+}

@@ -1,0 +1,202 @@
+import { constants } from "node:os";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { assemble } from "../../src/seccomp/bpf.js";
+import {
+  compileSeccompFilter,
+  isSeccompArchitecture,
+  type SyscallName,
+  seccompAnswer,
+  seccompRules,
+  syscallNumber,
+  syscallNumbers,
+} from "../../src/seccomp/index.js";
+import { interpret } from "./interpreter.js";
+
+const { EPERM, ENOSYS, EAFNOSUPPORT } = constants.errno;
+const audit = { x64: 0xc000003e, arm64: 0xc00000b7 };
+const allow = seccompAnswer.allow;
+const fail = seccompAnswer.fail;
+const SIGCHLD = 17;
+
+/** [call, arguments, answer]; on a machine without the call the row is left out. */
+const table: [SyscallName, (number | bigint)[], number][] = [
+  ["io_uring_setup", [], fail(ENOSYS)],
+  ["io_uring_enter", [], fail(ENOSYS)],
+  ["io_uring_register", [], fail(ENOSYS)],
+  ["clone3", [], fail(ENOSYS)],
+  ["openat2", [], fail(ENOSYS)],
+  ["clone", [SIGCHLD], allow],
+  ["clone", [0x7f & 0xff], allow],
+  ["clone", [0x3d0f00], allow], // what pthread_create asks for
+  ["clone", [0x4111], allow], // vfork
+  ["clone", [0x10000000 | SIGCHLD], fail(EPERM)],
+  ["clone", [0x00020000], fail(EPERM)],
+  ["clone", [0x02000000], fail(EPERM)],
+  ["clone", [0x04000000], fail(EPERM)],
+  ["clone", [0x08000000], fail(EPERM)],
+  ["clone", [0x20000000], fail(EPERM)],
+  ["clone", [0x40000000], fail(EPERM)],
+  ["clone", [0xffff_ffff_1000_0000n], fail(EPERM)],
+  ["unshare", [0x400], allow], // CLONE_FILES
+  ["unshare", [0x10000000], fail(EPERM)],
+  ["unshare", [0x00020000], fail(EPERM)],
+  ["unshare", [0x80], fail(EPERM)],
+  ["ioctl", [0, 0x5401], allow], // TCGETS
+  ["ioctl", [0, 0x5412], fail(EPERM)],
+  ["ioctl", [0, 0x1_0000_5412n], fail(EPERM)],
+  ["ioctl", [0, 0x541c], fail(EPERM)],
+  ["ioctl", [0x5412, 0x5413], allow],
+  ["socket", [1], allow],
+  ["socket", [2], allow],
+  ["socket", [10], allow],
+  ["socket", [16], allow],
+  ["socket", [0xffff_0000_0000_0002n], allow],
+  ["socket", [17], fail(EAFNOSUPPORT)], // AF_PACKET
+  ["socket", [38], fail(EAFNOSUPPORT)], // AF_ALG
+  ["socket", [40], fail(EAFNOSUPPORT)], // AF_VSOCK
+  ["socketpair", [1], allow],
+  ["socketpair", [40], fail(EAFNOSUPPORT)],
+  ["chmod", [0, 0o755], allow],
+  ["chmod", [0, 0o4755], fail(EPERM)],
+  ["chmod", [0, 0o2755], fail(EPERM)],
+  ["fchmod", [3, 0o1777], allow],
+  ["fchmod", [3, 101], allow], // a mode that is ptrace's number on x64: an argument is never taken for a call
+  ["fchmod", [3, 117], allow], // and on arm64
+  ["fchmod", [3, 0o6755], fail(EPERM)],
+  ["fchmodat", [0, 0, 0o644], allow],
+  ["fchmodat", [0, 0, 0o4755], fail(EPERM)],
+  ["fchmodat2", [0, 0, 0o4755], fail(EPERM)],
+  ["creat", [0, 0o644], allow],
+  ["creat", [0, 0o4755], fail(EPERM)],
+  ["mknod", [0, 0o100644], allow],
+  ["mknod", [0, 0o104755], fail(EPERM)],
+  ["mknodat", [0, 0, 0o104755], fail(EPERM)],
+  ["mknodat", [0, 0, 0o010644], allow],
+  ["open", [0, 0, 0o6777], allow], // no file is made: the mode is whatever the register held
+  ["open", [0, 0o101, 0o644], allow],
+  ["open", [0, 0o101, 0o4755], fail(EPERM)],
+  ["openat", [0, 0, 0, 0o6777], allow],
+  ["openat", [0, 0, 0o101, 0o644], allow],
+  ["openat", [0, 0, 0o101, 0o4755], fail(EPERM)],
+  ["openat", [0, 0, 0o20200002, 0o4755], fail(EPERM)], // O_TMPFILE, linked into place later
+  ...(
+    ["ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "add_key", "request_key"] as const
+  ).map(always),
+  ...(
+    ["keyctl", "mount", "umount2", "pivot_root", "chroot", "setns", "open_tree", "move_mount"] as const
+  ).map(always),
+  ...(["fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "open_tree_attr"] as const).map(always),
+  ...(
+    ["open_by_handle_at", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load"] as const
+  ).map(always),
+  ...(
+    ["init_module", "finit_module", "delete_module", "create_module", "reboot", "settimeofday"] as const
+  ).map(always),
+  ...(["clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname", "syslog"] as const).map(
+    always,
+  ),
+  ...(
+    ["iopl", "ioperm", "vhangup", "swapon", "swapoff", "quotactl", "quotactl_fd", "acct", "uselib"] as const
+  ).map(always),
+];
+
+function always(call: SyscallName): [SyscallName, number[], number] {
+  return [call, [], fail(EPERM)];
+}
+
+describe.each(["x64", "arm64"] as const)("the filter for %s", (architecture) => {
+  const filter = compileSeccompFilter(architecture);
+  const rows = table.flatMap(([call, args, answer]) => {
+    const number = syscallNumber(call, architecture);
+    return number === undefined ? [] : [{ call, number, args, answer }];
+  });
+
+  it.each(rows)("$call($args)", ({ number, args, answer }) => {
+    expect(interpret(filter, { architecture: audit[architecture], number, arguments: args })).toBe(answer);
+  });
+
+  it("has a row for every call that a rule names", () => {
+    const covered = new Set(table.map(([call]) => call));
+    expect(Object.keys(syscallNumbers).filter((call) => !covered.has(call as SyscallName))).toEqual([]);
+    expect(seccompRules.flatMap((rule) => rule.calls).filter((call) => !covered.has(call))).toEqual([]);
+  });
+
+  it("allows every number that no rule names, whatever the arguments", () => {
+    const named = new Set(rows.map((row) => row.number));
+    const unnamed = fc.integer({ min: 0, max: 0x3fffffff }).filter((number) => !named.has(number));
+    const low = fc.integer({ min: 0, max: 600 }).filter((number) => !named.has(number));
+    fc.assert(
+      fc.property(
+        fc.oneof(low, unnamed),
+        fc.array(fc.bigInt(0n, 2n ** 64n - 1n), { maxLength: 6 }),
+        (number, args) => {
+          expect(interpret(filter, { architecture: audit[architecture], number, arguments: args })).toBe(
+            allow,
+          );
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("kills on every other architecture, and on a named call too", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 0xffffffff }).filter((other) => other !== audit[architecture]),
+        fc.integer({ min: 0, max: 600 }),
+        (other, number) => {
+          expect(interpret(filter, { architecture: other, number })).toBe(seccompAnswer.killProcess);
+        },
+      ),
+    );
+    expect(interpret(filter, { architecture: 0x40000003, number: 1 })).toBe(seccompAnswer.killProcess);
+  });
+});
+
+it("answers ENOSYS to x32 calls, named or not", () => {
+  const filter = compileSeccompFilter("x64");
+  for (const number of [0, 39, 101, 520, 547]) {
+    expect(interpret(filter, { architecture: audit.x64, number: number | 0x40000000 })).toBe(fail(ENOSYS));
+  }
+});
+
+it("knows the machines it has tables for", () => {
+  expect(["x64", "arm64", "ia32", "riscv64", "toString"].map(isSeccompArchitecture)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ]);
+});
+
+describe("the assembler", () => {
+  const answer = { do: "answer", value: 1 } as const;
+  it.each([
+    ["a missing label", [{ do: "jump", to: "nowhere" } as const, answer], /no label nowhere/],
+    [
+      "a jump backwards",
+      [{ do: "label", name: "a" } as const, answer, { do: "jump", to: "a" } as const],
+      /away/,
+    ],
+    [
+      "a conditional jump over 256 instructions",
+      [
+        { do: "if-equal", value: 1, to: "end" } as const,
+        ...Array.from({ length: 256 }, () => answer),
+        { do: "label", name: "end" } as const,
+        answer,
+      ],
+      /256 instructions away/,
+    ],
+    [
+      "a label that stands twice",
+      [{ do: "label", name: "a" } as const, { do: "label", name: "a" } as const],
+      /twice/,
+    ],
+    ["a program too long for the kernel", Array.from({ length: 4097 }, () => answer), /4096/],
+  ])("refuses %s", (_name, statements, message) => {
+    expect(() => assemble(statements)).toThrow(message);
+  });
+});

@@ -1,0 +1,37 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { specOf } from "./specs.js";
+
+export interface OtherRunner {
+  readonly child: ChildProcess;
+  /** What its daemon's script printed first. */
+  readonly said: string;
+  readonly evidence: Record<string, string | number | boolean>;
+  /** SIGKILL, and the end of it. */
+  kill(): Promise<void>;
+}
+
+/** A runner in a process of its own, with one sandbox in which `script` runs. */
+export async function startRunner(config: object, script: string, spec: object = {}): Promise<OtherRunner> {
+  const program = fileURLToPath(new URL("./runner.mjs", import.meta.url));
+  const { onDecision: _unused, log: _too, ...plain } = specOf();
+  const texts = [config, { ...plain, ...spec }, script].map((part) => JSON.stringify(part));
+  const child = spawn(process.execPath, [program, ...texts], { stdio: ["ignore", "pipe", "inherit"] });
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  };
+  onTestFinished(kill);
+  const [line] = await Promise.race([
+    once(createInterface({ input: child.stdout }), "line"),
+    once(child, "exit").then(([code]) => {
+      throw new Error(`The other runner ended with ${code} before it had a sandbox`);
+    }),
+  ]);
+  return { child, kill, ...JSON.parse(String(line)) };
+}

@@ -1,0 +1,104 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type {
+  Boundary,
+  Command,
+  ConnectionDecision,
+  Exit,
+  Log,
+  Process,
+  Sandbox,
+  SandboxSpec,
+  Scope,
+} from "@ambit/core/plugin";
+import { onTestFinished } from "vitest";
+import { configSchema, LocalSandbox } from "../../src/index.js";
+
+export const everythingOn: Boundary = {
+  network: { mode: "on", rules: [] },
+  filesystem: { mode: "on", readable: [], writable: [], denied: [] },
+  resources: {},
+  secrets: "visible",
+  enforcement: "strict",
+};
+
+export const silent: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+let opened = 0;
+
+export function specOf(overrides: Partial<SandboxSpec> = {}): SandboxSpec {
+  return {
+    id: `test-${process.pid}-${++opened}`,
+    boundary: everythingOn,
+    required: [],
+    runtimes: [],
+    onDecision: (_decision: ConnectionDecision) => undefined,
+    log: silent,
+    ...overrides,
+  };
+}
+
+export const scope: Scope = { signal: new AbortController().signal, defer: () => undefined };
+
+/** A folder of the test's own that every user id may pass through; gone with the test. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-local-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
+}
+
+export async function unconfinedBackend(dataFolder?: string): Promise<LocalSandbox> {
+  return new LocalSandbox(
+    configSchema.parse({ dataFolder: dataFolder ?? (await temporaryFolder()), unconfined: "prefer" }),
+  );
+}
+
+export async function openUnconfined(overrides: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+  const sandbox = await (await unconfinedBackend()).open(specOf(overrides), scope);
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+export interface Finished extends Exit {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export async function finish(started: Process): Promise<Finished> {
+  const [stdout, stderr, exit] = await Promise.all([
+    new Response(started.stdout).text(),
+    new Response(started.stderr).text(),
+    started.exit,
+  ]);
+  return { stdout, stderr, ...exit };
+}
+
+export const path = "/usr/local/bin:/usr/bin:/bin";
+
+export async function run(
+  sandbox: Sandbox,
+  argv: Command["argv"],
+  options: Partial<Command> = {},
+): Promise<Finished> {
+  return finish(await sandbox.spawn({ argv, env: { PATH: path }, ...options }));
+}
+
+export const shell = (script: string): Command["argv"] => ["/bin/sh", "-c", script];
+
+/** Whether a process runs; a zombie doesn't. */
+export async function isRunning(pid: number): Promise<boolean> {
+  const { readFile } = await import("node:fs/promises");
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, "latin1");
+    return !stat.slice(stat.lastIndexOf(")") + 2).startsWith("Z");
+  } catch {
+    // No such process.
+    return false;
+  }
+}

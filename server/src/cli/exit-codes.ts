@@ -1,0 +1,24 @@
+import type { Failure } from "@ambit/core";
+
+/** What `ambit` exits with; documented in the README. */
+export const exitCodes = {
+  ok: 0,
+  /** The run began and failed: agent, model, sandbox, time limit. */
+  runFailed: 1,
+  /** The command line, the configuration or the environment must be mended. */
+  usage: 2,
+  /** The boundary can't be guaranteed; the result lists every gap. */
+  boundaryRefused: 3,
+  /** The request can't be used; the result lists every issue. */
+  requestInvalid: 4,
+  /** Ctrl-C. */
+  interrupted: 130,
+  /** SIGTERM. */
+  terminated: 143,
+} as const;
+
+export function exitCodeOf(failure: Failure | undefined): number {
+  if (failure === undefined) return exitCodes.ok;
+  if (failure.code === "boundary_refused") return exitCodes.boundaryRefused;
+  return failure.code === "request_invalid" ? exitCodes.requestInvalid : exitCodes.runFailed;
+}

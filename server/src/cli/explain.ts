@@ -1,0 +1,20 @@
+import { PluginLoadFailed } from "@ambit/core";
+import { ConfigurationInvalid } from "../configuration/problems.js";
+import { printable } from "../logging/printable.js";
+import { exitCodes } from "./exit-codes.js";
+
+/** Says why a command could not begin, a line for each thing to mend. Returns the exit code. */
+export function explain(error: unknown, output: { write(text: string): unknown }): number {
+  for (const line of linesOf(error)) output.write(`ambit: ${printable(line)}\n`);
+  return exitCodes.usage;
+}
+
+function linesOf(error: unknown): readonly string[] {
+  if (error instanceof ConfigurationInvalid) {
+    return error.problems.map((problem) => `${error.where}: ${problem}`);
+  }
+  if (error instanceof PluginLoadFailed) {
+    return error.failures.map(({ plugin, reason, cure }) => `${plugin}: ${reason}: ${cure}`);
+  }
+  return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env node
+import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { version } from "../version.js";
+import { exitCodes } from "./exit-codes.js";
+
+/** Each command is imported when it is called: what one needs must not slow the others. */
+function program(): Command {
+  const ambit = new Command("ambit")
+    .description("Runs a coding agent for one turn, inside a boundary that is guaranteed or refused.")
+    .version(version())
+    .option("--config <file>", "configuration (default: AMBIT_CONFIG, or ambit.config.mjs or .json here)")
+    .addHelpText("after", help)
+    .showHelpAfterError("(see `ambit --help`)")
+    .exitOverride();
+
+  ambit
+    .command("serve")
+    .description("listen for runs over HTTP")
+    .option("--host <address>", "where to listen (default: 127.0.0.1)")
+    .option("--port <number>", "0 takes a free one (default: 8765)", portNumber)
+    .action(async (options) => {
+      const { serve } = await import("./serve.js");
+      await finish(serve({ ...ambit.opts(), ...options }));
+    });
+  ambit
+    .command("run <file>")
+    .description("run one request, `-` for stdin; the result goes to stdout")
+    .option("--stream", "print NDJSON records as they happen")
+    .option("--json", "print the result, also at a terminal")
+    .option("--timeline", "print a readable timeline, also where stdout is no terminal")
+    .action(async (file, options) => {
+      const { run } = await import("./run.js");
+      await finish(run(file, { ...ambit.opts(), ...options }));
+    });
+  ambit
+    .command("plan <file>")
+    .description("decide whether a request could run, and touch nothing; `-` for stdin")
+    .action(async (file) => {
+      const { plan } = await import("./plan.js");
+      await finish(plan(file, ambit.opts()));
+    });
+  ambit
+    .command("plugins")
+    .description("what is loaded, and what it claims")
+    .option("--json", "with findings and the JSON Schemas of the configuration")
+    .action(async (options) => {
+      const { plugins } = await import("./plugins.js");
+      await finish(plugins({ ...ambit.opts(), ...options }));
+    });
+  ambit
+    .command("doctor")
+    .description("what this host can guarantee, what not, and the command that cures it")
+    .option("--json", "as data")
+    .action(async (options) => {
+      const { doctor } = await import("./doctor.js");
+      await finish(doctor({ ...ambit.opts(), ...options }));
+    });
+  return ambit;
+}
+
+const help = `
+Results go to stdout, logs to stderr.
+
+Exit codes:
+  0    it went well
+  1    the run failed
+  2    the command line, the configuration or the environment must be mended
+  3    the boundary can't be guaranteed: every gap is in the result
+  4    the request can't be used: every issue is in the result
+  130  interrupted with Ctrl-C (143: by SIGTERM)
+
+Environment:
+  AMBIT_HOST, AMBIT_PORT   where to listen
+  AMBIT_TOKEN              what callers must present; required beyond loopback
+  AMBIT_CONFIG             the configuration file
+  AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or patterns parted by commas
+  AMBIT_LOG_LEVEL          debug, info, warn, error or silent`;
+
+function portNumber(text: string): number {
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535 && text !== "") return port;
+  throw new InvalidArgumentError("It must be 0 to 65535.");
+}
+
+/** A command resolves with its exit code once nothing of it is left to do. */
+async function finish(command: Promise<number>): Promise<void> {
+  const code = await command;
+  // A pipe takes what was printed in its own time; an exit now would cut it.
+  await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
+  process.exit(code);
+}
+
+try {
+  await program().parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError)
+    process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  else {
+    const { explain } = await import("./explain.js");
+    process.exitCode = explain(error, process.stderr);
+  }
+}

@@ -1,0 +1,24 @@
+import { admit, isAmbitError } from "@ambit/core";
+import { takeEnvironment } from "../configuration/environment.js";
+import type { Overrides } from "../configuration/load.js";
+import { failedResult } from "../failed-result.js";
+import { openAmbit } from "../open.js";
+import { planAnswer } from "../plan-answer.js";
+import { exitCodeOf, exitCodes } from "./exit-codes.js";
+import { readRequest } from "./read-request.js";
+
+/** `ambit plan`: whether the request could run, as `POST /plan` answers. */
+export async function plan(file: string, overrides: Overrides): Promise<number> {
+  const environment = takeEnvironment(process.env);
+  const { registry } = await openAmbit({ environment, overrides, logLevel: "warn" });
+  const print = (answer: unknown) => process.stdout.write(`${JSON.stringify(answer, undefined, 2)}\n`);
+  try {
+    print(planAnswer(await admit(await readRequest(file), registry)));
+    return exitCodes.ok;
+  } catch (error) {
+    if (!isAmbitError(error)) throw error;
+    const result = failedResult(error);
+    print(result);
+    return exitCodeOf(result.failure);
+  }
+}

@@ -1,0 +1,38 @@
+import { once } from "node:events";
+import type { AgentEvent, FailedResult, RunResult } from "@ambit/core";
+import { Timeline } from "./timeline.js";
+
+/** How a run is shown on stdout. */
+export interface RecordPrinter {
+  /** Whether the result carries the events, since they aren't printed before it. */
+  readonly keepsEvents: boolean;
+  event(event: AgentEvent): Promise<void>;
+  result(result: RunResult | FailedResult): Promise<void>;
+}
+
+/** A timeline at a terminal; otherwise the one result, for a program to read. */
+export function printerFor(
+  options: { readonly stream?: boolean; readonly json?: boolean; readonly timeline?: boolean },
+  output: NodeJS.WriteStream,
+): RecordPrinter {
+  const print = async (text: string) => {
+    if (text !== "" && !output.write(text)) await once(output, "drain");
+  };
+  const line = (value: unknown) => print(`${JSON.stringify(value)}\n`);
+  if (options.stream === true) {
+    return {
+      keepsEvents: false,
+      event: (event) => line({ kind: "event", event }),
+      result: (result) => line({ kind: "result", result }),
+    };
+  }
+  if (options.timeline === true || (output.isTTY && options.json !== true)) {
+    const timeline = new Timeline(performance.now());
+    return {
+      keepsEvents: false,
+      event: (event) => print(timeline.event(event, performance.now())),
+      result: (result) => print(timeline.result(result, performance.now())),
+    };
+  }
+  return { keepsEvents: true, event: async () => {}, result: line };
+}

@@ -1,0 +1,25 @@
+import { takeEnvironment } from "../configuration/environment.js";
+import type { Overrides } from "../configuration/load.js";
+import { startServer } from "../http/listen.js";
+import { openAmbit } from "../open.js";
+import { exitCodes } from "./exit-codes.js";
+import { nextSignal } from "./signals.js";
+
+/** `ambit serve`: until SIGTERM or Ctrl-C; a second one ends it at once. */
+export async function serve(overrides: Overrides): Promise<number> {
+  const environment = takeEnvironment(process.env);
+  const ambit = await openAmbit({ environment, overrides, logLevel: "info" });
+  const { log, settings } = ambit;
+  // Other callers' runs live in this process too: none of them is lost to a fault of one.
+  process.on("uncaughtException", (error) => log.error({ error }, "an exception was caught by nobody"));
+  process.on("unhandledRejection", (error) => log.error({ error }, "a rejection was handled by nobody"));
+  const signal = nextSignal();
+  const server = await startServer(ambit);
+  log.info({ url: server.url, configuration: settings.file ?? "defaults" }, "listening");
+  log.info({ signal: await signal }, "shutting down");
+  const second = nextSignal().then((name) => {
+    log.warn({ signal: name }, "leaving at once");
+    return name === "SIGINT" ? exitCodes.interrupted : exitCodes.terminated;
+  });
+  return Promise.race([server.close().then(() => exitCodes.ok), second]);
+}

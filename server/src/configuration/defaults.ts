@@ -1,0 +1,13 @@
+/**
+ * The plugins that come with Ambit, in the order in which they are preferred; loaded when a configuration names
+ * none. Each is imported when it is asked for.
+ */
+export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
+  "@ambit/sandbox-local": () => import("@ambit/sandbox-local"),
+  "@ambit/harness-acp": () => import("@ambit/harness-acp"),
+  "@ambit/mcp-http": () => import("@ambit/mcp-http"),
+  "@ambit/executor-callback": () => import("@ambit/executor-callback"),
+  "@ambit/executor-client": () => import("@ambit/executor-client"),
+};
+
+export const defaultPlugins: readonly string[] = Object.keys(ownPlugins);

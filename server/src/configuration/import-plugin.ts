@@ -1,0 +1,42 @@
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import type { ImportPlugin } from "@ambit/core";
+import { ownPlugins } from "./defaults.js";
+
+/**
+ * Imports a package by name from the configuration's folder, so that a deployer installs plugins beside the
+ * configuration; a plugin that comes with Ambit needs no installation.
+ *
+ * @param configuration absolute path of the file, or undefined when there is none.
+ */
+export function pluginImporter(configuration: string | undefined): ImportPlugin {
+  return async (name) => {
+    const own = ownPlugins[name];
+    const path = configuration === undefined ? undefined : resolveFrom(configuration, name);
+    if (path === undefined) {
+      if (own === undefined)
+        throw new Error(`no package of that name is found from ${configuration ?? "here"}`);
+      return defaultExport(await own());
+    }
+    return defaultExport(await import(pathToFileURL(path).href));
+  };
+}
+
+function defaultExport(module: unknown): unknown {
+  return typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
+}
+
+/** Undefined when there is no such package. */
+function resolveFrom(configuration: string, name: string): string | undefined {
+  try {
+    return createRequire(configuration).resolve(name);
+  } catch (error) {
+    if (!(error instanceof Error) || !("code" in error)) throw error;
+    if (error.code === "MODULE_NOT_FOUND") return undefined;
+    if (error.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") throw error;
+    throw new Error(
+      `its package.json exports nothing under the condition "default"; import it in ambit.config.mjs instead`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,90 @@
+import { readFile } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+import type { ImportPlugin, PermissionCeiling } from "@ambit/core";
+import { defaultPlugins } from "./defaults.js";
+import type { Environment } from "./environment.js";
+import { findConfiguration } from "./find.js";
+import { pluginImporter } from "./import-plugin.js";
+import { ConfigurationInvalid, problemsOf } from "./problems.js";
+import { type Configuration, configurationSchema, type LogLevel } from "./schema.js";
+
+/** The configuration as it holds, once the environment had its say. */
+export interface Settings extends Omit<Configuration, "plugins" | "permissions" | "log"> {
+  readonly plugins: NonNullable<Configuration["plugins"]>;
+  readonly permissionCeiling: PermissionCeiling;
+  /** Undefined: the command decides. */
+  readonly logLevel: LogLevel | undefined;
+  /** Undefined: the server asks for none, which only loopback allows. */
+  readonly token: string | undefined;
+  readonly importPlugin: ImportPlugin;
+  /** Absolute path of the configuration; undefined when all is default. */
+  readonly file: string | undefined;
+}
+
+/** What stands above the configuration file. */
+export interface Overrides {
+  /** `--config`. */
+  readonly config?: string | undefined;
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+}
+
+/**
+ * Finds, reads and checks the configuration.
+ * @param folder where it is looked for, and what `--config` and AMBIT_CONFIG are relative to.
+ * @throws ConfigurationInvalid with every problem at once.
+ */
+export async function loadSettings(
+  environment: Environment,
+  overrides: Overrides,
+  folder: string,
+): Promise<Settings> {
+  const file = findConfiguration(overrides.config ?? environment.AMBIT_CONFIG, folder);
+  const parsed = configurationSchema.safeParse(file === undefined ? {} : await read(file));
+  if (!parsed.success) {
+    throw new ConfigurationInvalid(file ?? "configuration", problemsOf(parsed.error, configurationSchema));
+  }
+  const { plugins = [...defaultPlugins], permissions, log, server, limits, probes } = parsed.data;
+  return {
+    plugins,
+    limits,
+    probes,
+    permissionCeiling: strictest(permissions.deny, environment.AMBIT_DENY_PERMISSIONS),
+    logLevel: environment.AMBIT_LOG_LEVEL ?? log.level,
+    server: {
+      ...server,
+      host: overrides.host ?? environment.AMBIT_HOST ?? server.host,
+      port: overrides.port ?? environment.AMBIT_PORT ?? server.port,
+    },
+    token: environment.AMBIT_TOKEN,
+    importPlugin: pluginImporter(file),
+    file,
+  };
+}
+
+async function read(file: string): Promise<unknown> {
+  if (file.endsWith(".json")) {
+    const text = await readFile(file, "utf8");
+    try {
+      return JSON.parse(text);
+    } catch (cause) {
+      throw new ConfigurationInvalid(file, [`is not JSON: ${messageOf(cause)}`], { cause });
+    }
+  }
+  let module: unknown;
+  try {
+    module = await import(pathToFileURL(file).href);
+  } catch (cause) {
+    throw new ConfigurationInvalid(file, [`can't be imported: ${messageOf(cause)}`], { cause });
+  }
+  if (typeof module === "object" && module !== null && "default" in module) return module.default;
+  throw new ConfigurationInvalid(file, ["has no default export: export default { plugins: […] }"]);
+}
+
+function strictest(one: PermissionCeiling, other: PermissionCeiling): PermissionCeiling {
+  return one === true || other === true ? true : [...one, ...other];
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,55 @@
+import { pluginEntriesSchema, probeSettingsSchema, runLimitsSchema } from "@ambit/core";
+import { z } from "zod";
+
+export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
+export const logLevelSchema = z.enum(logLevels);
+export type LogLevel = z.infer<typeof logLevelSchema>;
+
+/** Every call (`true`), or calls that match a pattern: `Name`, `Name(prefix:*)`. */
+export const denialSchema = z.union([z.literal(true), z.array(z.string().min(1))]);
+
+const serverSchema = z.strictObject({
+  /** Where to listen. Any address but a loopback one needs a token. `AMBIT_HOST` stands above it. */
+  host: z.string().min(1).default("127.0.0.1"),
+  /** 0 takes a free one. `AMBIT_PORT` stands above it. */
+  port: z.int().min(0).max(65_535).default(8765),
+  /** Names besides the loopback ones under which a server on loopback may be called: a reverse proxy's. */
+  allowedHosts: z.array(z.string().min(1)).default([]),
+  /** Milliseconds that running runs get to finish after SIGTERM; then they are cancelled, each with its result. */
+  drainMs: z.int().nonnegative().max(2_147_483_647).default(10_000),
+});
+
+/** `ambit.config.mjs` or `ambit.config.json`. Every default of the server and the command line is here. */
+export const configurationSchema = z.strictObject({
+  /** For editors. */
+  $schema: z.string().optional(),
+  /** In order: the first sandbox that covers a boundary is taken, the first harness is the default. */
+  plugins: pluginEntriesSchema.optional(),
+  limits: runLimitsSchema.prefault({}),
+  probes: probeSettingsSchema.prefault({}),
+  permissions: z
+    .strictObject({
+      /** What no request can allow. `AMBIT_DENY_PERMISSIONS` adds to it. */
+      deny: denialSchema.default([]),
+    })
+    .prefault({}),
+  server: serverSchema.prefault({}),
+  log: z
+    .strictObject({
+      /** Default: `info` for `ambit serve`, `warn` for all else. `AMBIT_LOG_LEVEL` stands above it. */
+      level: logLevelSchema.optional(),
+    })
+    .prefault({}),
+});
+export type Configuration = z.output<typeof configurationSchema>;
+export type ConfigurationInput = z.input<typeof configurationSchema>;
+
+/** Types a configuration and checks nothing: that is done when it is loaded. */
+export function defineConfiguration(configuration: ConfigurationInput): ConfigurationInput {
+  return configuration;
+}
+
+/** The published JSON Schema of a configuration file. A plugin itself, which only a module can hold, is opaque. */
+export function configurationJsonSchema(): Record<string, unknown> {
+  return z.toJSONSchema(configurationSchema, { io: "input", unrepresentable: "any" });
+}

@@ -1,0 +1,65 @@
+import type { ServerResponse } from "node:http";
+import { type Run, RunCancelled, type RunResult } from "@ambit/core";
+import { type AnswerForm, encodeRecord, mediaTypes } from "./answer-form.js";
+import { RecordWriter } from "./record-writer.js";
+import { sendJson } from "./send.js";
+
+/** Proxies cut a connection on which nothing moves; a comment is not a record, and readers skip it. */
+const heartbeatMs = 15_000;
+
+/** Drives the run for its caller, whose leaving cancels it. Resolves with the result, sent or not. */
+export async function answerRun(
+  run: Run,
+  form: AnswerForm,
+  response: ServerResponse,
+): Promise<RunResult | undefined> {
+  const leave = () => {
+    if (!response.writableFinished) run.cancel(new RunCancelled("The client went away.", "caller"));
+  };
+  response.once("close", leave);
+  if (response.destroyed) leave();
+  return form === "json" ? answerOnce(run, response) : stream(run, form, response);
+}
+
+async function answerOnce(run: Run, response: ServerResponse): Promise<RunResult | undefined> {
+  for await (const record of run.records()) {
+    if (record.kind !== "result") continue;
+    const failure = record.result.ok ? undefined : await run.ended;
+    sendJson(response, failure?.status ?? 200, record.result, { "x-ambit-run-id": run.id });
+    return record.result;
+  }
+  return undefined;
+}
+
+async function stream(
+  run: Run,
+  form: Exclude<AnswerForm, "json">,
+  response: ServerResponse,
+): Promise<RunResult | undefined> {
+  response.writeHead(200, {
+    "content-type": mediaTypes[form],
+    "cache-control": "no-store",
+    // nginx buffers an answer unless it is told not to.
+    "x-accel-buffering": "no",
+    "x-ambit-run-id": run.id,
+  });
+  const writer = new RecordWriter(response);
+  const beats =
+    form === "events"
+      ? setInterval(() => writer.idle && writer.write(": running\n\n"), heartbeatMs)
+      : undefined;
+  let result: RunResult | undefined;
+  let index = 0;
+  try {
+    for await (const record of run.records()) {
+      index += 1;
+      if (record.kind === "result") result = record.result;
+      const room = writer.write(encodeRecord(form, record, index));
+      if (room !== undefined) await room;
+    }
+  } finally {
+    clearInterval(beats);
+    writer.end();
+  }
+  return result;
+}

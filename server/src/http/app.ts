@@ -1,0 +1,86 @@
+import { admit, type HealthAnswer, limits, NotFound, openApiDocument, Unauthorized } from "@ambit/core";
+import type { HttpBindings } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { type Handler, Hono } from "hono";
+import { planAnswer } from "../plan-answer.js";
+import { type AnswerForm, answerForm } from "./answer-form.js";
+import { readJson } from "./body.js";
+import { requireLocalCaller } from "./loopback.js";
+import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
+import { handleRun } from "./run-route.js";
+import { sendJson } from "./send.js";
+import type { Exchange, ServerContext } from "./server-context.js";
+import { handleCancel, handleKill } from "./session-routes.js";
+import { presentsToken } from "./token.js";
+
+type Environment = { Bindings: HttpBindings };
+type Route = (exchange: Exchange, parameter: (name: string) => string) => void | Promise<void>;
+
+/** Say that the server lives and what it speaks; they know nothing worth a token. */
+const open = new Set(["/health", "/openapi.json"]);
+
+/** Where runs begin, and how they are answered when the caller doesn't say. */
+const runRoutes: ReadonlyMap<string, AnswerForm> = new Map([
+  ["/run", "json"],
+  ["/stream", "ndjson"],
+]);
+
+/** The routes, behind the checks that come before any work: who calls (403, 401), then whether there is such a route. */
+export function serverApp(context: ServerContext): Hono<Environment> {
+  const { runner, log, token, loopback, allowedHosts } = context;
+  const app = new Hono<Environment>();
+
+  app.use(async ({ env, req }, next) => {
+    const { headers } = env.incoming;
+    if (loopback) requireLocalCaller(headers, allowedHosts);
+    if (token !== undefined && !open.has(req.path) && !presentsToken(headers, token))
+      throw new Unauthorized();
+    await next();
+  });
+
+  const on = (method: "GET" | "POST", path: string, route: Route) => {
+    app.on(method, path, handler(route));
+    app.all(path, () => {
+      throw new HttpRefusal(405, `Use ${method} ${path}.`, "not_found", { allow: method });
+    });
+  };
+  for (const [path, byDefault] of runRoutes) {
+    on("POST", path, (exchange) => handleRun(context, exchange, byDefault));
+  }
+  on("POST", "/plan", async ({ incoming, outgoing }) => {
+    const body = await readJson(incoming, limits.bodyBytes);
+    sendJson(outgoing, 200, planAnswer(await admit(body, runner.registry)));
+  });
+  on("POST", "/kill", (exchange) => handleKill(context, exchange));
+  on("POST", "/runs/:runId/cancel", (exchange, parameter) =>
+    handleCancel(context, exchange, parameter("runId")),
+  );
+  on("GET", "/plugins", async ({ outgoing }) => {
+    sendJson(outgoing, 200, { actors: await runner.registry.describe() });
+  });
+  on("GET", "/health", ({ outgoing }) => {
+    sendJson(outgoing, 200, { status: "ok", probing: runner.registry.probing } satisfies HealthAnswer);
+  });
+  on("GET", "/openapi.json", ({ outgoing }) => sendJson(outgoing, 200, openApiDocument(context.version)));
+
+  app.notFound(() => {
+    throw new NotFound("Not found");
+  });
+  app.onError((error, { env: { incoming, outgoing }, req }) => {
+    if (outgoing.destroyed) log.debug({ error }, "the caller left before it was answered");
+    else if (isOurFault(error)) log.error({ error }, "a request could not be answered");
+    const byDefault = runRoutes.get(req.path);
+    const form = byDefault === undefined ? "json" : answerForm(incoming.headers.accept, byDefault);
+    sendRefusal(outgoing, form, refusalOf(error));
+    return RESPONSE_ALREADY_SENT;
+  });
+  return app;
+}
+
+/** Runs a route that answers on the response itself. */
+function handler(route: Route): Handler<Environment> {
+  return async ({ env, req }) => {
+    await route(env, (name) => req.param(name) ?? "");
+    return RESPONSE_ALREADY_SENT;
+  };
+}

@@ -1,0 +1,81 @@
+import { createServer, type Server } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import { ConfigurationInvalid } from "../configuration/problems.js";
+import type { Ambit } from "../open.js";
+import { version } from "../version.js";
+import { serverApp } from "./app.js";
+import { isLoopback } from "./loopback.js";
+
+/** Milliseconds that callers get to read the last of their answers once the runs have ended. */
+const farewellMs = 2_000;
+
+export interface RunningServer {
+  /** `http://127.0.0.1:8765`. */
+  readonly url: string;
+  /** No new callers; running runs finish within `server.drainMs` or are cancelled, each with its result. */
+  close(): Promise<void>;
+}
+
+/**
+ * Listens, then probes this host in the background; a run waits for that.
+ * @throws ConfigurationInvalid for an address that others can reach, without a token; or one that isn't free.
+ */
+export async function startServer(ambit: Ambit): Promise<RunningServer> {
+  const { settings, runner, registry, log, redaction } = ambit;
+  const { host, port, allowedHosts, drainMs } = settings.server;
+  const { token } = settings;
+  const loopback = isLoopback(host);
+  if (!loopback && token === undefined) {
+    const cure = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
+    throw new ConfigurationInvalid("server.host", [
+      `${host} can be reached from other machines, and no token guards it: ${cure}`,
+    ]);
+  }
+  const app = serverApp({ runner, log, redaction, token, loopback, allowedHosts, version: version() });
+  const server = createServer(
+    getRequestListener((request, env) => app.fetch(request, env), {
+      // The plugins of this process keep the platform's own Request and Response.
+      overrideGlobalObjects: false,
+      hostname: host,
+    }),
+  );
+  server.on("clientError", (error, socket) => {
+    log.debug({ error }, "what came was not HTTP");
+    if (socket.writable)
+      socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+  });
+  const url = await listen(server, host, port);
+  registry.cast().catch((error: unknown) => log.error({ error }, "probing failed"));
+  let closing: Promise<void> | undefined;
+  return {
+    url,
+    close: () => {
+      closing ??= drain(server, () => runner.drain(drainMs));
+      return closing;
+    },
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause) => {
+      reject(
+        new ConfigurationInvalid("server", [`can't listen on ${host}:${port}: ${cause.message}`], { cause }),
+      );
+    });
+    server.listen(port, host, () => {
+      const address = server.address();
+      const bound = typeof address === "object" && address !== null ? address.port : port;
+      resolve(`http://${host.includes(":") ? `[${host}]` : host}:${bound}`);
+    });
+  });
+}
+
+async function drain(server: Server, drainRuns: () => Promise<void>): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  await drainRuns();
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), farewellMs);
+  await closed;
+  clearTimeout(timer);
+}

@@ -1,0 +1,68 @@
+import type { ServerResponse } from "node:http";
+
+/** Characters written together: large enough that the cost of a write doesn't show, small enough to keep flowing. */
+const batchSize = 16 * 1024;
+
+/**
+ * Writes texts to a response as fast as its reader takes them. What comes together leaves together; a single text
+ * leaves before the event loop turns.
+ */
+export class RecordWriter {
+  #batch = "";
+  #scheduled = false;
+  #full = false;
+  #wake: (() => void) | undefined;
+
+  constructor(readonly response: ServerResponse) {
+    response.on("drain", () => this.#proceed());
+    response.on("close", () => this.#proceed());
+  }
+
+  /** A promise while the reader is behind; whoever awaits it keeps at most one batch waiting here. */
+  write(text: string): Promise<void> | undefined {
+    if (this.response.destroyed) return undefined;
+    this.#batch += text;
+    if (this.#batch.length >= batchSize) this.#flush();
+    else this.#schedule();
+    return this.#full ? this.#room() : undefined;
+  }
+
+  /** Whether everything was handed to the connection and taken by it. */
+  get idle(): boolean {
+    return this.#batch === "" && !this.#full;
+  }
+
+  end(): void {
+    if (!this.response.destroyed) this.response.end(this.#batch);
+    this.#batch = "";
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // Runs when all that is ready has been written: neither sooner, which would part it, nor a turn later.
+    process.nextTick(() => {
+      this.#scheduled = false;
+      if (this.#batch !== "" && !this.#full) this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const batch = this.#batch;
+    this.#batch = "";
+    this.#full = !this.response.write(batch) && !this.response.destroyed;
+  }
+
+  #room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #proceed(): void {
+    this.#full = false;
+    this.#wake?.();
+    this.#wake = undefined;
+    if (this.#batch !== "") this.#schedule();
+  }
+}

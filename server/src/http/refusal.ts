@@ -1,0 +1,63 @@
+import type { ServerResponse } from "node:http";
+import { AmbitError, type FailedResult, type Failure, isAmbitError } from "@ambit/core";
+import { failedResult } from "../failed-result.js";
+import { type AnswerForm, encodeRecord, mediaTypes } from "./answer-form.js";
+import { send, sendJson } from "./send.js";
+
+/** What HTTP itself refuses, which the catalogue of errors has no class for. */
+export class HttpRefusal extends Error {
+  override readonly name = "HttpRefusal";
+
+  constructor(
+    readonly status: 400 | 403 | 405 | 413,
+    message: string,
+    readonly code: Failure["code"],
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(message);
+  }
+}
+
+/** An answer before anything was streamed. */
+export interface Refusal {
+  readonly status: number;
+  readonly body: FailedResult;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function refusalOf(thrown: unknown): Refusal {
+  if (thrown instanceof HttpRefusal) {
+    const { status, message, code, headers } = thrown;
+    const issues = code === "request_invalid" ? { issues: [{ path: "", message }] } : {};
+    const failure: Failure = { code, retryable: false, ...issues };
+    return { status, headers, body: { ok: false, error: message, failure, events: [] } };
+  }
+  const status = isAmbitError(thrown) ? thrown.status : 500;
+  return { status, headers: headersOf(thrown), body: failedResult(thrown) };
+}
+
+function headersOf(thrown: unknown): Readonly<Record<string, string>> {
+  if (!isAmbitError(thrown)) return {};
+  if (thrown.code === "unauthorized") return { "www-authenticate": "Bearer" };
+  return thrown.code === "at_capacity" ? { "retry-after": "1" } : {};
+}
+
+/** In the form that was asked for: a stream's one record, still with a status, since nothing was sent before it. */
+export function sendRefusal(outgoing: ServerResponse, form: AnswerForm, refusal: Refusal): void {
+  const { status, body, headers } = refusal;
+  if (form === "json") sendJson(outgoing, status, body, headers);
+  else
+    send(
+      outgoing,
+      status,
+      mediaTypes[form],
+      encodeRecord(form, { kind: "result", result: body }, 1),
+      headers,
+    );
+}
+
+/** Whether it is ours to mend, and so worth an error in the log. */
+export function isOurFault(thrown: unknown): boolean {
+  if (thrown instanceof HttpRefusal) return false;
+  return !(thrown instanceof AmbitError) || thrown.status === 500;
+}

@@ -1,0 +1,22 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Log, Runner } from "@ambit/core";
+import type { LogRedaction } from "../logging/redaction.js";
+
+/** What the routes work with. */
+export interface ServerContext {
+  readonly runner: Runner;
+  readonly log: Log;
+  readonly redaction: LogRedaction;
+  /** Undefined: whoever reaches the server may use it. */
+  readonly token: string | undefined;
+  /** Whether the server listens on loopback, where web pages must be kept out. */
+  readonly loopback: boolean;
+  readonly allowedHosts: readonly string[];
+  readonly version: string;
+}
+
+/** One request, as Node has it: bodies are counted and answers are written without a layer in between. */
+export interface Exchange {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+}

@@ -1,0 +1,26 @@
+import { type EndedAnswer, killRequestSchema, RequestInvalid } from "@ambit/core";
+import { readJson } from "./body.js";
+import { sendJson } from "./send.js";
+import type { Exchange, ServerContext } from "./server-context.js";
+
+/** Bytes: two short names fit many times over. */
+const killLimit = 16 * 1024;
+
+/** `POST /kill`: ends a session, and the run that uses it. Ending it twice is no error. */
+export async function handleKill({ runner }: ServerContext, { incoming, outgoing }: Exchange): Promise<void> {
+  const parsed = killRequestSchema.safeParse(await readJson(incoming, killLimit));
+  if (!parsed.success) {
+    throw new RequestInvalid(
+      parsed.error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
+    );
+  }
+  const { sessionId, projectId } = parsed.data;
+  const ended = await runner.endSession(sessionId, projectId ?? undefined);
+  sendJson(outgoing, 200, { ok: true, ended } satisfies EndedAnswer);
+}
+
+/** `POST /runs/:runId/cancel`: answers at once; the run ends in its own result, to its own caller. */
+export function handleCancel({ runner }: ServerContext, { outgoing }: Exchange, runId: string): void {
+  runner.cancel(runId);
+  sendJson(outgoing, 200, { ok: true, ended: true } satisfies EndedAnswer);
+}

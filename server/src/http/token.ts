@@ -1,0 +1,15 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { matchesBearer } from "@ambit/core/plugin";
+
+/** Headers that carry the runner's token bare, without a scheme. The second is an earlier runner's. */
+const tokenHeaders = ["x-ambit-token", "x-agenta-runner-token"] as const;
+
+/** Whether some header presents the token. Each is compared in constant time. */
+export function presentsToken(headers: IncomingHttpHeaders, token: string): boolean {
+  const presented = [headers.authorization, ...tokenHeaders.map((name) => bearer(headers[name]))];
+  return presented.filter((header) => matchesBearer(header, token)).length > 0;
+}
+
+function bearer(value: string | string[] | undefined): string | undefined {
+  return typeof value === "string" ? `Bearer ${value}` : undefined;
+}

@@ -1,0 +1,13 @@
+/** For a configuration module, and for a program that embeds the server. */
+export { type Environment, takeEnvironment } from "./configuration/environment.js";
+export type { Overrides, Settings } from "./configuration/load.js";
+export { ConfigurationInvalid } from "./configuration/problems.js";
+export {
+  type Configuration,
+  type ConfigurationInput,
+  configurationJsonSchema,
+  defineConfiguration,
+  type LogLevel,
+} from "./configuration/schema.js";
+export { type RunningServer, startServer } from "./http/listen.js";
+export { type Ambit, type OpenOptions, openAmbit } from "./open.js";

@@ -1,0 +1,45 @@
+import { type Log, Registry, Runner } from "@ambit/core";
+import type { Environment } from "./configuration/environment.js";
+import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
+import type { LogLevel } from "./configuration/schema.js";
+import { openLog } from "./logging/log.js";
+import { LogRedaction } from "./logging/redaction.js";
+
+/** Everything that a server or a command works with: loaded, but nothing of it has acted yet. */
+export interface Ambit {
+  readonly settings: Settings;
+  readonly registry: Registry;
+  readonly runner: Runner;
+  readonly log: Log;
+  readonly redaction: LogRedaction;
+}
+
+export interface OpenOptions {
+  readonly environment: Environment;
+  readonly overrides?: Overrides;
+  /** Where a configuration is looked for. Default: the working folder. */
+  readonly folder?: string;
+  /** Used when neither the configuration nor the environment says. */
+  readonly logLevel: LogLevel;
+}
+
+/**
+ * Reads the configuration and loads the plugins. Nothing is probed yet: a run or a plan waits for that.
+ * @throws ConfigurationInvalid, PluginLoadFailed
+ */
+export async function openAmbit(options: OpenOptions): Promise<Ambit> {
+  const { environment, overrides = {}, folder = process.cwd() } = options;
+  const settings = await loadSettings(environment, overrides, folder);
+  const redaction = new LogRedaction();
+  if (settings.token !== undefined) redaction.hide([settings.token]);
+  const log = openLog(settings.logLevel ?? options.logLevel, redaction);
+  const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
+  const { limits, permissionCeiling } = settings;
+  return {
+    settings,
+    registry,
+    runner: new Runner({ registry, limits, permissionCeiling, log }),
+    log,
+    redaction,
+  };
+}

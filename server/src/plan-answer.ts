@@ -1,0 +1,13 @@
+import { type Admitted, type PlanAnswer, receiptOf } from "@ambit/core";
+
+/** What `POST /plan` and `ambit plan` say of a request that may run: its receipt, as far as a plan knows it. */
+export function planAnswer({ request, plan }: Admitted): PlanAnswer {
+  const { sandbox, enforcement, required, guarantees, actors, accepted } = receiptOf(plan, request, {
+    confinement: "unconfined",
+    evidence: {},
+    visibleCredentials: [],
+    decisions: { allowed: 0, refused: 0 },
+    session: { id: "", history: "new" },
+  });
+  return { ok: true, plan: { sandbox, enforcement, required, guarantees, actors, accepted } };
+}

@@ -1,0 +1,11 @@
+import { kernelAttacks } from "./kernel.js";
+import { listAttacks } from "./lists.js";
+import { outsideAttacks } from "./outside.js";
+import { runnerAttacks } from "./runner.js";
+
+export const filesystemWorkspaceOnly = [
+  ...outsideAttacks,
+  ...kernelAttacks,
+  ...runnerAttacks,
+  ...listAttacks,
+] as const;

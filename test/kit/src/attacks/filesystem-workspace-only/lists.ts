@@ -1,0 +1,124 @@
+import { type Attack, blocked, type Outcome, reached, type Stage } from "../attack.js";
+import { outcomeOf } from "../program-attack.js";
+import { type ProgramOptions, runProgram } from "../run-program.js";
+import { damage } from "./outside.js";
+
+const denied = ".git/hooks/pre-commit";
+const original = "the owner's own";
+
+/** Paths that the boundary takes out of the workspace again. */
+export const listAttacks = [
+  deniedFile("write", "write a denied file", `${"write"}`),
+  deniedFile("replace", "remove a denied file, or put another in its place", "replace"),
+  deniedFile("move-above", "move a folder above a denied file away, and make it anew", "move"),
+  deniedFile("link", "write a denied file through a hard link beside it", "link"),
+  listedPathReplaced("denied"),
+  listedPathReplaced("writable"),
+] as const;
+
+function deniedFile(slug: string, title: string, action: string): Attack {
+  return {
+    id: `filesystem.workspace-only/denied-${slug}`,
+    capability: "filesystem.workspace-only",
+    title,
+    perform: async (stage) => {
+      const sandbox = await stage.openBeside({
+        filesystem: { mode: "workspace", denied: [denied.split("/").slice(0, 2).join("/")] },
+      });
+      const path = `${sandbox.workspace}/${denied}`;
+      await sandbox.writeFiles([{ path, content: original }]);
+      const ran = outcomeOf(await runProgram(sandbox, `${changes}\nattempt("${action}", ${action})`, { path }));
+      const now = await readAs(stage, sandbox, path);
+      if (now !== original) return reached(`it now holds: ${now.slice(0, 60)}`);
+      return ran.result === "not-run" ? ran : blocked(ran.detail);
+    },
+  };
+}
+
+async function readAs(_stage: Stage, sandbox: Stage["sandbox"], path: string): Promise<string> {
+  return sandbox.readFile(path).then(
+    (bytes) => new TextDecoder().decode(bytes),
+    (error: unknown) => `nothing (${error instanceof Error ? error.message : String(error)})`,
+  );
+}
+
+const changes = String.raw`
+path = P["path"]
+folder = os.path.dirname(path)
+above = os.path.dirname(folder)
+def put(where):
+    with open(where, "w") as file:
+        file.write("changed " + P.get("nonce", ""))
+def write():
+    put(path)
+def replace():
+    os.unlink(path)
+    put(path)
+def move():
+    os.rename(above, above + "-old")
+    os.makedirs(folder)
+    put(path)
+def link():
+    os.link(path, os.path.join(os.path.dirname(above), "beside"))
+    put(os.path.join(os.path.dirname(above), "beside"))
+`;
+
+/**
+ * A listed path is bound anew for each process: between two of them its folder becomes a link to the host.
+ * A backend that binds by name hands out what the link leads to.
+ */
+function listedPathReplaced(list: "denied" | "writable"): Attack {
+  return {
+    id: `filesystem.workspace-only/${list}-path-replaced`,
+    capability: "filesystem.workspace-only",
+    title: `replace a folder above a ${list} path by a link to the host between two processes`,
+    perform: async (stage) => {
+      const { decoys, openBeside } = stage;
+      const name = decoys.folder.victimFile.slice(decoys.folder.path.length + 1);
+      const lists = list === "denied" ? { denied: [`spot/${name}`] } : { writable: [".", `spot/${name}`] };
+      const sandbox = await openBeside({ filesystem: { mode: "workspace", ...lists } });
+      const parameters = {
+        spot: `${sandbox.workspace}/spot`,
+        name,
+        target: decoys.folder.path,
+        secret: decoys.folder.secretFile,
+      };
+      const planted = outcomeOf(await runProgram(sandbox, plantLink, parameters));
+      if (planted.result === "not-run") return planted;
+      return enter(stage, sandbox, parameters);
+    },
+  };
+}
+
+async function enter(
+  stage: Stage,
+  sandbox: Stage["sandbox"],
+  parameters: Readonly<Record<string, unknown>>,
+  options?: ProgramOptions,
+): Promise<Outcome> {
+  try {
+    const ran = outcomeOf(await runProgram(sandbox, throughLink, parameters, options));
+    const happened = await damage(stage);
+    return happened === undefined ? ran : reached(happened);
+  } catch (error) {
+    // Refusing to start a process over a path that was tampered with is a way to hold.
+    return blocked(`no process was started: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+const plantLink = String.raw`
+def plant():
+    os.symlink(P["target"], P["spot"])
+    return "the link stands"
+attempt("link", plant)
+`;
+
+const throughLink = String.raw`
+def read():
+    return content(os.path.join(P["spot"], P["name"])) and "the host's file can be read"
+def write():
+    with open(os.path.join(P["spot"], P["name"]), "w") as file:
+        file.write("changed")
+attempt("read", read)
+attempt("write", write)
+`;

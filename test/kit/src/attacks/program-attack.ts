@@ -1,0 +1,75 @@
+import { type Capability, isCapability } from "@ambit/core/plugin";
+import { type Attack, blocked, impossible, notRun, type Outcome, reached, type Stage } from "./attack.js";
+import { type Finished, type ProgramOptions, runProgram } from "./run-program.js";
+import { freshNonce } from "../decoys/nonce.js";
+
+export interface ProgramAttack extends Pick<Attack, "title" | "needs" | "alone"> {
+  readonly id: `${Capability}/${string}`;
+  /** Python, run inside after the preamble: it sees `P`, and reports with `attempt`. */
+  readonly program: string;
+  /** What the program is told besides `nonce`. A string says what this host lacks: the attack is impossible then. */
+  readonly parameters?: (stage: Stage) => Parameters | string | Promise<Parameters | string>;
+  readonly options?: ProgramOptions;
+  /** Done before, on the runner's side. */
+  readonly prepare?: (stage: Stage) => Promise<void>;
+  /** What the host shows of it afterwards, whatever the program itself says. Undefined: nothing. */
+  readonly aftermath?: (stage: Stage, nonce: string) => Promise<string | undefined>;
+  /** Being killed is how this attack is stopped. Default: it proves nothing. */
+  readonly killedIsBlocked?: boolean;
+}
+
+export type Parameters = Readonly<Record<string, unknown>>;
+
+/** An attack that is a program run inside, judged by what it prints and by what the decoys saw. */
+export function programAttack(attack: ProgramAttack): Attack {
+  const { id, title } = attack;
+  return {
+    id,
+    capability: capabilityOf(id),
+    title,
+    ...(attack.needs === undefined ? {} : { needs: attack.needs }),
+    ...(attack.alone === undefined ? {} : { alone: attack.alone }),
+    perform: async (stage) => {
+      const parameters = (await attack.parameters?.(stage)) ?? {};
+      if (typeof parameters === "string") return impossible(parameters);
+      await attack.prepare?.(stage);
+      const nonce = freshNonce();
+      const finished = await runProgram(stage.sandbox, attack.program, { ...parameters, nonce }, attack.options);
+      if (stage.decoys.saw(nonce)) return reached("a decoy on the host saw it");
+      const happened = await attack.aftermath?.(stage, nonce);
+      if (happened !== undefined) return reached(happened);
+      return outcomeOf(finished, attack.killedIsBlocked);
+    },
+  };
+}
+
+/** An attack's name begins with the capability that it breaks. */
+export function capabilityOf(id: `${Capability}/${string}`): Capability {
+  const name = id.slice(0, id.indexOf("/"));
+  if (!isCapability(name)) throw new Error(`${id} begins with no capability of the vocabulary`);
+  return name;
+}
+
+/** What a program's output says: any attempt that reached counts; none at all means that it didn't try. */
+export function outcomeOf(finished: Finished, killedIsBlocked = false): Outcome {
+  const lines = finished.stdout.split("\n");
+  const said = (word: string) =>
+    lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1).trim());
+  const ending = `exit ${finished.code ?? finished.signal}`;
+  if (!lines.some((line) => line.trim() === "RAN")) {
+    return notRun(`it never ran (${ending}): ${finished.stderr.trim().slice(-300)}`);
+  }
+  const successes = said("REACHED");
+  if (successes.length > 0) return reached(successes.join("; "));
+  const skipped = said("IMPOSSIBLE");
+  const failures = said("BLOCKED");
+  if (failures.length > 0 && finished.code === 0) return blocked(failures.join("; "));
+  if (killedIsBlocked && wasKilled(finished)) return blocked(`killed (${ending})`);
+  if (failures.length === 0 && skipped.length > 0) return impossible(skipped.join("; "));
+  return notRun(`it ended before it had tried everything (${ending}): ${finished.stderr.trim().slice(-300)}`);
+}
+
+/** Killed by a signal, told as such or as a shell tells it. */
+export function wasKilled({ code, signal }: Pick<Finished, "code" | "signal">): boolean {
+  return signal !== null || (code !== null && code > 128);
+}

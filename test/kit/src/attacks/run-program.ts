@@ -1,0 +1,66 @@
+import type { Command, Exit, Sandbox } from "@ambit/core/plugin";
+import { interpreter, python, searchPath } from "./python.js";
+
+/** Longer than any program of the kit takes on a busy machine: what reaches it hangs. */
+const programMs = 60_000;
+/** What is kept of a program's output. Programs print far less. */
+const mostOutput = 1_000_000;
+
+export interface ProgramOptions extends Pick<Command, "role" | "cwd"> {
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface Finished extends Exit {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The command that runs a program of the kit with its parameters. */
+export function commandOf(
+  body: string,
+  parameters: Readonly<Record<string, unknown>>,
+  options: ProgramOptions = {},
+): Command {
+  const { env = {}, ...rest } = options;
+  return {
+    argv: [interpreter, "-I", "-S", "-c", python(body), JSON.stringify(parameters)],
+    env: { PATH: searchPath, ...env },
+    ...rest,
+  };
+}
+
+/** Runs a program of the kit inside, to its end. */
+export async function runProgram(
+  sandbox: Sandbox,
+  body: string,
+  parameters: Readonly<Record<string, unknown>>,
+  options: ProgramOptions = {},
+): Promise<Finished> {
+  return runCommand(sandbox, commandOf(body, parameters, options));
+}
+
+/** Runs a command inside with an empty standard input, to its end. @throws when it doesn't end. */
+export async function runCommand(sandbox: Sandbox, command: Command): Promise<Finished> {
+  const limit = AbortSignal.timeout(programMs);
+  const started = await sandbox.spawn({ ...command, signal: command.signal ?? limit });
+  await started.stdin.close().catch(() => undefined); // It may be gone already, with its end of the pipe.
+  const [stdout, stderr, exit] = await Promise.all([
+    textOf(started.stdout),
+    textOf(started.stderr),
+    started.exit,
+  ]);
+  if (limit.aborted) throw new Error(`the program didn't end within ${programMs / 1000} s: ${stdout.slice(0, 300)}`);
+  return { stdout, stderr, ...exit };
+}
+
+/** A stream's text, cut where it grows beyond what programs of the kit print. */
+export async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  const reader = stream.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    if (text.length < mostOutput) text += decoder.decode(value, { stream: true });
+  }
+}

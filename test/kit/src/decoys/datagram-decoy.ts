@@ -1,0 +1,34 @@
+import { createSocket } from "node:dgram";
+import type { Endpoint } from "./endpoint.js";
+
+export interface DatagramDecoy {
+  readonly endpoint: Endpoint;
+  /** All that it was sent, as latin1. */
+  received(): string;
+  close(): Promise<void>;
+}
+
+/** Answers every datagram with `answer`. Undefined where this host has no loopback of the family. */
+export function openDatagramDecoy(family: 4 | 6, answer: string): Promise<DatagramDecoy | undefined> {
+  const socket = createSocket(family === 4 ? "udp4" : "udp6");
+  const host = family === 4 ? "127.0.0.1" : "::1";
+  let received = "";
+  socket.on("message", (message, { address, port }) => {
+    received += message.toString("latin1");
+    socket.send(answer, port, address);
+  });
+  return new Promise((resolve, reject) => {
+    socket.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRNOTAVAIL" || error.code === "EAFNOSUPPORT") resolve(undefined);
+      else reject(error);
+    });
+    socket.bind({ address: host, port: 0, exclusive: true }, () => {
+      const { port } = socket.address();
+      resolve({
+        endpoint: { host, port },
+        received: () => received,
+        close: () => new Promise((closed) => socket.close(() => closed())),
+      });
+    });
+  });
+}

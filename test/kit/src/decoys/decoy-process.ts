@@ -1,0 +1,90 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { interpreter, python, searchPath } from "../attacks/python.js";
+import { decoyProgram } from "./decoy-program.js";
+import { freshNonce } from "./nonce.js";
+
+/** What a decoy process shares with whoever can reach it. Undefined: this host has no such thing. */
+interface Shared {
+  readonly pid: number;
+  /** Key of a System V segment that holds the secret. */
+  readonly segment?: number;
+  /** Name of a POSIX message queue that holds it. */
+  readonly queue?: string;
+  /** A file of shared memory that holds it. */
+  readonly memoryFile?: string;
+  /** Serial number of a key in the user's keyring that holds it. */
+  readonly key?: number;
+}
+
+/** A process of the kit's own, with a secret in its environment and its memory. */
+export interface DecoyProcess extends Shared {
+  /** In its command line. */
+  readonly nonce: string;
+  /** Signals that it was sent, by name. */
+  signals(): Promise<readonly string[]>;
+  /** Whether anything stopped it, or changed its priority. */
+  disturbed(): Promise<string | undefined>;
+  close(): Promise<void>;
+}
+
+/** @param user whose process it is, where the kit may choose; default the kit's own. */
+export async function startDecoyProcess(
+  secret: string,
+  user?: { readonly uid: number; readonly gid: number },
+): Promise<DecoyProcess> {
+  const nonce = freshNonce();
+  const argv = ["-I", "-S", "-c", python(decoyProgram), JSON.stringify({ nonce }), nonce];
+  const child = spawn(interpreter, argv, {
+    env: { PATH: searchPath, DECOY_SECRET: secret },
+    stdio: ["pipe", "pipe", "pipe"],
+    ...(user ?? {}),
+  });
+  let complaints = "";
+  child.stderr.on("data", (data) => {
+    complaints += String(data);
+  });
+  child.stdin.on("error", () => undefined); // An attack may have ended it: its exit says so.
+  const answers = createInterface({ input: child.stdout });
+  const said: string[] = [];
+  const waiting: ((line: string) => void)[] = [];
+  const gone = once(child, "exit");
+  answers.on("line", (line) => {
+    const next = waiting.shift();
+    if (next === undefined) said.push(line);
+    else next(line);
+  });
+  const line = () => {
+    const earlier = said.shift();
+    if (earlier !== undefined) return Promise.resolve(earlier);
+    return Promise.race([
+      new Promise<string>((resolve) => waiting.push(resolve)),
+      gone.then(([code, name]) => Promise.reject(new Error(`the decoy ended (${code ?? name}): ${complaints}`))),
+    ]);
+  };
+  await line(); // RAN
+  const shared: Shared = JSON.parse(await line());
+  const ask = async () => {
+    child.stdin.write("?\n");
+    const state: { signals: string[]; nice: number; tracer: number } = JSON.parse(await line());
+    return state;
+  };
+  return {
+    ...shared,
+    nonce,
+    signals: async () => (await ask()).signals,
+    disturbed: async () => {
+      const { nice, tracer } = await ask();
+      if (nice !== 0) return `its priority was set to ${nice}`;
+      return tracer === 0 ? undefined : "it was being traced";
+    },
+    close: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.stdin.end();
+      const limit = setTimeout(() => child.kill("SIGKILL"), 2_000);
+      await gone;
+      clearTimeout(limit);
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type DatagramDecoy, openDatagramDecoy } from "./datagram-decoy.js";
+import type { Endpoint } from "./endpoint.js";
+import { endpointByAnotherName } from "./loopback-names.js";
+import { freshSecret } from "./nonce.js";
+import { openStreamDecoy, type StreamDecoy } from "./stream-decoy.js";
+
+/** Everything on this machine that attacks try to reach. Nothing real is behind any of it. */
+export interface Decoys {
+  /** What every decoy gives away, and what nothing inside can know otherwise. */
+  readonly secret: string;
+  readonly tcp: Endpoint;
+  readonly udp: Endpoint;
+  /** Undefined where this host has no IPv6 loopback. */
+  readonly tcp6: Endpoint | undefined;
+  readonly udp6: Endpoint | undefined;
+  /** Listens at 127.0.0.2, beside the address that allowlists name. Undefined where this host has no such address. */
+  readonly neighbour: Endpoint | undefined;
+  /** What allowlists name. It gives `listedAnswer` away, and never the secret. */
+  readonly listed: Endpoint;
+  readonly listed6: Endpoint | undefined;
+  /** A decoy by a name that allowlists don't list. Undefined where this host gives its loopback one name only. */
+  readonly unlisted: Endpoint | undefined;
+  readonly unixPath: string;
+  /** Without its leading NUL. */
+  readonly abstractName: string;
+  /** Outside every sandbox, and open to every user. */
+  readonly folder: DecoyFolder;
+  /** Whether anything that reached a decoy, or the listed server, carried this text. */
+  saw(text: string): boolean;
+  /** All that the listed server was sent. */
+  listedReceived(): string;
+  close(): Promise<void>;
+}
+
+export interface DecoyFolder {
+  readonly path: string;
+  /** Holds the secret; everybody may read it. */
+  readonly secretFile: string;
+  /** Holds `untouched`; everybody may write it. */
+  readonly victimFile: string;
+}
+
+export const listedAnswer = "ambit-listed-server";
+export const untouched = "untouched";
+
+/** Starts the decoys: servers on loopback, sockets, files in a temporary folder. */
+export async function startDecoys(): Promise<Decoys> {
+  const secret = freshSecret();
+  const folder = await makeFolder(secret);
+  const abstractName = `ambit-decoy-${folder.path.slice(-6)}-${process.pid}`;
+  const unixPath = join(folder.path, "decoy.sock");
+  const streams = new Map<string, StreamDecoy>();
+  const datagrams: DatagramDecoy[] = [];
+  const stream = async (where: { host: string } | { path: string }, answer = secret) => {
+    const decoy = await openStreamDecoy(where, answer);
+    if (decoy !== undefined) streams.set(decoy.name, decoy);
+    return decoy;
+  };
+  const datagram = async (family: 4 | 6) => {
+    const decoy = await openDatagramDecoy(family, secret);
+    if (decoy !== undefined) datagrams.push(decoy);
+    return decoy;
+  };
+  const tcp = await stream({ host: "127.0.0.1" });
+  const udp = await datagram(4);
+  const listed = await stream({ host: "127.0.0.1" }, listedAnswer);
+  const tcp6 = await stream({ host: "::1" });
+  const udp6 = await datagram(6);
+  const listed6 = await stream({ host: "::1" }, listedAnswer);
+  const neighbour = await stream({ host: "127.0.0.2" });
+  await stream({ path: unixPath });
+  await chmod(unixPath, 0o777);
+  await stream({ path: `\0${abstractName}` });
+  if (tcp === undefined || udp === undefined || listed === undefined) {
+    throw new Error("the kit can't listen on 127.0.0.1: without decoys there is nothing to attack");
+  }
+  const all = [...streams.values(), ...datagrams];
+  return {
+    secret,
+    tcp: tcp.endpoint,
+    udp: udp.endpoint,
+    tcp6: tcp6?.endpoint,
+    udp6: udp6?.endpoint,
+    neighbour: neighbour?.endpoint,
+    listed: listed.endpoint,
+    listed6: listed6?.endpoint,
+    unlisted: endpointByAnotherName(tcp.endpoint, tcp6?.endpoint),
+    unixPath,
+    abstractName,
+    folder,
+    saw: (text) => all.some((decoy) => decoy !== listed && decoy !== listed6 && decoy.received().includes(text)),
+    listedReceived: () => listed.received() + (listed6?.received() ?? ""),
+    close: async () => {
+      await Promise.all(all.map((decoy) => decoy.close()));
+      await rm(folder.path, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+async function makeFolder(secret: string): Promise<DecoyFolder> {
+  const path = await mkdtemp(join(tmpdir(), "ambit-kit-decoys-"));
+  const secretFile = join(path, "secret.txt");
+  const victimFile = join(path, "victim.txt");
+  await writeFile(secretFile, secret);
+  await writeFile(victimFile, untouched);
+  // The mode is set apart from making: the process's umask would take from it.
+  await chmod(path, 0o777);
+  await chmod(secretFile, 0o644);
+  await chmod(victimFile, 0o666);
+  return { path, secretFile, victimFile };
+}

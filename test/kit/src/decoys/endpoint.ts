@@ -1,0 +1,5 @@
+/** Where something listens, as a program would write it. */
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}

@@ -1,0 +1,57 @@
+import { createServer, type Socket } from "node:net";
+import type { Endpoint } from "./endpoint.js";
+
+/** What a decoy keeps of what it is sent: more than all attacks of a stage send. */
+const mostReceived = 1_000_000;
+
+export interface StreamDecoy {
+  readonly name: string;
+  /** For unix sockets the port is 0. */
+  readonly endpoint: Endpoint;
+  /** All that it was sent, as latin1. */
+  received(): string;
+  close(): Promise<void>;
+}
+
+/**
+ * A server that answers whatever it is sent with an HTTP response that holds `answer`.
+ * Undefined where this host has no such address.
+ */
+export function openStreamDecoy(
+  where: { readonly host: string } | { readonly path: string },
+  answer: string,
+): Promise<StreamDecoy | undefined> {
+  const sockets = new Set<Socket>();
+  let received = "";
+  const response = `HTTP/1.1 200 OK\r\nContent-Length: ${answer.length}\r\n\r\n${answer}`;
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => socket.destroy()); // Attacks cut connections; there is nobody to tell.
+    socket.on("data", (data) => {
+      if (received.length < mostReceived) received += data.toString("latin1");
+      socket.write(response);
+    });
+  });
+  const name = "path" in where ? where.path : where.host;
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRNOTAVAIL" || error.code === "EAFNOSUPPORT") resolve(undefined);
+      else reject(error);
+    });
+    server.listen("path" in where ? { path: where.path } : { host: where.host, port: 0 }, () => {
+      const address = server.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      resolve({
+        name: `${name}:${port}`,
+        endpoint: { host: name, port },
+        received: () => received,
+        close: () =>
+          new Promise((closed) => {
+            server.close(() => closed());
+            for (const socket of sockets) socket.destroy();
+          }),
+      });
+    });
+  });
+}

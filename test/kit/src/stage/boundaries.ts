@@ -1,0 +1,112 @@
+import { normaliseBoundary, requirementsOf, runRequestSchema, sandboxPermissionSchema } from "@ambit/core";
+import type { Boundary, Capability, RunRequest } from "@ambit/core/plugin";
+import type { z } from "zod";
+import type { Decoys } from "../decoys/decoys.js";
+
+type Permission = z.input<typeof sandboxPermissionSchema>;
+
+/** Limits small enough to be broken quickly, and large enough for an interpreter to run within. */
+export const smallLimits = { memoryMb: 96, processes: 24, cpus: 0.2, diskMb: 16 } as const;
+
+/** What a capability's attacks need of the boundary besides. */
+export type BoundaryOverrides = Pick<Permission, "network" | "filesystem" | "resources">;
+
+/** A boundary and all that must be enforced for it. */
+export interface Demand {
+  readonly boundary: Boundary;
+  readonly required: readonly Capability[];
+}
+
+type Destinations = Pick<Decoys, "listed" | "listed6">;
+
+/** The smallest boundary that asks for a capability, as a request would write it. */
+export function permissionFor(
+  capability: Capability,
+  claims: readonly Capability[],
+  { listed, listed6 }: Destinations,
+): Permission {
+  const { memoryMb, processes, cpus, diskMb } = smallLimits;
+  switch (capability) {
+    case "network.deny":
+      return { network: "off" };
+    case "network.allow-cidr":
+      return { network: { allowlist: [`${listed.host}:${listed.port}`] } };
+    case "network.allow-host":
+      // A listed name that leads to loopback needs the address listed too, where that can be asked for.
+      return {
+        network: {
+          allowlist: [
+            "localhost",
+            "*.ambit-listed.test",
+            ...(claims.includes("network.allow-cidr")
+              ? [`${listed.host}:${listed.port}`, ...(listed6 === undefined ? [] : [`[::1]:${listed6.port}`])]
+              : []),
+          ],
+        },
+      };
+    case "filesystem.read-only":
+      return { filesystem: "readonly" };
+    case "filesystem.workspace-only":
+      return { filesystem: "workspace" };
+    case "filesystem.none":
+      return { filesystem: "off" };
+    case "filesystem.host-hidden":
+      return { filesystem: filesystemModeOf(claims) };
+    case "resources.memory":
+      return { resources: { memoryMb } };
+    case "resources.processes":
+      return { resources: { processes } };
+    case "resources.cpu":
+      return { resources: { cpus } };
+    case "resources.disk":
+      return { resources: { diskMb } };
+    case "secrets.hidden":
+      return { secrets: "hidden" };
+    case "process.contained":
+    case "environment.named-only":
+    case "environment.per-tool":
+      return {};
+  }
+}
+
+/** A claim of `host-hidden` stands with one of the three that need it. */
+function filesystemModeOf(claims: readonly Capability[]): "workspace" | "readonly" | "off" {
+  if (claims.includes("filesystem.workspace-only")) return "workspace";
+  return claims.includes("filesystem.none") && !claims.includes("filesystem.read-only") ? "off" : "readonly";
+}
+
+/** What `open` is asked for when a capability is put to the test. */
+export function demandFor(
+  capability: Capability,
+  claims: readonly Capability[],
+  destinations: Destinations,
+  overrides: BoundaryOverrides = {},
+): Demand {
+  const permission = { ...permissionFor(capability, claims, destinations), ...overrides };
+  const { boundary, issues } = normaliseBoundary(sandboxPermissionSchema.parse(permission));
+  if (issues.length > 0) throw new Error(`the kit's own boundary is wrong: ${JSON.stringify(issues)}`);
+  const required = requirementsOf(boundary, runRequestSchema.parse({})).map((one) => one.capability);
+  return { boundary, required: [...new Set([...required, capability])] };
+}
+
+/** A request that can't be run without the capability. */
+export function requestFor(
+  capability: Capability,
+  claims: readonly Capability[],
+  destinations: Destinations,
+): RunRequest {
+  const messages = [{ role: "user", content: "hello" }];
+  if (capability === "process.contained") {
+    const connection = { type: "stdio", command: "true", args: [] };
+    return runRequestSchema.parse({ messages, mcpServers: [{ name: "decoy", connection }] });
+  }
+  if (capability === "environment.per-tool") {
+    const tool = { name: "decoy", kind: "callback", callRef: "decoy", env: { DECOY: "1" } };
+    return runRequestSchema.parse({ messages, customTools: [tool] });
+  }
+  const asked =
+    capability === "environment.named-only"
+      ? ({ network: "off" } as const)
+      : permissionFor(capability, claims, destinations);
+  return runRequestSchema.parse({ messages, sandboxPermission: asked });
+}
