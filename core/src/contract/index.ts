@@ -4,6 +4,7 @@ export * from "./capability.js";
 export * from "./events.js";
 export * from "./failure.js";
 export { type Field, fields } from "./fields.js";
+export * from "./interactions.js";
 export * from "./json.js";
 export { requestJsonSchema } from "./json-schema.js";
 export * from "./limits.js";

@@ -12,41 +12,42 @@ export const translateTool: Translate<OlderTool> = (tool, { needsApproval }) =>
   needsApproval === true ? { permission: "ask", ...tool } : tool;
 
 export const translateMcpServer: Translate<OlderMcpServer> = (server, older, report) => {
-  if (server.connection !== undefined || server.policy !== undefined) {
+  if (server.connection !== undefined) {
     report(
-      server.connection === undefined ? "policy" : "connection",
-      "is given beside the older fields (transport, command, url, …): send one form of the server",
+      "connection",
+      "is given beside the older fields (transport, command, url, …): send one form of it",
     );
     return server;
   }
-  const { transport, command, args, env, url, tools = [], permission } = older;
-  const connection =
-    transport === "http"
-      ? {
-          type: "http",
-          url,
-          ...(env === undefined ? {} : { credentials: credentialsOf(env, headerCredential) }),
-        }
-      : { type: "stdio", command, args, env };
-  if (transport === "http" && (command !== undefined || args !== undefined)) {
-    report("command", 'is not read with the transport "http": remove it, or set the transport to "stdio"');
+  const policy = policyOf(older);
+  if (policy !== undefined && server.policy !== undefined) {
+    report("policy", "is given beside the older fields (tools, permission): send one form of it");
   }
-  if (transport === "stdio" && url !== undefined) {
-    report(
-      "url",
-      'is not read with the transport "stdio", the default: remove it, or set the transport to "http"',
-    );
-  }
-  const policy = {
-    ...(tools.length > 0 ? { tools: { mode: "include", names: tools } } : {}),
-    ...(permission === undefined ? {} : { permission }),
-  };
-  return {
-    ...server,
-    connection: present(connection),
-    ...(Object.keys(policy).length > 0 ? { policy } : {}),
-  };
+  return { ...server, connection: connectionOf(older, report), ...(policy === undefined ? {} : { policy }) };
 };
+
+function connectionOf({ transport, command, args, env, url }: OlderMcpServer, report: Report): JsonObject {
+  const unread = (key: string, value: unknown, other: string) => {
+    if (value === undefined) return;
+    report(
+      key,
+      `is not read with the transport "${transport}": remove it, or set the transport to "${other}"`,
+    );
+  };
+  if (transport === "stdio") {
+    unread("url", url, "http");
+    return present({ type: transport, command, args, env });
+  }
+  unread("command", command, "stdio");
+  unread("args", args, "stdio");
+  const credentials = env === undefined ? undefined : credentialsOf(env, headerCredential);
+  return present({ type: transport, url, credentials });
+}
+
+function policyOf({ tools = [], permission }: OlderMcpServer): JsonObject | undefined {
+  if (tools.length === 0 && permission === undefined) return undefined;
+  return present({ tools: tools.length === 0 ? undefined : { mode: "include", names: tools }, permission });
+}
 
 export const translateRequest: Translate<OlderRequest> = (request, older, report) => {
   const translated: Record<string, unknown> = { ...request };

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { headersSchema, httpUrlSchema } from "./http.js";
+import { interactionSettingsSchema } from "./interactions.js";
 import { jsonObjectSchema } from "./json.js";
 import { limits } from "./limits.js";
 import { mcpServerSchema } from "./mcp-server.js";
@@ -79,6 +80,7 @@ export const runRequestSchema = z.strictObject({
     .optional(),
   telemetry: telemetrySchema.optional(),
   harnessMode: z.string().optional(),
+  interactions: interactionSettingsSchema.optional(),
   modelCapabilities: z.strictObject({ inputModalities: z.array(z.string()).optional() }).optional(),
   /** The platform's own name for the connection that `modelConnection` was resolved from. */
   connection: z.strictObject({ mode: z.string().optional(), slug: z.string().optional() }).optional(),

@@ -25,7 +25,9 @@ export function repeatedNames(request: unknown): Issue[] {
 function repeatedIn(list: unknown, key: string, path: string, same = (name: string) => name): Issue[] {
   const first = new Map<string, number>();
   const issues: Issue[] = [];
-  for (const [index, name] of textsOf(list, key)) {
+  for (const [index, entry] of listOf(list).entries()) {
+    const name = isJsonObject(entry) ? entry[key] : undefined;
+    if (typeof name !== "string") continue;
     const known = same(name);
     const earlier = first.get(known);
     if (earlier === undefined) first.set(known, index);
@@ -40,27 +42,25 @@ function repeatedIn(list: unknown, key: string, path: string, same = (name: stri
 /** Two files at one place, or one where another needs a folder. */
 function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
   const issues = repeatedIn(list, "path", path, posix.normalize);
-  const files = new Map(textsOf(list, "path").map(([index, file]) => [posix.normalize(file), index]));
-  for (const [file, index] of files) {
-    if (file === taken) {
-      const message = "is written from the skill's own name, description and body: name the file otherwise";
-      issues.push({ path: `${path}[${index}].path`, message });
-    }
-    for (let folder = posix.dirname(file); folder !== posix.dirname(folder); folder = posix.dirname(folder)) {
-      const other = files.get(folder);
-      if (other === undefined) continue;
-      const message = `lies below ${path}[${other}].path, which is a file: rename one of them`;
-      issues.push({ path: `${path}[${index}].path`, message });
+  const files = new Map<string, number>();
+  for (const [index, entry] of listOf(list).entries()) {
+    if (!isJsonObject(entry) || typeof entry.path !== "string") continue;
+    const file = posix.normalize(entry.path);
+    files.set(`${file}/`, index);
+    if (file !== taken) continue;
+    const message = "is written from the skill's own name, description and body: name the file otherwise";
+    issues.push({ path: `${path}[${index}].path`, message });
+  }
+  // Sorted, whatever lies below a file comes right behind it.
+  let above: string | undefined;
+  for (const file of [...files.keys()].sort()) {
+    if (above === undefined || !file.startsWith(above)) above = file;
+    else {
+      const message = `lies below ${path}[${files.get(above)}].path, which is a file: rename one of them`;
+      issues.push({ path: `${path}[${files.get(file)}].path`, message });
     }
   }
   return issues;
-}
-
-function textsOf(list: unknown, key: string): [index: number, text: string][] {
-  return [...listOf(list).entries()].flatMap(([index, entry]) => {
-    const text = isJsonObject(entry) ? entry[key] : undefined;
-    return typeof text === "string" ? [[index, text] as [number, string]] : [];
-  });
 }
 
 function listOf(value: unknown): readonly unknown[] {

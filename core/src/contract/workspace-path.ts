@@ -24,6 +24,7 @@ function whyItEscapes(path: string): string | undefined {
   if (path.startsWith("/")) return "must be relative to the workspace, not absolute";
   const folders = path.split("/");
   if (folders.includes("..")) return "must not contain '..': it would leave the workspace";
-  if (folders.every((folder) => folder === "" || folder === ".")) return "must name something in the workspace";
+  if (folders.every((folder) => folder === "" || folder === "."))
+    return "must name something in the workspace";
   return undefined;
 }

@@ -182,7 +182,11 @@ describe("older fields", () => {
       /beside the older fields/,
       { mcpServers: [{ name: "a", command: "x", connection: { type: "stdio", command: "y" } }] },
     ],
-    ["mcpServers[0].policy", /beside the older fields/, { mcpServers: [{ name: "a", command: "x", policy: {} }] }],
+    [
+      "mcpServers[0].policy",
+      /beside the older fields/,
+      { mcpServers: [{ name: "a", command: "x", permission: "ask", policy: {} }] },
+    ],
     ["mcpServers[0].connection.command", /is required/, { mcpServers: [{ name: "a", transport: "stdio" }] }],
     ["modelConnection.credentials[0].value", /must be a string/, { secrets: { A: 5 } }],
   ])("%s %s", (path, message, body) => {

@@ -319,11 +319,36 @@ describe("what is refused, and how it reads", () => {
         ],
       },
     ],
-    ["harnessFiles[0].path", "must name a file, not a folder", { harnessFiles: [{ path: "a/", content: "" }] }],
-    ["harnessFiles[0].path", "must name a file, not a folder", { harnessFiles: [{ path: "a/.", content: "" }] }],
-    ["harnessFiles[0].path", /^lies below harnessFiles\[1\]\.path/, { harnessFiles: [{ path: "a/b/c", content: "" }, { path: "a", content: "" }] }],
-    ["skills[0].files[0].path", /written from the skill's own/, { skills: [{ name: "a", body: "", files: [{ path: "./SKILL.md", content: "" }] }] }],
-    ["toolCallback.endpoint", /user name or password/, { toolCallback: { endpoint: "https://ada:secret@tools.example/call" } }],
+    [
+      "harnessFiles[0].path",
+      "must name a file, not a folder",
+      { harnessFiles: [{ path: "a/", content: "" }] },
+    ],
+    [
+      "harnessFiles[0].path",
+      "must name a file, not a folder",
+      { harnessFiles: [{ path: "a/.", content: "" }] },
+    ],
+    [
+      "harnessFiles[0].path",
+      /^lies below harnessFiles\[1\]\.path/,
+      {
+        harnessFiles: [
+          { path: "a/b/c", content: "" },
+          { path: "a", content: "" },
+        ],
+      },
+    ],
+    [
+      "skills[0].files[0].path",
+      /written from the skill's own/,
+      { skills: [{ name: "a", body: "", files: [{ path: "./SKILL.md", content: "" }] }] },
+    ],
+    [
+      "toolCallback.endpoint",
+      /user name or password/,
+      { toolCallback: { endpoint: "https://ada:secret@tools.example/call" } },
+    ],
     [
       "skills[1].name",
       /same as skills\[0\]\.name/,
@@ -464,6 +489,15 @@ describe("what is refused, and how it reads", () => {
       expect(JSON.stringify(issues)).not.toContain(secret);
     }
   });
+});
+
+test("names that only begin alike are no clash", () => {
+  const files = ["a-b", "a.b", "a b", "ab", "b/a", "a/b", "a/b.c"].map((path) => ({ path, content: "" }));
+  expect(issuesOf({ harnessFiles: files })).toEqual([]);
+  expect(issuesOf({ harnessFiles: [...files, { path: "a", content: "" }] })).toEqual([
+    { path: "harnessFiles[6].path", message: expect.stringContaining("harnessFiles[7].path") },
+    { path: "harnessFiles[5].path", message: expect.stringContaining("harnessFiles[7].path") },
+  ]);
 });
 
 test("an attachment of an earlier message stays in the past", () => {
