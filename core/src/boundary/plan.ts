@@ -109,9 +109,7 @@ export function planRun<S extends Seats>(
 const mediation = { mediated: ["network"] } as const;
 
 function isSame(one: Gap, other: Gap): boolean {
-  return (
-    one.actor === other.actor && one.capability === other.capability && one.subject === other.subject
-  );
+  return one.actor === other.actor && one.capability === other.capability && one.subject === other.subject;
 }
 
 interface Shortfall {

@@ -39,7 +39,7 @@ export interface Turn {
   readonly prompt: readonly ContentBlock[];
   /** Aborts on cancel and on time limits; the agent is told and given a moment to end its turn. */
   readonly signal: AbortSignal;
-  /** Answers the agent's permission requests. `park` ends the turn without an answer to the agent. */
+  /** Answers the agent's permission requests; may take as long as a call may be held. `park` ends the turn without an answer to the agent. */
   onPermission(question: PermissionQuestion): Promise<PermissionAnswer>;
 }
 
@@ -58,6 +58,8 @@ export interface Agent {
    * agent presents as a successful end of its turn. One turn at a time.
    */
   prompt(turn: Turn): AsyncIterable<AgentEvent>;
+  /** Whether it can take no further turn: it has exited, was killed, or was closed. */
+  ended(): boolean;
   /** Asks the agent to leave, then kills it. Safe to call twice. */
   close(): Promise<void>;
 }

@@ -5,6 +5,7 @@ export {
   allowsDestination,
   type Boundary,
   type Coverage,
+  type Dialling,
   decideBeforeLookup,
   decideConnection,
   type FilesystemBoundary,

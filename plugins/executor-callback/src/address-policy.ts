@@ -1,57 +1,45 @@
-import ipaddr from "ipaddr.js";
+import { parseNetworkRule, type RangeRule, whyClosed } from "@ambit/core/plugin";
 import type { CallbackConfig } from "./config.js";
 
-/** Which addresses a connection may lead to. */
-export interface AddressPolicy {
-  /** Whether private and loopback addresses are open. */
-  readonly privateHosts: "allow" | "refuse";
-  /** CIDR ranges that are open whatever they are. */
-  readonly ranges: readonly string[];
-}
+/** What a connection may lead to beyond the public internet: special addresses, each by a range inside its block. */
+export type AddressPolicy = readonly RangeRule[];
 
-/** Cloud metadata services at addresses that no special range covers, or that a private range would let in. */
-const metadataAddresses = new Set(["168.63.129.16", "100.100.100.200", "fd00:ec2::254"]);
-
-/** What `privateHosts: "allow"` opens beyond public addresses. */
-const neighbourhood: readonly string[] = ["private", "loopback", "uniqueLocal", "carrierGradeNat"];
+/** What `privateHosts: "allow"` opens. A metadata service inside has a narrower block, so it stays closed. */
+const neighbourhood = [
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "::1/128",
+  "fc00::/7",
+].map(rangeOf);
 
 /** What the deployer lets any callback reach, whatever a run's boundary says. */
 export function operatorPolicy({ privateHosts, allowedRanges }: CallbackConfig): AddressPolicy {
-  return { privateHosts, ranges: allowedRanges };
+  const opened = allowedRanges.map(rangeOf);
+  return privateHosts === "allow" ? [...neighbourhood, ...opened] : opened;
 }
 
 /**
- * Why a connection to this address is refused, as in "is a link-local address"; undefined when it may be made.
- * Every policy must let it through.
+ * Why a connection to this address and port is refused, as in "10.0.0.1 is private, and no listed range names it";
+ * undefined when it may be made. Every policy must let it through.
  */
-export function whyForbidden(policies: readonly AddressPolicy[], address: string): string | undefined {
+export function whyForbidden(
+  policies: readonly AddressPolicy[],
+  address: string,
+  port: number,
+): string | undefined {
   for (const policy of policies) {
-    const reason = whyClosed(policy, address);
+    const reason = whyClosed(address, policy, { port });
     if (reason !== undefined) return reason;
   }
   return undefined;
 }
 
-function whyClosed(policy: AddressPolicy, address: string): string | undefined {
-  // `process` unwraps IPv4-mapped IPv6: ::ffff:127.0.0.1 is judged as 127.0.0.1.
-  const parsed = ipaddr.process(address);
-  if (policy.ranges.some((cidr) => contains(cidr, parsed))) return undefined;
-  if (metadataAddresses.has(parsed.toString())) return "is a metadata address";
-  const range = parsed.range();
-  if (range === "unicast" || (policy.privateHosts === "allow" && neighbourhood.includes(range)))
-    return undefined;
-  return `is a ${wording[range] ?? "special-purpose"} address`;
-}
-
-const wording: Readonly<Record<string, string>> = {
-  private: "private",
-  uniqueLocal: "private",
-  carrierGradeNat: "private",
-  loopback: "loopback",
-  linkLocal: "link-local",
-};
-
-function contains(cidr: string, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  const [network, prefix] = ipaddr.parseCIDR(cidr);
-  return network.kind() === address.kind() && address.match(network, prefix);
+/** A range as the configuration's schema lets it through. @throws TypeError for anything else. */
+export function rangeOf(text: string): RangeRule {
+  const parsed = parseNetworkRule(text);
+  if ("rule" in parsed && parsed.rule.kind === "range" && parsed.rule.port === undefined) return parsed.rule;
+  throw new TypeError(`${JSON.stringify(text)} is not a range of addresses`);
 }

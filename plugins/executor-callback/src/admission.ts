@@ -1,7 +1,6 @@
 import { allowsDestination, type Boundary } from "@ambit/core/plugin";
-import { type AddressPolicy, operatorPolicy } from "./address-policy.js";
+import { type AddressPolicy, operatorPolicy, rangeOf } from "./address-policy.js";
 import type { CallbackConfig } from "./config.js";
-import { portOf } from "./destination.js";
 
 export type Admission =
   | { readonly admitted: true; readonly addresses: readonly AddressPolicy[] }
@@ -17,7 +16,7 @@ export function admit(url: URL, boundary: Boundary, config: CallbackConfig): Adm
   const { network, enforcement } = boundary;
   if (network.mode === "on") return unlisted;
   if (network.mode === "allowlist" && allowsDestination(network.rules, url)) {
-    return { admitted: true, addresses: [operator, boundaryPolicy(boundary, url, config)] };
+    return { admitted: true, addresses: [operator, boundaryPolicy(boundary, config)] };
   }
   // Off the list, only "best_effort" can have accepted it, and the receipt names it as outside.
   return enforcement === "best_effort"
@@ -26,10 +25,7 @@ export function admit(url: URL, boundary: Boundary, config: CallbackConfig): Adm
 }
 
 /** A listed name may lead to public addresses, and to others only where a range is listed for them. */
-export function boundaryPolicy({ network }: Boundary, url: URL, config: CallbackConfig): AddressPolicy {
-  const port = portOf(url);
-  const listed = network.rules.flatMap((rule) =>
-    rule.kind === "range" && (rule.port === undefined || rule.port === port) ? [rule.cidr] : [],
-  );
-  return { privateHosts: "refuse", ranges: [...listed, ...config.allowedRanges] };
+export function boundaryPolicy({ network }: Boundary, { allowedRanges }: CallbackConfig): AddressPolicy {
+  const listed = network.rules.filter((rule) => rule.kind === "range");
+  return [...listed, ...allowedRanges.map(rangeOf)];
 }

@@ -1,9 +1,9 @@
-import ipaddr from "ipaddr.js";
+import { parseNetworkRule } from "@ambit/core/plugin";
 import { z } from "zod";
 
 const rangeSchema = z
   .string()
-  .refine((text) => ipaddr.isValidCIDR(text), "must be a range of addresses, such as 10.0.0.0/8 or fd00::/8");
+  .refine(isRange, "must be a range of addresses, such as 10.0.0.0/8 or fd00::/8");
 
 export const configSchema = z.strictObject({
   /**
@@ -12,10 +12,16 @@ export const configSchema = z.strictObject({
    */
   privateHosts: z.enum(["allow", "refuse"]).default("allow"),
   /**
-   * Ranges that a callback may lead to whatever they are, also under an allowlist of names. Default none.
+   * Ranges that a callback may lead to, also under an allowlist of names. Default none. Private, link-local and other
+   * special addresses are opened by a range inside their block, a metadata service by its own address alone.
    * They count for callbacks only: nothing in the sandbox gets nearer to them.
    */
   allowedRanges: z.array(rangeSchema).default([]),
 });
 
 export type CallbackConfig = z.output<typeof configSchema>;
+
+function isRange(text: string): boolean {
+  const parsed = parseNetworkRule(text);
+  return "rule" in parsed && parsed.rule.kind === "range" && parsed.rule.port === undefined;
+}

@@ -1,4 +1,4 @@
-import { type ActorGap, allowsDestination, type Boundary, type ToolUse } from "@ambit/core/plugin";
+import { type ActorGap, allowsDestination, type Boundary, type RunRequest } from "@ambit/core/plugin";
 import { whyForbidden } from "./address-policy.js";
 import { boundaryPolicy } from "./admission.js";
 import type { CallbackConfig } from "./config.js";
@@ -10,7 +10,7 @@ import { literalAddress, portOf } from "./destination.js";
  */
 export function gapsOfCallback(
   boundary: Boundary,
-  { request }: ToolUse,
+  request: RunRequest,
   config: CallbackConfig,
 ): readonly ActorGap[] {
   const endpoint = request.toolCallback?.endpoint;
@@ -34,14 +34,16 @@ export function gapsOfCallback(
     ];
   }
   if (!isLoopbackName(url)) return [];
-  const policy = boundaryPolicy(boundary, url, config);
-  if (["127.0.0.1", "::1"].some((address) => whyForbidden([policy], address) === undefined)) return [];
-  const listed = `"127.0.0.1:${portOf(url)}"`;
+  const policy = boundaryPolicy(boundary, config);
+  const port = portOf(url);
+  // Hosts resolve it to both, and one closed address refuses the name.
+  if (["127.0.0.1", "::1"].every((each) => whyForbidden([policy], each, port) === undefined)) return [];
+  const listed = `"127.0.0.1:${port}" and "[::1]:${port}"`;
   return [
     {
       capability: "network.allow-host",
-      reason: `${posts}, a name for the loopback address, and a listed name may not lead to one`,
-      cure: `list ${listed} too, let the deployer open 127.0.0.0/8 in executor-callback's allowedRanges, or ${otherwise}`,
+      reason: `${posts}, a name for the loopback addresses, and a listed name may lead to them only where both are listed`,
+      cure: `list ${listed} too, let the deployer open 127.0.0.0/8 and ::1 in executor-callback's allowedRanges, or ${otherwise}`,
     },
   ];
 }

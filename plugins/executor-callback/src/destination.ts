@@ -1,4 +1,4 @@
-import ipaddr from "ipaddr.js";
+import { readHost } from "@ambit/core/plugin";
 
 export function portOf(url: URL): number {
   return Number(url.port) || (url.protocol === "https:" ? 443 : 80);
@@ -6,6 +6,6 @@ export function portOf(url: URL): number {
 
 /** The host as an address without brackets, when it is one. */
 export function literalAddress({ hostname }: URL): string | undefined {
-  const unbracketed = hostname.replace(/^\[|\]$/g, "");
-  return ipaddr.isValid(unbracketed) ? unbracketed : undefined;
+  const reading = readHost(hostname);
+  return reading.ok && reading.kind === "address" ? reading.host : undefined;
 }

@@ -1,6 +1,5 @@
-import type { ToolOutcome } from "@ambit/core/plugin";
+import { shortened, type ToolOutcome } from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
-import { shortened } from "./shortened.js";
 
 /** The body of a callback's POST. */
 export function envelopeOf(id: string, callRef: string, given: unknown): string {

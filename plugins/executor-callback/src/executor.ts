@@ -1,9 +1,12 @@
 import {
   type ActorGap,
+  AddressRefused,
   type Boundary,
   type Finding,
   type Issue,
+  type Lookup,
   RunTimedOut,
+  shortened,
   type ToolCall,
   type ToolExecutor,
   type ToolOutcome,
@@ -12,16 +15,15 @@ import {
 } from "@ambit/core/plugin";
 import { argumentsOf, CallInvalid, runContextOf } from "./call-arguments.js";
 import type { CallbackConfig } from "./config.js";
-import { AddressRefused, type Lookup } from "./connections.js";
 import { gapsOfCallback } from "./coverage.js";
 import { directPosting } from "./direct-call.js";
 import { envelopeOf, outcomeOfEnvelope } from "./envelope.js";
 import { type Answer, longestAnswer, type Posting } from "./exchange.js";
-import { issuesOfCallback } from "./issues.js";
+import { issuesOfRequest, issuesOfTool } from "./issues.js";
 import { readPath } from "./json-path.js";
 import { Outbound } from "./outbound.js";
 import { probeCallback } from "./probe.js";
-import { shortened } from "./shortened.js";
+import { Remembered } from "./remembered.js";
 
 /** Runs a tool by posting its call to the platform, from the runner. */
 export class CallbackExecutor implements ToolExecutor {
@@ -31,6 +33,11 @@ export class CallbackExecutor implements ToolExecutor {
   readonly claims = ["network.allow-host", "network.allow-cidr"] as const;
   readonly #config: CallbackConfig;
   readonly #outbound: Outbound;
+  // All tools of a request share one destination: a plan with a thousand tools judges it once.
+  readonly #gaps = new Remembered((request, boundary: Boundary) =>
+    gapsOfCallback(boundary, request, this.#config),
+  );
+  readonly #issues = new Remembered(issuesOfRequest);
 
   constructor(config: CallbackConfig, lookup?: Lookup) {
     this.#config = config;
@@ -42,11 +49,11 @@ export class CallbackExecutor implements ToolExecutor {
   }
 
   covers(boundary: Boundary, use: ToolUse): readonly ActorGap[] {
-    return gapsOfCallback(boundary, use, this.#config);
+    return this.#gaps.of(use.request, boundary);
   }
 
   issues(use: ToolUse): readonly Issue[] {
-    return issuesOfCallback(use, this.#config);
+    return [...this.#issues.of(use.request, this.#config), ...issuesOfTool(use)];
   }
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {

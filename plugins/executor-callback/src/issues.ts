@@ -1,17 +1,17 @@
-import type { Issue, ToolUse } from "@ambit/core/plugin";
+import type { Issue, RunRequest, ToolUse } from "@ambit/core/plugin";
 import { operatorPolicy, whyForbidden } from "./address-policy.js";
 import { bindingProblem, runContextOf } from "./call-arguments.js";
 import type { CallbackConfig } from "./config.js";
-import { literalAddress } from "./destination.js";
+import { literalAddress, portOf } from "./destination.js";
 import { directPathProblem } from "./direct-call.js";
 import { pathProblem, readPath, unsafeKeyIn } from "./json-path.js";
 
 /** What a header may carry (RFC 9110 field-value): anything else would break the request, or split it. */
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** What keeps a callback tool from being called at all, by path within the tool. Pure. */
-export function issuesOfCallback(use: ToolUse, config: CallbackConfig): readonly Issue[] {
-  return [...ofTarget(use), ...ofCallback(use, config), ...ofBindings(use)];
+/** What keeps one callback tool from being called at all, by path within the tool. Pure. */
+export function issuesOfTool(use: ToolUse): readonly Issue[] {
+  return [...ofTarget(use), ...ofBindings(use)];
 }
 
 function ofTarget({ tool }: ToolUse): Issue[] {
@@ -29,16 +29,14 @@ function ofTarget({ tool }: ToolUse): Issue[] {
   return [];
 }
 
-function ofCallback({ request }: ToolUse, config: CallbackConfig): Issue[] {
+/** What keeps every callback tool of a request from being called. Pure. */
+export function issuesOfRequest(request: RunRequest, config: CallbackConfig): readonly Issue[] {
   const issue = (message: string): Issue[] => [{ path: "", message }];
   const { toolCallback } = request;
   if (toolCallback === undefined) {
     return issue("needs toolCallback.endpoint in the request: there is nowhere to post its calls");
   }
   const url = new URL(toolCallback.endpoint);
-  if (url.username !== "" || url.password !== "") {
-    return issue("toolCallback.endpoint must not carry a user or password: use toolCallback.authorization");
-  }
   if (!headerValue.test(toolCallback.authorization ?? "")) {
     return issue(
       "toolCallback.authorization can't be sent as a header: remove line breaks and characters beyond Latin-1",
@@ -51,10 +49,11 @@ function ofCallback({ request }: ToolUse, config: CallbackConfig): Issue[] {
     );
   }
   const address = literalAddress(url);
-  const forbidden = address === undefined ? undefined : whyForbidden([operatorPolicy(config)], address);
+  const forbidden =
+    address === undefined ? undefined : whyForbidden([operatorPolicy(config)], address, portOf(url));
   if (forbidden === undefined) return [];
   return issue(
-    `toolCallback.endpoint ${forbidden}, which this runner keeps closed: use another endpoint, or let the deployer list its range in executor-callback's allowedRanges`,
+    `toolCallback.endpoint leads to what this runner keeps closed (${forbidden}): use another endpoint, or let the deployer list its range in executor-callback's allowedRanges`,
   );
 }
 

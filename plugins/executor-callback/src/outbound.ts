@@ -1,15 +1,15 @@
-import type { Boundary } from "@ambit/core/plugin";
-import { whyForbidden } from "./address-policy.js";
-import { admit } from "./admission.js";
+import { AddressRefused, type Boundary, type Lookup } from "@ambit/core/plugin";
 import type { CallbackConfig } from "./config.js";
-import { AddressRefused, Connections, type Lookup } from "./connections.js";
-import { literalAddress } from "./destination.js";
+import { Connections } from "./connections.js";
 import { type Answer, exchange, type Posting } from "./exchange.js";
+import { type Route, routeTo } from "./route.js";
 
 /** The only door of this plugin to the network: whatever leaves by it is held to the run's boundary. */
 export class Outbound {
   readonly #config: CallbackConfig;
   readonly #connections: Connections;
+  /** By boundary and origin: a run's calls all go the same way, and judging it anew costs as much as the call. */
+  readonly #routes = new WeakMap<Boundary, Map<string, Route>>();
 
   constructor(config: CallbackConfig, lookup?: Lookup) {
     this.#config = config;
@@ -19,17 +19,26 @@ export class Outbound {
   /** @throws AddressRefused before a connection is made; else whatever the connection, or the signal, failed with. */
   async send(posting: Posting, boundary: Boundary, signal: AbortSignal): Promise<Answer> {
     signal.throwIfAborted();
-    const admission = admit(posting.url, boundary, this.#config);
-    if (!admission.admitted) throw new AddressRefused(admission.reason);
-    // A name is checked when it is resolved; an address never is.
-    const address = literalAddress(posting.url);
-    const forbidden = address === undefined ? undefined : whyForbidden(admission.addresses, address);
-    if (forbidden !== undefined) throw new AddressRefused(`${address} ${forbidden}`);
-    return await exchange(posting, this.#connections.under(admission.addresses), signal);
+    const route = this.#route(posting.url, boundary);
+    if (!route.open) throw new AddressRefused(route.reason);
+    return await exchange(posting, this.#connections.along(route), signal);
   }
 
   /** Ends every connection; calls under way fail. Idle connections keep no process alive, so a runner needn't. */
   async close(): Promise<void> {
     await this.#connections.close();
+  }
+
+  #route(url: URL, boundary: Boundary): Route {
+    let routes = this.#routes.get(boundary);
+    if (routes === undefined) {
+      routes = new Map();
+      this.#routes.set(boundary, routes);
+    }
+    const known = routes.get(url.origin);
+    if (known !== undefined) return known;
+    const route = routeTo(url, boundary, this.#config);
+    routes.set(url.origin, route);
+    return route;
   }
 }

@@ -1,7 +1,12 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { Capability, Finding, NetworkRule } from "@ambit/core/plugin";
-import { AddressRefused, type Lookup } from "./connections.js";
+import {
+  AddressRefused,
+  type Capability,
+  type Finding,
+  type Lookup,
+  type NetworkRule,
+} from "@ambit/core/plugin";
 import { Outbound } from "./outbound.js";
 
 /**

@@ -1,7 +1,6 @@
-import type { Boundary, NetworkRule } from "@ambit/core/plugin";
+import type { Boundary, Lookup, NetworkRule } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { whyForbidden } from "../src/address-policy.js";
-import type { Lookup } from "../src/connections.js";
+import { operatorPolicy, whyForbidden } from "../src/address-policy.js";
 import { Outbound } from "../src/outbound.js";
 import { probeCallback } from "../src/probe.js";
 import { boundaryOf, call, executorOf, type LogLine, requestOf } from "./calls.js";
@@ -87,14 +86,26 @@ describe("the plan", () => {
       ["network.allow-host localhost:8000"],
     ],
     [
-      "that name with its range",
-      allowlist(host("localhost"), range("127.0.0.0/8")),
+      "that name with its ranges",
+      allowlist(host("localhost"), range("127.0.0.0/8"), range("::1/128", 8000)),
       "http://localhost:8000/",
       [],
     ],
     [
+      "that name with one of them",
+      allowlist(host("localhost"), range("127.0.0.0/8")),
+      "http://localhost:8000/",
+      ["network.allow-host localhost:8000"],
+    ],
+    [
+      "an address in a range that means the public internet",
+      allowlist(range("0.0.0.0/0")),
+      "http://127.0.0.1:8000/",
+      ["network.allow-cidr 127.0.0.1:8000"],
+    ],
+    [
       "that name with a range of another port",
-      allowlist(host("localhost"), range("127.0.0.1/32", 9)),
+      allowlist(host("localhost"), range("127.0.0.1/32", 9), range("::1/128", 9)),
       "http://localhost:8000/",
       ["network.allow-host localhost:8000"],
     ],
@@ -113,7 +124,7 @@ describe("the plan", () => {
     const request = requestOf({ endpoint: "http://localhost:8000/" });
     const [tool] = request.customTools;
     if (tool === undefined) throw new TypeError("the request has no tool");
-    const executor = executorOf({ config: { allowedRanges: ["127.0.0.0/8"] } });
+    const executor = executorOf({ config: { allowedRanges: ["127.0.0.0/8", "::1/128"] } });
     expect(executor.covers(boundaryOf(allowlist(host("localhost"))), { tool, request })).toEqual([]);
   });
 });
@@ -147,11 +158,32 @@ describe("at the time of the call", () => {
     ],
     ["an IPv4-mapped spelling of loopback", [host("platform.invalid")], ["::ffff:127.0.0.1"], [], false],
     [
-      "one address open, one closed: the open one is dialled",
+      "one address open, one closed",
       [host("platform.invalid"), range("127.0.0.1/32")],
-      ["10.0.0.1", "127.0.0.1"],
+      ["127.0.0.1", "10.0.0.1"],
+      [],
+      false,
+    ],
+    [
+      "two addresses, both open",
+      [host("platform.invalid"), range("127.0.0.1/32"), range("127.0.0.2/32")],
+      ["127.0.0.1", "127.0.0.2"],
       [],
       true,
+    ],
+    [
+      "with that range listed for another port",
+      [host("platform.invalid"), range("127.0.0.1/32", 9)],
+      ["127.0.0.1"],
+      [],
+      false,
+    ],
+    [
+      "with a range listed that means the public internet",
+      [host("platform.invalid"), range("0.0.0.0/0")],
+      ["127.0.0.1"],
+      [],
+      false,
     ],
     [
       "another name that leads to the listed range",
@@ -199,7 +231,9 @@ describe("at the time of the call", () => {
     const logged: LogLine[] = [];
     const endpoint = "http://metadata.invalid/";
     expect(await call({ endpoint, lookup: leadsTo("169.254.169.254"), logged })).toEqual(refused);
-    expect(logged[0]?.fields.error).toBe("metadata.invalid leads to what is a link-local address");
+    expect(logged[0]?.fields.error).toMatch(
+      /^metadata\.invalid: 169\.254\.169\.254 is a cloud's metadata service/,
+    );
   });
 
   it("says of a name that can't be resolved what the resolver says", async () => {
@@ -213,36 +247,49 @@ describe("at the time of the call", () => {
 });
 
 describe("an address", () => {
-  const open = { privateHosts: "allow", ranges: [] } as const;
-  const closed = { privateHosts: "refuse", ranges: [] } as const;
+  const open = operatorPolicy({ privateHosts: "allow", allowedRanges: [] });
+  const closed = operatorPolicy({ privateHosts: "refuse", allowedRanges: [] });
   it.each([
     ["93.184.216.34", undefined, undefined],
     ["2606:4700::1111", undefined, undefined],
-    ["10.0.0.1", undefined, "is a private address"],
-    ["172.31.255.255", undefined, "is a private address"],
-    ["192.168.1.1", undefined, "is a private address"],
-    ["100.64.0.1", undefined, "is a private address"],
-    ["127.8.8.8", undefined, "is a loopback address"],
-    ["::1", undefined, "is a loopback address"],
-    ["fd12:3456::1", undefined, "is a private address"],
-    ["::ffff:10.0.0.1", undefined, "is a private address"],
-    ["169.254.169.254", "is a link-local address", "is a link-local address"],
-    ["::ffff:169.254.169.254", "is a link-local address", "is a link-local address"],
-    ["fe80::1", "is a link-local address", "is a link-local address"],
-    ["fd00:ec2::254", "is a metadata address", "is a metadata address"],
-    ["168.63.129.16", "is a metadata address", "is a metadata address"],
-    ["100.100.100.200", "is a metadata address", "is a metadata address"],
-    ["0.0.0.0", "is a special-purpose address", "is a special-purpose address"],
-    ["::", "is a special-purpose address", "is a special-purpose address"],
-    ["224.0.0.1", "is a special-purpose address", "is a special-purpose address"],
-    ["255.255.255.255", "is a special-purpose address", "is a special-purpose address"],
-    ["64:ff9b::7f00:1", "is a special-purpose address", "is a special-purpose address"],
-    ["2002:7f00:1::", "is a special-purpose address", "is a special-purpose address"],
+    ["10.0.0.1", undefined, "is private"],
+    ["172.31.255.255", undefined, "is private"],
+    ["192.168.1.1", undefined, "is private"],
+    ["100.64.0.1", undefined, "is a carrier's shared address"],
+    ["127.8.8.8", undefined, "is loopback"],
+    ["::1", undefined, "is loopback"],
+    ["fd12:3456::1", undefined, "is private"],
+    ["::ffff:10.0.0.1", "is an IPv4 address in an IPv6 spelling", "is an IPv4 address in an IPv6 spelling"],
+    [
+      "::ffff:169.254.169.254",
+      "is an IPv4 address in an IPv6 spelling",
+      "is an IPv4 address in an IPv6 spelling",
+    ],
+    ["169.254.1.1", "is link-local", "is link-local"],
+    ["fe80::1", "is link-local", "is link-local"],
+    ["169.254.169.254", "is a cloud's metadata service", "is a cloud's metadata service"],
+    ["fd00:ec2::254", "is a cloud's metadata service", "is a cloud's metadata service"],
+    ["168.63.129.16", "is a cloud's metadata service", "is a cloud's metadata service"],
+    ["100.100.100.200", "is a cloud's metadata service", "is a cloud's metadata service"],
+    ["0.0.0.0", "is unspecified", "is unspecified"],
+    ["::", "is unspecified", "is unspecified"],
+    ["224.0.0.1", "is multicast", "is multicast"],
+    ["255.255.255.255", "is broadcast", "is broadcast"],
+    ["64:ff9b::7f00:1", "is NAT64", "is NAT64"],
+    ["2002:7f00:1::", "is 6to4", "is 6to4"],
   ])("%s", (address, whenOpen, whenClosed) => {
-    expect(whyForbidden([open], address)).toBe(whenOpen);
-    expect(whyForbidden([closed], address)).toBe(whenClosed);
-    expect(whyForbidden([open, closed], address)).toBe(whenClosed);
-    expect(whyForbidden([{ ...closed, ranges: ["0.0.0.0/0", "::/0"] }], address)).toBeUndefined();
+    const why = (...policies: readonly (typeof open)[]) => whyForbidden(policies, address, 443);
+    const saying = (reason: string | undefined) =>
+      reason === undefined ? undefined : expect.stringContaining(` ${reason}`);
+    expect(why(open)).toEqual(saying(whenOpen));
+    expect(why(closed)).toEqual(saying(whenClosed));
+    expect(why(open, closed)).toEqual(saying(whenClosed));
+    // Every address at once means the public internet; one alone means itself, except in a spelling never dialled.
+    const everything = operatorPolicy({ privateHosts: "refuse", allowedRanges: ["0.0.0.0/0", "::/0"] });
+    expect(why(everything)).toEqual(saying(whenClosed));
+    if (address.startsWith("::ffff:")) return;
+    const itself = operatorPolicy({ privateHosts: "refuse", allowedRanges: [address] });
+    expect(why(itself)).toBeUndefined();
   });
 });
 

@@ -1,6 +1,7 @@
 import {
   type Boundary,
   type Log,
+  type Lookup,
   type RunRequest,
   runRequestSchema,
   type Sandbox,
@@ -9,7 +10,6 @@ import {
   type ToolScope,
 } from "@ambit/core/plugin";
 import { onTestFinished } from "vitest";
-import type { Lookup } from "../src/connections.js";
 import { type CallbackConfig, CallbackExecutor, configSchema } from "../src/index.js";
 
 const never = () => Promise.reject(new Error("a callback must not touch the sandbox"));

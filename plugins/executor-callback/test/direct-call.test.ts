@@ -275,13 +275,6 @@ describe("issues", () => {
     ["both", { ...direct({}), callRef: "x" }, {}, "call", /excludes callRef/],
     ["no endpoint", {}, { toolCallback: undefined }, "", /needs toolCallback.endpoint/],
     [
-      "a password in the endpoint",
-      {},
-      { toolCallback: { endpoint: "http://u:p@h.example/" } },
-      "",
-      /must not carry a user/,
-    ],
-    [
       "a header beyond Latin-1",
       {},
       { toolCallback: { endpoint, authorization: "Bearer 語" } },
@@ -295,7 +288,7 @@ describe("issues", () => {
       "",
       /run.kind can't be sent/,
     ],
-    ["a metadata endpoint", {}, { toolCallback: { endpoint: "http://169.254.169.254/" } }, "", /link-local/],
+    ["a metadata endpoint", {}, { toolCallback: { endpoint: "http://169.254.169.254/" } }, "", /metadata/],
     ["a path that leaves the mount", direct({ path: "/admin" }), {}, "call.path", /below '\/api\/'/],
     ["an unsafe args_into", direct({ args_into: "a.__proto__.b" }), {}, "call.args_into", /__proto__/],
     ["an empty part in args_into", direct({ args_into: "a..b" }), {}, "call.args_into", /empty part/],
@@ -321,7 +314,7 @@ describe("issues", () => {
 
   it("says at plan time that the deployer closed the endpoint's address", () => {
     expect(issuesOf({}, {}, { privateHosts: "refuse" })).toEqual([
-      { path: "", message: expect.stringMatching(/loopback address/) },
+      { path: "", message: expect.stringMatching(/is loopback/) },
     ]);
     expect(issuesOf({}, {}, { privateHosts: "refuse", allowedRanges: ["127.0.0.0/8"] })).toEqual([]);
   });

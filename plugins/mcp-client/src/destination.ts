@@ -53,15 +53,21 @@ export function gapsOf(boundary: Boundary, server: McpServer): readonly ActorGap
   ];
 }
 
-/** Why an address may not be dialled for this run; undefined when it may. */
+/** Why an address may not be dialled on this port, for this run; undefined when it may. */
 export function addressGuard(
   boundary: Boundary,
   config: McpClientConfig,
+  port: number,
 ): (address: string) => string | undefined {
   const ranges = [...config.allowedRanges.map(rangeOf), ...boundary.network.rules].filter(
     (rule): rule is RangeRule => rule?.kind === "range",
   );
-  return (address) => whyClosed(address, ranges);
+  return (address) => whyClosed(address, ranges, { port });
+}
+
+/** The port that a URL leads to, its scheme's own included. Pure. */
+export function portOf(url: URL): number {
+  return Number(url.port) || (url.protocol === "https:" ? 443 : 80);
 }
 
 function rangeOf(cidr: string) {

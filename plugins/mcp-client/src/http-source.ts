@@ -15,7 +15,7 @@ import {
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Agent, fetch } from "undici";
 import type { McpClientConfig } from "./config.js";
-import { addressGuard, gapsOf, issuesOf } from "./destination.js";
+import { addressGuard, gapsOf, issuesOf, portOf } from "./destination.js";
 import { probeHttpSource } from "./probe.js";
 import { publicationOf } from "./publication.js";
 
@@ -53,7 +53,7 @@ export class HttpToolSource implements ToolSource {
   async connect(server: McpServer, scope: ToolSourceScope): Promise<Publication> {
     const { connection } = server;
     if (connection.type !== "http") throw new Error(`'${server.name}' is no HTTP server.`);
-    const whyClosed = addressGuard(scope.boundary, this.config);
+    const whyClosed = addressGuard(scope.boundary, this.config, portOf(new URL(connection.url)));
     const dispatcher = new Agent({
       connect: { lookup: guardedLookup(whyClosed, this.lookup) },
       headersTimeout: 0,

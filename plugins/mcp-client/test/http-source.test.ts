@@ -116,15 +116,20 @@ describe("addresses are closed unless a range opens them", () => {
     expect(remote.headers.length).toBeGreaterThan(0);
   });
 
-  test("a range of the run's boundary opens addresses too", async () => {
+  test.each([
+    ["opens addresses too", 0, true],
+    ["opens no other port than its own", 1, false],
+  ])("a range of the run's boundary %s", async (_what, offset, reached) => {
     await using remote = await startMcpServer();
-    const rules = [{ kind: "range", cidr: "127.0.0.1/32", family: 4 }] as const;
+    const rules = [{ kind: "range", cidr: "127.0.0.1/32", family: 4, port: remote.port + offset }] as const;
     const bounded: Boundary = { ...open, network: { mode: "allowlist", rules } };
     const within = new TestScope(bounded);
     const source = new HttpToolSource(configSchema.parse({ loopbackWithoutTls: true }));
-    await source.connect(httpServer(`http://127.0.0.1:${remote.port}/mcp`), within);
+    const connecting = source.connect(httpServer(`http://127.0.0.1:${remote.port}/mcp`), within);
+    if (reached) await connecting;
+    else await expect(connecting).rejects.toThrow();
     await within.close();
-    expect(remote.headers.length).toBeGreaterThan(0);
+    expect(remote.headers.length > 0).toBe(reached);
   });
 });
 

@@ -1,8 +1,9 @@
+import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import type { HostRule, NetworkBoundary, NetworkRule, RangeRule } from "../boundary.js";
 import { formatRule } from "./rule.js";
 import { contains, specialBlockOf } from "./special-addresses.js";
-import { readHost, type Target } from "./target.js";
+import { readTarget, type Target } from "./target.js";
 
 export interface NetworkDecision {
   readonly allowed: boolean;
@@ -18,7 +19,8 @@ export interface NetworkDecision {
  */
 export function decideBeforeLookup(target: Target, network: NetworkBoundary): NetworkDecision {
   if (network.mode === "on") return { allowed: true, reason: "this run's network is not restricted" };
-  if (network.rules.length === 0) return refused("this run may not use the network");
+  if (network.mode === "off" || network.rules.length === 0)
+    return refused("this run may not use the network");
   const rule = network.rules.find((candidate) => matches(candidate, target));
   if (rule !== undefined)
     return { allowed: true, reason: `listed as ${formatRule(rule)}`, rule: formatRule(rule) };
@@ -52,12 +54,9 @@ export function decideConnection(
   const first = decideBeforeLookup(target, network);
   if (!first.allowed || network.mode === "on") return first;
   if (addresses.length === 0) return refused(`the host ${target.host} has no address`);
-  const ranges = network.rules.filter(isRange).filter((rule) => fitsPort(rule, target.port));
-  const own = hostAddresses
-    .filter((address) => ipaddr.isValid(address))
-    .map((address) => ipaddr.parse(address).toString());
+  const ranges = network.rules.filter(isRange);
   for (const address of addresses) {
-    const complaint = whyClosed(address, ranges, own);
+    const complaint = whyClosed(address, ranges, { port: target.port, own: hostAddresses });
     if (complaint !== undefined) {
       return refused(
         target.kind === "address" ? complaint : `the host ${target.host} leads to ${address}: ${complaint}`,
@@ -77,45 +76,64 @@ export function matches(rule: NetworkRule, target: Target): boolean {
 const defaultPorts: Readonly<Record<string, number>> = { "http:": 80, "ws:": 80, "https:": 443, "wss:": 443 };
 
 /**
- * Whether a URL's host, as it is written, is on the list. A name isn't resolved here: that an allowed name leads to
- * no forbidden address is for whoever dials to check. Pure.
+ * Whether a URL's destination, as it is written, is one that `decideConnection` would let through. A name isn't
+ * resolved here: that it leads to no closed address is for whoever dials to check. Pure.
  */
 export function allowsDestination(rules: readonly NetworkRule[], url: URL): boolean {
   const port = url.port === "" ? (defaultPorts[url.protocol] ?? 0) : Number(url.port);
-  const reading = readHost(url.hostname);
-  return reading.ok && rules.some((rule) => matches(rule, { host: reading.host, kind: reading.kind, port }));
+  const reading = readTarget(url.hostname, port);
+  if (!reading.ok) return false;
+  const { target } = reading;
+  const network = { mode: "allowlist", rules } as const;
+  const decision =
+    target.kind === "name"
+      ? decideBeforeLookup(target, network)
+      : decideConnection(target, [target.host], network, []);
+  return decision.allowed;
+}
+
+export interface Dialling {
+  /** The port that is dialled. Without it, a range with a port of its own opens nothing. */
+  readonly port?: number;
+  /** Addresses of the runner's own interfaces. Default none. */
+  readonly own?: readonly string[];
 }
 
 /**
  * Why an address may not be dialled, as in "10.0.0.1 is private, and no listed range names it"; undefined when it may:
  * it is of the public internet, or a listed range means it. Pure.
- *
- * @param own addresses of the runner's own interfaces.
  */
 export function whyClosed(
   text: string,
   ranges: readonly RangeRule[],
-  own: readonly string[] = [],
+  { port, own = [] }: Dialling = {},
 ): string | undefined {
-  if (text.includes("%") || !ipaddr.isValid(text)) return "not an address that can be checked";
+  // One spelling only: `010.0.0.1` is 8.0.0.1 to one parser and 10.0.0.1 to the next.
+  if (isIP(text) === 0 || text.includes("%") || !ipaddr.isValid(text)) {
+    return "not an address that can be checked";
+  }
   const address = ipaddr.parse(text);
-  const listing = ranges.filter((rule) => contains(parsedRange(rule), address));
+  const listing = ranges.filter((rule) => fitsPort(rule, port) && contains(parsedRange(rule), address));
   const block = specialBlockOf(address);
   if (block !== undefined && !listing.some((rule) => parsedRange(rule).prefix >= block.prefix)) {
     const tooWide = listing[0] === undefined ? "" : `; ${formatRule(listing[0])} is too wide to mean it`;
     return `${address.toString()} is ${block.meaning}, and no listed range names it${tooWide}`;
   }
-  if (own.includes(address.toString()) && !listing.some((rule) => parsedRange(rule).prefix > 0)) {
+  if (own.some((one) => isSame(one, address)) && !listing.some((rule) => parsedRange(rule).prefix > 0)) {
     return `${address.toString()} is an address of the runner's own host, and no listed range names it`;
   }
   return undefined;
+}
+
+function isSame(text: string, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  return ipaddr.isValid(text) && ipaddr.parse(text).toString() === address.toString();
 }
 
 function matchesName(rule: HostRule, name: string): boolean {
   return rule.subdomains ? name.endsWith(`.${rule.name}`) : name === rule.name;
 }
 
-function fitsPort(rule: NetworkRule, port: number): boolean {
+function fitsPort(rule: NetworkRule, port: number | undefined): boolean {
   return rule.port === undefined || rule.port === port;
 }
 

@@ -1,5 +1,6 @@
 export {
   allowsDestination,
+  type Dialling,
   decideBeforeLookup,
   decideConnection,
   matches,

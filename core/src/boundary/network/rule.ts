@@ -34,11 +34,12 @@ interface Split {
 }
 
 function splitPort(entry: string): Split | undefined {
-  const bracketed = /^\[([^\]]*)\](\/\d+)?(?::(\d{1,5}))?$/.exec(entry);
+  const bracketed = /^\[([^\]]*:[^\]]*)\](\/\d+)?(?::(\d{1,5}))?$/.exec(entry);
   if (bracketed !== null) {
     const [, address = "", prefix = "", port] = bracketed;
     return { destination: address + prefix, ...(port === undefined ? {} : { port: Number(port) }) };
   }
+  if (entry.includes("://")) return undefined;
   // More than one colon without brackets is an IPv6 address: its last part is no port.
   if (entry.split(":").length > 2) return { destination: entry };
   const parts = /^([^:]+)(?::(\d{1,5}))?$/.exec(entry);
@@ -54,7 +55,7 @@ function parseRange(text: string): { rule: RangeRule } | { problem: string } {
   const parts = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(text);
   const address = parts?.[1] ?? "";
   // Four plain decimals only: `010.0.0.0/8` is 8.0.0.0 to one parser and 10.0.0.0 to the next.
-  const isFour = ipaddr.IPv4.isValidFourPartDecimal(address) && !/(^|\.)0\d/.test(address);
+  const isFour = ipaddr.IPv4.isValidFourPartDecimal(address);
   if (!isFour && !(address.includes(":") && ipaddr.IPv6.isValid(address))) {
     return { problem: "must be an address and a prefix length, such as 203.0.113.0/24 or 2001:db8::/32" };
   }

@@ -1,6 +1,6 @@
 import { METHODS } from "node:http";
+import { readHost, type Target } from "@ambit/core/plugin";
 import { LONGEST_CLIENT_HELLO, readClientHello } from "./client-hello.js";
-import { readHost, type Target } from "./target.js";
 
 /**
  * What may follow the opening of a tunnel, judged from the client's first bytes. A tunnel to an address is bound by

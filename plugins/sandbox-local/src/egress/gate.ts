@@ -1,11 +1,15 @@
 import { lookup as systemLookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
-import { type Decision, decide, decideBeforeLookup } from "./decide.js";
+import {
+  decideBeforeLookup,
+  decideConnection,
+  type NetworkBoundary,
+  type NetworkDecision,
+  type Target,
+} from "@ambit/core/plugin";
 import type { EgressLimits } from "./limits.js";
 import type { OpenSockets } from "./open-sockets.js";
-import type { Policy } from "./policy.js";
-import type { Target } from "./target.js";
 
 export type EgressProtocol = "http" | "connect" | "socks5" | "socks4" | "unknown";
 
@@ -48,7 +52,7 @@ export class UpstreamFailure extends Error {
 const MOST_ADDRESSES_TRIED = 4;
 
 export interface GateOptions {
-  readonly policy: Policy;
+  readonly policy: NetworkBoundary;
   readonly lookup: Lookup;
   readonly hostAddresses: () => readonly string[];
   readonly onDecision: (decision: EgressDecision) => void;
@@ -61,10 +65,10 @@ export interface Admitted {
   readonly target: Target;
   readonly protocol: EgressProtocol;
   readonly addresses: readonly string[];
-  readonly decision: Decision;
+  readonly decision: NetworkDecision;
 }
 
-export type Admission = { readonly decision: Decision; readonly addresses: readonly string[] };
+export type Admission = { readonly decision: NetworkDecision; readonly addresses: readonly string[] };
 
 /** The one way out: every protocol asks here, and only what was checked here is dialled. */
 export class Gate {
@@ -84,7 +88,7 @@ export class Gate {
     const first = decideBeforeLookup(target, this.#options.policy);
     if (!first.allowed) return { decision: first, addresses: [] };
     const addresses = target.kind === "address" ? [target.host] : await this.#resolve(target.host);
-    const decision = decide(target, addresses, this.#options.policy, this.#options.hostAddresses());
+    const decision = decideConnection(target, addresses, this.#options.policy, this.#options.hostAddresses());
     return { decision, addresses };
   }
 
@@ -129,7 +133,7 @@ export class Gate {
   report(
     target: { readonly host: string; readonly port: number },
     protocol: EgressProtocol,
-    decision: Decision,
+    decision: NetworkDecision,
     address?: string,
   ): void {
     this.#options.onDecision({

@@ -7,11 +7,11 @@ import {
 } from "node:http";
 import type { Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
+import { formatTarget, readAuthority, type Target } from "@ambit/core/plugin";
 import { type Answer, answerBytes, answerHeaders, refusal, unusable, upstreamFailure } from "./answers.js";
 import { type Admitted, type EgressProtocol, escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import { readHttpDestination, valuesOf } from "./http-destination.js";
 import { copyRequestHeaders, responseHeaders } from "./http-headers.js";
-import { formatTarget, readAuthority, type Target } from "./target.js";
 import { carryTunnel, join } from "./tunnel.js";
 
 interface Route {

@@ -1,17 +1,18 @@
 import { createServer, type Server, type Socket } from "node:net";
+import type { NetworkBoundary } from "@ambit/core/plugin";
 import { answerBytes, unusable } from "./answers.js";
 import { addressesOfThisHost, type EgressDecision, Gate, type Lookup, lookupOnThisHost } from "./gate.js";
 import { HttpSide } from "./http-side.js";
 import { defaultLimits, type EgressLimits } from "./limits.js";
 import { OpenSockets } from "./open-sockets.js";
-import type { Policy } from "./policy.js";
 import { SocketReader } from "./socket-reader.js";
 import { refuseSocks4, serveSocks5 } from "./socks.js";
 
 export interface EgressProxyOptions {
   /** A unix socket to listen on, or a server whose connections to serve (made with `allowHalfOpen`, listening or not). */
   readonly listen: { readonly path: string } | { readonly server: Server };
-  readonly policy: Policy;
+  /** `off` and an empty list deny all. `on` is refused: where nothing is restricted, nothing is to be proxied. */
+  readonly policy: NetworkBoundary;
   /** Called for every attempt, once it is decided. If it throws, the connection is cut: no record, no way out. */
   readonly onDecision: (decision: EgressDecision) => void;
   /** Default: the host's resolver. */
@@ -39,8 +40,13 @@ const SOCKS4 = 4;
  * Not stopped: a request for another host inside TLS to a listed one (domain fronting, or the inner name of an
  * encrypted ClientHello), which only a proxy that breaks TLS open could see; protocols other than TLS and HTTP that
  * name a host of their own; and whatever a listed host does with what it is sent.
+ *
+ * @throws TypeError for a policy that restricts nothing.
  */
 export async function openEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
+  if (options.policy.mode === "on") {
+    throw new TypeError("The egress proxy never runs unrestricted: open none for a network that is on");
+  }
   const limits = { ...defaultLimits, ...options.limits };
   const sockets = new OpenSockets();
   const gate = new Gate({

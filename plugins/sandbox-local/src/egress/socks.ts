@@ -1,8 +1,7 @@
 import type { Socket } from "node:net";
-import ipaddr from "ipaddr.js";
+import { readTarget, type TargetReading } from "@ambit/core/plugin";
 import { type Admitted, escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import { SocketReader } from "./socket-reader.js";
-import { readTarget, type TargetReading } from "./target.js";
 import { carryTunnel } from "./tunnel.js";
 
 /** Replies of RFC 1928 section 6. Only `notAllowed` is the boundary's. */
@@ -101,12 +100,13 @@ async function readRequest(reader: SocketReader): Promise<Request | undefined> {
   if (host === undefined || port === undefined) return undefined;
   if (head[1] !== CONNECT) return { reply: reply.noSuchCommand };
   const raw =
-    type === NAME
-      ? host.toString("utf8")
-      : type === IPV4
-        ? host.join(".")
-        : `[${ipaddr.fromByteArray([...host]).toString()}]`;
+    type === NAME ? host.toString("utf8") : type === IPV4 ? host.join(".") : `[${groupsOf(host).join(":")}]`;
   return { reading: readTarget(raw, port.readUInt16BE(0)), raw };
+}
+
+/** An IPv6 address's eight groups, in hexadecimal. */
+function groupsOf(address: Buffer): string[] {
+  return Array.from({ length: 8 }, (_, index) => address.readUInt16BE(index * 2).toString(16));
 }
 
 function replyFor(failure: UpstreamFailure): number {

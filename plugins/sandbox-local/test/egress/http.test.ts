@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { addressesOfThisHost, lookupOnThisHost } from "../../src/egress/gate.js";
 import {
   allow,
+  denyAll,
   exchange,
   INTERNET,
   INTERNET_RANGE,
@@ -166,8 +167,22 @@ describe("plain HTTP through the proxy", () => {
     await two.close();
   });
 
+  it("holds a range with a port to that port, by address and through a name", async () => {
+    const other = await openOrigin();
+    const bound = await openSession(allow(["ok.test"], [`${INTERNET}:${origin.port}`]));
+    for (const host of ["ok.test", INTERNET]) {
+      const statusAt = async (port: number) =>
+        (await exchange(bound.path, get(`http://${host}:${port}/`, `${host}:${port}`))).slice(9, 12);
+      expect(await statusAt(origin.port)).toBe("200");
+      expect(await statusAt(other.port)).toBe("403");
+    }
+    expect(other.requests).toEqual([]);
+    await bound.close();
+    await other.close();
+  });
+
   it("under deny-all refuses everything, looks nothing up, and records it", async () => {
-    const closed = await openSession({ mode: "deny-all" });
+    const closed = await openSession(denyAll);
     for (const host of ["ok.test", INTERNET]) {
       expect(
         await exchange(closed.path, get(`http://${host}:${origin.port}/`, `${host}:${origin.port}`)),

@@ -6,6 +6,7 @@ import { openEgressProxy } from "../../src/egress/index.js";
 import {
   allow,
   connectThrough,
+  denyAll,
   exchange,
   gather,
   INTERNET,
@@ -152,7 +153,7 @@ describe("the proxy's life", () => {
     const decisions: boolean[] = [];
     const handed = await openEgressProxy({
       listen: { server },
-      policy: { mode: "deny-all" },
+      policy: denyAll,
       onDecision: (decision) => decisions.push(decision.allowed),
     });
     server.listen(0, "127.0.0.1");
@@ -172,10 +173,18 @@ describe("the proxy's life", () => {
     await origin.close();
   });
 
-  it("rejects when it can't listen", async () => {
-    const session = await openSession({ mode: "deny-all" });
+  it("is never opened for a network that is on", async () => {
+    const server = createServer();
     await expect(
-      openEgressProxy({ listen: { path: session.path }, policy: { mode: "deny-all" }, onDecision: () => {} }),
+      openEgressProxy({ listen: { server }, policy: { mode: "on", rules: [] }, onDecision: () => {} }),
+    ).rejects.toThrow("never runs unrestricted");
+    expect(server.listenerCount("connection")).toBe(0);
+  });
+
+  it("rejects when it can't listen", async () => {
+    const session = await openSession(denyAll);
+    await expect(
+      openEgressProxy({ listen: { path: session.path }, policy: denyAll, onDecision: () => {} }),
     ).rejects.toMatchObject({ code: "EADDRINUSE" });
     await session.close();
   });

@@ -11,14 +11,12 @@ import {
 } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type NetworkBoundary, parseNetworkRule } from "@ambit/core/plugin";
 import {
   type EgressDecision,
   type EgressProxy,
   type EgressProxyOptions,
   openEgressProxy,
-  type Policy,
-  parseHostRule,
-  parseRange,
 } from "../../src/egress/index.js";
 
 /** The internet of these tests: servers on 127.0.0.2, which the policies list as a range; 127.0.0.1 never is listed. */
@@ -26,18 +24,20 @@ export const INTERNET = "127.0.0.2";
 export const INTERNET_RANGE = `${INTERNET}/32`;
 
 /** A policy that allows these hosts, and the address that they live at. */
-export function allow(hosts: readonly string[], ranges: readonly string[] = [INTERNET_RANGE]): Policy {
-  return {
-    mode: "allowlist",
-    hosts: hosts.map((text) => rule(parseHostRule(text))),
-    ranges: ranges.map((text) => rule(parseRange(text))),
-  };
+export function allow(
+  hosts: readonly string[],
+  ranges: readonly string[] = [INTERNET_RANGE],
+): NetworkBoundary {
+  const rules = [...hosts, ...ranges].map((entry) => {
+    const parsed = parseNetworkRule(entry);
+    if (!("rule" in parsed)) throw new Error(`a rule of the test is wrong: ${entry} ${parsed.problem}`);
+    return parsed.rule;
+  });
+  return { mode: "allowlist", rules };
 }
 
-function rule<Rule>(parsed: { ok: true; rule: Rule } | { ok: false; problem: { message: string } }): Rule {
-  if (!parsed.ok) throw new Error(parsed.problem.message);
-  return parsed.rule;
-}
+/** A policy that allows nothing. */
+export const denyAll: NetworkBoundary = { mode: "off", rules: [] };
 
 export interface Session {
   readonly path: string;
@@ -50,7 +50,7 @@ export interface Session {
 
 /** A proxy on a unix socket of its own, with every name at the internet's address unless `names` says otherwise. */
 export async function openSession(
-  policy: Policy,
+  policy: NetworkBoundary,
   options: Partial<EgressProxyOptions> & { names?: Record<string, readonly string[]> } = {},
 ): Promise<Session> {
   const folder = mkdtempSync(join(tmpdir(), "ambit-egress-"));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatTarget, readAuthority, readHost, readTarget } from "../../src/egress/index.js";
+import { formatTarget, readAuthority, readHost, readTarget } from "../../../src/boundary/network/index.js";
 
 describe("readHost", () => {
   it.each([
