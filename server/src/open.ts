@@ -1,7 +1,7 @@
 import { type Log, Registry, Runner } from "@ambit/core";
 import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
-import type { LogLevel } from "./configuration/schema.js";
+import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
 
@@ -19,6 +19,8 @@ export interface OpenOptions {
   readonly overrides?: Overrides;
   /** Where a configuration is looked for. Default: the working folder. */
   readonly folder?: string;
+  /** In place of a file, for a program that embeds Ambit. */
+  readonly configuration?: ConfigurationInput;
   /** Used when neither the configuration nor the environment says. */
   readonly logLevel: LogLevel;
 }
@@ -28,8 +30,8 @@ export interface OpenOptions {
  * @throws ConfigurationInvalid, PluginLoadFailed
  */
 export async function openAmbit(options: OpenOptions): Promise<Ambit> {
-  const { environment, overrides = {}, folder = process.cwd() } = options;
-  const settings = await loadSettings(environment, overrides, folder);
+  const { environment, overrides = {}, folder = process.cwd(), configuration } = options;
+  const settings = await loadSettings(environment, overrides, { folder, given: configuration });
   const redaction = new LogRedaction();
   if (settings.token !== undefined) redaction.hide([settings.token]);
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);

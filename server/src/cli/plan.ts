@@ -3,6 +3,7 @@ import { takeEnvironment } from "../configuration/environment.js";
 import type { Overrides } from "../configuration/load.js";
 import { failedResult } from "../failed-result.js";
 import { openAmbit } from "../open.js";
+import { MalformedJson } from "../parse-json.js";
 import { planAnswer } from "../plan-answer.js";
 import { exitCodeOf, exitCodes } from "./exit-codes.js";
 import { readRequest } from "./read-request.js";
@@ -16,7 +17,7 @@ export async function plan(file: string, overrides: Overrides): Promise<number> 
     print(planAnswer(await admit(await readRequest(file), registry)));
     return exitCodes.ok;
   } catch (error) {
-    if (!isAmbitError(error)) throw error;
+    if (!isAmbitError(error) && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
     print(result);
     return exitCodeOf(result.failure);

@@ -1,22 +1,15 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { RequestInvalid } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
+import { parseJson } from "../parse-json.js";
 
 /**
  * The request of a file, or of stdin for `-`, as JSON.
- * @throws RequestInvalid for what isn't JSON, ConfigurationInvalid for a file that can't be read.
+ * @throws MalformedJson, ConfigurationInvalid for a file that can't be read.
  */
 export async function readRequest(file: string): Promise<unknown> {
   const content = file === "-" ? await text(process.stdin) : await contentOf(file);
-  if (content.trim() === "") return {};
-  try {
-    return JSON.parse(content);
-  } catch (error) {
-    const where = file === "-" ? " on stdin" : "";
-    const message = `Invalid JSON${where}: ${error instanceof Error ? error.message : error}`;
-    throw new RequestInvalid([{ path: "", message }]);
-  }
+  return parseJson(content, file === "-" ? " on stdin" : ` in ${file}`);
 }
 
 async function contentOf(file: string): Promise<string> {

@@ -3,6 +3,7 @@ import { takeEnvironment } from "../configuration/environment.js";
 import type { Overrides } from "../configuration/load.js";
 import { failedResult } from "../failed-result.js";
 import { type Ambit, openAmbit } from "../open.js";
+import { MalformedJson } from "../parse-json.js";
 import { exitCodeOf, exitCodes } from "./exit-codes.js";
 import { readRequest } from "./read-request.js";
 import { printerFor, type RecordPrinter } from "./record-printer.js";
@@ -23,7 +24,7 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
     return await drive(ambit, printer, await readRequest(file));
   } catch (error) {
     // Before a run began; afterwards its own result tells of it.
-    if (!isAmbitError(error)) throw error;
+    if (!isAmbitError(error) && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
     await printer.result(result);
     return exitCodeOf(result.failure);

@@ -1,4 +1,11 @@
-import { type AgentEvent, type FailedResult, gapLine, issueLine, type RunResult } from "@ambit/core";
+import {
+  type AgentEvent,
+  type AgentEventOf,
+  type FailedResult,
+  gapLine,
+  issueLine,
+  type RunResult,
+} from "@ambit/core";
 import colors from "picocolors";
 import { printable } from "../logging/printable.js";
 import { receiptLines } from "./receipt-lines.js";
@@ -9,32 +16,33 @@ const longestValue = 160;
 /** A run as people read it: one line per happening, with its time since the start. Pure text in, pure text out. */
 export class Timeline {
   /** Texts that are still growing, by block: shown line by line. */
-  readonly #growing = new Map<string, string>();
-  #toolNames = new Map<string, string>();
+  readonly #growing = new Map<
+    string,
+    { readonly type: "message_delta" | "thought_delta"; readonly text: string }
+  >();
+  readonly #toolNames = new Map<string, string>();
 
   /** @param begun in the same milliseconds as every later time. */
   constructor(readonly begun: number) {}
 
   /** What to print for an event; empty for one that shows nothing. */
   event(event: AgentEvent, now: number): string {
+    // What was said so far stands before what happens next, also in the middle of a line.
+    return event.type.endsWith("_delta")
+      ? this.#event(event, now)
+      : this.#flush(now) + this.#event(event, now);
+  }
+
+  #event(event: AgentEvent, now: number): string {
     const line = (label: string, text: string, color = colors.cyan) => this.#line(now, label, text, color);
     switch (event.type) {
       case "message":
         return line("says", event.text);
       case "thought":
         return line("thinks", event.text, colors.dim);
-      case "message_start":
-      case "thought_start":
-        this.#growing.set(event.id, "");
-        return "";
       case "message_delta":
-        return this.#grow(event.id, event.delta, (text) => line("says", text));
       case "thought_delta":
-        return this.#grow(event.id, event.delta, (text) => line("thinks", text, colors.dim));
-      case "message_end":
-        return this.#rest(event.id, (text) => line("says", text));
-      case "thought_end":
-        return this.#rest(event.id, (text) => line("thinks", text, colors.dim));
+        return this.#grow(event, now);
       case "tool_call":
         this.#toolNames.set(event.id, event.name ?? "tool");
         return line("calls", `${event.name ?? "tool"} ${shortened(event.input ?? {})}`, colors.yellow);
@@ -59,6 +67,10 @@ export class Timeline {
         return line("file", `${event.mediaType} ${shortened(event.url)}`);
       case "error":
         return line("error", event.message, colors.red);
+      case "message_start":
+      case "message_end":
+      case "thought_start":
+      case "thought_end":
       case "usage":
       case "done":
         return "";
@@ -86,20 +98,25 @@ export class Timeline {
     ].join("");
   }
 
-  /** Whole lines are shown as they come; what is begun waits for its end. */
-  #grow(id: string, delta: string, show: (text: string) => string): string {
-    const lines = `${this.#growing.get(id) ?? ""}${delta}`.split("\n");
-    this.#growing.set(id, lines.pop() ?? "");
-    return lines
-      .filter((text) => text !== "")
-      .map(show)
-      .join("");
+  /** Whole lines are shown as they come; what is begun waits for its end, or for whatever comes between. */
+  #grow(event: AgentEventOf<"message_delta" | "thought_delta">, now: number): string {
+    const { text } = this.#growing.get(event.id) ?? { text: "" };
+    const lines = `${text}${event.delta}`.split("\n");
+    this.#growing.set(event.id, { type: event.type, text: lines.pop() ?? "" });
+    return lines.map((whole) => this.#said(event.type, whole, now)).join("");
   }
 
-  #rest(id: string, show: (text: string) => string): string {
-    const text = this.#growing.get(id) ?? "";
-    this.#growing.delete(id);
-    return text === "" ? "" : show(text);
+  #flush(now: number): string {
+    const begun = [...this.#growing.values()];
+    this.#growing.clear();
+    return begun.map(({ type, text }) => this.#said(type, text, now)).join("");
+  }
+
+  #said(type: "message_delta" | "thought_delta", text: string, now: number): string {
+    if (text === "") return "";
+    return type === "message_delta"
+      ? this.#line(now, "says", text, colors.cyan)
+      : this.#line(now, "thinks", text, colors.dim);
   }
 
   #line(now: number, label: string, text: string, color: (text: string) => string): string {

@@ -6,7 +6,9 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
   "@ambit/sandbox-local": () => import("@ambit/sandbox-local"),
   "@ambit/harness-acp": () => import("@ambit/harness-acp"),
   "@ambit/mcp-http": () => import("@ambit/mcp-http"),
+  "@ambit/mcp-client": () => import("@ambit/mcp-client"),
   "@ambit/executor-callback": () => import("@ambit/executor-callback"),
+  "@ambit/executor-code": () => import("@ambit/executor-code"),
   "@ambit/executor-client": () => import("@ambit/executor-client"),
 };
 

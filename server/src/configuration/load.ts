@@ -29,18 +29,26 @@ export interface Overrides {
   readonly port?: number | undefined;
 }
 
+/** Where the configuration comes from. */
+export interface ConfigurationSource {
+  /** Where it is looked for, and what `--config` and AMBIT_CONFIG are relative to. */
+  readonly folder: string;
+  /** Given by the program that embeds Ambit: no file is looked for. */
+  readonly given?: unknown;
+}
+
 /**
  * Finds, reads and checks the configuration.
- * @param folder where it is looked for, and what `--config` and AMBIT_CONFIG are relative to.
  * @throws ConfigurationInvalid with every problem at once.
  */
 export async function loadSettings(
   environment: Environment,
   overrides: Overrides,
-  folder: string,
+  { folder, given }: ConfigurationSource,
 ): Promise<Settings> {
-  const file = findConfiguration(overrides.config ?? environment.AMBIT_CONFIG, folder);
-  const parsed = configurationSchema.safeParse(file === undefined ? {} : await read(file));
+  const file =
+    given === undefined ? findConfiguration(overrides.config ?? environment.AMBIT_CONFIG, folder) : undefined;
+  const parsed = configurationSchema.safeParse(file === undefined ? (given ?? {}) : await read(file));
   if (!parsed.success) {
     throw new ConfigurationInvalid(file ?? "configuration", problemsOf(parsed.error, configurationSchema));
   }

@@ -54,7 +54,7 @@ function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly
 function nearest(word: string, known: readonly string[]): string | undefined {
   const near = known
     .map((candidate) => ({ candidate, edits: distance(word.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ candidate, edits }) => edits <= Math.max(1, Math.floor(candidate.length / 3)))
+    .filter(({ candidate, edits }) => edits <= Math.max(2, Math.floor(candidate.length / 3)))
     .sort((one, other) => one.edits - other.edits);
   return near[0]?.candidate;
 }

@@ -10,7 +10,7 @@ import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
 import { handleRun } from "./run-route.js";
 import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
-import { handleCancel, handleKill } from "./session-routes.js";
+import { handleAnswer, handleCancel, handleKill } from "./session-routes.js";
 import { presentsToken } from "./token.js";
 
 type Environment = { Bindings: HttpBindings };
@@ -54,6 +54,9 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   on("POST", "/kill", (exchange) => handleKill(context, exchange));
   on("POST", "/runs/:runId/cancel", (exchange, parameter) =>
     handleCancel(context, exchange, parameter("runId")),
+  );
+  on("POST", "/runs/:runId/interactions/:interactionId", (exchange, parameter) =>
+    handleAnswer(context, exchange, parameter("runId"), parameter("interactionId")),
   );
   on("GET", "/plugins", async ({ outgoing }) => {
     sendJson(outgoing, 200, { actors: await runner.registry.describe() });

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from "node:http";
+import { parseJson } from "../parse-json.js";
 import { HttpRefusal } from "./refusal.js";
 
 /**
  * The request's body as JSON; an empty one is `{}`. Counted as it comes: nobody's `content-length` is believed,
  * but one that is too large already is refused before a byte is read.
  *
- * @throws HttpRefusal 413 beyond `limitBytes`, 400 for what isn't JSON.
+ * @throws HttpRefusal 413 beyond `limitBytes`, MalformedJson
  */
 export async function readJson(incoming: IncomingMessage, limitBytes: number): Promise<unknown> {
   if (Number(incoming.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
@@ -17,21 +18,6 @@ export async function readJson(incoming: IncomingMessage, limitBytes: number): P
     chunks.push(chunk);
   }
   return parseJson(Buffer.concat(chunks, length).toString("utf8"));
-}
-
-/** @throws HttpRefusal 400 */
-export function parseJson(text: string): unknown {
-  if (text.trim() === "") return {};
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    // V8's message quotes a few characters around the fault: at most what the caller sent itself.
-    throw new HttpRefusal(
-      400,
-      `Invalid JSON: ${error instanceof Error ? error.message : error}`,
-      "request_invalid",
-    );
-  }
 }
 
 function tooLarge(limitBytes: number): HttpRefusal {

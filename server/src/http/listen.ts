@@ -74,8 +74,10 @@ function listen(server: Server, host: string, port: number): Promise<string> {
 async function drain(server: Server, drainRuns: () => Promise<void>): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   await drainRuns();
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), farewellMs);
+  // A connection is idle only once its caller has read the last answer, and nobody tells when that is.
+  const idle = setInterval(() => server.closeIdleConnections(), 10);
+  const farewell = setTimeout(() => server.closeAllConnections(), farewellMs);
   await closed;
-  clearTimeout(timer);
+  clearInterval(idle);
+  clearTimeout(farewell);
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
-import { AmbitError, type FailedResult, type Failure, isAmbitError } from "@ambit/core";
-import { failedResult } from "../failed-result.js";
+import { type FailedResult, type Failure, isAmbitError } from "@ambit/core";
+import { failedResult, invalid } from "../failed-result.js";
+import { MalformedJson } from "../parse-json.js";
 import { type AnswerForm, encodeRecord, mediaTypes } from "./answer-form.js";
 import { send, sendJson } from "./send.js";
 
@@ -9,7 +10,7 @@ export class HttpRefusal extends Error {
   override readonly name = "HttpRefusal";
 
   constructor(
-    readonly status: 400 | 403 | 405 | 413,
+    readonly status: 403 | 405 | 413,
     message: string,
     readonly code: Failure["code"],
     readonly headers: Readonly<Record<string, string>> = {},
@@ -28,12 +29,18 @@ export interface Refusal {
 export function refusalOf(thrown: unknown): Refusal {
   if (thrown instanceof HttpRefusal) {
     const { status, message, code, headers } = thrown;
-    const issues = code === "request_invalid" ? { issues: [{ path: "", message }] } : {};
-    const failure: Failure = { code, retryable: false, ...issues };
-    return { status, headers, body: { ok: false, error: message, failure, events: [] } };
+    const body: FailedResult =
+      code === "request_invalid"
+        ? invalid(message)
+        : { ok: false, error: message, failure: { code, retryable: false }, events: [] };
+    return { status, headers, body };
   }
-  const status = isAmbitError(thrown) ? thrown.status : 500;
-  return { status, headers: headersOf(thrown), body: failedResult(thrown) };
+  return { status: statusOf(thrown), headers: headersOf(thrown), body: failedResult(thrown) };
+}
+
+function statusOf(thrown: unknown): number {
+  if (thrown instanceof MalformedJson) return 400;
+  return isAmbitError(thrown) ? thrown.status : 500;
 }
 
 function headersOf(thrown: unknown): Readonly<Record<string, string>> {
@@ -58,6 +65,5 @@ export function sendRefusal(outgoing: ServerResponse, form: AnswerForm, refusal:
 
 /** Whether it is ours to mend, and so worth an error in the log. */
 export function isOurFault(thrown: unknown): boolean {
-  if (thrown instanceof HttpRefusal) return false;
-  return !(thrown instanceof AmbitError) || thrown.status === 500;
+  return !(thrown instanceof HttpRefusal) && statusOf(thrown) === 500;
 }

@@ -1,4 +1,4 @@
-import { type EndedAnswer, killRequestSchema, RequestInvalid } from "@ambit/core";
+import { type EndedAnswer, killRequestSchema, limits, RequestInvalid } from "@ambit/core";
 import { readJson } from "./body.js";
 import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
@@ -23,4 +23,15 @@ export async function handleKill({ runner }: ServerContext, { incoming, outgoing
 export function handleCancel({ runner }: ServerContext, { outgoing }: Exchange, runId: string): void {
   runner.cancel(runId);
   sendJson(outgoing, 200, { ok: true, ended: true } satisfies EndedAnswer);
+}
+
+/** `POST /runs/:runId/interactions/:interactionId`: the user's answer to what a run that is held open asks. */
+export async function handleAnswer(
+  { runner }: ServerContext,
+  { incoming, outgoing }: Exchange,
+  runId: string,
+  interactionId: string,
+): Promise<void> {
+  runner.answer(runId, interactionId, await readJson(incoming, limits.bodyBytes));
+  sendJson(outgoing, 200, { ok: true });
 }

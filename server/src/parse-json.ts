@@ -1,0 +1,20 @@
+/** A body or a file that isn't JSON; the message says where it breaks off. */
+export class MalformedJson extends Error {
+  override readonly name = "MalformedJson";
+}
+
+/**
+ * The text as JSON; an empty one is `{}`.
+ * @param where for the message: "" or " on stdin".
+ * @throws MalformedJson
+ */
+export function parseJson(text: string, where = ""): unknown {
+  if (text.trim() === "") return {};
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    // V8's message quotes a few characters around the fault: at most what the caller sent itself.
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new MalformedJson(`Invalid JSON${where}: ${reason}`, { cause });
+  }
+}

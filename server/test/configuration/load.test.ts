@@ -1,0 +1,113 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { defaultPlugins } from "../../src/configuration/defaults.js";
+import { takeEnvironment } from "../../src/configuration/environment.js";
+import { loadSettings } from "../../src/configuration/load.js";
+import { configurationJsonSchema } from "../../src/configuration/schema.js";
+
+async function folderWith(files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-configuration-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(join(folder, path, ".."), { recursive: true });
+    await writeFile(join(folder, path), content);
+  }
+  return folder;
+}
+
+const load = (folder: string, variables: NodeJS.ProcessEnv = {}, overrides = {}) =>
+  loadSettings(takeEnvironment(variables), overrides, { folder });
+
+describe("loadSettings", () => {
+  it("has a default for everything, and the plugins that come with Ambit", async () => {
+    const settings = await load(await folderWith({}));
+    expect(settings).toMatchObject({
+      plugins: defaultPlugins,
+      server: { host: "127.0.0.1", port: 8765, allowedHosts: [], drainMs: 10_000 },
+      permissionCeiling: [],
+      token: undefined,
+      file: undefined,
+    });
+  });
+
+  it.each([
+    ["ambit.config.json", '{"server":{"port":1}}'],
+    ["ambit.config.mjs", "export default { server: { port: 1 } }"],
+  ])("finds %s", async (name, content) => {
+    const folder = await folderWith({ [name]: content });
+    expect(await load(folder)).toMatchObject({ server: { port: 1 }, file: join(folder, name) });
+  });
+
+  it("takes --config before AMBIT_CONFIG, and arguments before variables before the file", async () => {
+    const folder = await folderWith({
+      "a.json": '{"server":{"host":"127.0.0.2","port":1},"log":{"level":"error"}}',
+      "b.json": '{"server":{"port":9}}',
+    });
+    const variables = { AMBIT_CONFIG: "b.json", AMBIT_PORT: "2", AMBIT_LOG_LEVEL: "debug" };
+    expect(await load(folder, variables, { config: "a.json" })).toMatchObject({
+      server: { host: "127.0.0.2", port: 2 },
+      logLevel: "debug",
+    });
+    expect(await load(folder, variables, { port: 3 })).toMatchObject({ server: { port: 3 } });
+  });
+
+  it("adds the environment's denials to the file's", async () => {
+    const folder = await folderWith({ "ambit.config.json": '{"permissions":{"deny":["Bash"]}}' });
+    expect((await load(folder, { AMBIT_DENY_PERMISSIONS: "write" })).permissionCeiling).toEqual([
+      "Bash",
+      "write",
+    ]);
+    expect((await load(folder, { AMBIT_DENY_PERMISSIONS: "true" })).permissionCeiling).toBe(true);
+  });
+
+  it.each([
+    ['{"sever":{}}', "sever is not a known setting: did you mean `server`?"],
+    ['{"server":{"prot":1}}', "server.prot is not a known setting: did you mean `port`?"],
+    ['{"limits":{"idelMs":1}}', "limits.idelMs is not a known setting: did you mean `idleMs`?"],
+    ['{"server":{"port":-1}}', "server.port"],
+    [
+      '{"server":{"xyz":1}}',
+      "server.xyz is not a known setting: known are host, port, allowedHosts, drainMs",
+    ],
+    ["{", "is not JSON"],
+  ])("says what is wrong with %s", async (content, message) => {
+    const folder = await folderWith({ "ambit.config.json": content });
+    await expect(load(folder)).rejects.toThrow(message);
+  });
+
+  it("says everything that is wrong at once", async () => {
+    const folder = await folderWith({ "ambit.config.json": '{"sever":{},"server":{"prot":1,"port":-1}}' });
+    await expect(load(folder)).rejects.toMatchObject({ problems: { length: 3 } });
+  });
+
+  it.each([
+    [{ "ambit.config.json": "{}", "ambit.config.mjs": "" }, {}, "keep one"],
+    [{}, { config: "none.json" }, "none.json: there is no such file"],
+    [{ "a.yaml": "" }, { config: "a.yaml" }, "must be a .mjs, .js or .json file"],
+    [{ "a.mjs": "export const plugins = []" }, { config: "a.mjs" }, "has no default export"],
+    [{ "a.mjs": "throw new Error('broken')" }, { config: "a.mjs" }, "can't be imported: broken"],
+  ])("refuses what can't be read: %o %o", async (files, overrides, message) => {
+    await expect(load(await folderWith(files), {}, overrides)).rejects.toThrow(message);
+  });
+
+  it("imports a package by name from the configuration's folder, not from ours", async () => {
+    const folder = await folderWith({
+      "ambit.config.json": '{"plugins":["my-plugin"]}',
+      "node_modules/my-plugin/package.json": '{"name":"my-plugin","type":"module","exports":"./index.js"}',
+      "node_modules/my-plugin/index.js": "export default { mine: true }",
+    });
+    const { importPlugin } = await load(folder);
+    expect(await importPlugin("my-plugin")).toEqual({ mine: true });
+    await expect(importPlugin("vitest-is-ours-not-theirs")).rejects.toThrow("no package of that name");
+  });
+
+  it("publishes its schema", () => {
+    expect(configurationJsonSchema()).toMatchObject({
+      type: "object",
+      additionalProperties: false,
+      properties: { server: { properties: { port: { default: 8765 } } } },
+    });
+  });
+});

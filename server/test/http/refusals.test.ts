@@ -1,0 +1,181 @@
+import { request } from "node:http";
+import { describe, expect, it } from "vitest";
+import { saying, waiting } from "../support/scripted-agent.js";
+import { asking, serveScript } from "../support/server.js";
+
+const token = "s3cret-token";
+const bearer = { authorization: `Bearer ${token}` };
+const tooLong = " ".repeat(16 * 1024 * 1024 + 1);
+
+describe("which refusal wins", () => {
+  it.each([
+    ["a wrong token beats all else", 401, "unauthorized", { authorization: "Bearer wrong" }, "{not json"],
+    ["what isn't JSON", 400, "request_invalid", bearer, "{not json"],
+    ["a body that is too large", 413, "request_invalid", bearer, tooLong],
+    ["a boundary nobody covers", 422, "boundary_refused", bearer, { sandboxPermission: { network: "off" } }],
+    ["a field that isn't known", 400, "request_invalid", bearer, { harnes: "scripted" }],
+    ["nothing to say", 400, "request_invalid", bearer, { messages: [] }],
+  ])("%s: %i", async (_, status, code, headers, body) => {
+    const { post } = await serveScript(saying("x"), { token });
+    const response = await post("/run", body, headers);
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ ok: false, failure: { code }, events: [] });
+  });
+
+  it("refuses beyond its capacity before it reads the body, but after the token", async () => {
+    const { post } = await serveScript(waiting, { token, configuration: { limits: { concurrentRuns: 1 } } });
+    const running = await post("/run", asking, { ...bearer, accept: "application/x-ndjson" });
+    const full = await post("/run", "{not json", bearer);
+    expect(full.status).toBe(429);
+    expect(full.headers.get("retry-after")).toBe("1");
+    expect(await full.json()).toMatchObject({ failure: { code: "at_capacity", retryable: true } });
+    expect((await post("/run", "{not json")).status).toBe(401);
+    await running.body?.cancel();
+  });
+
+  it("gives the place back after every refusal", async () => {
+    const { post } = await serveScript(saying("x"), { configuration: { limits: { concurrentRuns: 1 } } });
+    const refusals = ["{not json", tooLong, { sandboxPermission: { network: "off" } }, { harnes: "x" }];
+    for (const body of refusals) expect((await post("/run", body)).status).not.toBe(429);
+    expect((await post("/run", asking)).status).toBe(200);
+  });
+
+  it("lists every gap with its cure, and the other issues beside them", async () => {
+    const { post } = await serveScript(saying("x"));
+    const body = { sandboxPermission: { network: "restricted", filesystem: "readonly" }, messages: [] };
+    const { failure } = await (await post("/run", body)).json();
+    const capabilities = failure.gaps.map((gap: { capability: string }) => gap.capability);
+    expect(capabilities).toEqual(expect.arrayContaining(["network.deny", "filesystem.read-only"]));
+    expect(failure.issues).toEqual([
+      { path: "messages", message: "No user message to send (prompt/messages empty)." },
+    ]);
+  });
+
+  it.each(["application/x-ndjson", "text/event-stream"])("is one record of a %s stream", async (accept) => {
+    const { post } = await serveScript(saying("x"), { token });
+    for (const [headers, status] of [
+      [{}, 401],
+      [bearer, 400],
+    ] as const) {
+      const response = await post("/run", "{}", { ...headers, accept });
+      const text = (await response.text()).replace(/^id: 1\ndata: /, "");
+      expect(response.status).toBe(status);
+      expect(response.headers.get("content-type")).toBe(accept);
+      expect(JSON.parse(text)).toMatchObject({ kind: "result", result: { ok: false, events: [] } });
+    }
+  });
+
+  it("counts a body that doesn't tell its length", async () => {
+    const { url } = await serveScript(saying("x"));
+    const status = await new Promise((resolve, reject) => {
+      const sent = request(`${url}/run`, { method: "POST" }, (response) => {
+        resolve(response.statusCode);
+        sent.destroy();
+      });
+      sent.on("error", reject);
+      const chunk = Buffer.alloc(64 * 1024, " ");
+      const more = () => {
+        while (!sent.destroyed && sent.write(chunk));
+        sent.once("drain", more);
+      };
+      more();
+    });
+    expect(status).toBe(413);
+  });
+});
+
+describe("the token", () => {
+  it.each([
+    ["authorization", `Bearer ${token}`],
+    ["authorization", `bearer ${token}`],
+    ["x-ambit-token", token],
+    ["x-agenta-runner-token", token],
+  ])("is read from %s: %s", async (name, value) => {
+    const { url } = await serveScript(saying("x"), { token });
+    expect((await fetch(`${url}/plugins`, { headers: { [name]: value } })).status).toBe(200);
+    const wrong = await fetch(`${url}/plugins`, { headers: { [name]: `${value}x` } });
+    expect(wrong.status).toBe(401);
+    expect(wrong.headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  it.each([
+    ["POST", "/run"],
+    ["POST", "/stream"],
+    ["POST", "/plan"],
+    ["POST", "/kill"],
+    ["POST", "/runs/x/cancel"],
+    ["GET", "/plugins"],
+    ["GET", "/nowhere"],
+  ])("guards %s %s", async (method, path) => {
+    const { url } = await serveScript(saying("x"), { token });
+    expect((await fetch(`${url}${path}`, { method })).status).toBe(401);
+  });
+
+  it("isn't needed to see that the server lives", async () => {
+    const { url, registry } = await serveScript(saying("x"), { token });
+    await registry.cast();
+    const health = await fetch(`${url}/health`);
+    expect(await health.json()).toEqual({ status: "ok", probing: false });
+    expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
+  });
+});
+
+describe("routes", () => {
+  it("are named when the method is wrong, or when there are none", async () => {
+    const { url } = await serveScript(saying("x"));
+    const wrong = await fetch(`${url}/run`);
+    expect(wrong.status).toBe(405);
+    expect(wrong.headers.get("allow")).toBe("POST");
+    expect(await wrong.json()).toMatchObject({ ok: false, failure: { code: "not_found" } });
+    const none = await fetch(`${url}/nowhere`);
+    expect(none.status).toBe(404);
+    expect(await none.json()).toMatchObject({ ok: false, error: "Not found" });
+  });
+
+  it("refuse what can't be a session to end", async () => {
+    const { post } = await serveScript(saying("x"));
+    const none = await post("/kill", {});
+    expect(none.status).toBe(400);
+    expect(await none.json()).toMatchObject({ failure: { issues: [{ path: "sessionId" }] } });
+    expect((await post("/kill", { sessionId: "x".repeat(20_000) })).status).toBe(413);
+  });
+
+  it("plan without running", async () => {
+    let ran = false;
+    const { post } = await serveScript(async function* () {
+      ran = true;
+      yield { type: "done" };
+    });
+    const accepted = await (await post("/plan", asking)).json();
+    expect(accepted).toMatchObject({ ok: true, plan: { sandbox: "none", required: [], accepted: [] } });
+    expect(accepted.plan.actors.map(({ kind }: { kind: string }) => kind)).toEqual(["sandbox", "harness"]);
+    const refused = await post("/plan", { ...asking, sandboxPermission: { network: "off" } });
+    expect(refused.status).toBe(422);
+    expect(await refused.json()).toMatchObject({ ok: false, failure: { code: "boundary_refused" } });
+    expect(ran).toBe(false);
+  });
+});
+
+describe("web pages", () => {
+  it.each([
+    ["a rebound name", { host: "attacker.example" }, 403],
+    ["another site's script", { origin: "https://attacker.example" }, 403],
+    ["a sandboxed frame", { origin: "null" }, 403],
+    ["this machine by name", { host: "localhost:1" }, 200],
+    ["a page of this machine", { origin: "http://localhost:3000" }, 200],
+    ["a listed proxy", { host: "ambit.example" }, 200],
+  ])("are told apart: %s", async (_, headers, status) => {
+    const { url } = await serveScript(saying("x"), {
+      configuration: { server: { allowedHosts: ["ambit.example"] } },
+    });
+    expect(await statusOf(`${url}/health`, headers)).toBe(status);
+  });
+});
+
+/** With Node's own client: fetch doesn't let a caller choose its Host. */
+function statusOf(url: string, headers: Record<string, string | undefined>): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { headers }, (response) => resolve(response.resume().statusCode));
+    sent.on("error", reject).end();
+  });
+}

@@ -1,0 +1,161 @@
+import { HarnessFailed } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { saying, waiting } from "../support/scripted-agent.js";
+import { asking, recordsOf, serveScript } from "../support/server.js";
+
+const ndjson = { accept: "application/x-ndjson" };
+
+describe("POST /run", () => {
+  it("answers with the one result, events included", async () => {
+    const { post } = await serveScript(saying("hello"));
+    const response = await post("/run", asking);
+    const result = await response.json();
+    expect(response.status).toBe(200);
+    expect(response.headers.get("x-ambit-run-id")).toBe(result.runId);
+    expect(result).toMatchObject({ ok: true, output: "hello", stopReason: "end_turn" });
+    expect(result.events).toContainEqual({ type: "message", text: "hello" });
+  });
+
+  it.each([
+    ["/run", "application/x-ndjson"],
+    ["/run", "application/json;q=0.5, application/x-ndjson"],
+    ["/stream", "*/*"],
+  ])("streams NDJSON from %s for Accept: %s", async (path, accept) => {
+    const { post } = await serveScript(saying("one", "two"));
+    const response = await post(path, asking, { accept });
+    const records = await recordsOf(response);
+    expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+    expect(records.slice(1, 3)).toEqual([
+      { kind: "event", event: { type: "message", text: "one" } },
+      { kind: "event", event: { type: "message", text: "two" } },
+    ]);
+    expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
+    expect(records.at(-1)).toMatchObject({
+      kind: "result",
+      result: { ok: true, output: "one\n\ntwo", events: [] },
+    });
+  });
+
+  it("streams server-sent events, numbered", async () => {
+    const { post } = await serveScript(saying("one"));
+    const response = await post("/run", asking, { accept: "text/event-stream" });
+    const blocks = (await response.text()).split("\n\n").filter((block) => block !== "");
+    expect(response.headers.get("content-type")).toBe("text/event-stream");
+    expect(blocks.map((block) => /^id: (\d+)\ndata: \{"kind":"/.exec(block)?.[1])).toEqual(
+      blocks.map((_, index) => String(index + 1)),
+    );
+    expect(blocks.at(-1)).toContain('"kind":"result"');
+  });
+
+  it("sends the first record while the agent is still at work", async () => {
+    const { post } = await serveScript(waiting);
+    const response = await post("/run", asking, ndjson);
+    const reader = response.body?.getReader();
+    const first = new TextDecoder().decode((await reader?.read())?.value);
+    expect(JSON.parse(first.split("\n")[0] ?? "")).toMatchObject({ kind: "event", event: { name: "run" } });
+    await reader?.cancel();
+  });
+
+  it("ends a failed run in its result: a status for JSON, a last record for a stream", async () => {
+    const { post } = await serveScript(async function* () {
+      yield { type: "message", text: "so far" };
+      throw new HarnessFailed("The agent broke.");
+    });
+    const once = await post("/run", asking);
+    expect(once.status).toBe(502);
+    expect(await once.json()).toMatchObject({
+      ok: false,
+      error: "The agent broke.",
+      failure: { code: "harness_failed", retryable: false },
+      output: "so far",
+    });
+    const stream = await post("/run", asking, ndjson);
+    const records = await recordsOf(stream);
+    expect(stream.status).toBe(200);
+    expect(records.at(-1)).toMatchObject({ kind: "result", result: { ok: false, events: [] } });
+  });
+
+  it("takes an empty body for an empty request", async () => {
+    const { post } = await serveScript(saying("x"));
+    const response = await post("/run", "");
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({
+      failure: {
+        code: "request_invalid",
+        issues: [{ path: "messages", message: "No user message to send (prompt/messages empty)." }],
+      },
+    });
+  });
+
+  it("cancels the run whose caller has left, and frees its place", async () => {
+    let reason: unknown;
+    const { url, runner } = await serveScript(
+      async function* (turn) {
+        yield* waiting(turn);
+        reason = turn.signal.reason;
+      },
+      { configuration: { limits: { concurrentRuns: 1 } } },
+    );
+    const abort = new AbortController();
+    const init = { method: "POST", body: JSON.stringify(asking), headers: ndjson, signal: abort.signal };
+    const response = await fetch(`${url}/run`, init);
+    await response.body?.getReader().read();
+    expect(() => runner.reserve()).toThrow("capacity");
+    abort.abort();
+    await expect.poll(() => reason).toMatchObject({ code: "run_cancelled", by: "caller" });
+    await expect.poll(() => hasRoom(runner)).toBe(true);
+  });
+
+  it("cancels a run by its id; it still ends in its result", async () => {
+    const { post } = await serveScript(waiting);
+    const response = await post("/run", asking, ndjson);
+    const runId = response.headers.get("x-ambit-run-id");
+    const cancelled = await post(`/runs/${runId}/cancel`, "");
+    expect(await cancelled.json()).toEqual({ ok: true, ended: true });
+    expect((await recordsOf(response)).at(-1)).toMatchObject({
+      kind: "result",
+      result: { ok: true, stopReason: "cancelled" },
+    });
+    const again = await post(`/runs/${runId}/cancel`, "");
+    expect(again.status).toBe(404);
+    expect(await again.json()).toMatchObject({ failure: { code: "not_found" } });
+  });
+
+  it("ends a session with the run that uses it, also when there is none", async () => {
+    const { post } = await serveScript(waiting);
+    const response = await post("/run", { ...asking, sessionId: "s1", projectId: "p1" }, ndjson);
+    const kill = async (body: unknown) => (await post("/kill", body)).json();
+    expect(await kill({ sessionId: "s1", projectId: "other" })).toEqual({ ok: true, ended: false });
+    expect(await kill({ sessionId: "s1", projectId: "p1" })).toEqual({ ok: true, ended: true });
+    expect((await recordsOf(response)).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
+    expect(await kill({ sessionId: "s1", projectId: "p1" })).toEqual({ ok: true, ended: false });
+  });
+
+  it("lets running runs end in their result when the server closes, and begins no other", async () => {
+    const { post, server, url } = await serveScript(waiting, { configuration: { server: { drainMs: 1 } } });
+    const response = await post("/run", asking, ndjson);
+    const reader = response.body?.getReader();
+    await reader?.read();
+    const closing = server.close();
+    let text = "";
+    for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
+      text += new TextDecoder().decode(next.value);
+    }
+    expect(JSON.parse(text.trim().split("\n").at(-1) ?? "")).toMatchObject({
+      kind: "result",
+      result: { ok: false, failure: { code: "run_cancelled", retryable: true } },
+    });
+    await closing;
+    await expect(fetch(`${url}/health`)).rejects.toThrow();
+  });
+});
+
+function hasRoom(runner: { reserve(): { release(): void } }): boolean {
+  try {
+    runner.reserve().release();
+    return true;
+  } catch {
+    // At capacity still: the poll asks again.
+    return false;
+  }
+}

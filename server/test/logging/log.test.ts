@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { printable } from "../../src/logging/printable.js";
+import { readableLine } from "../../src/logging/readable-lines.js";
+import { LogRedaction } from "../../src/logging/redaction.js";
+
+describe("LogRedaction", () => {
+  it("takes secrets out of lines, as they are and as JSON writes them, until they are revealed", () => {
+    const redaction = new LogRedaction();
+    const secret = 'pa"ss\\word';
+    const line = JSON.stringify({ plain: "tok-12345", quoted: secret });
+    redaction.hide(["tok-12345"]);
+    const reveal = redaction.hide([secret]);
+    expect(redaction.line(line)).toBe('{"plain":"[redacted]","quoted":"[redacted]"}');
+    reveal();
+    expect(redaction.line(line)).toContain('pa\\"ss');
+    expect(redaction.line(line)).not.toContain("tok-12345");
+  });
+
+  it("keeps what two runs share hidden until both have ended", () => {
+    const redaction = new LogRedaction();
+    const [one, other] = [redaction.hide(["shared"]), redaction.hide(["shared"])];
+    one();
+    one();
+    expect(redaction.line("shared")).toBe("[redacted]");
+    other();
+    expect(redaction.line("shared")).toBe("shared");
+  });
+});
+
+describe("readable output", () => {
+  it("shows an error by its message", () => {
+    const record = {
+      time: "2026-01-02T03:04:05.678Z",
+      level: "warn",
+      msg: "oh",
+      error: { type: "E", message: "m" },
+    };
+    expect(stripped(readableLine(JSON.stringify(record)))).toBe("03:04:05 warn oh error=E: m");
+  });
+
+  it.each([
+    ["\u001b]0;title\u0007", "␛]0;title␇"],
+    ["\u001b[2J", "␛[2J"],
+    ["a\r\nb\tc", "a␍\nb\tc"],
+    ["\u009b31m", "\u{fffd}31m"],
+    ["abc\u202exyz", "abc\u{fffd}xyz"],
+    ["ü 漢 🎉", "ü 漢 🎉"],
+  ])("can't be steered by %j", (text, shown) => {
+    expect(printable(text)).toBe(shown);
+  });
+});
+
+function stripped(text: string): string {
+  return text.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, "g"), "");
+}

@@ -1,0 +1,38 @@
+import { onTestFinished } from "vitest";
+import { takeEnvironment } from "../../src/configuration/environment.js";
+import type { ConfigurationInput } from "../../src/configuration/schema.js";
+import { startServer } from "../../src/http/listen.js";
+import { openAmbit } from "../../src/open.js";
+import { type Script, scriptedAgent } from "./scripted-agent.js";
+
+/** A real server on a free port whose agent follows the script; closed with the test. */
+export async function serveScript(
+  script: Script,
+  options: { readonly token?: string; readonly configuration?: ConfigurationInput } = {},
+) {
+  const environment = takeEnvironment({
+    AMBIT_PORT: "0",
+    AMBIT_LOG_LEVEL: "silent",
+    AMBIT_TOKEN: options.token,
+  });
+  const configuration = { plugins: [scriptedAgent(script)], ...options.configuration };
+  const ambit = await openAmbit({ environment, configuration, logLevel: "silent" });
+  const server = await startServer(ambit);
+  onTestFinished(() => server.close());
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    fetch(`${server.url}${path}`, {
+      method: "POST",
+      body: typeof body === "string" ? body : JSON.stringify(body),
+      headers,
+    });
+  return { ...ambit, server, url: server.url, post };
+}
+
+/** A request that asks the agent for something. */
+export const asking = { messages: [{ role: "user", content: "go" }] };
+
+/** The records of an NDJSON answer. */
+export async function recordsOf(response: Response): Promise<Record<string, unknown>[]> {
+  const lines = (await response.text()).split("\n").filter((line) => line !== "");
+  return lines.map((line) => JSON.parse(line));
+}

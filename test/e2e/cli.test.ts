@@ -1,0 +1,122 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ambit, demo, emptyFolder, startAmbit } from "./support/ambit.js";
+import { running } from "./support/processes.js";
+
+const refused = { ...demo("say hi"), sandboxPermission: { secrets: "hidden" } };
+
+describe("ambit run", () => {
+  it("prints the one result, and nothing else, on stdout", async () => {
+    const { code, stdout, stderr } = await ambit(["run", "-"], { input: demo("say hello") });
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, output: "hello" });
+    expect(stdout.trim().split("\n")).toHaveLength(1);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+
+  it("streams records, and ends them with one result", async () => {
+    const { code, stdout } = await ambit(["run", "--stream", "-"], { input: demo("say hello") });
+    const records = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
+    expect(records.at(-1)).toMatchObject({ kind: "result", result: { ok: true, events: [] } });
+    expect(code).toBe(0);
+  });
+
+  it("shows a timeline where it is asked for", async () => {
+    const { code, stdout } = await ambit(["run", "--timeline", "-"], {
+      input: demo("say hello", "run echo hi"),
+    });
+    expect(stdout).toMatch(/s +says +hello\n/);
+    expect(stdout).toMatch(/s +calls +run \{"command":"echo hi"\}\n/);
+    expect(stdout).toMatch(/s +ends +end_turn/);
+    expect(stdout).toMatch(/s +receipt +local/);
+    expect(code).toBe(0);
+  });
+
+  it.each([
+    ["a run that fails", ["run", "-"], demo("fail no luck"), 1],
+    ["a boundary that can't be guaranteed", ["run", "-"], refused, 3],
+    ["the same, planned", ["plan", "-"], refused, 3],
+    ["a request that can't be used", ["run", "-"], { harnes: "demo" }, 4],
+    ["the same, planned", ["plan", "-"], { harnes: "demo" }, 4],
+    ["what isn't JSON", ["run", "-"], "{not json", 4],
+    ["the same, streamed", ["run", "--stream", "-"], "{not json", 4],
+  ])("exits with its own code for %s", async (_, args, input, expected) => {
+    const { code, stdout } = await ambit(args, { input });
+    const printed = JSON.parse(stdout);
+    const result = "kind" in printed ? printed.result : printed;
+    expect(result).toMatchObject({ ok: false, error: expect.any(String), failure: { retryable: false } });
+    if (input === "{not json") expect(result.error).toMatch(/^Invalid JSON on stdin: /);
+    expect(code).toBe(expected);
+  });
+
+  it("ends in its result when it is interrupted", async () => {
+    const marker = `sleep ${700_000 + process.pid}`;
+    const child = startAmbit(["run", "-"]);
+    child.stdin?.end(JSON.stringify(demo("say begun", `run ${marker}`)));
+    let stdout = "";
+    child.stdout?.on("data", (chunk) => {
+      stdout += chunk;
+    });
+    const exit = new Promise((resolve) => child.once("close", resolve));
+    await expect.poll(() => running(marker).length, { timeout: 10_000 }).toBeGreaterThan(0);
+    child.kill("SIGINT");
+    expect(await exit).toBe(130);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, stopReason: "cancelled", output: "begun" });
+    expect(running(marker)).toEqual([]);
+  });
+});
+
+describe("what keeps a command from beginning", () => {
+  it.each([
+    [["bogus"], {}, "unknown command 'bogus'"],
+    [["run"], {}, "missing required argument 'file'"],
+    [["serve", "--port", "x"], {}, "It must be 0 to 65535"],
+    [["run", "none.json"], {}, "none.json: can't be read"],
+    [["serve"], { AMBIT_PORT: "x" }, "AMBIT_PORT must be a port: 0 to 65535"],
+    [["serve"], { AMBIT_HOST: "0.0.0.0" }, "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1"],
+    [["run", "-", "--config", "none.json"], {}, "none.json: there is no such file"],
+  ])("%j %o", async (args, env, message) => {
+    const { code, stdout, stderr } = await ambit(args, { env });
+    expect(stderr).toContain(message);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+
+  it("names every plugin that can't be loaded, with the cure", async () => {
+    const folder = await emptyFolder();
+    const plugins = ["no-such-plugin", { use: "@ambit/sandbox-local", config: { unconfind: "allow" } }];
+    await writeFile(join(folder, "ambit.config.json"), JSON.stringify({ plugins }));
+    const { code, stderr } = await ambit(["plugins"], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stderr).toContain("no-such-plugin: can't be imported");
+    expect(stderr).toContain("npm install no-such-plugin");
+    expect(stderr).toContain("sandbox-local: config");
+    expect(stderr).toContain("unconfind");
+  });
+});
+
+describe("what the host can do", () => {
+  it("is told by doctor: what is proven and how, what isn't and the cure", async () => {
+    const { code, stdout } = await ambit(["doctor", "--config", "test/e2e/support/no-jail.config.mjs"]);
+    expect(stdout).toContain("sandbox local");
+    expect(stdout).toContain("not proven  network.deny: no user namespaces here (EPERM)");
+    expect(stdout).toContain("cure: allow unprivileged user namespaces");
+    expect(stdout).toContain("This host can guarantee nothing");
+    expect(code).toBe(0);
+  });
+
+  it("is told by plugins, with the schema of every configuration", async () => {
+    const { code, stdout } = await ambit(["plugins", "--json"]);
+    const { configurationSchema, plugins, actors } = JSON.parse(stdout);
+    expect(configurationSchema.properties).toHaveProperty("limits");
+    expect(plugins.map(({ name }: { name: string }) => name)).toContain("sandbox-local");
+    expect(plugins.every((plugin: object) => "configSchema" in plugin)).toBe(true);
+    expect(actors.map(({ name }: { name: string }) => name)).toEqual(
+      expect.arrayContaining(["local", "demo"]),
+    );
+    expect(code).toBe(0);
+  });
+});

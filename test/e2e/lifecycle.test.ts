@@ -1,0 +1,162 @@
+import { describe, expect, it } from "vitest";
+import {
+  demo,
+  emptyFolder,
+  isMessage,
+  ndjson,
+  readUntil,
+  recordsOf,
+  resultOf,
+  type Server,
+  serve,
+} from "./support/ambit.js";
+import { callbackServer, callbackTool } from "./support/callback-server.js";
+import { descendantsOf, running } from "./support/processes.js";
+
+/** A sleep that nothing else on this machine sleeps: its argument is found in no other command line. */
+let sleeps = 0;
+function uniqueSleep(): string {
+  sleeps += 1;
+  return `sleep ${600_000 + process.pid}.${sleeps}`;
+}
+
+/** A run whose agent has started that sleep. */
+async function runSleeping(server: Server, marker: string, ...before: string[]) {
+  const abort = new AbortController();
+  const response = await fetch(`${server.url}/run`, {
+    method: "POST",
+    headers: ndjson,
+    body: JSON.stringify(demo(...before, "say at work", `run ${marker}`)),
+    signal: abort.signal,
+  });
+  const records = recordsOf(response);
+  await readUntil(records, isMessage("at work"));
+  await expect.poll(() => running(marker).length).toBeGreaterThan(0);
+  return { records, abort };
+}
+
+const patience = { timeout: 10_000 };
+
+describe("when somebody is killed in mid-run", () => {
+  it("the client: the run is cancelled and nothing of it is left", async () => {
+    const server = await serve();
+    const marker = uniqueSleep();
+    const { abort } = await runSleeping(server, marker);
+    abort.abort();
+    await expect.poll(() => running(marker), patience).toEqual([]);
+    await expect.poll(() => descendantsOf(server.pid), patience).toEqual([]);
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+  });
+
+  it("a client that waits for one result: the same", async () => {
+    const server = await serve();
+    const marker = uniqueSleep();
+    const abort = new AbortController();
+    const body = JSON.stringify(demo(`run ${marker}`));
+    const answer = fetch(`${server.url}/run`, { method: "POST", body, signal: abort.signal });
+    await expect.poll(() => running(marker).length, patience).toBeGreaterThan(0);
+    abort.abort();
+    await expect(answer).rejects.toThrow();
+    await expect.poll(() => running(marker), patience).toEqual([]);
+  });
+
+  it("the agent: the run fails with a sentence, and what the agent had started is gone", async () => {
+    const server = await serve();
+    const marker = uniqueSleep();
+    const { records } = await runSleeping(server, marker);
+    const agent = descendantsOf(server.pid).findLast(({ command }) =>
+      command.includes("agents/demo/dist/main.js"),
+    );
+    expect(agent).toBeDefined();
+    process.kill(agent?.pid ?? 0, "SIGKILL");
+    const result = await resultOf(records);
+    expect(result).toMatchObject({ ok: false, failure: { code: "harness_failed" } });
+    expect(result.error).toMatch(/agent|demo/);
+    await expect.poll(() => running(marker), patience).toEqual([]);
+  });
+
+  it("the callback server: the tool fails for the model, and the run goes on", async () => {
+    const server = await serve();
+    const platform = await callbackServer(() => new Promise(() => {}));
+    const response = await server.post(
+      "/run",
+      {
+        ...demo("call weather {}", "say still here"),
+        customTools: [callbackTool("weather")],
+        toolCallback: { endpoint: platform.endpoint },
+      },
+      ndjson,
+    );
+    await platform.called;
+    platform.server.closeAllConnections();
+    platform.server.close();
+    const records = recordsOf(response);
+    const failed = await readUntil(records, isMessage('"isError":true'));
+    expect(JSON.stringify(failed)).toContain("Tool 'weather' failed");
+    expect(await resultOf(records)).toMatchObject({ ok: true, output: "still here" });
+  });
+
+  it("the runner, by SIGTERM: every run ends in its result, then it exits with 0", async () => {
+    const server = await serve({}, ["--config", "test/e2e/support/no-patience.config.json"]);
+    const marker = uniqueSleep();
+    const { records } = await runSleeping(server, marker);
+    server.process.kill("SIGTERM");
+    expect(await resultOf(records)).toMatchObject({
+      ok: false,
+      failure: { code: "run_cancelled", retryable: true },
+      error: "The runner is shutting down.",
+    });
+    expect(await server.exit).toBe(0);
+    expect(running(marker)).toEqual([]);
+  });
+
+  it("the runner, by two SIGINTs: it leaves at once", async () => {
+    const server = await serve();
+    const { records } = await runSleeping(server, uniqueSleep());
+    server.process.kill("SIGINT");
+    await expect.poll(() => server.log()).toContain("shutting down");
+    server.process.kill("SIGINT");
+    expect(await server.exit).toBe(130);
+    await expect(resultOf(records)).rejects.toThrow();
+  });
+
+  it("the runner, by SIGKILL: nothing is left after the next start", async () => {
+    const folder = await emptyFolder();
+    const env = { AMBIT_E2E_DATA: `${folder}/data` };
+    const config = ["--config", "test/e2e/support/own-data.config.mjs"];
+    const server = await serve(env, config);
+    const marker = uniqueSleep();
+    const { records } = await runSleeping(server, marker, "detach 900");
+    const started = descendantsOf(server.pid).map(({ pid }) => pid);
+    expect(started.length).toBeGreaterThan(0);
+    server.process.kill("SIGKILL");
+    await server.exit;
+    await expect(resultOf(records)).rejects.toThrow();
+    const next = await serve(env, config);
+    expect(await (await next.post("/run", demo("say again"))).json()).toMatchObject({ ok: true });
+    await expect.poll(() => running(marker), patience).toEqual([]);
+    await expect.poll(() => started.filter((pid) => isAlive(pid)), patience).toEqual([]);
+  });
+});
+
+describe("an agent that won't leave", () => {
+  it("is ended with its run, and so is what it left behind", async () => {
+    const server = await serve({}, ["--config", "test/e2e/support/no-patience.config.json"]);
+    const response = await server.post("/run", demo("detach 900", "say at work", "deaf"), ndjson);
+    const records = recordsOf(response);
+    await readUntil(records, isMessage("at work"));
+    await server.post(`/runs/${response.headers.get("x-ambit-run-id")}/cancel`, "");
+    expect(await resultOf(records)).toMatchObject({ ok: true, stopReason: "cancelled" });
+    await expect.poll(() => descendantsOf(server.pid), patience).toEqual([]);
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    // ESRCH: there is no such process.
+    return false;
+  }
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { ambit, demo, serve } from "./support/ambit.js";
+
+/** Whether this host's local sandbox proves the capability: by the program's own word, which the kit checks. */
+async function proves(capability: string): Promise<boolean> {
+  const { stdout } = await ambit(["doctor", "--json"]);
+  const { actors }: { actors: { name: string; findings: { capability: string; proven: boolean }[] }[] } =
+    JSON.parse(stdout);
+  return actors.some(
+    ({ name, findings }) =>
+      name === "local" && findings.some((found) => found.capability === capability && found.proven),
+  );
+}
+
+const noMessage = { path: "messages", message: "No user message to send (prompt/messages empty)." };
+
+describe("the requests of the first reviewers", () => {
+  it.each([
+    ["network.deny", { sandbox_permission: { network: "restricted" } }],
+    ["filesystem.read-only", { sandbox_permission: { filesystem: "readonly" } }],
+  ])("%s is guaranteed or refused, never ignored", async (capability, boundary) => {
+    const { post } = await serve();
+    const response = await post("/run", { harness: "pi_core", ...boundary, messages: [] });
+    const { failure } = await response.json();
+    expect(failure.issues).toContainEqual(noMessage);
+    if (await proves(capability)) {
+      expect(response.status).toBe(400);
+      expect(failure.code).toBe("request_invalid");
+    } else {
+      expect(response.status).toBe(422);
+      expect(failure.gaps).toContainEqual(expect.objectContaining({ actor: "local", capability }));
+    }
+  });
+
+  it.each([
+    ["network.deny", { sandbox_permission: { network: "restricted" } }],
+    ["filesystem.read-only", { sandbox_permission: { filesystem: "readonly" } }],
+  ])("%s is refused where the host can't enforce it", async (capability, boundary) => {
+    const { post } = await serve({}, ["--config", "test/e2e/support/no-jail.config.mjs"]);
+    const response = await post("/run", { harness: "pi_core", ...boundary, messages: [] });
+    expect(response.status).toBe(422);
+    const { failure } = await response.json();
+    expect(failure.gaps).toContainEqual(
+      expect.objectContaining({ actor: "local", capability, cure: expect.stringMatching(/./) }),
+    );
+    expect(failure.issues).toContainEqual(noMessage);
+  });
+
+  it("a stdio MCP server needs a sandbox that confines processes", async () => {
+    const { post } = await serve({}, ["--config", "test/e2e/support/no-jail.config.mjs"]);
+    const servers = [{ name: "test", transport: "stdio", command: "echo" }];
+    const response = await post("/run", { harness: "pi_core", mcp_servers: servers, messages: [] });
+    expect(response.status).toBe(422);
+    expect(JSON.stringify(await response.json())).toContain("test");
+  });
+});
+
+describe("a misspelt boundary", () => {
+  it.each([
+    [{ sandboxPermissions: { network: "off" } }, "did you mean `sandboxPermission`?"],
+    [{ sandboxPermission: { netwrok: "off" } }, "did you mean `network`?"],
+    [{ sandboxPermission: { network: { mode: "allow" } } }, 'must be one of "on", "off", "allowlist"'],
+  ])("is refused by its path: %o", async (boundary, cure) => {
+    const { post } = await serve();
+    const response = await post("/run", { ...demo("say hi"), ...boundary });
+    expect(response.status).toBe(400);
+    const { failure } = await response.json();
+    expect(failure.issues[0].message).toContain(cure);
+  });
+});

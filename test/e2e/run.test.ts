@@ -1,0 +1,151 @@
+import { describe, expect, it } from "vitest";
+import { allOf, demo, isMessage, ndjson, readUntil, recordsOf, resultOf, serve } from "./support/ambit.js";
+import { callbackServer, callbackTool } from "./support/callback-server.js";
+
+describe("a run of the demo agent", () => {
+  it("answers in all three forms", async () => {
+    const { post } = await serve();
+    const request = demo("think hm", "say hello");
+    const once = await (await post("/run", request)).json();
+    expect(once).toMatchObject({
+      ok: true,
+      output: "hello",
+      stopReason: "end_turn",
+      receipt: { sandbox: "local" },
+    });
+
+    const records = await allOf(recordsOf(await post("/run", request, ndjson)));
+    expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
+    expect(records.at(-1)).toMatchObject({
+      kind: "result",
+      result: { ok: true, output: "hello", events: [] },
+    });
+
+    const events = await (await post("/run", request, { accept: "text/event-stream" })).text();
+    const data = [...events.matchAll(/^data: (.*)$/gm)].map(([, json = ""]) => JSON.parse(json));
+    expect(data.at(-1)).toMatchObject({ kind: "result", result: { ok: true, output: "hello" } });
+  });
+
+  it("calls a callback tool, whose arguments and answer go through unchanged", async () => {
+    const { post } = await serve();
+    const platform = await callbackServer((_name, given) => ({ echo: given }));
+    const result = await (
+      await post("/run", {
+        ...demo('call weather {"city": "Bern"}'),
+        customTools: [
+          callbackTool("weather", {
+            description: "Tells the weather",
+            render: { kind: "component", component: "W" },
+          }),
+        ],
+        toolCallback: { endpoint: platform.endpoint, authorization: "Access tok-123456" },
+      })
+    ).json();
+    expect(platform.calls).toEqual([
+      { name: "ref__weather", arguments: { city: "Bern" }, authorization: "Access tok-123456" },
+    ]);
+    expect(result.events).toContainEqual(
+      expect.objectContaining({
+        type: "tool_call",
+        name: "weather",
+        input: { city: "Bern" },
+        render: { kind: "component", component: "W" },
+      }),
+    );
+    const outcome = result.events.find(({ type }: { type: string }) => type === "tool_result");
+    expect(JSON.stringify(outcome.output)).toContain("Bern");
+    expect(JSON.stringify(result)).not.toContain("tok-123456");
+  });
+
+  it("keeps a named session's workspace between runs, and ends it with /kill", async () => {
+    const { post } = await serve();
+    const inSession = (...script: string[]) => ({ ...demo(...script), sessionId: "kept" });
+    await (await post("/run", inSession("write a.txt first"))).json();
+    const second = await (await post("/run", inSession("read a.txt", "recall"))).json();
+    expect(JSON.stringify(second.events)).toContain("first");
+    expect(await (await post("/kill", { sessionId: "kept" })).json()).toEqual({ ok: true, ended: true });
+    const third = await (await post("/run", inSession("read a.txt"))).json();
+    expect(third.events).toContainEqual(expect.objectContaining({ type: "tool_result", isError: true }));
+  });
+
+  it("pauses for a permission, and goes on with the answer", async () => {
+    const { post } = await serve();
+    const platform = await callbackServer(() => "sent");
+    const request = {
+      ...demo('call mail {"to": "a"}'),
+      customTools: [callbackTool("mail", { permission: "ask" })],
+      toolCallback: { endpoint: platform.endpoint },
+      sessionId: "asking",
+    };
+    const paused = await (await post("/run", request)).json();
+    expect(paused).toMatchObject({ ok: true, stopReason: "paused" });
+    expect(platform.calls).toEqual([]);
+    const asked = paused.events.find(({ type }: { type: string }) => type === "interaction_request");
+    expect(asked).toMatchObject({ kind: "user_approval", payload: { toolName: "mail", input: { to: "a" } } });
+    const { toolCallId } = asked.payload;
+    const answer = (approved: boolean) => ({
+      ...request,
+      messages: [
+        ...request.messages,
+        {
+          role: "assistant",
+          content: [{ type: "tool_call", toolCallId, toolName: "mail", input: { to: "a" } }],
+        },
+        { role: "tool", content: [{ type: "tool_result", toolCallId, output: { approved } }] },
+        { role: "user", content: 'call mail {"to": "a"}' },
+      ],
+    });
+    const denied = await (await post("/run", answer(false))).json();
+    expect(denied.events).toContainEqual(expect.objectContaining({ type: "tool_result", denied: true }));
+    expect(platform.calls).toEqual([]);
+  });
+
+  it("is answered live while it holds a call open", async () => {
+    const { post } = await serve();
+    const platform = await callbackServer(() => "sent");
+    const response = await post(
+      "/run",
+      {
+        ...demo('call mail {"to": "a"}', "say done"),
+        customTools: [callbackTool("mail", { permission: "ask" })],
+        toolCallback: { endpoint: platform.endpoint },
+        interactions: { holdMs: 15_000 },
+      },
+      ndjson,
+    );
+    const runId = response.headers.get("x-ambit-run-id");
+    const records = recordsOf(response);
+    const asked = await readUntil(records, isMessage('"interaction_request"'));
+    const id = asked.kind === "event" && asked.event.type === "interaction_request" ? asked.event.id : "";
+    const answer = (interaction: string, body: unknown) =>
+      post(`/runs/${runId}/interactions/${interaction}`, body);
+    expect((await answer("another", { approved: true })).status).toBe(404);
+    expect((await answer(id, { approved: "yes" })).status).toBe(400);
+    expect(platform.calls).toEqual([]);
+    expect(await (await answer(id, { approved: true })).json()).toEqual({ ok: true });
+    expect(await resultOf(records)).toMatchObject({ ok: true, stopReason: "end_turn", output: "done" });
+    expect(platform.calls).toHaveLength(1);
+  });
+
+  it("ends an agent's own failure in its result", async () => {
+    const { post } = await serve();
+    const failed = await post("/run", demo("say before", "fail no luck"));
+    expect(failed.status).toBe(502);
+    expect(await failed.json()).toMatchObject({
+      ok: false,
+      output: "before",
+      error: expect.stringContaining("no luck"),
+    });
+    const crashed = await post("/run", demo("crash out of memory"));
+    expect(crashed.status).toBe(502);
+    expect(await crashed.json()).toMatchObject({ failure: { code: "harness_failed" } });
+  });
+
+  it("times out, with the limit in the message", async () => {
+    const { post } = await serve({}, ["--config", "test/e2e/support/short-limits.config.json"]);
+    const response = await post("/run", demo("say one", "hang"), ndjson);
+    const result = await resultOf(recordsOf(response));
+    expect(result).toMatchObject({ ok: false, failure: { code: "run_timed_out", retryable: true } });
+    expect(result.error).toMatch(/1 s|1\.5 s/);
+  });
+});

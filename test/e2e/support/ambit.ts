@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import type { RunResult, StreamRecord } from "@ambit/core";
+import { onTestFinished } from "vitest";
+
+export const repository = fileURLToPath(new URL("../../..", import.meta.url));
+const program = join(repository, "server/dist/cli/main.js");
+
+/** What a test may add; nothing of the tester's own AMBIT_ variables gets in. */
+function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith("AMBIT_"));
+  return { ...Object.fromEntries(own), ...variables };
+}
+
+/** An empty folder, gone with the test. */
+export async function emptyFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-e2e-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A command of the built program, with its own arguments and stdin. */
+export async function ambit(
+  args: readonly string[],
+  options: { readonly input?: unknown; readonly env?: Record<string, string>; readonly cwd?: string } = {},
+): Promise<Finished> {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: options.cwd ?? repository,
+    env: environmentWith(options.env ?? {}),
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  const { input = "" } = options;
+  child.stdin.end(typeof input === "string" ? input : JSON.stringify(input));
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  return { code: child.exitCode, stdout, stderr };
+}
+
+/** The same, not waited for. */
+export function startAmbit(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: repository,
+    env: environmentWith(env),
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child;
+}
+
+export interface Server {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  readonly url: string;
+  /** Everything it has logged so far. */
+  log(): string;
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** Resolves with the exit code, null after a signal. */
+  readonly exit: Promise<number | null>;
+}
+
+/** The built server as a process of its own, on a free port; killed with the test if it still lives. */
+export async function serve(env: Record<string, string> = {}, args: readonly string[] = []): Promise<Server> {
+  const child = startAmbit(["serve", ...args], { AMBIT_PORT: "0", ...env });
+  const exit = once(child, "exit").then(([code]) => code);
+  const lines: string[] = [];
+  const url = await new Promise<string>((resolve, reject) => {
+    if (child.stderr === null) return reject(new Error("no stderr"));
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      lines.push(line);
+      const listening = /"url":"([^"]+)"/.exec(line)?.[1];
+      if (listening !== undefined) resolve(listening);
+    });
+    exit.then((code) => reject(new Error(`the server exited with ${code}: ${lines.join("\n")}`)), reject);
+  });
+  return {
+    process: child,
+    pid: child.pid ?? 0,
+    url,
+    exit,
+    log: () => lines.join("\n"),
+    post: (path, body, headers = {}) =>
+      fetch(`${url}${path}`, {
+        method: "POST",
+        headers,
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      }),
+  };
+}
+
+/** A request for the demo agent to follow the script. */
+export function demo(...script: readonly string[]) {
+  return { harness: "demo", messages: [{ role: "user", content: script.join("\n") }] };
+}
+
+export const ndjson = { accept: "application/x-ndjson" };
+
+/** The records of an NDJSON answer, as they come. */
+export async function* recordsOf(response: Response): AsyncGenerator<StreamRecord> {
+  if (response.body === null) return;
+  let rest = "";
+  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+    const lines = `${rest}${chunk}`.split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield JSON.parse(line);
+  }
+}
+
+export async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+/** Reads until some record matches, and leaves the rest for the next reader. */
+export async function readUntil(
+  records: AsyncGenerator<StreamRecord>,
+  matches: (record: StreamRecord) => boolean,
+): Promise<StreamRecord> {
+  for (let next = await records.next(); next.done !== true; next = await records.next()) {
+    if (matches(next.value)) return next.value;
+  }
+  throw new Error("the stream ended before");
+}
+
+/** The terminal record's result; a stream without one is an error. */
+export async function resultOf(records: AsyncGenerator<StreamRecord>): Promise<RunResult> {
+  const record = await readUntil(records, ({ kind }) => kind === "result");
+  if (record.kind !== "result") throw new Error("unreachable");
+  return record.result;
+}
+
+export const isMessage =
+  (containing: string) =>
+  (record: StreamRecord): boolean =>
+    record.kind === "event" && JSON.stringify(record.event).includes(containing);
