@@ -35,7 +35,9 @@ function install(proxy) {
         said += chunk;
       });
       socket.once("close", () => {
-        const error = new Error(`The proxy answered ${response.statusCode} ${response.statusMessage} ${said}`);
+        const error = new Error(
+          `The proxy answered ${response.statusCode} ${response.statusMessage} ${said}`,
+        );
         done(Object.assign(error, { code: "ERR_PROXY_TUNNEL", status: response.statusCode }));
       });
     });
@@ -58,7 +60,9 @@ function install(proxy) {
     const [options, done = () => undefined] = given;
     if (typeof options !== "object" || goesDirectly(options)) return connectSecurely.apply(this, given);
     const { host, path: _pathOfTheRequest, ...rest } = options;
-    tunnel(host, options.port, (error, socket) => (error ? done(error) : done(null, secure(socket, host, rest))));
+    tunnel(host, options.port, (error, socket) =>
+      error ? done(error) : done(null, secure(socket, host, rest)),
+    );
     return undefined;
   };
 
@@ -78,7 +82,10 @@ function install(proxy) {
         tunnel(host, port || (protocol === "https:" ? 443 : 80), (error, socket) => {
           if (error) return done(error, null);
           if (protocol !== "https:") return done(null, socket);
-          const secured = secure(socket, host, { ...(servername ? { servername } : {}), ALPNProtocols: ["http/1.1"] });
+          const secured = secure(socket, host, {
+            ...(servername ? { servername } : {}),
+            ALPNProtocols: ["http/1.1"],
+          });
           secured.once("error", (failure) => done(failure, null));
           secured.once("secureConnect", () => done(null, secured));
         });

@@ -15,8 +15,8 @@ import {
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
 import { openConfined } from "./confined/open.js";
-import type { ConfinedSandbox } from "./confined/sandbox.js";
 import { makeRunnerKit, type RunnerKit } from "./confined/runner-kit.js";
+import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { Lookup } from "./egress/index.js";
 import { defaultDataFolder } from "./folders/data-folder.js";
 import { claimRunnerFolder, type RunnerFolder } from "./folders/runner-folder.js";
@@ -63,7 +63,10 @@ export class LocalSandbox implements SandboxBackend {
       return await this.#openConfined(spec);
     } catch (error) {
       if (unconfined === "refuse" || !(error instanceof SandboxFailed)) throw error;
-      spec.log.warn({ sandbox: spec.id, reason: error.message }, "this run has no boundary and nothing confines it");
+      spec.log.warn(
+        { sandbox: spec.id, reason: error.message },
+        "this run has no boundary and nothing confines it",
+      );
       return this.#openUnconfined(spec);
     }
   }
@@ -84,7 +87,9 @@ export class LocalSandbox implements SandboxBackend {
 
   async #openUnconfined(spec: SandboxSpec): Promise<Sandbox> {
     if (process.platform === "win32") {
-      throw new SandboxFailed("The local sandbox can't end what a process started on Windows: run Ambit on Linux");
+      throw new SandboxFailed(
+        "The local sandbox can't end what a process started on Windows: run Ambit on Linux",
+      );
     }
     const runner = await this.#ownFolder();
     const folder = await makeSessionFolder(runner.path, spec.id);
@@ -102,7 +107,9 @@ export class LocalSandbox implements SandboxBackend {
         this.#runner = undefined;
         throw error instanceof SandboxFailed
           ? error
-          : new SandboxFailed(`${this.#dataFolder} can't be used: set sandbox-local's dataFolder`, { cause: error });
+          : new SandboxFailed(`${this.#dataFolder} can't be used: set sandbox-local's dataFolder`, {
+              cause: error,
+            });
       });
     return this.#runner;
   }

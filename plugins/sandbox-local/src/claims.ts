@@ -20,16 +20,8 @@ export const claims = [
 export type Claim = (typeof claims)[number];
 
 /** What of a boundary can't be had here, whatever the host offers. Pure. */
-export function limitsOf({ network, filesystem, resources }: Boundary): readonly ActorGap[] {
+export function limitsOf({ filesystem, resources }: Boundary): readonly ActorGap[] {
   const gaps: ActorGap[] = [];
-  const withPort = network.rules.find((rule) => rule.kind === "range" && rule.port !== undefined);
-  if (withPort?.kind === "range") {
-    gaps.push({
-      capability: "network.allow-cidr",
-      reason: `${withPort.cidr} is limited to port ${withPort.port}, which its proxy can't hold for addresses`,
-      cure: "list the range without a port, or the host by name",
-    });
-  }
   if (filesystem.mode === "readonly" && filesystem.writable.length > 0) {
     gaps.push({
       capability: "filesystem.read-only",

@@ -33,7 +33,9 @@ export function parseHierarchies(mounts: string, groups: string): Hierarchies {
     const version = number === "0" && names === "" ? 2 : 1;
     for (const controller of ["memory", "pids", "cpu"] as const) {
       const mount = mounted.find((candidate) =>
-        version === 2 ? candidate.type === "cgroup2" : candidate.type === "cgroup" && candidate.options.includes(controller),
+        version === 2
+          ? candidate.type === "cgroup2"
+          : candidate.type === "cgroup" && candidate.options.includes(controller),
       );
       if (mount === undefined || (version === 1 && !(names ?? "").split(",").includes(controller))) continue;
       // A controller is in one hierarchy only; version 1's line says so by name and comes first.

@@ -14,7 +14,10 @@ const periodUs = 100_000;
 const leastQuotaUs = 1_000;
 
 /** What each controller has to be told for these limits, in order. Pure; kernel: cgroup-v1 and cgroup-v2 docs. */
-export function settingsFor(limits: ResourceLimits, version: 1 | 2): Readonly<Partial<Record<Controller, readonly Setting[]>>> {
+export function settingsFor(
+  limits: ResourceLimits,
+  version: 1 | 2,
+): Readonly<Partial<Record<Controller, readonly Setting[]>>> {
   const settings: Partial<Record<Controller, readonly Setting[]>> = {};
   if (limits.memoryMb !== undefined) {
     const bytes = String(limits.memoryMb * mebibyte);

@@ -48,7 +48,8 @@ export async function makeSessionGroups(
       const hierarchy = hierarchies[controller];
       const settings = settingsFor(limits, hierarchy?.version ?? 1)[controller];
       if (settings === undefined) continue;
-      if (hierarchy === undefined) throw new SandboxFailed(`This host has no ${controller} cgroups: mount them`);
+      if (hierarchy === undefined)
+        throw new SandboxFailed(`This host has no ${controller} cgroups: mount them`);
       await makeIn(hierarchy, controller, name, settings, made, record);
     }
     return groups;
@@ -97,7 +98,8 @@ function parentsIn({ version, own, root }: Hierarchy): readonly string[] {
 
 async function enable(parent: string, controller: Controller): Promise<void> {
   const enabled = (await readFile(join(parent, "cgroup.subtree_control"), "latin1")).trim().split(" ");
-  if (!enabled.includes(controller)) await writeFile(join(parent, "cgroup.subtree_control"), `+${controller}`);
+  if (!enabled.includes(controller))
+    await writeFile(join(parent, "cgroup.subtree_control"), `+${controller}`);
 }
 
 async function apply(path: string, { file, value, optional }: Setting): Promise<void> {

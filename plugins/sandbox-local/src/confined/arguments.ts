@@ -10,13 +10,18 @@ export type WorkspaceMount =
   | { readonly kind: "write" | "read"; readonly path: string; readonly descriptor: number }
   | { readonly kind: "hide-folder" | "hide-file"; readonly path: string };
 
+/** A file or folder of the host's, read-only at `path`. */
+export interface ShownPath {
+  readonly source: string;
+  readonly path: string;
+}
+
 /** Everything that decides what one jail can see and do. */
 export interface Jail {
   readonly system: readonly SystemEntry[];
-  /** The folder that stands in for `/etc`, and the host's own entries shown in it. */
-  readonly etc: { readonly skeleton: string; readonly shown: readonly string[] };
-  /** Read-only at `path`; the content is at `source` on the host. */
-  readonly runtimes: readonly { readonly source: string; readonly path: string }[];
+  /** The folder that stands in for `/etc`, and what is shown over it. */
+  readonly etc: { readonly folder: string; readonly shown: readonly ShownPath[] };
+  readonly runtimes: readonly ShownPath[];
   /** Folders covered with nothing, for they lie in something that is shown. */
   readonly covered: readonly string[];
   /** Descriptor of the workspace; undefined when it isn't there. */
@@ -42,8 +47,8 @@ export function bubblewrapArguments(jail: Jail): readonly string[] {
   return [
     ...isolation(jail),
     ...jail.system.flatMap(systemEntry),
-    ...["--ro-bind", jail.etc.skeleton, "/etc"],
-    ...jail.etc.shown.flatMap((path) => ["--ro-bind", path, path]),
+    ...["--ro-bind", jail.etc.folder, "/etc"],
+    ...jail.etc.shown.flatMap(({ source, path }) => ["--ro-bind", source, path]),
     ...["--dev", "/dev", "--proc", "/proc"],
     ...jail.coveredProc.flatMap((path) => ["--ro-bind", "/dev/null", path]),
     ...tmpfs(inside.scratch, jail.scratchBytes),
@@ -57,7 +62,10 @@ export function bubblewrapArguments(jail: Jail): readonly string[] {
     ...jail.channel.flatMap(({ source, path, socket }) => [socket ? "--bind" : "--ro-bind", source, path]),
     // Last: the root is memory without a limit until then.
     ...["--remount-ro", "/"],
-    ...["--clearenv", ...Object.entries(jail.environment).flatMap(([name, value]) => ["--setenv", name, value])],
+    ...[
+      "--clearenv",
+      ...Object.entries(jail.environment).flatMap(([name, value]) => ["--setenv", name, value]),
+    ],
     ...["--chdir", jail.cwd, "--info-fd", String(jail.descriptors.info)],
     ...(jail.descriptors.seccomp === undefined ? [] : ["--seccomp", String(jail.descriptors.seccomp)]),
   ];
@@ -69,7 +77,7 @@ function isolation(jail: Jail): string[] {
     ...(jail.network === "own" ? ["--unshare-net"] : []),
     ...["--disable-userns", "--cap-drop", "ALL"],
     ...["--uid", String(inside.uid), "--gid", String(inside.uid), "--hostname", "sandbox"],
-    ...["--new-session", "--die-with-parent"],
+    ...["--new-session", "--die-with-parent", "--as-pid-1"],
   ];
 }
 

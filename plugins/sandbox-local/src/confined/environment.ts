@@ -11,7 +11,9 @@ export function jailEnvironment(
 ): Readonly<Record<string, string>> {
   for (const name of Object.keys(command.env)) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
-      throw new SandboxFailed(`${JSON.stringify(name)} can't be a variable's name here: use letters, digits and _`);
+      throw new SandboxFailed(
+        `${JSON.stringify(name)} can't be a variable's name here: use letters, digits and _`,
+      );
     }
   }
   const value = Object.values(command.env).find((text) => text.includes("\0"));

@@ -9,19 +9,29 @@ export type Relay =
   | { readonly kind: "node"; readonly program: string };
 
 /**
- * The jail's first program: says its own number in the jail (so that the runner can look at it while the relay
- * starts), then that all is up, and becomes the payload only when the runner says so. A runner that died meanwhile
- * never does.
+ * The jail's first program, and process number one of its pid namespace: what is left in the jail when the payload
+ * ends, ends with it, and bubblewrap sees to its remains. (bubblewrap's own number one would outlive bubblewrap, for
+ * a runner that is a container's first process and collects no strangers' children.)
+ *
+ * Its child says its own number in the jail (so that the runner can look at it while the relay starts), then that
+ * all is up, and becomes the payload only when the runner says so. A runner that died meanwhile never does.
  */
 export function gateScript(relay: Relay): string {
   return [
     'command -v -- "$1" >/dev/null || { echo missing >&3; exit 127; }',
-    "echo $$ >&3",
+    // A shell says so when its child ends by a signal; the payload's standard error is the payload's.
+    "exec 4>&2 2>/dev/null",
+    "(",
+    "exec 2>&4 4>&-",
+    "read -r _ambit _ambit_rest </proc/self/stat",
+    'echo "$_ambit" >&3',
     ...(relay.kind === "none" ? [] : startRelay(relay)),
     "echo up >&3",
     "read -r _ambit <&3 || exit 125",
     "exec 3>&-",
     'exec "$@"',
+    ")",
+    "exit $?",
   ].join("\n");
 }
 
@@ -35,7 +45,7 @@ function startRelay(relay: Exclude<Relay, { kind: "none" }>): string[] {
   const portInHex = inside.port.toString(16).toUpperCase().padStart(4, "0");
   return [
     // In a shell of its own: the payload gets no child that it didn't start, and no variable of ours. Without the
-    // payload's variables: what they make of a program is the payload's business.
+    // payload's variables: what they make of a program is its own business.
     "(",
     `/usr/bin/env -i ${command} </dev/null >/dev/null 2>&1 3>&- &`,
     "tries=0",

@@ -1,5 +1,5 @@
-import { lstat, open, opendir, rename, rm } from "node:fs/promises";
 import { constants } from "node:fs";
+import { lstat, open, opendir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { inFolder, openBeneath } from "../folders/open-beneath.js";
@@ -63,7 +63,10 @@ async function replaceByCopy(root: string, names: readonly string[]): Promise<vo
   const folder = await openBeneath(root, names.slice(0, -1));
   const draft = inFolder(folder, `.ambit-copy-${process.pid}`);
   try {
-    const source = await open(inFolder(folder, name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const source = await open(
+      inFolder(folder, name),
+      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
     try {
       const { mode, uid, gid } = await source.stat();
       const copy = await open(draft, "wx", mode & 0o777);

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { signal } from "../process/signal.js";
 
 /**
@@ -12,27 +12,27 @@ export interface HostProcess {
   readonly startedAt: string;
 }
 
-export async function hostProcess(pid: number): Promise<HostProcess> {
-  return { pid, startedAt: (await lookAt(pid))?.startedAt ?? "gone" };
+export function hostProcess(pid: number): HostProcess {
+  return { pid, startedAt: lookAt(pid)?.startedAt ?? "gone" };
 }
 
-export async function endProcess(target: HostProcess): Promise<void> {
-  await signalProcess(target, "SIGKILL");
+export function endProcess(target: HostProcess): void {
+  signalProcess(target, "SIGKILL");
 }
 
-export async function signalProcess(target: HostProcess, name: "SIGTERM" | "SIGKILL"): Promise<void> {
-  if (!(await hasEnded(target))) signal(target.pid, name);
+export function signalProcess(target: HostProcess, name: "SIGTERM" | "SIGKILL"): void {
+  if (!hasEnded(target)) signal(target.pid, name);
 }
 
 /** A zombie has ended: of a namespace's first process, the kernel makes one when nothing else is left in it. */
-export async function hasEnded({ pid, startedAt }: HostProcess): Promise<boolean> {
-  const found = await lookAt(pid);
+export function hasEnded({ pid, startedAt }: HostProcess): boolean {
+  const found = lookAt(pid);
   return found === undefined || found.startedAt !== startedAt || "ZX".includes(found.state);
 }
 
-async function lookAt(pid: number): Promise<{ state: string; startedAt: string } | undefined> {
+function lookAt(pid: number): { state: string; startedAt: string } | undefined {
   try {
-    const stat = await readFile(`/proc/${pid}/stat`, "latin1");
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     // Fields 3 and 22; counted after the program's name, which may hold anything.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return { state: fields[0] ?? "", startedAt: fields[19] ?? "" };

@@ -1,11 +1,20 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Duplex, Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
-import { type Expected, type JailInfo, jailInfoSchema, judge, type Namespaces, statusOf } from "./evidence.js";
+import {
+  type Expected,
+  type JailInfo,
+  jailInfoSchema,
+  judge,
+  type Namespaces,
+  type ProcessStatus,
+  statusOf,
+} from "./evidence.js";
 import { gateDescriptor } from "./gate.js";
 import { endProcess, type HostProcess, hostProcess } from "./host-process.js";
 import type { Launch } from "./stages.js";
@@ -65,7 +74,8 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
     return await seeIn(child, options);
   } catch (error) {
     stop();
-    if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) await once(child, "exit");
+    if (child.exitCode === null && child.signalCode === null && child.pid !== undefined)
+      await once(child, "exit");
     throw signal?.aborted ? (signal.reason ?? error) : error;
   } finally {
     clearTimeout(timer);
@@ -90,8 +100,8 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
   const told = await allOf(info);
   const number = await next();
   if (number === undefined || !/^\d+$/.test(number)) throw await explain(child, options, number);
-  const jail = jailInfoSchema.parse(JSON.parse(told));
-  const init = await hostProcess(jail["child-pid"]);
+  const jail: JailInfo = jailInfoSchema.parse(JSON.parse(told));
+  const init = hostProcess(jail["child-pid"]);
   try {
     const { payload, evidence } = await look(jail, Number(number), options);
     const word = await next();
@@ -99,7 +109,7 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
     gate.end("\n");
     return { child, init, payload, evidence };
   } catch (error) {
-    await endProcess(init);
+    endProcess(init);
     throw error;
   }
 }
@@ -110,28 +120,50 @@ async function look(
   number: number,
   { runnerNamespaces, expected }: LaunchOptions,
 ): Promise<{ payload: HostProcess; evidence: Evidence }> {
-  const payload = await childOf(jail["child-pid"], number);
-  const [init, first] = await Promise.all([statusOf(jail["child-pid"]), statusOf(payload)]);
-  judge(jail, init, runnerNamespaces, expected);
-  return { payload: await hostProcess(payload), evidence: judge(jail, first, runnerNamespaces, expected) };
+  const payload = childOf(jail["child-pid"], number);
+  judge(jail, await filteredStatus(jail["child-pid"], expected), runnerNamespaces, expected);
+  return {
+    payload: hostProcess(payload),
+    evidence: judge(jail, statusOf(payload), runnerNamespaces, expected),
+  };
+}
+
+/** The jail's init loads its filter while its first program already runs; both are under way, so it is waited for. */
+async function filteredStatus(init: number, expected: Expected): Promise<ProcessStatus> {
+  for (let tries = 0; ; tries++) {
+    const status = statusOf(init);
+    if (!expected.seccomp || status.seccomp === 2 || tries === 500) return status;
+    await delay(1);
+  }
 }
 
 /** The host's number of the process that is `number` inside. */
-async function childOf(init: number, number: number): Promise<number> {
-  const children = (await readFile(`/proc/${init}/task/${init}/children`, "latin1")).trim().split(" ").map(Number);
+function childOf(init: number, number: number): number {
+  const children = readFileSync(`/proc/${init}/task/${init}/children`, "latin1")
+    .trim()
+    .split(" ")
+    .map(Number);
   for (const child of children) {
-    const status = await statusOf(child);
+    const status = statusOf(child);
     if (status.parent === init && status.numbers.at(-1) === number) return child;
   }
   throw new SandboxFailed("The jail's first program can't be found among its processes");
 }
 
-async function explain(child: ChildProcess, options: LaunchOptions, word: string | undefined): Promise<SandboxFailed> {
+async function explain(
+  child: ChildProcess,
+  options: LaunchOptions,
+  word: string | undefined,
+): Promise<SandboxFailed> {
   if (word === "missing") {
-    return new SandboxFailed(`${options.program} can't be started: it isn't there, inside the sandbox (ENOENT)`);
+    return new SandboxFailed(
+      `${options.program} can't be started: it isn't there, inside the sandbox (ENOENT)`,
+    );
   }
   if (word === "relay") {
-    return new SandboxFailed("The jail's relay doesn't listen: install socat, or look whether its process limit is too low");
+    return new SandboxFailed(
+      "The jail's relay doesn't listen: install socat, or look whether its process limit is too low",
+    );
   }
   return inItsOwnWords(child, options);
 }

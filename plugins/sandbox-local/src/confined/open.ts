@@ -10,7 +10,8 @@ import { spawnConfined } from "./spawn.js";
 export async function openConfined(options: SessionOptions): Promise<ConfinedSandbox> {
   const session = await openSession(options);
   try {
-    const trial = await spawnConfined(session, { argv: ["/bin/sh", "-c", ":"], env: {}, role: "tool" });
+    const nothing = { argv: ["/bin/sh", "-c", ":"], env: {} } as const;
+    const trial = await spawnConfined(session, nothing, { rules: false });
     await trial.exit;
     return new ConfinedSandbox(session, trial.evidence);
   } catch (error) {

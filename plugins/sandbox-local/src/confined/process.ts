@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Command, Evidence, Exit, Process } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { readableOf, writableOf } from "../process/streams.js";
-import { endProcess, hasEnded, type HostProcess, signalProcess } from "./host-process.js";
+import { endProcess, type HostProcess, hasEnded, signalProcess } from "./host-process.js";
 import type { Launched } from "./launch.js";
 
 /** Milliseconds between a polite end and the other one. */
@@ -32,7 +32,7 @@ export class ConfinedProcess implements Process {
     this.stdin = writableOf(stdin);
     this.stdout = readableOf(stdout);
     this.stderr = readableOf(stderr);
-    const onAbort = () => void this.#end();
+    const onAbort = () => this.#end();
     signal?.addEventListener("abort", onAbort, { once: true });
     const ended =
       child.exitCode !== null || child.signalCode !== null
@@ -40,11 +40,13 @@ export class ConfinedProcess implements Process {
         : new Promise<Exit>((resolve) => child.once("exit", (code, name) => resolve({ code, signal: name })));
     this.exit = ended.then(async (exit) => {
       signal?.removeEventListener("abort", onAbort);
-      // bubblewrap ends with the payload; the namespace's first process, and all that is left in it, follows.
-      await endProcess(init);
+      // bubblewrap ends after the jail's first process; were bubblewrap itself killed, that one follows.
+      endProcess(init);
       await gone(init);
       if (this.#killed) return { code: null, signal: "SIGKILL" };
-      return this.#asked && exit.code === 128 + constants.signals.SIGTERM ? { code: null, signal: "SIGTERM" } : exit;
+      return this.#asked && exit.code === 128 + constants.signals.SIGTERM
+        ? { code: null, signal: "SIGTERM" }
+        : exit;
     });
     if (signal?.aborted) onAbort();
   }
@@ -52,19 +54,19 @@ export class ConfinedProcess implements Process {
   async kill(name: "SIGTERM" | "SIGKILL" = "SIGKILL"): Promise<void> {
     if (name === "SIGTERM") {
       this.#asked = true;
-      await signalProcess(this.#payload, "SIGTERM");
+      signalProcess(this.#payload, "SIGTERM");
       await Promise.race([this.exit, delay(politeMs, undefined, { ref: false })]);
     }
-    await this.#end();
+    this.#end();
     await this.exit;
   }
 
-  async #end(): Promise<void> {
-    this.#killed ||= !(await hasEnded(this.#init));
-    await endProcess(this.#init);
+  #end(): void {
+    this.#killed ||= !hasEnded(this.#init);
+    endProcess(this.#init);
   }
 }
 
 async function gone(init: HostProcess): Promise<void> {
-  while (!(await hasEnded(init))) await delay(2);
+  while (!hasEnded(init)) await delay(2);
 }

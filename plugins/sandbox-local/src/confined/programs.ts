@@ -27,7 +27,10 @@ export async function findPrograms(): Promise<Programs> {
 }
 
 async function findProgram(name: string): Promise<string | undefined> {
-  const folders = [...usual, ...(process.env.PATH ?? "").split(delimiter).filter((path) => path.startsWith("/"))];
+  const folders = [
+    ...usual,
+    ...(process.env.PATH ?? "").split(delimiter).filter((path) => path.startsWith("/")),
+  ];
   for (const folder of folders) {
     const path = join(folder, name);
     const runs = await access(path, constants.X_OK).then(

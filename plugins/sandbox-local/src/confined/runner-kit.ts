@@ -4,15 +4,18 @@ import { join } from "node:path";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { writeReadable } from "../folders/readable.js";
 import { compileSeccompFilter, isSeccompArchitecture } from "../seccomp/index.js";
+import type { SystemEntry } from "./arguments.js";
+import { type Etc, makeEtc } from "./etc.js";
 import { type Namespaces, ownNamespaces } from "./evidence.js";
 import { findPrograms, type Programs } from "./programs.js";
-import { type HostSystem, lookAtHost, writeSkeletons } from "./system.js";
+import { coveredOfProc, systemEntries } from "./system.js";
 
 /** What all jails of one runner share. */
 export interface RunnerKit {
   readonly programs: Programs;
-  readonly host: HostSystem;
-  readonly skeletons: Readonly<Record<"own" | "shared", string>>;
+  readonly system: readonly SystemEntry[];
+  readonly coveredProc: readonly string[];
+  readonly etc: Etc;
   readonly seccompFile: string;
   /** Programs that are shown inside. */
   readonly nodeProxy: string;
@@ -32,17 +35,22 @@ export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
   if (!isSeccompArchitecture(process.arch)) {
     throw new SandboxFailed(`No system call filter is known for ${process.arch}: run on x64 or arm64`);
   }
-  const [programs, host, namespaces] = await Promise.all([findPrograms(), lookAtHost(), ownNamespaces()]);
+  const [programs, system, coveredProc] = await Promise.all([
+    findPrograms(),
+    systemEntries(),
+    coveredOfProc(),
+  ]);
   const seccompFile = join(folder, "seccomp.bpf");
   await writeReadable(seccompFile, compileSeccompFilter(process.arch));
   return {
     programs,
-    host,
-    skeletons: await writeSkeletons(folder, host.shownOfEtc),
+    system,
+    coveredProc,
+    etc: await makeEtc(folder),
     seccompFile,
     nodeProxy: await copyInside(folder, "node-proxy.cjs"),
     nodeRelay: await copyInside(folder, "relay.cjs"),
-    namespaces,
+    namespaces: ownNamespaces(),
     devNull: openSync("/dev/null", "r+"),
   };
 }

@@ -1,17 +1,11 @@
 import { realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type RuntimePath, SandboxFailed } from "@ambit/core/plugin";
-import type { SystemEntry } from "./arguments.js";
+import type { ShownPath, SystemEntry } from "./arguments.js";
 import type { Lift } from "./stages.js";
 
-/** A path to show, and where a jail's user finds its content. */
-export interface ShownRuntime {
-  readonly path: string;
-  readonly source: string;
-}
-
 export interface Runtimes {
-  readonly shown: readonly ShownRuntime[];
+  readonly shown: readonly ShownPath[];
   /** What only the runner can reach: below a home that is closed to others. */
   readonly lifts: readonly Lift[];
   /** Folders inside what is shown that stay hidden. */
@@ -23,7 +17,10 @@ export async function ownRuntime(): Promise<RuntimePath> {
   const program = await realpath(process.execPath);
   const folder = dirname(program);
   if (program.startsWith("/nix/store/")) return { path: "/nix/store", what: "Node.js" };
-  return { path: basename(folder) === "bin" && folder !== "/bin" ? dirname(folder) : program, what: "Node.js" };
+  return {
+    path: basename(folder) === "bin" && folder !== "/bin" ? dirname(folder) : program,
+    what: "Node.js",
+  };
 }
 
 /**
@@ -39,15 +36,17 @@ export async function resolveRuntimes(
   dataFolder: string,
   lifted: string | undefined,
 ): Promise<Runtimes> {
-  const shown: ShownRuntime[] = [];
+  const shown: ShownPath[] = [];
   const lifts: Lift[] = [];
   const covered = new Set<string>();
-  const isShown = (path: string) => system.some((entry) => path === entry.path || path.startsWith(`${entry.path}/`));
+  const isShown = (path: string) =>
+    system.some((entry) => path === entry.path || path.startsWith(`${entry.path}/`));
   for (const { path, what } of wanted) {
     const real = await realpath(path).catch((error: unknown) => {
       throw new SandboxFailed(`${what} isn't at ${path}: install it, or mend the path`, { cause: error });
     });
-    if (real === "/") throw new SandboxFailed(`${what} would show the whole host: name its own folder instead of /`);
+    if (real === "/")
+      throw new SandboxFailed(`${what} would show the whole host: name its own folder instead of /`);
     const places = [...new Set([real, path])].filter(
       (place) => !isShown(place) && !shown.some((other) => other.path === place),
     );

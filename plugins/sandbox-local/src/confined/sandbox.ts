@@ -34,7 +34,10 @@ export class ConfinedSandbox implements Sandbox {
     const { folder, user, spec } = session;
     const home = { inside: inside.agentHome, outside: folder.home };
     const workspace = { inside: inside.workspace, outside: folder.workspace };
-    this.#files = new SessionFiles(spec.boundary.filesystem.mode === "off" ? [home] : [workspace, home], user);
+    this.#files = new SessionFiles(
+      spec.boundary.filesystem.mode === "off" ? [home] : [workspace, home],
+      user,
+    );
   }
 
   /** Folders of the session's cgroups; empty when nothing is limited. */
@@ -49,7 +52,8 @@ export class ConfinedSandbox implements Sandbox {
     try {
       const started = await starting;
       this.#processes.add(started);
-      started.exit.then(() => this.#processes.delete(started));
+      const forget = () => this.#processes.delete(started);
+      started.exit.then(forget, forget);
       if (this.#closed !== undefined) {
         await started.kill();
         this.#checkOpen();

@@ -9,7 +9,6 @@ import { makeReadableFolder, writeReadable } from "../folders/readable.js";
 import type { RunnerFolder } from "../folders/runner-folder.js";
 import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
-import { policyOf } from "./policy.js";
 import type { RunnerKit } from "./runner-kit.js";
 import { isPassable, ownRuntime, type Runtimes, resolveRuntimes } from "./runtimes.js";
 
@@ -51,7 +50,9 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       await step().catch((error: unknown) => failures.push(error));
     }
     if (failures.length > 0) {
-      throw new SandboxFailed(`The sandbox ${spec.id} didn't go without remains`, { cause: new AggregateError(failures) });
+      throw new SandboxFailed(`The sandbox ${spec.id} didn't go without remains`, {
+        cause: new AggregateError(failures),
+      });
     }
   };
   try {
@@ -63,7 +64,11 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     const folder = await makeSessionFolder(runner.path, spec.id, user);
     opened.push(() => folder.remove());
     const groups = Object.values(spec.boundary.resources).some((limit) => limit !== undefined)
-      ? await makeSessionGroups(`ambit-${runner.key}-${spec.id}`, spec.boundary.resources, join(folder.path, groupsRecord))
+      ? await makeSessionGroups(
+          `ambit-${runner.key}-${spec.id}`,
+          spec.boundary.resources,
+          join(folder.path, groupsRecord),
+        )
       : undefined;
     if (groups !== undefined) opened.push(() => groups.remove());
     const network = spec.boundary.network.mode === "on" ? "shared" : "own";
@@ -74,7 +79,19 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       opened.push(() => proxy.close());
     }
     const runtimes = await showRuntimes(options, folder, user !== undefined);
-    return { spec, config, kit, folder, network, user, groups, channel, runtimes, linksSettled: false, close };
+    return {
+      spec,
+      config,
+      kit,
+      folder,
+      network,
+      user,
+      groups,
+      channel,
+      runtimes,
+      linksSettled: false,
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
@@ -84,13 +101,14 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
 function openProxy(channel: SessionChannel, { spec, lookup }: SessionOptions): Promise<EgressProxy> {
   return openEgressProxy({
     listen: { server: channel.proxied },
-    policy: policyOf(spec.boundary.network),
+    policy: spec.boundary.network,
     onDecision: ({ target, allowed, reason }) => {
       const host = target.host.includes(":") ? `[${target.host}]` : target.host;
       const decision: ConnectionDecision = { target: `${host}:${target.port}`, allowed, reason };
       spec.onDecision(decision);
     },
-    onFault: (fault) => spec.log.error({ sandbox: spec.id, fault: String(fault) }, "the boundary's proxy failed"),
+    onFault: (fault) =>
+      spec.log.error({ sandbox: spec.id, fault: String(fault) }, "the boundary's proxy failed"),
     ...(lookup === undefined ? {} : { lookup }),
   });
 }
@@ -103,7 +121,7 @@ async function showRuntimes(
   const visible = config.visible.map((path) => ({ path, what: "A path of sandbox-local's `visible`" }));
   const wanted = [await ownRuntime(), ...visible, ...spec.runtimes];
   const places = join(folder.path, "lifts");
-  const runtimes = await resolveRuntimes(wanted, kit.host.system, dataFolder, hasOwnUser ? places : undefined);
+  const runtimes = await resolveRuntimes(wanted, kit.system, dataFolder, hasOwnUser ? places : undefined);
   if (runtimes.lifts.length > 0) await makeReadableFolder(places);
   for (const { source, place } of runtimes.lifts) {
     if ((await stat(source)).isDirectory()) await makeReadableFolder(place);

@@ -10,10 +10,18 @@ import { jailDescriptors, launchJail } from "./launch.js";
 import { ConfinedProcess } from "./process.js";
 import type { ConfinedSession } from "./session.js";
 import { launchOf } from "./stages.js";
-import { pathRules, prepareMounts, type PreparedMounts } from "./workspace-mounts.js";
+import { type PreparedMounts, pathRules, prepareMounts } from "./workspace-mounts.js";
 
-/** Starts a command in a jail of its own. */
-export async function spawnConfined(session: ConfinedSession, command: Command): Promise<Process> {
+/**
+ * Starts a command in a jail of its own.
+ *
+ * @param rules whether the workspace's path rules apply. Not for a trial: it would make what they name too early.
+ */
+export async function spawnConfined(
+  session: ConfinedSession,
+  command: Command,
+  { rules: applied = true }: { readonly rules?: boolean } = {},
+): Promise<Process> {
   const { spec, config, kit, folder, user } = session;
   const { filesystem } = spec.boundary;
   const closing: (() => Promise<void> | void)[] = [];
@@ -36,7 +44,7 @@ export async function spawnConfined(session: ConfinedSession, command: Command):
         await settleOutsideLinks(folder.workspace, config.hardLinks);
         session.linksSettled = true;
       }
-      const rules = pathRules(filesystem, config.keptPaths);
+      const rules = applied ? pathRules(filesystem, config.keptPaths) : [];
       const isWritable = filesystem.mode !== "readonly" && filesystem.writable.length === 0;
       workspace = { descriptor: await giveFolder(folder.workspace), writable: isWritable };
       const first = jailDescriptors.seccomp + descriptors.length;
@@ -86,8 +94,11 @@ export async function spawnConfined(session: ConfinedSession, command: Command):
 /** The parts of a jail that are the same for all of a session's. */
 function sharedParts({ kit, runtimes, network, channel, config }: ConfinedSession) {
   return {
-    system: kit.host.system,
-    etc: { skeleton: kit.skeletons[network], shown: kit.host.shownOfEtc },
+    system: kit.system,
+    etc: {
+      folder: kit.etc.folder,
+      shown: [...kit.etc.shown, ...(network === "shared" ? kit.etc.shared : [])],
+    },
     runtimes: runtimes.shown,
     covered: runtimes.covered,
     scratchBytes: config.scratchMb * 1024 * 1024,
@@ -100,7 +111,7 @@ function sharedParts({ kit, runtimes, network, channel, config }: ConfinedSessio
             { source: kit.nodeRelay, path: inside.relayProgram, socket: false },
           ],
     network,
-    coveredProc: kit.host.coveredProc,
+    coveredProc: kit.coveredProc,
   } satisfies Partial<Jail>;
 }
 

@@ -30,7 +30,16 @@ const wait = `read -r _ambit <&${gateDescriptor} || exit 125`;
 export function launchOf({ jail, waitsForGroups, lifts, user }: Stages): Launch {
   if (lifts.length > 0 && user !== undefined) {
     const { uid, gid } = user;
-    const drop = ["setpriv", "--reuid", String(uid), "--regid", String(gid), "--clear-groups", "--no-new-privs", "--"];
+    const drop = [
+      "setpriv",
+      "--reuid",
+      String(uid),
+      "--regid",
+      String(gid),
+      "--clear-groups",
+      "--no-new-privs",
+      "--",
+    ];
     const script = [
       ...(waitsForGroups ? [wait] : []),
       'while [ "$1" != "--" ]; do mount --bind -- "$1" "$2" || exit 124; shift 2; done; shift',
@@ -38,11 +47,12 @@ export function launchOf({ jail, waitsForGroups, lifts, user }: Stages): Launch 
     ].join("\n");
     const mounts = lifts.flatMap(({ source, place }) => [source, place]);
     const shell = ["/bin/sh", "-c", script, "sh", ...mounts, "--"];
-    return { argv: ["unshare", "--mount", "--propagation", "private", "--", ...shell, ...drop, ...jail], user: undefined };
+    return {
+      argv: ["unshare", "--mount", "--propagation", "private", "--", ...shell, ...drop, ...jail],
+      user: undefined,
+    };
   }
-  const [program, ...args] = waitsForGroups
-    ? ["/bin/sh", "-c", `${wait}\nexec "$@"`, "sh", ...jail]
-    : jail;
+  const [program, ...args] = waitsForGroups ? ["/bin/sh", "-c", `${wait}\nexec "$@"`, "sh", ...jail] : jail;
   if (program === undefined) throw new RangeError("A jail needs a program to start");
   return { argv: [program, ...args], user };
 }

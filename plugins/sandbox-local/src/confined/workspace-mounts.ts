@@ -1,7 +1,14 @@
 import { constants } from "node:fs";
-import { lstat, open } from "node:fs/promises";
+import { lstat, open, readdir } from "node:fs/promises";
 import type { FilesystemBoundary } from "@ambit/core/plugin";
-import { codeOf, inFolder, type OpenFolder, openBeneath, type Ownership, refusal } from "../folders/open-beneath.js";
+import {
+  codeOf,
+  inFolder,
+  type OpenFolder,
+  type Ownership,
+  openBeneath,
+  refusal,
+} from "../folders/open-beneath.js";
 import type { WorkspaceMount } from "./arguments.js";
 
 /** One rule of a workspace: what may happen at a path in it. */
@@ -14,8 +21,8 @@ export interface PathRule {
 }
 
 /**
- * The rules of a workspace that may be written at all, broad ones first, so that the narrower and the stricter
- * wins where two meet. Pure.
+ * The rules of a workspace that may be written at all, broad ones first, so that the narrower wins where two
+ * meet. Nothing lies below what is denied. Pure.
  *
  * @param kept paths that are read-only where they exist: another program of the host trusts their content.
  */
@@ -25,9 +32,22 @@ export function pathRules(filesystem: FilesystemBoundary, kept: readonly string[
     ...filesystem.readable.map((path): PathRule => ({ path, access: "read", make: false })),
     ...kept.map((path): PathRule => ({ path, access: "read", make: false })),
     ...filesystem.denied.map((path): PathRule => ({ path, access: "none", make: true })),
-  ].map((rule) => ({ ...rule, path: rule.path.split("/").filter((name) => name !== "" && name !== ".").join("/") }));
+  ].map((rule) => ({
+    ...rule,
+    path: rule.path
+      .split("/")
+      .filter((name) => name !== "" && name !== ".")
+      .join("/"),
+  }));
   const depth = ({ path }: PathRule) => path.split("/").length;
-  return rules.filter(({ path }) => path !== "").sort((one, other) => depth(one) - depth(other));
+  const hidden = rules.filter(({ access }) => access === "none");
+  const isHidden = (rule: PathRule) =>
+    hidden.some(
+      (other) => isBelow(rule.path, other.path) || (rule.path === other.path && rule.access !== "none"),
+    );
+  return rules
+    .filter((rule) => rule.path !== "" && !isHidden(rule))
+    .sort((one, other) => depth(one) - depth(other));
 }
 
 /** Mounts, and the open descriptors behind them: numbered from `first` in the jail, to be closed after the spawn. */
@@ -48,6 +68,7 @@ export async function prepareMounts(
   owner: Ownership | undefined,
 ): Promise<PreparedMounts> {
   const mounts: WorkspaceMount[] = [];
+  const present = new Set(await readdir(workspace));
   const handles: OpenFolder["handle"][] = [];
   const pinned = new Set<string>();
   const add = (kind: "write" | "read", path: string, handle: OpenFolder["handle"]) => {
@@ -58,15 +79,14 @@ export async function prepareMounts(
     for (const rule of rules) {
       const names = rule.path.split("/");
       const make = rule.make ? { owner } : undefined;
+      if (!rule.make && !present.has(names[0] ?? "")) continue;
       const target = await openTarget(workspace, names, make);
       if (target === undefined) continue;
-      if (writable) {
-        for (let length = 1; length < names.length; length++) {
-          const path = names.slice(0, length).join("/");
-          if (pinned.has(path) || accessAt(rules, path) !== "write") continue;
-          pinned.add(path);
-          add("write", path, (await openBeneath(workspace, names.slice(0, length))).handle);
-        }
+      for (let length = 1; length < names.length; length++) {
+        const path = names.slice(0, length).join("/");
+        if (pinned.has(path) || accessAt(rules, path, writable) !== "write") continue;
+        pinned.add(path);
+        add("write", path, (await openBeneath(workspace, names.slice(0, length))).handle);
       }
       if (rule.access === "none") {
         mounts.push({ kind: target.isFolder ? "hide-folder" : "hide-file", path: rule.path });
@@ -83,10 +103,14 @@ export async function prepareMounts(
   }
 }
 
-/** What the rules say of a path: those of the nearest folder that has one, else it is as the workspace. */
-function accessAt(rules: readonly PathRule[], path: string): PathRule["access"] {
-  const covering = rules.filter((rule) => path === rule.path || path.startsWith(`${rule.path}/`));
-  return covering.at(-1)?.access ?? "write";
+/** What the rules say of a path: the nearest one at or above it, else it is as the workspace. */
+function accessAt(rules: readonly PathRule[], path: string, writable: boolean): PathRule["access"] {
+  const covering = rules.filter((rule) => path === rule.path || isBelow(path, rule.path));
+  return covering.at(-1)?.access ?? (writable ? "write" : "read");
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path.startsWith(`${folder}/`);
 }
 
 async function openTarget(

@@ -11,7 +11,7 @@ import {
   SandboxFailed,
 } from "@ambit/core/plugin";
 import { getRequestListener } from "@hono/node-server";
-import { inFolder, type OpenFolder, openFolder, type Ownership } from "../folders/open-beneath.js";
+import { inFolder, type OpenFolder, type Ownership, openFolder } from "../folders/open-beneath.js";
 import { putThrough } from "./switchboard.js";
 
 /** Serves a handler on the host's loopback, for processes that share the host's network. */
@@ -110,7 +110,9 @@ function serve(handler: FetchHandler): HttpServer {
 
 function listening(server: Server, where: { path: string } | { host: string; port: number }): Promise<void> {
   return new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(new SandboxFailed(`The runner can't listen: ${error.message}`, { cause: error })));
+    server.once("error", (error) =>
+      reject(new SandboxFailed(`The runner can't listen: ${error.message}`, { cause: error })),
+    );
     server.listen(where, () => resolve());
   });
 }

@@ -23,7 +23,9 @@ export async function makePassage(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o711 });
   const found = await lstat(path);
   if (!found.isDirectory() || (process.getuid !== undefined && found.uid !== process.getuid())) {
-    throw new SandboxFailed(`${path} isn't a folder of the runner's user: set sandbox-local's dataFolder to one that is`);
+    throw new SandboxFailed(
+      `${path} isn't a folder of the runner's user: set sandbox-local's dataFolder to one that is`,
+    );
   }
   await chmod(path, 0o711);
 }

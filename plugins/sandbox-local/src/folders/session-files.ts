@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { type FileEntry, SandboxFailed } from "@ambit/core/plugin";
-import { inFolder, namesBelow, openBeneath, type Ownership, refusal } from "./open-beneath.js";
+import { inFolder, namesBelow, type Ownership, openBeneath, refusal } from "./open-beneath.js";
 
 /** Bytes. A file that an agent made without end mustn't fill the runner's memory. */
 const largestRead = 64 * 1024 * 1024;
@@ -76,7 +76,8 @@ export class SessionFiles {
     for (const { inside, outside } of this.#places) {
       const names = namesBelow(inside, path);
       const name = names?.at(-1);
-      if (names !== undefined && name !== undefined) return { root: outside, folders: names.slice(0, -1), name };
+      if (names !== undefined && name !== undefined)
+        return { root: outside, folders: names.slice(0, -1), name };
     }
     const where = this.#places.map(({ inside }) => inside).join(" or ");
     throw new SandboxFailed(`${JSON.stringify(path)} doesn't lie in ${where}`);

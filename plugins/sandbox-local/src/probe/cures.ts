@@ -2,12 +2,24 @@
 const cures: readonly (readonly [words: RegExp, cure: string])[] = [
   [/bubblewrap isn't installed/, "apt install bubblewrap socat"],
   [/has no namespaces/, "run Ambit on Linux, or name a sandbox that doesn't need this host"],
-  [/setting up uid map|RTM_NEWADDR/, "allow bwrap user namespaces in AppArmor (kernel.apparmor_restrict_unprivileged_userns): install a profile with `userns` for /usr/bin/bwrap"],
+  [
+    /setting up uid map|RTM_NEWADDR/,
+    "allow bwrap user namespaces in AppArmor (kernel.apparmor_restrict_unprivileged_userns): install a profile with `userns` for /usr/bin/bwrap",
+  ],
   [/Can't mount proc|mount proc/, "in Docker add --security-opt systempaths=unconfined"],
-  [/No permissions to create new namespace|Creating new namespace failed|pivot_root|make \/ slave/, "in Docker add --security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined; elsewhere allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)"],
+  [
+    /No permissions to create new namespace|Creating new namespace failed|pivot_root|make \/ slave/,
+    "in Docker add --security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined; elsewhere allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)",
+  ],
   [/Unknown option --(bind-fd|ro-bind-fd|disable-userns)/, "install bubblewrap 0.8.0 or later"],
-  [/can't be reached by a session's own user|can't be used/, "set sandbox-local's dataFolder to a folder that others may pass through"],
-  [/limit can't be set|has no \w+ cgroups/, "run Ambit as root, or with delegated cgroups (systemd: Delegate=yes, DelegateSubgroup=runner)"],
+  [
+    /can't be reached by a session's own user|can't be used/,
+    "set sandbox-local's dataFolder to a folder that others may pass through",
+  ],
+  [
+    /limit can't be set|has no \w+ cgroups/,
+    "run Ambit as root, or with delegated cgroups (systemd: Delegate=yes, DelegateSubgroup=runner)",
+  ],
   [/user ids/, "set sandbox-local's userIds to a range that nobody else has"],
   [/relay doesn't listen/, "apt install socat"],
 ];

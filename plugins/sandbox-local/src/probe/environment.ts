@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import { expectThat, runIn, shell, type Trial } from "./trial.js";
 
@@ -14,8 +14,13 @@ const namedOnly: Trial = {
     const sandbox = await bench.open({ network: { mode: "off", rules: [] } });
     process.env[canaryName] = canary;
     try {
-      const { stdout: control } = await promisify(execFile)("/bin/sh", ["-c", everyEnvironment], { maxBuffer: 1 << 26 });
-      expectThat(control.includes(canary), "the control didn't inherit the canary either, so nothing is shown");
+      const { stdout: control } = await promisify(execFile)("/bin/sh", ["-c", everyEnvironment], {
+        maxBuffer: 1 << 26,
+      });
+      expectThat(
+        control.includes(canary),
+        "the control didn't inherit the canary either, so nothing is shown",
+      );
       const { stdout } = await runIn(sandbox, shell(everyEnvironment), { env: { PATH: path, NAMED: named } });
       expectThat(stdout.includes(named) && stdout.endsWith("ran\n"), "the named variable didn't arrive");
       expectThat(!stdout.includes(canary), "a variable of the runner's was found inside");
@@ -47,7 +52,10 @@ const perTool: Trial = {
       signal: bench.signal,
     });
     const own = await readUntil(owner.stdout, "ran\n");
-    expectThat(own.split(secret).length > 4, "a tool couldn't find its own values either, so nothing is shown");
+    expectThat(
+      own.split(secret).length > 4,
+      "a tool couldn't find its own values either, so nothing is shown",
+    );
     for (const role of ["tool", "agent"] as const) {
       const { stdout } = await runIn(sandbox, shell(search), { role });
       expectThat(stdout.endsWith("ran\n"), `the search as ${role} didn't run`);

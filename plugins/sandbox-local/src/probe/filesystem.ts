@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, rm, writeFile, chmod } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expectThat, filesystem, runIn, shell, type Trial } from "./trial.js";
 import { outcomeOnHost } from "./on-host.js";
+import { expectThat, filesystem, runIn, shell, type Trial } from "./trial.js";
 
 /** Prints the name of every attempt that succeeded, then the marker. `$1`: a folder of the host with a secret. */
 const attempts = `
@@ -50,7 +50,8 @@ const trial: Trial = {
         bench.open({ filesystem: filesystem("readonly") }),
         bench.open({ filesystem: filesystem("off") }),
       ]);
-      for (const sandbox of [write, read]) await sandbox.writeFiles([{ path: "/workspace/given", content: "given" }]);
+      for (const sandbox of [write, read])
+        await sandbox.writeFiles([{ path: "/workspace/given", content: "given" }]);
       const argv = [...shell(attempts), "sh", folder] as const;
       const succeeded = (stdout: string) => {
         const names = stdout.trim().split("\n");
@@ -67,23 +68,31 @@ const trial: Trial = {
       );
       await rm(join(folder, "written"), { force: true });
       const only = (found: readonly string[] | undefined, wanted: readonly string[], where: string) => {
-        const odd = [...(found ?? []).filter((name) => !wanted.includes(name)), ...wanted.filter((name) => !found?.includes(name))];
+        const odd = [
+          ...(found ?? []).filter((name) => !wanted.includes(name)),
+          ...wanted.filter((name) => !found?.includes(name)),
+        ];
         expectThat(odd.length === 0, `${where}: unexpected outcome of ${odd.join(", ")}`);
       };
       only(inWrite, ["write-workspace", "write-scratch", "read-workspace"], "with a workspace");
       only(inRead, ["write-scratch", "read-workspace"], "with a read-only workspace");
       // What is at its place is scratch: gone with the process, and nowhere on the host.
       only(inNone, ["write-workspace", "write-scratch"], "without a workspace");
-      expectThat(new TextDecoder().decode(await write.readFile("/workspace/made")) === "x\n", "a write in the workspace didn't arrive");
+      expectThat(
+        new TextDecoder().decode(await write.readFile("/workspace/made")) === "x\n",
+        "a write in the workspace didn't arrive",
+      );
       const again = await runIn(none, shell("ls -A /workspace; echo ran"));
       expectThat(again.stdout === "ran\n", "something stayed where no workspace should be");
       expectThat((await readdir(folder)).join() === "secret", "a jail wrote beside the decoy");
       const outside = "/usr, /etc, /, /dev, kernel settings and a host folder open to everybody";
       return {
-        "filesystem.host-hidden": "a file that everybody may read was read on the host, and in no jail: not by path, by .., through /proc/1/root",
+        "filesystem.host-hidden":
+          "a file that everybody may read was read on the host, and in no jail: not by path, by .., through /proc/1/root",
         "filesystem.workspace-only": `a write in the workspace arrived; writes to ${outside}, and a remount, failed`,
         "filesystem.read-only": `a given file was read; writes to the workspace, ${outside} failed; scratch could be written`,
-        "filesystem.none": "a given workspace wasn't there, and what was written at its place was gone with the process",
+        "filesystem.none":
+          "a given workspace wasn't there, and what was written at its place was gone with the process",
       };
     }),
 };

@@ -1,8 +1,8 @@
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createServer as createPlainServer } from "node:net";
-import { randomBytes } from "node:crypto";
 import type { ConnectionDecision } from "@ambit/core/plugin";
 import { expectThat, node, runIn, type Trial } from "./trial.js";
 
@@ -65,7 +65,10 @@ const denied: Trial = {
       const url = `http://127.0.0.1:${port}/`;
       const [shared, empty] = await Promise.all([
         bench.open({ network: { mode: "on", rules: [] } }),
-        bench.open({ network: { mode: "off", rules: [] } }, { onDecision: (decision) => decisions.push(decision) }),
+        bench.open(
+          { network: { mode: "off", rules: [] } },
+          { onDecision: (decision) => decisions.push(decision) },
+        ),
       ]);
       const argv = node(reach, String(port), abstract);
       const control: Reached = JSON.parse((await runIn(shared, argv)).stdout);
@@ -74,12 +77,24 @@ const denied: Trial = {
         "the control didn't reach a listener of this host either, so nothing is shown",
       );
       const seen: Reached = JSON.parse((await runIn(empty, [...argv, url])).stdout);
-      expectThat(seen.plain === "ECONNREFUSED", `a connect to a listener of this host ended with ${seen.plain}`);
-      expectThat(seen.socket === "ECONNREFUSED", `a connect to an abstract socket of this host ended with ${seen.socket}`);
+      expectThat(
+        seen.plain === "ECONNREFUSED",
+        `a connect to a listener of this host ended with ${seen.plain}`,
+      );
+      expectThat(
+        seen.socket === "ECONNREFUSED",
+        `a connect to an abstract socket of this host ended with ${seen.socket}`,
+      );
       expectThat(seen.far === "ENETUNREACH", `a connect to a far address ended with ${seen.far}`);
-      expectThat(seen.links.every((link) => link === "lo"), `there are network interfaces: ${seen.links.join(", ")}`);
+      expectThat(
+        seen.links.every((link) => link === "lo"),
+        `there are network interfaces: ${seen.links.join(", ")}`,
+      );
       expectThat(seen.asked[url] === 403, `the proxy answered ${seen.asked[url]} instead of 403`);
-      expectThat(decisions.some(({ allowed }) => !allowed), "the refused attempt wasn't recorded");
+      expectThat(
+        decisions.some(({ allowed }) => !allowed),
+        "the refused attempt wasn't recorded",
+      );
       return {
         "network.deny":
           "a jail on the host's network reached a TCP and an abstract listener of this host; a jail without reached neither, saw only lo, and its proxy refused and recorded the attempt",
@@ -104,20 +119,25 @@ const allowed: Trial = {
       const [first, second] = await Promise.all([runIn(both, argv), runIn(nameOnly, argv)]);
       const seen: Reached = JSON.parse(first.stdout);
       const narrow: Reached = JSON.parse(second.stdout);
-      const answers = (reached: Reached, names: readonly string[]) => names.map((name) => reached.asked[to(name)]);
+      const answers = (reached: Reached, names: readonly string[]) =>
+        names.map((name) => reached.asked[to(name)]);
       const expectAnswers = (reached: Reached, names: readonly string[], status: number) =>
         expectThat(
           answers(reached, names).every((answer) => answer === status),
           `the proxy answered ${answers(reached, names).join(", ")} for ${names.join(", ")} instead of ${status}`,
         );
-      expectThat(seen.plain === "ECONNREFUSED" && narrow.plain === "ECONNREFUSED", "the proxy can be gone around");
+      expectThat(
+        seen.plain === "ECONNREFUSED" && narrow.plain === "ECONNREFUSED",
+        "the proxy can be gone around",
+      );
       expectAnswers(seen, ["ok.test", "127.0.0.1"], 200);
       expectAnswers(seen, ["bad.test", "ok.test.bad.test", "127.0.0.2"], 403);
       expectAnswers(narrow, ["ok.test", "bad.test", "127.0.0.1"], 403);
       return {
         "network.allow-host":
           "a listed name was answered through the proxy; other names, the same name when it leads to a loopback address that isn't listed, and a direct connect were refused",
-        "network.allow-cidr": "a listed address was answered through the proxy; its neighbour and a direct connect were refused",
+        "network.allow-cidr":
+          "a listed address was answered through the proxy; its neighbour and a direct connect were refused",
       };
     }),
 };

@@ -12,14 +12,28 @@ import { type Bench, NotProven, probeSpec, type Trial } from "./trial.js";
 
 export type OpenForProbe = (spec: SandboxSpec, lookup?: Lookup) => Promise<ConfinedSandbox>;
 
-const trials = [...networkTrials, ...filesystemTrials, ...processTrials, ...environmentTrials, ...resourceTrials];
+const trials = [
+  ...networkTrials,
+  ...filesystemTrials,
+  ...processTrials,
+  ...environmentTrials,
+  ...resourceTrials,
+];
+
+/** When this fails there is one reason for everything, and it is bubblewrap's. */
+const anyJail: Trial = {
+  shows: [],
+  run: async (bench) => {
+    await bench.open({});
+    return {};
+  },
+};
 
 /** Runs every trial, side by side, and says of every claim what was seen. */
 export async function probeConfinement(open: OpenForProbe, signal: AbortSignal): Promise<readonly Finding[]> {
   const found = new Map<Claim, Finding>();
   try {
-    // When no jail comes up at all there is one reason for everything, and it is bubblewrap's.
-    await attempt({ shows: [], run: async (bench) => (await bench.open({}), {}) }, open, signal);
+    await attempt(anyJail, open, signal);
   } catch (error) {
     return claims.map((capability) => unproven(capability, error));
   }
@@ -36,7 +50,9 @@ export async function probeConfinement(open: OpenForProbe, signal: AbortSignal):
       }
     }),
   );
-  return claims.map((capability) => found.get(capability) ?? unproven(capability, new NotProven("nothing was seen of it")));
+  return claims.map(
+    (capability) => found.get(capability) ?? unproven(capability, new NotProven("nothing was seen of it")),
+  );
 }
 
 async function attempt(trial: Trial, open: OpenForProbe, signal: AbortSignal): ReturnType<Trial["run"]> {
@@ -51,13 +67,14 @@ async function attempt(trial: Trial, open: OpenForProbe, signal: AbortSignal): R
     },
   };
   const closeAll = () => Promise.all(opened.map((sandbox) => sandbox.close()));
-  // Whatever a trial waits for ends with its sandboxes.
+  // Whatever a trial waits for ends with its sandboxes; what goes wrong then shows at the other call below.
   const stop = () => void closeAll().catch(() => undefined);
-  signal.addEventListener("abort", stop, { once: true });
+  const over = AbortSignal.any([signal]);
+  over.addEventListener("abort", stop, { once: true });
   try {
     return await trial.run(bench);
   } finally {
-    signal.removeEventListener("abort", stop);
+    over.removeEventListener("abort", stop);
     await closeAll();
   }
 }

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
-import { expectThat, runIn, shell, type Trial } from "./trial.js";
 import { outcomeOnHost } from "./on-host.js";
+import { expectThat, runIn, shell, type Trial } from "./trial.js";
 
 const look = (pid: number) => `kill -0 ${pid} 2>/dev/null && echo signalled
 [ -e /proc/${pid}/status ] && echo seen

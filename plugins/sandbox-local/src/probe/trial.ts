@@ -1,5 +1,11 @@
 import { randomBytes } from "node:crypto";
-import type { Boundary, Command, ConnectionDecision, FilesystemBoundary, SandboxSpec } from "@ambit/core/plugin";
+import type {
+  Boundary,
+  Command,
+  ConnectionDecision,
+  FilesystemBoundary,
+  SandboxSpec,
+} from "@ambit/core/plugin";
 import type { Claim } from "../claims.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 import type { Lookup } from "../egress/index.js";
@@ -76,4 +82,9 @@ export async function runIn(
 }
 
 export const shell = (script: string): Command["argv"] => ["/bin/sh", "-c", script];
-export const node = (script: string, ...args: string[]): Command["argv"] => [process.execPath, "-e", script, ...args];
+export const node = (script: string, ...args: string[]): Command["argv"] => [
+  process.execPath,
+  "-e",
+  script,
+  ...args,
+];

@@ -58,7 +58,8 @@ export class UnconfinedSandbox implements Sandbox {
       scratch,
       mark: markOf(this.#runnerKey, this.#id, number),
       onGone: async (stragglers) => {
-        if (stragglers > 0) this.#log.warn({ sandbox: this.#id, stragglers }, "processes outlived their parent");
+        if (stragglers > 0)
+          this.#log.warn({ sandbox: this.#id, stragglers }, "processes outlived their parent");
         await rm(own, { recursive: true, force: true, maxRetries: 3 });
       },
     });

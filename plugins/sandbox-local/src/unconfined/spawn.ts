@@ -69,7 +69,9 @@ class UnconfinedProcess implements Process {
       child.once("exit", (code, name) => {
         abort?.removeEventListener("abort", onAbort);
         const settle = () => resolve({ code, signal: name });
-        killMarked(place.mark, group).then((stragglers) => place.onGone(stragglers)).then(settle, settle);
+        killMarked(place.mark, group)
+          .then((stragglers) => place.onGone(stragglers))
+          .then(settle, settle);
       });
     });
     if (abort?.aborted) onAbort();

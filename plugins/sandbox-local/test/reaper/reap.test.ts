@@ -1,8 +1,10 @@
-import { readdir } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { chmod, chown, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startRunner } from "../support/runner.js";
-import { isRunning, temporaryFolder, unconfinedBackend } from "../support/specs.js";
+import { closed, isRunning, scope, specOf, temporaryFolder, unconfinedBackend } from "../support/specs.js";
+import { isRoot, ordinaryUser } from "../support/user.js";
 
 const daemon = 'setsid sh -c "trap \\"\\" TERM HUP; echo \\$\\$; while :; do sleep 1; done" & wait';
 
@@ -15,12 +17,77 @@ test("the next start ends and removes what a killed runner left, and touches no 
   expect(await isRunning(Number(dead.said))).toBe(true);
   expect(await readdir(join(dataFolder, "runners"))).toHaveLength(2);
 
-  await (await unconfinedBackend(dataFolder)).probe(AbortSignal.timeout(10_000));
+  await restart(dataFolder);
   expect(await isRunning(Number(dead.said))).toBe(false);
   expect(await isRunning(Number(alive.said))).toBe(true);
   // The live runner's, and this test's own.
   expect(await readdir(join(dataFolder, "runners"))).toHaveLength(2);
   await alive.kill();
-  await (await unconfinedBackend(dataFolder)).probe(AbortSignal.timeout(10_000));
+  await restart(dataFolder);
   expect(await isRunning(Number(alive.said))).toBe(false);
 });
+
+/** The next start of a runner, as far as the sandbox sees one: its first use. */
+async function restart(dataFolder: string): Promise<void> {
+  const sandbox = await (await unconfinedBackend(dataFolder)).open(specOf(), scope);
+  await sandbox.close();
+}
+
+const resources = { memoryMb: 256, processes: 60, cpus: 1 };
+
+test.each([
+  ["root", isRoot, undefined, { ...closed, resources }],
+  ["an ordinary user", isRoot, ordinaryUser, closed],
+  ["this user", !isRoot, undefined, closed],
+] as const)(
+  "a confined run of %s ends at once with its killed runner; the rest goes at the next start",
+  async (_name, applies, user, boundary) => {
+    if (!applies) return;
+    const dataFolder = await temporaryFolder();
+    await chmod(dataFolder, 0o711);
+    if (user !== undefined) await chown(dataFolder, user.uid, user.gid);
+    const config = { dataFolder };
+    const seconds = String(31_000_000 + Math.floor(Math.random() * 900_000));
+    const script = `setsid sh -c 'trap "" TERM HUP; sleep ${seconds} & wait' </dev/null >/dev/null 2>&1 & sleep 0.3; echo up; sleep ${seconds}`;
+    const options = { spec: { boundary }, ...(user === undefined ? {} : { user }) };
+    const runner = await startRunner(config, script, options);
+    expect(runner.evidence.confinement).toBe("confined");
+    expect(await countWith(seconds)).toBeGreaterThanOrEqual(2);
+    await runner.kill();
+    await expect.poll(() => countWith(seconds)).toBe(0);
+
+    const groups = await groupsOf(dataFolder);
+    expect(groups).toHaveLength("resources" in boundary && boundary.resources === resources ? 3 : 0);
+    expect(groups.filter((path) => !existsSync(path))).toEqual([]);
+    const next = await startRunner(config, "echo up; read _", options);
+    expect(await readdir(join(dataFolder, "runners"))).toHaveLength(1);
+    expect(groups.filter((path) => existsSync(path))).toEqual([]);
+    await next.kill();
+    const last = await groupsOf(dataFolder);
+    expect(last).toHaveLength(groups.length);
+    if (user === undefined) await restart(dataFolder);
+    expect(last.filter((path) => existsSync(path))).toEqual([]);
+  },
+);
+
+/** How many processes of this host have this argument. */
+async function countWith(argument: string): Promise<number> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  // Gone since it was listed: not there.
+  const lines = await Promise.all(
+    pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")),
+  );
+  return lines.filter((line) => line.split("\0").includes(argument)).length;
+}
+
+async function groupsOf(dataFolder: string): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const runner of await readdir(join(dataFolder, "runners"))) {
+    const folder = join(dataFolder, "runners", runner);
+    for (const session of await readdir(folder)) {
+      const record = join(folder, session, "groups.json");
+      if (existsSync(record)) found.push(...JSON.parse(await readFile(record, "utf8")));
+    }
+  }
+  return found;
+}

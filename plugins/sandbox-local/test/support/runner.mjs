@@ -13,5 +13,7 @@ const started = await sandbox.spawn({
 });
 const reader = started.stdout.getReader();
 const { value } = await reader.read();
-process.stdout.write(`${JSON.stringify({ said: new TextDecoder().decode(value), evidence: started.evidence })}\n`);
+process.stdout.write(
+  `${JSON.stringify({ said: new TextDecoder().decode(value), evidence: started.evidence })}\n`,
+);
 setInterval(nothing, 1_000);

@@ -14,12 +14,27 @@ export interface OtherRunner {
   kill(): Promise<void>;
 }
 
+export interface RunnerOptions {
+  readonly spec?: object;
+  readonly user?: { readonly uid: number; readonly gid: number };
+  /** A descriptor that the runner inherits, and so might its children. */
+  readonly extra?: number;
+}
+
 /** A runner in a process of its own, with one sandbox in which `script` runs. */
-export async function startRunner(config: object, script: string, spec: object = {}): Promise<OtherRunner> {
+export async function startRunner(
+  config: object,
+  script: string,
+  { spec = {}, user, extra }: RunnerOptions = {},
+): Promise<OtherRunner> {
   const program = fileURLToPath(new URL("./runner.mjs", import.meta.url));
   const { onDecision: _unused, log: _too, ...plain } = specOf();
   const texts = [config, { ...plain, ...spec }, script].map((part) => JSON.stringify(part));
-  const child = spawn(process.execPath, [program, ...texts], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [program, ...texts], {
+    stdio: ["ignore", "pipe", "inherit", ...high(extra)],
+    cwd: "/",
+    ...user,
+  });
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const gone = once(child, "exit");
@@ -28,10 +43,21 @@ export async function startRunner(config: object, script: string, spec: object =
   };
   onTestFinished(kill);
   const [line] = await Promise.race([
-    once(createInterface({ input: child.stdout }), "line"),
+    once(createInterface({ input: pipeOf(child) }), "line"),
     once(child, "exit").then(([code]) => {
       throw new Error(`The other runner ended with ${code} before it had a sandbox`);
     }),
   ]);
   return { child, kill, ...JSON.parse(String(line)) };
+}
+
+function pipeOf(child: ChildProcess): NodeJS.ReadableStream {
+  if (child.stdout === null) throw new Error("The other runner has no standard output");
+  return child.stdout;
+}
+
+/** Puts a descriptor at number 40: of those it inherits, Node closes only the first ones for its children. */
+export function high(descriptor: number | undefined): ("ignore" | number)[] {
+  if (descriptor === undefined) return [];
+  return [...Array.from({ length: 37 }, () => "ignore" as const), descriptor];
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type {
@@ -13,6 +13,7 @@ import type {
   Scope,
 } from "@ambit/core/plugin";
 import { onTestFinished } from "vitest";
+import type { Lookup } from "../../src/egress/index.js";
 import { configSchema, LocalSandbox } from "../../src/index.js";
 
 export const everythingOn: Boundary = {
@@ -65,6 +66,36 @@ export async function openUnconfined(overrides: Partial<SandboxSpec> = {}): Prom
   return sandbox;
 }
 
+/** What a runner without a boundary's confinement would have had to refuse, and this host can do. */
+export async function confinedBackend(config: object = {}, lookup?: Lookup): Promise<LocalSandbox> {
+  const dataFolder = await temporaryFolder();
+  // A session's own user has to reach it.
+  await chmod(dataFolder, 0o711);
+  return new LocalSandbox(configSchema.parse({ dataFolder, ...config }), lookup);
+}
+
+export interface ConfinedOptions extends Partial<SandboxSpec> {
+  readonly config?: object;
+  readonly lookup?: Lookup;
+}
+
+/** A confined sandbox without network, and with a workspace that may be written, unless `boundary` says otherwise. */
+export async function openConfined(
+  boundary: Partial<Boundary> = {},
+  { config, lookup, ...overrides }: ConfinedOptions = {},
+): Promise<Sandbox> {
+  const backend = await confinedBackend(config, lookup);
+  const sandbox = await backend.open(specOf({ boundary: { ...closed, ...boundary }, ...overrides }), scope);
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+export const closed: Boundary = {
+  ...everythingOn,
+  network: { mode: "off", rules: [] },
+  filesystem: { mode: "workspace", readable: [], writable: [], denied: [] },
+};
+
 export interface Finished extends Exit {
   readonly stdout: string;
   readonly stderr: string;
@@ -93,7 +124,6 @@ export const shell = (script: string): Command["argv"] => ["/bin/sh", "-c", scri
 
 /** Whether a process runs; a zombie doesn't. */
 export async function isRunning(pid: number): Promise<boolean> {
-  const { readFile } = await import("node:fs/promises");
   try {
     const stat = await readFile(`/proc/${pid}/stat`, "latin1");
     return !stat.slice(stat.lastIndexOf(")") + 2).startsWith("Z");

@@ -26,7 +26,10 @@ test("a process sees exactly the variables it names, and its home, scratch and m
   expect(named.stdout).toBe("named\n");
 
   const { stdout } = await run(sandbox, ["/usr/bin/env"], { env: { PATH: path, GREETING: "hello" } });
-  const names = stdout.trim().split("\n").map((line) => line.split("=")[0]);
+  const names = stdout
+    .trim()
+    .split("\n")
+    .map((line) => line.split("=")[0]);
   expect(names.sort()).toEqual(["AMBIT_SANDBOX", "GREETING", "HOME", "PATH", "TMPDIR"]);
   expect(stdout).not.toContain("canary-7c1");
 });
@@ -70,7 +73,8 @@ test("a writer whose reader is gone gets an error, and the runner lives", async 
 
 test("what a process leaves behind in a session of its own is gone at its exit", async () => {
   const sandbox = await openUnconfined();
-  const script = 'setsid sh -c "trap \\"\\" TERM HUP INT; while :; do sleep 1; done" </dev/null >/dev/null 2>&1 & echo $!';
+  const script =
+    'setsid sh -c "trap \\"\\" TERM HUP INT; while :; do sleep 1; done" </dev/null >/dev/null 2>&1 & echo $!';
   const started = await sandbox.spawn({ argv: shell(`${script}; read _`), env: { PATH: path } });
   const reader = started.stdout.getReader();
   const { value } = await reader.read();
@@ -138,11 +142,13 @@ test("files are written and read in workspace and home, never through a link", a
   await symlink(join(outside, "secret"), join(sandbox.workspace, "file-link"));
   // The control: the links do lead there.
   expect(await readFile(join(sandbox.workspace, "link", "secret"), "utf8")).toBe("outside");
-  await expect(sandbox.readFile(`${sandbox.workspace}/link/secret`)).rejects.toThrow(/without following links/);
+  await expect(sandbox.readFile(`${sandbox.workspace}/link/secret`)).rejects.toThrow(
+    /without following links/,
+  );
   await expect(sandbox.readFile(`${sandbox.workspace}/file-link`)).rejects.toThrow(/without following links/);
-  await expect(
-    sandbox.writeFiles([{ path: `${sandbox.workspace}/link/new`, content: "x" }]),
-  ).rejects.toThrow(/without following links/);
+  await expect(sandbox.writeFiles([{ path: `${sandbox.workspace}/link/new`, content: "x" }])).rejects.toThrow(
+    /without following links/,
+  );
   await sandbox.writeFiles([{ path: `${sandbox.workspace}/file-link`, content: "inside now" }]);
   expect(await readFile(join(outside, "secret"), "utf8")).toBe("outside");
   expect(await readdir(outside)).toEqual(["secret"]);
@@ -184,7 +190,10 @@ test("close ends everything, leaves nothing, and may be called twice", async () 
   const backend = await unconfinedBackend(dataFolder);
   const sandbox = await backend.open(specOf(), scope);
   const exposure = await sandbox.expose(() => new Response("up"));
-  const started = await sandbox.spawn({ argv: shell('setsid sleep 60 & echo $!; sleep 60'), env: { PATH: path } });
+  const started = await sandbox.spawn({
+    argv: shell("setsid sleep 60 & echo $!; sleep 60"),
+    env: { PATH: path },
+  });
   const { value } = await started.stdout.getReader().read();
   const pid = Number(new TextDecoder().decode(value));
   expect(await isRunning(pid)).toBe(true);

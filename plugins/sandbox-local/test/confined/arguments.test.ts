@@ -1,0 +1,124 @@
+import { describe, expect, test } from "vitest";
+import { bubblewrapArguments, type Jail } from "../../src/confined/arguments.js";
+
+const plain: Jail = {
+  system: [
+    { kind: "folder", path: "/usr" },
+    { kind: "link", path: "/bin", target: "usr/bin" },
+  ],
+  etc: { folder: "/data/etc", shown: [] },
+  runtimes: [],
+  covered: [],
+  workspace: { descriptor: 7, writable: true },
+  workspaceMounts: [],
+  agentHome: undefined,
+  scratchBytes: 1024,
+  channel: [],
+  network: "own",
+  coveredProc: [],
+  environment: { PATH: "/usr/bin" },
+  cwd: "/workspace",
+  descriptors: { seccomp: 6, info: 4 },
+};
+
+/** Where a sequence of arguments stands; -1 when it doesn't. */
+function at(jail: Partial<Jail>, ...sequence: string[]): number {
+  const built = bubblewrapArguments({ ...plain, ...jail });
+  return built.findIndex((_argument, index) =>
+    sequence.every((wanted, step) => built[index + step] === wanted),
+  );
+}
+
+describe("every jail", () => {
+  test.each([
+    [["--unshare-user"]],
+    [["--unshare-pid"]],
+    [["--unshare-ipc"]],
+    [["--unshare-uts"]],
+    [["--disable-userns"]],
+    [["--cap-drop", "ALL"]],
+    [["--uid", "1000", "--gid", "1000"]],
+    [["--new-session"]],
+    [["--die-with-parent"]],
+    [["--as-pid-1"]],
+    [["--clearenv", "--setenv", "PATH", "/usr/bin"]],
+    [["--proc", "/proc"]],
+    [["--ro-bind", "/usr", "/usr"]],
+    [["--symlink", "usr/bin", "/bin"]],
+    [["--ro-bind", "/data/etc", "/etc"]],
+    [["--remount-ro", "/dev"]],
+    [["--size", "1024", "--tmpfs", "/tmp"]],
+    [["--size", "1024", "--tmpfs", "/dev/shm"]],
+    [["--seccomp", "6"]],
+    [["--info-fd", "4"]],
+    [["--chdir", "/workspace"]],
+  ])("has %j", (sequence) => {
+    expect(at({}, ...sequence)).toBeGreaterThanOrEqual(0);
+  });
+});
+
+describe("what differs", () => {
+  test.each<[string, Partial<Jail>, string[], boolean]>([
+    ["a network of its own", { network: "own" }, ["--unshare-net"], true],
+    ["the host's network", { network: "shared" }, ["--unshare-net"], false],
+    ["a workspace to write", {}, ["--bind-fd", "7", "/workspace"], true],
+    [
+      "a workspace to read",
+      { workspace: { descriptor: 7, writable: false } },
+      ["--ro-bind-fd", "7", "/workspace"],
+      true,
+    ],
+    [
+      "a workspace to read, not to write",
+      { workspace: { descriptor: 7, writable: false } },
+      ["--bind-fd", "7"],
+      false,
+    ],
+    ["no workspace: scratch", { workspace: undefined }, ["--size", "1024", "--tmpfs", "/workspace"], true],
+    ["no workspace: nothing bound", { workspace: undefined }, ["--bind-fd"], false],
+    ["a tool's home: scratch", {}, ["--size", "1024", "--tmpfs", "/home/tool"], true],
+    ["the agent's home", { agentHome: 8 }, ["--bind-fd", "8", "/home/agent"], true],
+    ["the agent's home: no tool's", { agentHome: 8 }, ["--tmpfs", "/home/tool"], false],
+    ["a runtime", { runtimes: [{ source: "/a", path: "/b" }] }, ["--ro-bind", "/a", "/b"], true],
+    ["the channel", { channel: [{ source: "/s", path: "/c", socket: true }] }, ["--bind", "/s", "/c"], true],
+    [
+      "a program of ours",
+      { channel: [{ source: "/s", path: "/c", socket: false }] },
+      ["--ro-bind", "/s", "/c"],
+      true,
+    ],
+    [
+      "a hidden file",
+      { workspaceMounts: [{ kind: "hide-file", path: "key" }] },
+      ["--ro-bind", "/dev/null", "/workspace/key"],
+      true,
+    ],
+    [
+      "a hidden folder",
+      { workspaceMounts: [{ kind: "hide-folder", path: "keys" }] },
+      ["--tmpfs", "/workspace/keys", "--remount-ro", "/workspace/keys"],
+      true,
+    ],
+    [
+      "a path to read",
+      { workspaceMounts: [{ kind: "read", path: "a/b", descriptor: 9 }] },
+      ["--ro-bind-fd", "9", "/workspace/a/b"],
+      true,
+    ],
+  ])("%s", (_name, jail, sequence, isThere) => {
+    expect(at(jail, ...sequence) >= 0).toBe(isThere);
+  });
+
+  test("the root becomes read-only after the last mount, and covers come after what they cover", () => {
+    const jail: Partial<Jail> = {
+      runtimes: [{ source: "/home/me", path: "/home/me" }],
+      covered: ["/home/me/data"],
+      channel: [{ source: "/s", path: "/c", socket: true }],
+    };
+    const root = at(jail, "--remount-ro", "/");
+    for (const sequence of [["--bind-fd"], ["--bind", "/s", "/c"], ["--ro-bind", "/home/me"]]) {
+      expect(at(jail, ...sequence)).toBeLessThan(root);
+    }
+    expect(at(jail, "--tmpfs", "/home/me/data")).toBeGreaterThan(at(jail, "--ro-bind", "/home/me"));
+  });
+});

@@ -1,0 +1,143 @@
+import type { Boundary } from "@ambit/core/plugin";
+import { describe, expect, test } from "vitest";
+import { limitsOf } from "../../src/claims.js";
+import { configSchema } from "../../src/config.js";
+import { jailEnvironment } from "../../src/confined/environment.js";
+import { gateScript } from "../../src/confined/gate.js";
+import { launchOf } from "../../src/confined/stages.js";
+import { pathRules } from "../../src/confined/workspace-mounts.js";
+import { descriptorTable } from "../../src/process/descriptors.js";
+import { everythingOn } from "../support/specs.js";
+
+describe("the environment of a jail's program", () => {
+  test("is what the command names, a home and a scratch folder", () => {
+    expect(jailEnvironment({ env: { A: "1" } }, "shared")).toEqual({
+      A: "1",
+      HOME: "/home/tool",
+      TMPDIR: "/tmp",
+    });
+    expect(jailEnvironment({ env: {}, role: "agent" }, "shared").HOME).toBe("/home/agent");
+    expect(jailEnvironment({ env: { HOME: "/workspace" } }, "shared").HOME).toBe("/workspace");
+  });
+
+  test("has our proxy, whatever the command names, when the network is its own", () => {
+    const { HTTP_PROXY, https_proxy, NO_PROXY, NODE_USE_ENV_PROXY, NODE_OPTIONS } = jailEnvironment(
+      { env: { HTTP_PROXY: "http://elsewhere", NODE_OPTIONS: "--no-warnings" } },
+      "own",
+    );
+    expect({ HTTP_PROXY, https_proxy, NO_PROXY, NODE_USE_ENV_PROXY, NODE_OPTIONS }).toEqual({
+      HTTP_PROXY: "http://127.0.0.1:3128",
+      https_proxy: "http://127.0.0.1:3128",
+      NO_PROXY: "localhost,127.0.0.1,::1",
+      NODE_USE_ENV_PROXY: "1",
+      NODE_OPTIONS: "--no-warnings --require=/run/ambit/node-proxy.cjs",
+    });
+  });
+
+  test.each(["", "A B", "A=B", "A\0", "BASH_FUNC_x%%", "1A"])("can't have a variable named %j", (name) => {
+    expect(() => jailEnvironment({ env: { [name]: "x" } }, "own")).toThrow(/can't be a variable's name/);
+  });
+
+  test("can't have NUL in a value", () => {
+    expect(() => jailEnvironment({ env: { A: "x\0--bind\0/\0/" } }, "own")).toThrow(/NUL/);
+  });
+});
+
+describe("the way to bubblewrap", () => {
+  const jail = ["/usr/bin/bwrap", "--args", "5"];
+  const user = { uid: 64_001, gid: 64_001 };
+  const lifts = [{ source: "/root/node", place: "/data/lifts/0" }];
+
+  test("is direct, as the session's user, when nothing else has to happen", () => {
+    expect(launchOf({ jail, waitsForGroups: false, lifts: [], user })).toEqual({ argv: jail, user });
+  });
+
+  test("waits for its groups as the session's user", () => {
+    const { argv, user: as } = launchOf({ jail, waitsForGroups: true, lifts: [], user });
+    expect(argv.slice(0, 2)).toEqual(["/bin/sh", "-c"]);
+    expect(argv.slice(-3)).toEqual(jail);
+    expect(as).toEqual(user);
+  });
+
+  test("lifts as root, in mounts of its own, and gives that up before bubblewrap", () => {
+    const { argv, user: as } = launchOf({ jail, waitsForGroups: false, lifts, user });
+    expect(argv.slice(0, 5)).toEqual(["unshare", "--mount", "--propagation", "private", "--"]);
+    const drop = [
+      "setpriv",
+      "--reuid",
+      "64001",
+      "--regid",
+      "64001",
+      "--clear-groups",
+      "--no-new-privs",
+      "--",
+    ];
+    expect(argv.slice(-drop.length - jail.length)).toEqual([...drop, ...jail]);
+    expect(as).toBeUndefined();
+  });
+});
+
+test("a child gets what is planned, nothing over what it can't inherit, and /dev/null over what it would", () => {
+  expect(descriptorTable(["a", "b"], [], 9)).toEqual(["a", "b"]);
+  expect(descriptorTable(["a", "b"], [1, 3, 5], 9)).toEqual(["a", "b", "ignore", 9, "ignore", 9]);
+});
+
+describe("the rules of a workspace", () => {
+  const filesystem = { ...everythingOn.filesystem, mode: "workspace" as const };
+
+  test("go from broad to narrow, and nothing stands below what is denied", () => {
+    const rules = pathRules(
+      { ...filesystem, writable: ["a/b/", "c", "c/d"], readable: ["./a"], denied: ["c"] },
+      [".git/config"],
+    );
+    expect(rules).toEqual([
+      { path: "a", access: "read", make: false },
+      { path: "c", access: "none", make: true },
+      { path: "a/b", access: "write", make: true },
+      { path: ".git/config", access: "read", make: false },
+    ]);
+  });
+
+  test("leave the workspace itself alone", () => {
+    expect(pathRules({ ...filesystem, writable: ["."], denied: ["./"] }, [])).toEqual([]);
+  });
+});
+
+describe("what no host can do for a boundary", () => {
+  const range = { kind: "range", cidr: "192.0.2.0/24", family: 4 } as const;
+  const filesystem = everythingOn.filesystem;
+  test.each<[string, Partial<Boundary>, string[]]>([
+    ["nothing asked", {}, []],
+    ["a range", { network: { mode: "allowlist", rules: [range] } }, []],
+    ["a range and a port", { network: { mode: "allowlist", rules: [{ ...range, port: 443 }] } }, []],
+    ["a disk limit", { resources: { diskMb: 10 } }, ["resources.disk"]],
+    ["the other limits", { resources: { memoryMb: 10, processes: 10, cpus: 1 } }, []],
+    [
+      "read-only, but",
+      { filesystem: { ...filesystem, mode: "readonly", writable: ["out"] } },
+      ["filesystem.read-only"],
+    ],
+    [
+      "nothing there, but",
+      { filesystem: { ...filesystem, mode: "off", readable: ["in"] } },
+      ["filesystem.none"],
+    ],
+    ["a workspace with lists", { filesystem: { ...filesystem, mode: "workspace", writable: ["out"] } }, []],
+  ])("%s", (_name, boundary, gaps) => {
+    expect(limitsOf({ ...everythingOn, ...boundary }).map(({ capability }) => capability)).toEqual(gaps);
+  });
+});
+
+test("the gate never starts a payload before it was told to", () => {
+  for (const relay of [{ kind: "none" }, { kind: "socat", program: "/usr/bin/socat" }] as const) {
+    const lines = gateScript(relay).split("\n");
+    const start = lines.indexOf('exec "$@"');
+    expect(lines.slice(start - 2, start)).toEqual(["read -r _ambit <&3 || exit 125", "exec 3>&-"]);
+    expect(lines.slice(start + 1)).toEqual([")", "exit $?"]);
+  }
+});
+
+test("an unknown setting is refused by name", () => {
+  expect(configSchema.safeParse({ unconfigned: "allow" }).error?.message).toContain("unconfigned");
+  expect(configSchema.parse({})).toMatchObject({ unconfined: "allow", hardLinks: "refuse", scratchMb: 256 });
+});

@@ -1,0 +1,62 @@
+import { chmod, stat } from "node:fs/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { leaseUserId } from "../../src/identity/user-ids.js";
+import { startRunner } from "../support/runner.js";
+import { closed, confinedBackend, run, scope, shell, specOf, temporaryFolder } from "../support/specs.js";
+import { isRoot } from "../support/user.js";
+
+test("a user id is held by one session at a time, and free again afterwards", async () => {
+  const range = { first: 64_900, count: 2 };
+  const [one, other] = await Promise.all([leaseUserId(range), leaseUserId(range)]);
+  expect(new Set([one.uid, other.uid]).size).toBe(2);
+  await expect(leaseUserId(range)).rejects.toThrow(/from 64900 to 64901 are in use/);
+  await Promise.all([one.release(), one.release()]);
+  const again = await leaseUserId(range);
+  expect(again.uid).toBe(one.uid);
+  await Promise.all([other.release(), again.release()]);
+});
+
+test.runIf(isRoot)("another runner on this host gets another user, and a dead one's comes back", async () => {
+  const dataFolder = await temporaryFolder();
+  await chmod(dataFolder, 0o711);
+  const config = { dataFolder, userIds: { first: 64_910, count: 2 } };
+  const wait = "echo up; read _";
+  const one = await startRunner(config, wait, { spec: { boundary: closed } });
+  const other = await startRunner(config, wait, { spec: { boundary: closed } });
+  expect(new Set([one.evidence.uid, other.evidence.uid])).toEqual(new Set([64_910, 64_911]));
+  const third = await confinedBackend(config);
+  await expect(third.open(specOf({ boundary: closed }), scope)).rejects.toThrow(/are in use/);
+  await one.kill();
+  const sandbox = await third.open(specOf({ boundary: closed }), scope);
+  onTestFinished(() => sandbox.close());
+  expect(sandbox.evidence.uid).toBe(one.evidence.uid);
+});
+
+test.runIf(isRoot)(
+  "run by root, a session is somebody else on the host, and another session somebody else again",
+  async () => {
+    const backend = await confinedBackend();
+    const open = async () => {
+      const sandbox = await backend.open(specOf({ boundary: closed }), scope);
+      onTestFinished(() => sandbox.close());
+      return sandbox;
+    };
+    const [one, other] = await Promise.all([open(), open()]);
+    expect(one.evidence.uid).toBeGreaterThanOrEqual(64_000);
+    expect(one.evidence.uid).not.toBe(other.evidence.uid);
+    // What made running bubblewrap as uid 0 no sandbox: the kernel would run this as root.
+    const { stdout } = await run(
+      one,
+      shell("true >> /proc/sys/kernel/core_pattern && echo opened; id -u; echo ran"),
+    );
+    expect(stdout).toBe("1000\nran\n");
+    expect((await stat("/proc/sys/kernel/core_pattern")).uid).toBe(0);
+  },
+);
+
+test.runIf(isRoot)("a data folder that a session's user can't reach is refused with the cure", async () => {
+  const dataFolder = await temporaryFolder();
+  const backend = await confinedBackend({ dataFolder: `${dataFolder}/closed/data` });
+  await chmod(dataFolder, 0o700);
+  await expect(backend.open(specOf({ boundary: closed }), scope)).rejects.toThrow(/o\+x/);
+});

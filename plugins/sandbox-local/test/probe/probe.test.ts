@@ -1,0 +1,98 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chown, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Finding } from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { describe, expect, test } from "vitest";
+import { claims } from "../../src/claims.js";
+import { cureFor } from "../../src/probe/cures.js";
+import { probeConfinement } from "../../src/probe/probe.js";
+import { confinedBackend, temporaryFolder } from "../support/specs.js";
+import { isRoot, ordinaryUser } from "../support/user.js";
+
+const proven = (findings: readonly Finding[]) =>
+  findings.filter((finding) => finding.proven).map(({ capability }) => capability);
+
+const ofGroups = ["resources.memory", "resources.processes", "resources.cpu"];
+
+test.runIf(isRoot)("as root this host shows every claim, each with what was done", async () => {
+  const findings = await (await confinedBackend()).probe(AbortSignal.timeout(20_000));
+  expect(findings.filter((finding) => !finding.proven)).toEqual([]);
+  expect(proven(findings).sort()).toEqual([...claims].sort());
+  for (const finding of findings) expect(finding.proven && finding.how.length).toBeGreaterThan(20);
+});
+
+test("as an ordinary user it shows all but the limits, and says what those would need", async () => {
+  const dataFolder = await temporaryFolder();
+  if (isRoot) await chown(dataFolder, ordinaryUser.uid, ordinaryUser.gid);
+  const program = `
+    import { configSchema, LocalSandbox } from ${JSON.stringify(fileURLToPath(new URL("../../dist/index.js", import.meta.url)))};
+    const backend = new LocalSandbox(configSchema.parse(${JSON.stringify({ dataFolder })}));
+    console.log(JSON.stringify(await backend.probe(AbortSignal.timeout(20_000))));`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+    cwd: "/",
+    ...(isRoot ? ordinaryUser : {}),
+  });
+  let text = "";
+  child.stdout.on("data", (chunk) => {
+    text += chunk;
+  });
+  await once(child, "close");
+  const findings: Finding[] = JSON.parse(text);
+  expect(proven(findings).sort()).toEqual(claims.filter((claim) => !ofGroups.includes(claim)).sort());
+  for (const finding of findings.filter(({ proven: is }) => !is)) {
+    expect(finding).toMatchObject({
+      proven: false,
+      reason: expect.stringMatching(/limit can't be set/),
+      cure: expect.stringMatching(/root/),
+    });
+  }
+  expect(await readdir(join(dataFolder, "runners"))).toEqual([]);
+});
+
+test("where no jail comes up, nothing is proven, and bubblewrap says why", async () => {
+  const words =
+    "The jail can't be opened: bwrap: No permissions to create new namespace, likely because the kernel does not allow it";
+  const findings = await probeConfinement(
+    () => Promise.reject(new SandboxFailed(words)),
+    AbortSignal.timeout(1_000),
+  );
+  expect(findings.map(({ capability }) => capability).sort()).toEqual([...claims].sort());
+  for (const finding of findings) {
+    expect(finding).toEqual({
+      capability: finding.capability,
+      proven: false,
+      reason: words,
+      cure: expect.stringContaining("seccomp=unconfined"),
+    });
+  }
+});
+
+test("a probe that runs out of time settles, with nothing proven that wasn't seen", async () => {
+  const abort = new AbortController();
+  const probing = (await confinedBackend()).probe(abort.signal);
+  setTimeout(() => abort.abort(new Error("out of time")), 30);
+  const findings = await probing;
+  expect(findings).toHaveLength(claims.length);
+  expect(proven(findings).length).toBeLessThan(claims.length);
+});
+
+describe("the cure follows bubblewrap's words", () => {
+  test.each([
+    ["bubblewrap isn't installed: apt install bubblewrap socat", "apt install bubblewrap"],
+    ["bwrap: No permissions to create new namespace", "seccomp=unconfined"],
+    ["bwrap: Creating new namespace failed: Operation not permitted", "seccomp=unconfined"],
+    ["bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "systempaths=unconfined"],
+    ["bwrap: pivot_root: Operation not permitted", "seccomp=unconfined"],
+    ["bwrap: setting up uid map: Permission denied", "AppArmor"],
+    ["bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", "AppArmor"],
+    ["bwrap: Unknown option --bind-fd", "0.8.0"],
+    ["This host (darwin) has no namespaces: run Ambit on Linux", "Linux"],
+    ["something new", "ambit doctor"],
+  ])("%s", (reason, cure) => {
+    expect(cureFor(reason)).toContain(cure);
+  });
+});
