@@ -22,8 +22,8 @@ export const configSchema = z.strictObject({
   limits: z
     .strictObject({
       /** Milliseconds to end a turn after being told to; then it is killed. */
-      cancelMs: z.int().positive().max(600_000).default(5_000),
-      /** Milliseconds to leave after its input has ended; then it is killed. */
+      cancelMs: z.int().positive().max(600_000).default(4_000),
+      /** Milliseconds to store what it has and leave, for an agent that stores late; then it is killed. */
       closeMs: z.int().nonnegative().max(60_000).default(300),
       /** Characters of one message; a longer one fails the run. */
       messageCharacters: z.int().min(65_536).default(33_554_432),

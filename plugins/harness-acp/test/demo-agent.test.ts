@@ -1,12 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { HarnessFailed, type PermissionAnswer, RunCancelled } from "@ambit/core/plugin";
+import { HarnessFailed, RunCancelled } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AcpHarness } from "../src/index.js";
 import { demo } from "../src/profiles/demo.js";
 import { ProcessSandbox } from "./support/process-sandbox.js";
-import { eventsOf, failureOf, ofType, TestScope, textOf, turnOf } from "./support/runs.js";
-import { startToolServer } from "./support/tool-server.js";
+import { eventsOf, failureOf, TestScope, textOf, turnOf } from "./support/runs.js";
 
 const limits = { cancelMs: 500, closeMs: 2_000, messageCharacters: 1_000_000, bufferedCharacters: 8_192 };
 const harness = new AcpHarness(demo, { limits, folder: import.meta.dirname, env: { FROM_DEPLOYER: "yes" } });
@@ -43,6 +42,15 @@ describe("the demo agent, as a process", () => {
     expect(agent.history).toBe("new");
     expect(agent.capabilities).toMatchObject({ images: true, mcpTools: true, sessionLifecycle: true });
     await scope.close();
+    expect(await sandbox.spawned[0]?.exit).toMatchObject({ signal: "SIGKILL" });
+  });
+
+  it("leaves by itself where its profile says that it stores late", async () => {
+    const quirks = { ...demo.quirks, savesBeforeAnswering: false };
+    const patient = new AcpHarness({ ...demo, quirks }, { limits, folder: import.meta.dirname, env: {} });
+    const scope = new TestScope(sandbox);
+    await patient.start(scope);
+    await scope.close();
     expect(await sandbox.spawned[0]?.exit).toMatchObject({ code: 0 });
   });
 
@@ -69,69 +77,6 @@ describe("the demo agent, as a process", () => {
     });
     await scope.close();
     delete process.env.AMBIT_TEST_CANARY;
-  });
-
-  it("calls a published tool: one call, one result, both with the tool's own name and input", async () => {
-    await using tools = await startToolServer();
-    const { agent, scope } = await started({ servers: [tools.published] });
-    const turn = turnOf({ prompt: 'call! lookup {"key":"k"}' });
-    const events = await eventsOf(agent, turn);
-    expect(tools.calls).toEqual([{ key: "k" }]);
-    expect(turn.questions).toMatchObject([{ toolName: "lookup", server: "ambit", input: { key: "k" } }]);
-    expect(ofType(events, "tool_call")).toMatchObject([{ name: "lookup", input: { key: "k" } }]);
-    expect(ofType(events, "tool_result")).toMatchObject([{ output: "value of k" }]);
-    await scope.close();
-  });
-
-  it("denies: nothing is executed, the result says so, the turn goes on", async () => {
-    const { agent, scope } = await started();
-    const events = await eventsOf(
-      agent,
-      turnOf({ prompt: "run! touch made\nsay still here", answer: "deny" }),
-    );
-    expect(ofType(events, "tool_result")).toMatchObject([{ isError: true, denied: true }]);
-    expect(ofType(events, "tool_call")).toMatchObject([{ name: "run", input: { command: "touch made" } }]);
-    expect(textOf(events)).toBe("still here");
-    await expect(readFile(join(sandbox.workspace, "made"))).rejects.toThrow();
-    await scope.close();
-  });
-
-  it("allows once only: the same question comes again", async () => {
-    const { agent, scope } = await started();
-    const turn = turnOf({ prompt: "run! true\nrun! true" });
-    await eventsOf(agent, turn);
-    expect(turn.questions).toHaveLength(2);
-    await scope.close();
-  });
-
-  it("parks: the turn pauses with its call open, and the agent takes another prompt", async () => {
-    const { agent, scope } = await started();
-    const turn = turnOf({ prompt: "run! touch made\nsay not reached", answer: "park" });
-    const events = await eventsOf(agent, turn);
-    expect(events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
-    expect(ofType(events, "tool_call")).toHaveLength(1);
-    expect(ofType(events, "tool_result")).toHaveLength(0);
-    expect(textOf(await eventsOf(agent, turnOf({ prompt: "say again" })))).toBe("again");
-    await scope.close();
-  });
-
-  it("cancels: open calls are settled, the agent lives on", async () => {
-    const { agent, scope } = await started();
-    const abort = new AbortController();
-    const turn = turnOf({
-      prompt: "run! sleep 100",
-      signal: abort.signal,
-      answer: () => {
-        abort.abort(new RunCancelled("cancelled"));
-        return new Promise<PermissionAnswer>(() => {});
-      },
-    });
-    const events = await eventsOf(agent, turn);
-    expect(ofType(events, "tool_call")).toHaveLength(1);
-    expect(ofType(events, "tool_result")).toMatchObject([{ isError: true }]);
-    expect(events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
-    expect(textOf(await eventsOf(agent, turnOf({ prompt: "say again" })))).toBe("again");
-    await scope.close();
   });
 
   it("kills an agent that can't be stopped, and says so to the next prompt", async () => {

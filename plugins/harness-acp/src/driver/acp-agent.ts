@@ -39,6 +39,7 @@ export class AcpAgent implements Agent {
   readonly #options: AcpAgentOptions;
   #costBefore = 0;
   #running = false;
+  #exited = false;
   /** Whether the last turn was brought to an end that the agent knows of: it has nothing left to write down then. */
   #settled = true;
   #closed: Promise<void> | undefined;
@@ -50,10 +51,18 @@ export class AcpAgent implements Agent {
     this.capabilities = options.capabilities;
     this.evidence = options.process.evidence;
     if (options.model !== undefined) this.model = options.model;
+    void options.process.exit.then(() => {
+      this.#exited = true;
+    });
   }
 
   prompt(turn: Turn): AsyncIterable<AgentEvent> {
     return { [Symbol.asyncIterator]: () => this.#begin(turn) };
+  }
+
+  ended(): boolean {
+    // A killed agent counts before its exit is seen.
+    return this.#exited || !this.#settled || this.#closed !== undefined || this.#options.connection.closed;
   }
 
   close(): Promise<void> {
@@ -88,14 +97,14 @@ export class AcpAgent implements Agent {
   }
 }
 
-/** Asks the agent to leave where it does so by itself, then kills it and all it started. */
+/** Lets the agent leave where it still has something to store, then kills it and all it started. */
 export async function closeAgent(
   agent: Pick<AcpAgentOptions, "profile" | "process" | "connection" | "limits">,
   gracefully: boolean,
 ): Promise<void> {
   const { profile, process, connection, limits } = agent;
   const closing = connection.close();
-  if (gracefully && profile.quirks.exitsOnEndOfInput) await settledWithin(process.exit, limits.closeMs);
+  if (gracefully && !profile.quirks.savesBeforeAnswering) await settledWithin(process.exit, limits.closeMs);
   // After its exit too: what it started may still be there.
   await process.kill();
   await process.exit;

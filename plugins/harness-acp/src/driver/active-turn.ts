@@ -13,7 +13,7 @@ import { EventQueue } from "./event-queue.js";
 import { eventWeight, isDelta } from "./event-weight.js";
 import { isRecord, type JsonRecord, textAt } from "./json-reading.js";
 import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "./permission-options.js";
-import { promptContent, type PromptAbilities } from "./prompt-content.js";
+import { type PromptAbilities, promptContent } from "./prompt-content.js";
 import { UpdateReader } from "./update-reader.js";
 import { turnUsage } from "./usage.js";
 

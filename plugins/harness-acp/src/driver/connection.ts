@@ -40,7 +40,8 @@ export class AcpConnection {
       messageLimit: options.messageLimit,
       tap: (message) => this.#tap(message),
       room: () => this.#receiver?.receiver.room(),
-      onNoise: (line) => log.debug({ agent: title, line: shortLine(line, 200) }, "no ACP on the agent's stdout"),
+      onNoise: (line) =>
+        log.debug({ agent: title, line: shortLine(line, 200) }, "no ACP on the agent's stdout"),
     });
     this.#input = stream.writable;
     this.#connection = acp
@@ -128,7 +129,8 @@ export class AcpConnection {
 
   async #permission(params: unknown): Promise<{ outcome: PermissionOutcome }> {
     const to = this.#receiver;
-    if (to === undefined || !isRecord(params) || params.sessionId !== to.sessionId) return { outcome: cancelled };
+    if (to === undefined || !isRecord(params) || params.sessionId !== to.sessionId)
+      return { outcome: cancelled };
     return { outcome: await to.receiver.permission(params) };
   }
 }

@@ -8,7 +8,9 @@ export class EventQueue<Item> {
   #weight = 0;
   #ended = false;
   #error: Error | undefined;
-  #waiting: { resolve(result: IteratorResult<Item, undefined>): void; reject(error: Error): void } | undefined;
+  #waiting:
+    | { resolve(result: IteratorResult<Item, undefined>): void; reject(error: Error): void }
+    | undefined;
   #space: { readonly promise: Promise<void>; readonly open: () => void } | undefined;
   #unbounded = false;
 

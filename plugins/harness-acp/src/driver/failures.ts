@@ -1,4 +1,4 @@
-import { RequestError } from "@agentclientprotocol/sdk/unstable";
+import type { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { HarnessFailed, ModelFailed, type Process } from "@ambit/core/plugin";
 import { isRecord, shortLine, textAt, valueAt } from "./json-reading.js";
 import { MessageTooLong } from "./message-stream.js";
@@ -12,7 +12,11 @@ const internalError = -32603;
  * What an error answer to a request means. Agents report a failed model as an HTTP status in the error's code
  * (Gemini), as `authentication required`, or as an internal error with a word about it in `data`.
  */
-export function requestFailure(error: RequestError, title: string, doing: string): HarnessFailed | ModelFailed {
+export function requestFailure(
+  error: RequestError,
+  title: string,
+  doing: string,
+): HarnessFailed | ModelFailed {
   const words = providersWords(error);
   const options = { cause: error };
   if (error.code === authenticationRequired) {
@@ -52,9 +56,12 @@ export async function agentGone(gone: {
 }): Promise<HarnessFailed> {
   const { process, title, doing, reason, errorOutput } = gone;
   if (reason instanceof MessageTooLong) {
-    return new HarnessFailed(`${title} sent more than ${reason.limit} characters in one message during ${doing}.`, {
-      cause: reason,
-    });
+    return new HarnessFailed(
+      `${title} sent more than ${reason.limit} characters in one message during ${doing}.`,
+      {
+        cause: reason,
+      },
+    );
   }
   const exit = await settledWithin(process.exit, 1_000);
   const how =
@@ -64,8 +71,12 @@ export async function agentGone(gone: {
         ? `ended with exit code ${exit.code}`
         : `was ended by ${exit.signal}`;
   // Only as the cause: what a program prints as it dies may hold anything.
-  const cause = new Error(`its error output ended with: ${errorOutput().trim() || "(nothing)"}`, { cause: reason });
-  return new HarnessFailed(`${title} ${how} during ${doing}; the runner's log has its last words.`, { cause });
+  const cause = new Error(`its error output ended with: ${errorOutput().trim() || "(nothing)"}`, {
+    cause: reason,
+  });
+  return new HarnessFailed(`${title} ${how} during ${doing}; the runner's log has its last words.`, {
+    cause,
+  });
 }
 
 /** What `promise` came to, or undefined when it takes longer. */

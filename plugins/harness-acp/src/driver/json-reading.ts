@@ -1,3 +1,5 @@
+import { stripVTControlCharacters } from "node:util";
+
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 export function isRecord(value: unknown): value is JsonRecord {
@@ -27,7 +29,8 @@ export function valueAt(value: unknown, ...path: readonly string[]): unknown {
 
 /** A text from outside, made fit for one line of an error: no control characters, at most `length` characters. */
 export function shortLine(text: string, length = 500): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  const line = text.replace(/\u001b\[[0-9;]*[A-Za-z]/g, "").replace(/[\u0000-\u001f\u007f]+/g, " ").trim();
+  const line = stripVTControlCharacters(text)
+    .replace(/\p{Cc}+/gu, " ")
+    .trim();
   return line.length > length ? `${line.slice(0, length)}…` : line;
 }

@@ -9,7 +9,9 @@ export class OutputTail {
     readonly limit = 8_192,
   ) {
     this.#drain(stream).catch((error: unknown) => {
-      this.#add(`\n(its error output could not be read: ${error instanceof Error ? error.message : String(error)})`);
+      this.#add(
+        `\n(its error output could not be read: ${error instanceof Error ? error.message : String(error)})`,
+      );
     });
   }
 

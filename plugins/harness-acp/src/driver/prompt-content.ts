@@ -40,7 +40,9 @@ function acpBlock(block: ContentBlock, abilities: PromptAbilities, title: string
       if (block.text !== undefined || data !== undefined) {
         if (!abilities.embeddedContext) throw refused("files");
         const resource =
-          block.text !== undefined ? { uri, mimeType, text: block.text } : { uri, mimeType, blob: data ?? "" };
+          block.text !== undefined
+            ? { uri, mimeType, text: block.text }
+            : { uri, mimeType, blob: data ?? "" };
         return { type: "resource", resource };
       }
       if (block.uri === undefined) throw refused(`block of type '${block.type}' without content`);

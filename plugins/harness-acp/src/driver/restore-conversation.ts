@@ -21,7 +21,11 @@ export async function restoreConversation(restoration: Restoration) {
   if (resume === undefined || method === undefined) return undefined;
   try {
     // What it replays meanwhile goes nowhere: no turn is open, and the caller has the history already.
-    const answer = await connection.request(method, { ...session, sessionId: resume }, "its session's return");
+    const answer = await connection.request(
+      method,
+      { ...session, sessionId: resume },
+      "its session's return",
+    );
     const restored = { ...readRestoredSession(answer, profile.title), sessionId: resume };
     if (method === "session/load" && profile.quirks.replaysLate) await replayOver(connection, resume);
     return restored;

@@ -33,7 +33,10 @@ export interface StartOptions {
 }
 
 /** Spawns the agent in the scope's sandbox and opens its conversation. What was spawned is closed with the scope. */
-export async function startAgent({ profile, launch, limits }: StartOptions, scope: StartScope): Promise<Agent> {
+export async function startAgent(
+  { profile, launch, limits }: StartOptions,
+  scope: StartScope,
+): Promise<Agent> {
   const { sandbox, signal, log } = scope;
   throwIfStopped(signal, profile);
   await sandbox.writeFiles(launch.files);

@@ -27,7 +27,7 @@ export interface ToolCallsOptions {
 export class ToolCalls {
   readonly #calls = new Map<string, Call>();
   readonly #options: ToolCallsOptions;
-  /** Seen, but without its input: some agents tell it only in the next update. */
+  /** Seen, but without its name or input: some agents tell them only in the next update. */
   #held: Call | undefined;
 
   constructor(options: ToolCallsOptions) {
@@ -55,7 +55,8 @@ export class ToolCalls {
     if (Array.isArray(update.content)) call.text = contentText(update.content);
     const status = textAt(update, "status") ?? "pending";
     if (!call.announced) {
-      if (status === "pending" && !isTold(call.input)) this.#held = call;
+      const isNameless = call.name === undefined && call.title === undefined;
+      if (status === "pending" && (isNameless || !isTold(call.input))) this.#held = call;
       else this.#announce(call);
     }
     if (status === "completed" || status === "failed") this.#finish(call, status === "failed");

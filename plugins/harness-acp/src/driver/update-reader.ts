@@ -48,30 +48,35 @@ export class UpdateReader {
     if (!isRecord(update)) return;
     switch (update.sessionUpdate) {
       case "agent_message_chunk":
-        return this.#chunk("message", update);
+        this.#chunk("message", update);
+        break;
       case "agent_thought_chunk":
-        return this.#chunk("thought", update);
+        this.#chunk("thought", update);
+        break;
       case "tool_call":
       case "tool_call_update":
-        return this.tools.upsert(update);
+        this.tools.upsert(update);
+        break;
       case "plan":
         this.#spoke = true;
-        return this.#emit({ type: "data", name: "plan", data: { entries: update.entries ?? [] } });
+        this.#emit({ type: "data", name: "plan", data: { entries: update.entries ?? [] } });
+        break;
       case "notice": {
         const data = { severity: update.severity, title: update.title };
-        return this.#emit({ type: "data", name: "notice", data, transient: true });
+        this.#emit({ type: "data", name: "notice", data, transient: true });
+        break;
       }
       case "usage_update":
         this.cost = costOf(update) ?? this.cost;
-        return;
+        break;
       case "session_info_update":
         this.failure ??= this.failureIn(update._meta);
-        return;
+        break;
       case "user_message_chunk":
       case "available_commands_update":
       case "current_mode_update":
       case "config_option_update":
-        return;
+        break;
       default:
         this.#options.log.debug({ kind: update.sessionUpdate }, "the agent sent an update of unknown kind");
     }
@@ -103,7 +108,8 @@ export class UpdateReader {
       const text = textAt(content, "text") ?? "";
       if (text !== "") this.#spoke = true;
       if (this.#options.failureMeta.length > 0) this.#lastWords = `${this.#lastWords}${text}`.slice(-300);
-      return this.#blocks.add(kind, text, textAt(update, "messageId"));
+      this.#blocks.add(kind, text, textAt(update, "messageId"));
+      return;
     }
     const file = fileIn(content);
     if (file === undefined) return;

@@ -27,7 +27,11 @@ export function costOf(update: JsonRecord): number | undefined {
 
 function fromUsage(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
-  return summed(numberAt(usage, "inputTokens"), numberAt(usage, "outputTokens"), numberAt(usage, "totalTokens"));
+  return summed(
+    numberAt(usage, "inputTokens"),
+    numberAt(usage, "outputTokens"),
+    numberAt(usage, "totalTokens"),
+  );
 }
 
 function fromQuota(count: unknown): Usage | undefined {

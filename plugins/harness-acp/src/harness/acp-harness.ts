@@ -60,7 +60,11 @@ export class AcpHarness implements Harness {
     const gaps: ActorGap[] = [];
     const { network, secrets } = boundary;
     const destination = modelDestination(this.#profile, request, this.#options.env);
-    if (destination !== undefined && network.mode !== "on" && !allowsDestination(network.rules, destination)) {
+    if (
+      destination !== undefined &&
+      network.mode !== "on" &&
+      !allowsDestination(network.rules, destination)
+    ) {
       gaps.push(unreachable(destination, boundary));
     }
     const visible = this.visibleCredentials(request);
@@ -83,7 +87,9 @@ export class AcpHarness implements Harness {
 
   issues(request: RunRequest): readonly Issue[] {
     const found = requestIssues(this.#profile, request, this.#options.env);
-    return this.#program() === undefined ? [{ path: "harness", message: this.#notInstalled() }, ...found] : found;
+    return this.#program() === undefined
+      ? [{ path: "harness", message: this.#notInstalled() }, ...found]
+      : found;
   }
 
   runtimes(): readonly RuntimePath[] {

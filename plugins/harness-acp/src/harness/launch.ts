@@ -32,7 +32,7 @@ export function planLaunch(options: LaunchOptions): Launch {
   const own = dirname(program.argv[0]);
   const path = (systemPath.includes(own) ? systemPath : [own, ...systemPath]).join(":");
   return {
-    argv: [...program.argv, ...profile.arguments],
+    argv: [...program.argv, ...profile.arguments, ...(prepared.arguments ?? [])],
     env: {
       PATH: path,
       HOME: home,

@@ -38,7 +38,7 @@ export const codex: Profile = {
   sessionMeta: { mcpStartupAwaitTimeoutMs: 15_000 },
   reports: { reasoning: true, plans: true, usage: true },
   quirks: {
-    exitsOnEndOfInput: false,
+    savesBeforeAnswering: false,
     replaysLate: false,
     failureMeta: [{ path: ["codex", "threadStatus", "type"], failed: "systemError" }],
   },
@@ -98,7 +98,10 @@ function prepare({ request, home, model, servers }: Preparation): Prepared {
 }
 
 /** A table of TOML, or without a name the document's first entries. */
-function table(name: string | undefined, entries: Readonly<Record<string, string | number | boolean>>): string[] {
+function table(
+  name: string | undefined,
+  entries: Readonly<Record<string, string | number | boolean>>,
+): string[] {
   const lines = Object.entries(entries).map(([key, value]) => `${key} = ${toml(value)}`);
   return name === undefined ? lines : [`[${name}]`, ...lines];
 }

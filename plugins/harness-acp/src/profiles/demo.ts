@@ -15,10 +15,11 @@ export const demo: Profile = {
   holdsCallsMs: 3_600_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: true, usage: true },
-  quirks: { exitsOnEndOfInput: true, replaysLate: false, failureMeta: [] },
+  quirks: { savesBeforeAnswering: true, replaysLate: false, failureMeta: [] },
   prepare: () => ({ files: [], environment: {} }),
   identify: (call, servers) => {
-    const ours = call.kind === "other" ? publishedTool(call.title, ["mcp__{server}__{tool}"], servers) : undefined;
+    const ours =
+      call.kind === "other" ? publishedTool(call.title, ["mcp__{server}__{tool}"], servers) : undefined;
     return ours ?? { name: verbs[call.kind ?? ""] ?? call.name ?? call.title ?? "tool" };
   },
 };

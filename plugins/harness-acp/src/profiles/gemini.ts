@@ -29,22 +29,28 @@ export const gemini: Profile = {
   holdsCallsMs: 540_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: false, usage: true },
-  quirks: { exitsOnEndOfInput: true, replaysLate: true, failureMeta: [] },
+  quirks: { savesBeforeAnswering: true, replaysLate: true, failureMeta: [] },
   prepare,
   identify,
 };
 
-function prepare({ request, home, model }: Preparation): Prepared {
+/**
+ * Its rules are given as an administrator's: they stand above what the workspace's and the home's settings allow,
+ * which the request's files, or the agent in an earlier turn, may have written.
+ */
+function prepare({ request, home, model, servers }: Preparation): Prepared {
   const folder = join(home, ".gemini");
+  const own = join(folder, "ambit");
+  const rules = join(own, "rules.toml");
   const files: FileEntry[] = [
     { path: join(folder, "settings.json"), content: JSON.stringify(settings(model), undefined, 2) },
-    { path: join(folder, "policies", "ambit.toml"), content: policy },
+    { path: rules, content: policy },
   ];
   const environment: Record<string, string> = {};
   const baseUrl = request.modelConnection?.endpoint?.baseUrl;
   if (baseUrl !== undefined) environment.GOOGLE_GEMINI_BASE_URL = baseUrl;
   if (request.systemPrompt !== undefined) {
-    const path = join(folder, "ambit-system.md");
+    const path = join(own, "system.md");
     files.push({ path, content: request.systemPrompt });
     environment.GEMINI_SYSTEM_MD = path;
   }
@@ -54,7 +60,12 @@ function prepare({ request, home, model }: Preparation): Prepared {
   }
   // It doesn't start without a key, also where the endpoint asks for none.
   if (request.modelConnection?.credentialMode === "none") environment.GEMINI_API_KEY = "none";
-  return { files, environment };
+  const allowedServers = servers.flatMap((server) => ["--allowed-mcp-server-names", server]);
+  return {
+    files,
+    environment,
+    arguments: ["--admin-policy", rules, "--extensions", "none", ...allowedServers],
+  };
 }
 
 function settings(model: string): object {
@@ -66,6 +77,7 @@ function settings(model: string): object {
       // Answers are given once: "always" would bind calls that nobody has seen.
       disableAlwaysAllow: true,
     },
+    hooksConfig: { enabled: false },
     // Its ten retries, with growing waits, would hide a failed model for minutes.
     general: { maxAttempts: 1, enableAutoUpdate: false, enableAutoUpdateNotification: false },
     privacy: { usageStatisticsEnabled: false },
@@ -107,7 +119,8 @@ function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity 
     const input = inputInWords(call.text);
     if (published !== undefined) return input === undefined ? published : { ...published, input };
   }
-  if (name === "run_shell_command" && call.title !== undefined) return { name, input: { command: call.title } };
+  if (name === "run_shell_command" && call.title !== undefined)
+    return { name, input: { command: call.title } };
   return call.path === undefined ? { name } : { name, input: { file_path: call.path } };
 }
 

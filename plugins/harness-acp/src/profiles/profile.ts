@@ -52,6 +52,8 @@ export interface Prepared {
   /** Absolute, in `home`; written before the agent starts. */
   readonly files: readonly FileEntry[];
   readonly environment: Readonly<Record<string, string>>;
+  /** Behind the profile's own. */
+  readonly arguments?: readonly string[];
 }
 
 /** What an agent says of one of its tool calls, as far as it has. */
@@ -80,8 +82,11 @@ export interface ToolIdentity {
 
 /** Deviations of an agent that the driver makes up for. */
 export interface Quirks {
-  /** Whether it leaves when its stdin ends; if not, it is killed at once. */
-  readonly exitsOnEndOfInput: boolean;
+  /**
+   * Whether all that a later run needs is on disk when a turn's answer arrives: then it is killed without being
+   * asked to leave. If not, its input ends and it has `closeMs` to go by itself.
+   */
+  readonly savesBeforeAnswering: boolean;
   /** Whether it goes on replaying a loaded conversation after it has answered that it is loaded. */
   readonly replaysLate: boolean;
   /** Paths into the `_meta` of an update or prompt response where it reports a failed turn that it ends well. */

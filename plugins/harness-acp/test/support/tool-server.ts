@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { getRequestListener } from "@hono/node-server";
 import type { PublishedServer } from "@ambit/core/plugin";
+import { getRequestListener } from "@hono/node-server";
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
 
 export interface ToolServer extends AsyncDisposable {

@@ -1,0 +1,55 @@
+import { allowsDestination, type NetworkRule } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { allowing, boundary, demoHere, geminiHere, google, withKey } from "./support/harnesses.js";
+import { requestOf } from "./support/runs.js";
+
+describe("what the boundary must let through", () => {
+  it.each([
+    { what: "no boundary", at: boundary({}), gaps: [] },
+    {
+      what: "the network off",
+      at: boundary({ network: { mode: "off", rules: [] } }),
+      gaps: ["network.deny"],
+    },
+    { what: "a list without its model", at: allowing(), gaps: ["network.allow-host"] },
+    { what: "a list with its model", at: allowing(google), gaps: [] },
+    {
+      what: "its model on another port",
+      at: allowing({ ...google, port: 80 }),
+      gaps: ["network.allow-host"],
+    },
+    { what: "secrets hidden, a key given", at: boundary({ secrets: "hidden" }), gaps: ["secrets.hidden"] },
+  ])("Gemini, $what: $gaps", ({ at, gaps }) => {
+    const found = geminiHere.covers(at, withKey);
+    expect(found.map(({ capability }) => capability)).toEqual(gaps);
+    for (const { reason, cure } of found) expect([reason, cure]).not.toContain("");
+  });
+
+  it("names a cure that works: the entry it asks for lets the model through", () => {
+    const [gap] = geminiHere.covers(allowing(), withKey);
+    expect(gap?.cure).toContain('"generativelanguage.googleapis.com:443"');
+    const rule: NetworkRule = {
+      kind: "host",
+      name: "generativelanguage.googleapis.com",
+      subdomains: false,
+      port: 443,
+    };
+    expect(allowsDestination([rule], new URL("https://generativelanguage.googleapis.com"))).toBe(true);
+    expect(geminiHere.covers(allowing(rule), withKey)).toEqual([]);
+  });
+
+  it("an endpoint by address is a gap of ranges", () => {
+    const request = requestOf({ modelConnection: { endpoint: { baseUrl: "http://10.0.0.1:8080" } } });
+    const [gap] = geminiHere.covers(allowing(google), request);
+    expect(gap).toMatchObject({
+      capability: "network.allow-cidr",
+      reason: expect.stringContaining("10.0.0.1:8080"),
+    });
+  });
+
+  it("the demo agent has no model, and so no gap", () => {
+    expect(
+      demoHere.covers(boundary({ network: { mode: "off", rules: [] }, secrets: "hidden" }), requestOf()),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,38 @@
+import type { Harness, Registrar } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import plugin from "../src/index.js";
+
+describe("the plugin", () => {
+  function harnessesOf(config: unknown): Harness[] {
+    const harnesses: Harness[] = [];
+    const registrar: Registrar = {
+      add: (_, actor) => {
+        if ("holdsCallsMs" in actor) harnesses.push(actor);
+      },
+    };
+    plugin.register(registrar, plugin.config.parse(config));
+    return harnesses;
+  }
+
+  it("offers the demo agent and Gemini CLI unless told otherwise", () => {
+    expect(harnessesOf({}).map(({ id }) => id)).toEqual(["demo", "gemini"]);
+    expect(harnessesOf({ profiles: ["codex"] }).map(({ id }) => id)).toEqual(["codex"]);
+  });
+
+  it.each([
+    { config: { profiles: ["clippy"] } },
+    { config: { profiles: [] } },
+    { config: { overrides: { demo: { command: "not/absolute" } } } },
+    { config: { overrides: { clippy: {} } } },
+    { config: { limits: { cancelMs: 0 } } },
+    { config: { unknown: 1 } },
+  ])("refuses $config", ({ config }) => {
+    expect(plugin.config.safeParse(config).success).toBe(false);
+  });
+
+  it("publishes its configuration as JSON Schema", () => {
+    const schema = z.toJSONSchema(plugin.config, { io: "input" });
+    expect(schema).toMatchObject({ type: "object", additionalProperties: false });
+  });
+});

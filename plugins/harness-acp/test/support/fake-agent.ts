@@ -1,0 +1,155 @@
+import * as acp from "@agentclientprotocol/sdk/unstable";
+import {
+  type Command,
+  HarnessFailed,
+  type Process,
+  type PublishedServer,
+  type Sandbox,
+} from "@ambit/core/plugin";
+import { startAgent } from "../../src/driver/start-agent.js";
+import { demo } from "../../src/profiles/demo.js";
+import type { Profile } from "../../src/profiles/profile.js";
+import { TestScope } from "./runs.js";
+
+export interface FakeTurn {
+  readonly sessionId: string;
+  readonly signal: AbortSignal;
+  /** Sends whatever it is given as a `session/update`: the point is what agents send against the rules. */
+  update(update: object): Promise<void>;
+  /** Writes a line as it is. */
+  line(text: string): Promise<void>;
+  ask(params: object): Promise<unknown>;
+  exit(code: number): Promise<never>;
+}
+
+export interface FakeAgentOptions {
+  readonly onPrompt: (turn: FakeTurn) => Promise<unknown>;
+  readonly initialize?: unknown;
+  readonly newSession?: unknown;
+  readonly onLoad?: (turn: FakeTurn) => Promise<unknown>;
+  readonly profile?: Partial<Profile>;
+  readonly cancelMs?: number;
+  readonly resume?: string;
+  readonly servers?: { readonly servers: readonly PublishedServer[] };
+}
+
+export const limits = {
+  cancelMs: 5_000,
+  closeMs: 0,
+  messageCharacters: 1_000_000,
+  bufferedCharacters: 4_096,
+};
+
+/** An agent in this process, spoken to through the streams of a process. */
+export function fakeAgent(options: FakeAgentOptions) {
+  const toAgent = new TransformStream<Uint8Array, Uint8Array>();
+  const fromAgent = new TransformStream<Uint8Array, Uint8Array>();
+  let exited: (exit: { code: number | null; signal: string | null }) => void = () => {};
+  const exit = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
+    exited = resolve;
+  });
+  const received: string[] = [];
+  const asked: unknown[] = [];
+  const encoder = new TextEncoder();
+
+  const output = fromAgent.writable.getWriter();
+  const write = (text: string) => output.write(encoder.encode(`${text}\n`));
+  const stream: acp.Stream = {
+    readable: acp.ndJsonStream(new WritableStream<Uint8Array>(), toAgent.readable).readable,
+    writable: new WritableStream<acp.AnyMessage>({ write: (message) => write(JSON.stringify(message)) }),
+  };
+  const running = new Map<string, AbortController>();
+  const turnOf = (sessionId: string, client: acp.AgentContext): FakeTurn => {
+    const controller = new AbortController();
+    running.set(sessionId, controller);
+    return {
+      sessionId,
+      signal: controller.signal,
+      update: (update) =>
+        write(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update } })),
+      line: write,
+      ask: async (params) => {
+        const answer = await client.request<unknown, object>("session/request_permission", {
+          sessionId,
+          ...params,
+        });
+        asked.push(answer);
+        return answer;
+      },
+      exit: async (code) => {
+        exited({ code, signal: null });
+        await output.close();
+        return await new Promise<never>(() => {});
+      },
+    };
+  };
+  const session = (params: unknown): string => {
+    if (typeof params === "object" && params !== null && "sessionId" in params)
+      return String(params.sessionId);
+    return "";
+  };
+  const anything = (params: unknown): unknown => params;
+  acp
+    .agent({ name: "fake" })
+    .onRequest("initialize", anything, () => options.initialize ?? initialized)
+    .onRequest("session/new", anything, () => options.newSession ?? { sessionId: "s1" })
+    .onRequest("session/load", anything, async ({ params, client }) => {
+      return (await options.onLoad?.(turnOf(session(params), client))) ?? {};
+    })
+    .onRequest("session/prompt", anything, ({ params, client }) =>
+      options.onPrompt(turnOf(session(params), client)),
+    )
+    .onNotification("session/cancel", anything, ({ params }) => {
+      received.push("session/cancel");
+      running.get(session(params))?.abort();
+    })
+    .connect(stream);
+
+  const process: Process = {
+    stdin: toAgent.writable,
+    stdout: fromAgent.readable,
+    stderr: new ReadableStream({ start: (controller) => controller.close() }),
+    evidence: {},
+    exit,
+    kill: async (signal = "SIGKILL") => exited({ code: null, signal }),
+  };
+  const sandbox: Sandbox = {
+    workspace: "/workspace",
+    home: "/home",
+    confinement: "unconfined",
+    evidence: {},
+    spawn: async (_: Command) => process,
+    writeFiles: async () => {},
+    readFile: async () => new Uint8Array(),
+    expose: () => Promise.reject(new HarnessFailed("not here")),
+    close: async () => {},
+  };
+  const start = async () => {
+    const scope = new TestScope(sandbox, {
+      ...(options.resume === undefined ? {} : { resume: options.resume }),
+      ...options.servers,
+    });
+    const agent = await startAgent(
+      {
+        profile: { ...demo, title: "The fake", ...options.profile },
+        launch: { argv: ["fake"], env: {}, files: [], model: "" },
+        limits: { ...limits, cancelMs: options.cancelMs ?? limits.cancelMs },
+      },
+      scope,
+    );
+    return { agent, scope };
+  };
+  return { start, exit, received, asked };
+}
+
+const initialized = {
+  protocolVersion: 1,
+  agentCapabilities: { loadSession: true, mcpCapabilities: { http: true } },
+  authMethods: [],
+};
+
+export const endTurn = { stopReason: "end_turn", usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } };
+
+export function chunk(text: string): object {
+  return { sessionUpdate: "agent_message_chunk", content: { type: "text", text } };
+}
