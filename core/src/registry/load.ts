@@ -106,7 +106,11 @@ function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar)
     returned.catch(() => undefined);
     return failed("register returned a promise", "its author moves what waits into probe() or open()");
   } catch (cause) {
-    return failed(`register threw (${messageOf(cause)})`, "its author moves what can fail into probe() or open()", cause);
+    return failed(
+      `register threw (${messageOf(cause)})`,
+      "its author moves what can fail into probe() or open()",
+      cause,
+    );
   }
 }
 

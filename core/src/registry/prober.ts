@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
+import { z } from "zod";
 import type { Finding, Probed } from "../boundary/index.js";
-import type { Capability } from "../contract/index.js";
+import { type Capability, findingSchema } from "../contract/index.js";
 import type { Actor, Log } from "../plugin/index.js";
 import type { ProbeSettings } from "./configuration.js";
 
@@ -12,7 +13,7 @@ interface Evidence {
 /** Keeps what was seen of each actor on this host, and looks again when it is too old or was invalidated. */
 export class Prober {
   readonly #evidence = new Map<Actor<never>, Evidence>();
-  readonly #underWay = new Map<Actor<never>, Promise<void>>();
+  readonly #underWay = new Map<Actor<never>, Promise<Evidence>>();
 
   constructor(
     readonly settings: ProbeSettings,
@@ -42,54 +43,72 @@ export class Prober {
   /** The actor failed where it was proven: it is probed again before it is used. */
   invalidate(actor: Actor<never>): void {
     this.#evidence.delete(actor);
+    // A probe that began before the failure says nothing of the time after it.
+    this.#underWay.delete(actor);
   }
 
-  #refreshOne(actor: Actor<never>): Promise<void> | undefined {
+  async #refreshOne(actor: Actor<never>): Promise<void> {
+    // Once more when the evidence was invalidated while it was gathered.
+    while (!this.#isFresh(actor)) await this.#probeOnce(actor);
+  }
+
+  #isFresh(actor: Actor<never>): boolean {
     const evidence = this.#evidence.get(actor);
-    if (evidence !== undefined && Date.now() - evidence.probedAt < this.settings.maxAgeMs) return undefined;
+    return evidence !== undefined && Date.now() - evidence.probedAt < this.settings.maxAgeMs;
+  }
+
+  async #probeOnce(actor: Actor<never>): Promise<void> {
     const underWay = this.#underWay.get(actor);
-    if (underWay !== undefined) return underWay;
-    const probing = this.#probe(actor).finally(() => this.#underWay.delete(actor));
-    this.#underWay.set(actor, probing);
-    return probing;
+    const probing = underWay ?? this.#probe(actor);
+    if (underWay === undefined) this.#underWay.set(actor, probing);
+    const evidence = await probing;
+    if (this.#underWay.get(actor) !== probing) return;
+    this.#underWay.delete(actor);
+    this.#evidence.set(actor, evidence);
   }
 
-  async #probe(actor: Actor<never>): Promise<void> {
+  async #probe(actor: Actor<never>): Promise<Evidence> {
     const findings = new Map<Capability, Finding>();
-    if (actor.claims.length > 0) {
-      for (const finding of await this.#ask(actor)) {
-        // A probe may shrink the claims, nothing may grow them.
-        if (actor.claims.includes(finding.capability)) findings.set(finding.capability, finding);
-        else
-          this.log.warn(
-            { actor: actor.name, capability: finding.capability },
-            "a finding beyond the claims is ignored",
-          );
+    for (const finding of await this.#ask(actor)) {
+      // A probe may shrink the claims, nothing may grow them.
+      if (!actor.claims.includes(finding.capability)) {
+        const fields = { actor: actor.name, capability: finding.capability };
+        this.log.warn(fields, "a finding beyond the claims is ignored");
+        continue;
       }
+      // Of two that contradict each other, the one that proves nothing stands.
+      if (findings.get(finding.capability)?.proven !== false) findings.set(finding.capability, finding);
     }
-    this.#evidence.set(actor, { findings, probedAt: Date.now() });
+    return { findings, probedAt: Date.now() };
   }
 
+  /** Never rejects: a probe that fails is a finding on each claim. */
   async #ask(actor: Actor<never>): Promise<readonly Finding[]> {
-    const limit = AbortSignal.timeout(this.settings.timeoutMs);
+    const limit = new AbortController();
     // One listener a canary: many of them are no leak.
-    setMaxListeners(0, limit);
+    setMaxListeners(0, limit.signal);
+    let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_resolve, reject) => {
-      limit.addEventListener(
-        "abort",
-        () => reject(new Error(`took longer than ${this.settings.timeoutMs} ms`)),
-        {
-          once: true,
-        },
-      );
+      timer = setTimeout(() => {
+        const error = new Error(`took longer than ${this.settings.timeoutMs} ms`);
+        limit.abort(error);
+        reject(error);
+      }, this.settings.timeoutMs);
     });
     try {
-      return await Promise.race([actor.probe(limit), late]);
+      return z.array(findingSchema).parse(await Promise.race([actor.probe(limit.signal), late]));
     } catch (error) {
       this.log.warn({ actor: actor.name, error }, "a probe failed");
-      const reason = `its probe failed (${error instanceof Error ? error.message : String(error)})`;
+      const why = error instanceof z.ZodError ? "its findings have no usable shape" : messageOf(error);
+      const reason = `its probe failed (${why})`;
       const cure = "the runner's log has the cause; then probe again with `ambit doctor`";
       return actor.claims.map((capability) => ({ capability, proven: false, reason, cure }));
+    } finally {
+      clearTimeout(timer);
     }
   }
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -28,7 +28,8 @@ export class ContainerRegistrar {
     try {
       return register({
         add: (kind, actor) => {
-          if (over) throw new Error(`Plugin '${plugin}' offers the ${kind} '${actor.name}' after it has registered.`);
+          if (over)
+            throw new Error(`Plugin '${plugin}' offers the ${kind} '${actor.name}' after it has registered.`);
           this.#add(plugin, kind, actor);
         },
       });

@@ -3,6 +3,7 @@ import { type Issue, parseRunRequest, promptOf, type RunRequest } from "../contr
 import { BoundaryRefused, RequestInvalid } from "../errors.js";
 import type { ActorKinds } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
+import { isPattern } from "./permission.js";
 
 /** A request that may start: every actor in it covers what its boundary requires. */
 export interface Admitted {
@@ -27,7 +28,7 @@ export function parse(body: unknown): RunRequest {
 export function plan(request: RunRequest, cast: Awaited<ReturnType<Registry["cast"]>>): Plan<ActorKinds> {
   const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
   if (issues.length > 0) throw new RequestInvalid(issues);
-  return planRun(request, boundary, cast, promptIssues(request));
+  return planRun(request, boundary, cast, [...promptIssues(request), ...ruleIssues(request)]);
 }
 
 /**
@@ -40,6 +41,20 @@ export async function admit(body: unknown, registry: Registry): Promise<Admitted
   if (decided.accepted) return { request, plan: decided };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
   throw new RequestInvalid(decided.issues);
+}
+
+/** A rule that could never match would look like protection. */
+function ruleIssues({ permissions }: RunRequest): Issue[] {
+  return (permissions.rules ?? []).flatMap(({ pattern }, index) =>
+    isPattern(pattern)
+      ? []
+      : [
+          {
+            path: `permissions.rules[${index}].pattern`,
+            message: "must be a tool's Name, or Name(prefix:*)",
+          },
+        ],
+  );
 }
 
 function promptIssues(request: RunRequest): Issue[] {

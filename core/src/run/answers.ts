@@ -1,10 +1,15 @@
 import type { ContentBlock, Message } from "../contract/index.js";
 import { canonicalJson } from "./canonical-json.js";
+import { isUnsettled } from "./settling.js";
 
 /** The user's answer to a parked call, brought by the next request's messages. */
-export type Answer =
-  | { readonly kind: "approval"; readonly approved: boolean }
-  | { readonly kind: "output"; readonly output: unknown; readonly isError: boolean };
+export interface Answer {
+  readonly output: unknown;
+  readonly isError: boolean;
+}
+
+/** What an answer is taken for: leave to run the call, or the call's result itself. */
+export type AnswerKind = "approval" | "output";
 
 /**
  * Answers by the call they were given for: name and arguments. Each is used once, the oldest first; an answer
@@ -18,11 +23,13 @@ export class Answers {
     const answers = new Answers();
     const calls = new Map(blocksOf(messages).flatMap((block) => callOf(block)));
     for (const block of blocksOf(tailOf(messages))) {
-      if (block.type !== "tool_result" || block.toolCallId === undefined) continue;
-      const call = calls.get(block.toolCallId);
+      if (block.type !== "tool_result") continue;
+      const call = block.toolCallId === undefined ? undefined : calls.get(block.toolCallId);
       const name = call?.toolName ?? block.toolName;
-      if (name === undefined) continue;
-      answers.add(name, call?.input ?? block.input ?? {}, answerOf(block));
+      const output = block.output ?? block.text;
+      // What the runner itself put in place of a result answers nothing.
+      if (name === undefined || isUnsettled(output)) continue;
+      answers.add(name, call?.input ?? block.input ?? {}, { output, isError: block.isError === true });
     }
     return answers;
   }
@@ -34,23 +41,17 @@ export class Answers {
     else waiting.push(answer);
   }
 
-  take<Kind extends Answer["kind"]>(
-    kind: Kind,
-    name: string,
-    input: unknown,
-  ): Extract<Answer, { kind: Kind }> | undefined {
-    const waiting = this.#waiting.get(keyOf(name, input));
-    const index = waiting?.findIndex((answer) => answer.kind === kind) ?? -1;
-    const [taken] = index < 0 ? [] : (waiting?.splice(index, 1) ?? []);
-    return isOf(kind, taken) ? taken : undefined;
+  take(kind: AnswerKind, name: string, input: unknown): Answer | undefined {
+    const waiting = this.#waiting.get(keyOf(name, input)) ?? [];
+    const index = waiting.findIndex((answer) => kind === "output" || approvalIn(answer) !== undefined);
+    return index < 0 ? undefined : waiting.splice(index, 1)[0];
   }
 }
 
-function isOf<Kind extends Answer["kind"]>(
-  kind: Kind,
-  answer: Answer | undefined,
-): answer is Extract<Answer, { kind: Kind }> {
-  return answer?.kind === kind;
+/** Whether the user approved; undefined when the answer isn't about that. */
+export function approvalIn({ output }: Answer): boolean | undefined {
+  if (typeof output !== "object" || output === null || !("approved" in output)) return undefined;
+  return typeof output.approved === "boolean" ? output.approved : undefined;
 }
 
 function keyOf(name: string, input: unknown): string {
@@ -69,16 +70,4 @@ function tailOf(messages: readonly Message[]): readonly Message[] {
 
 function callOf(block: ContentBlock): [string, ContentBlock][] {
   return block.type === "tool_call" && block.toolCallId !== undefined ? [[block.toolCallId, block]] : [];
-}
-
-function answerOf({ output, isError }: ContentBlock): Answer {
-  if (
-    typeof output === "object" &&
-    output !== null &&
-    "approved" in output &&
-    typeof output.approved === "boolean"
-  ) {
-    return { kind: "approval", approved: output.approved };
-  }
-  return { kind: "output", output, isError: isError === true };
 }

@@ -5,21 +5,24 @@ import type { OwnedScope } from "./scope.js";
 /** The run's clocks. Each that runs out aborts the scope with the reason; none outlives it. */
 export class Deadlines {
   #idle: NodeJS.Timeout | undefined;
-  #phase: NodeJS.Timeout | undefined;
+  #firstResponse: NodeJS.Timeout | undefined;
   #holds = 0;
   #prompted = false;
+  #over = false;
 
   constructor(
     readonly scope: OwnedScope,
     readonly limits: RunLimits,
   ) {
     const total = this.#arm(limits.totalMs, `The run took longer than ${seconds(limits.totalMs)}.`);
-    scope.defer(() => {
-      for (const timer of [total, this.#idle, this.#phase]) clearTimeout(timer);
+    scope.signal.addEventListener("abort", () => {
+      // A call that ends late must not start a clock again.
+      this.#over = true;
+      for (const timer of [total, this.#idle, this.#firstResponse]) clearTimeout(timer);
     });
   }
 
-  /** Bounds one step of the start: opening the sandbox, starting the agent. */
+  /** Bounds one step of the start: opening the sandbox, publishing the tools, starting the agent. */
   async starting<Result>(what: string, step: () => Promise<Result>): Promise<Result> {
     const timer = this.#arm(this.limits.startMs, `${what} took longer than ${seconds(this.limits.startMs)}.`);
     try {
@@ -33,33 +36,37 @@ export class Deadlines {
   prompted(): void {
     this.#prompted = true;
     const message = `The agent gave no sign of life within ${seconds(this.limits.firstResponseMs)} of the prompt.`;
-    this.#phase = this.#arm(this.limits.firstResponseMs, message);
+    if (!this.#over) this.#firstResponse = this.#arm(this.limits.firstResponseMs, message);
   }
 
   /** The agent did something: the idle clock starts anew. */
   heard(): void {
     if (!this.#prompted) return;
-    clearTimeout(this.#phase);
+    clearTimeout(this.#firstResponse);
     if (this.#idle !== undefined) this.#idle.refresh();
-    else if (this.#holds === 0) this.#startIdle();
+    else this.#startIdle();
   }
 
-  /** A tool call has its own limit: the idle clock stands still until the returned function is called. */
+  /**
+   * The agent waits for us: a tool call, which has a limit of its own, or a reader that is slow. The idle clock stands
+   * still until the returned function is called.
+   */
   hold(): () => void {
     this.#holds += 1;
     clearTimeout(this.#idle);
-    clearTimeout(this.#phase);
+    clearTimeout(this.#firstResponse);
     this.#idle = undefined;
     let held = true;
     return () => {
       if (!held) return;
       held = false;
       this.#holds -= 1;
-      if (this.#holds === 0) this.#startIdle();
+      this.#startIdle();
     };
   }
 
   #startIdle(): void {
+    if (this.#over || this.#holds > 0) return;
     this.#idle = this.#arm(this.limits.idleMs, `The agent did nothing for ${seconds(this.limits.idleMs)}.`);
   }
 

@@ -27,6 +27,12 @@ export class EventChannel<Event> implements AsyncIterable<Event> {
     this.#wakeWriters();
   }
 
+  /** Nobody reads any more: what waits is dropped. */
+  abandon(): void {
+    this.#waiting.length = 0;
+    this.close();
+  }
+
   async *[Symbol.asyncIterator](): AsyncGenerator<Event, void, undefined> {
     for (;;) {
       while (this.#waiting.length > 0) {

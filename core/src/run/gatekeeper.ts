@@ -1,7 +1,7 @@
-import { randomUUID } from "node:crypto";
-import type { AgentEvent, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
-import type { PermissionAnswer, PermissionQuestion } from "../plugin/index.js";
-import { Answers } from "./answers.js";
+import type { AgentEvent, McpServer, Permission, RunRequest, ToolSpec } from "../contract/index.js";
+import type { PermissionAnswer } from "../plugin/index.js";
+import { Answers, approvalIn } from "./answers.js";
+import type { Interactions } from "./interactions.js";
 import { type PermissionCeiling, permissionOf } from "./permission.js";
 
 /** A call that somebody wants to make. */
@@ -9,10 +9,11 @@ export interface WantedCall {
   readonly toolCallId: string;
   readonly name: string;
   readonly input: unknown;
-  /** The tool of the request, if it is one; else the agent's own. */
+  /** The tool of the request, if it is one; else the agent's own, or its server's. */
   readonly tool?: ToolSpec | undefined;
   readonly server?: McpServer | undefined;
-  readonly readOnly?: boolean | undefined;
+  /** What the agent says of its own tool. Of any other, only the request's word counts. */
+  readonly saysReadOnly?: boolean | undefined;
   /** Fulfilled by the user: answering it *is* the user's consent. */
   readonly byCaller?: boolean | undefined;
 }
@@ -29,80 +30,75 @@ export type Verdict =
 export class Gatekeeper {
   /** Consents that the agent's question already took; the execution that follows uses them. */
   readonly #granted = new Answers();
-  readonly #asked = new Set<string>();
 
   constructor(
     readonly request: RunRequest,
     readonly ceiling: PermissionCeiling,
     readonly answers: Answers,
+    readonly interactions: Interactions,
     readonly emit: (event: AgentEvent) => void,
   ) {}
 
+  /** Whether no answer could allow it. */
+  denies(call: WantedCall): boolean {
+    return this.#effective(call) === "deny";
+  }
+
   /** The agent asks before it calls. */
-  question(question: PermissionQuestion, call: WantedCall): PermissionAnswer {
-    const verdict = this.#decide({ ...call, readOnly: call.tool?.readOnly ?? question.readOnly });
-    if (verdict.verdict === "allow" && this.#effective(call) === "ask") {
-      this.#granted.add(call.name, call.input, { kind: "approval", approved: true });
+  async question(call: WantedCall, signal: AbortSignal): Promise<PermissionAnswer> {
+    const { verdict } = await this.#decide(call, signal);
+    if (verdict === "allow" && this.#effective(call) === "ask") {
+      this.#granted.add(call.name, call.input, { output: { approved: true }, isError: false });
     }
-    return verdict.verdict;
+    return verdict;
   }
 
   /** A call of ours is about to be executed. */
-  execution(call: WantedCall): Verdict {
+  async execution(call: WantedCall, signal: AbortSignal): Promise<Verdict> {
     if (this.#effective(call) === "ask" && this.#granted.take("approval", call.name, call.input)) {
       return { verdict: "allow" };
     }
-    return this.#decide(call);
+    return this.#decide(call, signal);
   }
 
-  #decide(call: WantedCall): Verdict {
+  async #decide(call: WantedCall, signal: AbortSignal): Promise<Verdict> {
     const effective = this.#effective(call);
     if (effective === "allow") return { verdict: "allow" };
     if (effective === "deny") return { verdict: "deny", why: `Tool '${call.name}' is denied by policy.` };
-    const answer = this.answers.take("approval", call.name, call.input);
-    if (answer === undefined) {
-      this.#ask(call);
-      return { verdict: "park" };
-    }
-    this.emit({
-      type: "interaction_response",
-      id: call.toolCallId,
-      kind: "user_approval",
-      payload: { toolName: call.name, approved: answer.approved },
-    });
-    if (answer.approved) return { verdict: "allow" };
-    return { verdict: "deny", why: `The user did not approve tool '${call.name}'.` };
+    const stored = this.answers.take("approval", call.name, call.input);
+    const answered =
+      stored === undefined
+        ? await this.interactions.ask("user_approval", payloadOf(call), signal)
+        : { id: call.toolCallId, answer: stored };
+    if (answered === undefined) return { verdict: "park" };
+    const approved = approvalIn(answered.answer) === true;
+    const payload = { toolCallId: call.toolCallId, toolName: call.name, approved };
+    this.emit({ type: "interaction_response", id: answered.id, kind: "user_approval", payload });
+    return approved
+      ? { verdict: "allow" }
+      : { verdict: "deny", why: `The user did not approve tool '${call.name}'.` };
   }
 
-  #effective(call: WantedCall) {
-    const permission = permissionOf(
-      {
-        name: call.name,
-        tool: call.tool?.permission,
-        server: call.server?.policy?.permission,
-        readOnly: call.readOnly ?? call.tool?.readOnly,
-        arguments: call.input,
-      },
-      this.request.permissions,
-      this.ceiling,
-    );
-    return permission === "ask" && call.byCaller === true ? "allow" : permission;
+  #effective({ name, tool, server, saysReadOnly, input, byCaller }: WantedCall): Permission {
+    const isAgents = tool === undefined && server === undefined;
+    const subject = {
+      name,
+      tool: tool?.permission,
+      server: server?.policy?.permission,
+      readOnly: isAgents ? saysReadOnly : tool?.readOnly,
+      arguments: input,
+    };
+    const permission = permissionOf(subject, this.request.permissions, this.ceiling);
+    return permission === "ask" && byCaller === true ? "allow" : permission;
   }
+}
 
-  #ask(call: WantedCall): void {
-    if (this.#asked.has(call.toolCallId)) return;
-    this.#asked.add(call.toolCallId);
-    const { toolCallId, name: toolName, input, tool } = call;
-    this.emit({
-      type: "interaction_request",
-      id: randomUUID(),
-      kind: "user_approval",
-      payload: {
-        toolCallId,
-        toolName,
-        input,
-        ...(tool?.render === undefined ? {} : { render: tool.render }),
-      },
-    });
-  }
+/** What the user gets to see of a call. */
+export function payloadOf({ toolCallId, name, input, tool }: WantedCall): object {
+  return {
+    toolCallId,
+    toolName: name,
+    input,
+    ...(tool?.render === undefined ? {} : { render: tool.render }),
+  };
 }

@@ -12,7 +12,7 @@ export const runLimitsSchema = z.strictObject({
   idleMs: milliseconds.default(1_800_000),
   /** From the prompt to the agent's first event. */
   firstResponseMs: milliseconds.default(120_000),
-  /** To open the sandbox, and again to start the agent. */
+  /** To open the sandbox, and again to publish the tools and start the agent. */
   startMs: milliseconds.default(60_000),
   /** One tool call, unless the tool says otherwise. */
   toolMs: milliseconds.default(30_000),

@@ -37,6 +37,19 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
+/** Whether the promise, which must not reject, settles in so many milliseconds. */
+export async function settlesWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, Math.max(0, milliseconds), false);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /**
  * The step's result, or the signal's reason as soon as it aborts. The step itself must see to what it opens
  * after that: its result is dropped.
@@ -58,38 +71,19 @@ export async function unlessAborted<Result>(
   }
 }
 
-/** Iterates, but once the signal aborts gives the source only so long to end by itself. */
-export async function* bounded<Item>(
-  source: AsyncIterable<Item>,
+/** The step's result; but once the signal aborts, the step has only so long to answer by itself. */
+export async function answeredWithin<Result>(
   signal: AbortSignal,
   graceMs: number,
-): AsyncGenerator<Item, void, undefined> {
-  const iterator = source[Symbol.asyncIterator]();
-  let timer: NodeJS.Timeout | undefined;
-  let overdue = false;
-  // Replaced at every step: racing each against one long-lived promise would pile up on it.
-  let giveUp = () => {};
-  const begin = () => {
-    timer = setTimeout(() => {
-      overdue = true;
-      giveUp();
-    }, graceMs);
-  };
+  step: () => Promise<Result>,
+): Promise<Result> {
+  using overdue = new LinkedAbort();
+  const begin = () => overdue.after(graceMs, () => signal.reason);
   if (signal.aborted) begin();
   else signal.addEventListener("abort", begin, { once: true });
-  const step = () =>
-    new Promise<IteratorResult<Item>>((resolve, reject) => {
-      giveUp = () => reject(signal.reason);
-      if (overdue) giveUp();
-      iterator.next().then(resolve, reject);
-    });
   try {
-    for (let next = await step(); next.done !== true; next = await step()) yield next.value;
+    return await unlessAborted(overdue.signal, step);
   } finally {
     signal.removeEventListener("abort", begin);
-    clearTimeout(timer);
-    const returned = iterator.return?.();
-    // A source that is overdue may never settle this either.
-    if (!overdue) await returned;
   }
 }

@@ -1,18 +1,15 @@
 import { type AcceptedPlan, receiptOf } from "../boundary/index.js";
 import type { Receipt, RunRequest, RunResult } from "../contract/index.js";
 import { type AmbitError, RunCancelled } from "../errors.js";
-import type { ActorKinds, Agent } from "../plugin/index.js";
-import type { Decisions } from "./decisions.js";
-import type { Redactor } from "./redact.js";
+import type { ActorKinds, Agent, Log } from "../plugin/index.js";
+import { blamed } from "./attributed.js";
+import type { RunEvents } from "./run-events.js";
 import type { Session } from "./session.js";
-import type { TurnRecord } from "./turn-record.js";
 
 /** How a run went, once everything is closed. */
 export interface RunOutcome {
   readonly runId: string;
-  readonly record: TurnRecord;
-  readonly redactor: Redactor;
-  readonly decisions: Decisions;
+  readonly events: RunEvents;
   readonly history: Receipt["session"]["history"];
   /** Undefined when the sandbox didn't open. */
   readonly session: Session | undefined;
@@ -28,15 +25,30 @@ export function cancelledByCaller(failure: AmbitError | undefined): boolean {
   return failure instanceof RunCancelled && failure.by === "caller";
 }
 
-/** The run's one result. Pure. */
-export function resultOf(
+/** The run's one result, whatever happens: one that an actor's answers break is told without the receipt. */
+export function conclude(
   request: RunRequest,
   plan: AcceptedPlan<ActorKinds>,
   outcome: RunOutcome,
-): RunResult {
-  const { record, redactor, session, agent } = outcome;
+  log: Log,
+): { readonly result: RunResult; readonly failure: AmbitError | undefined } {
+  try {
+    return { result: resultOf(request, plan, outcome), failure: outcome.failure };
+  } catch (thrown) {
+    log.error({ runId: outcome.runId, error: thrown }, "the receipt could not be made");
+    const failure = outcome.failure ?? blamed("An actor of the plan", thrown);
+    return { result: resultOf(request, plan, { ...outcome, session: undefined, failure }), failure };
+  }
+}
+
+/** The run's one result. Pure. */
+function resultOf(request: RunRequest, plan: AcceptedPlan<ActorKinds>, outcome: RunOutcome): RunResult {
+  const { session, agent } = outcome;
+  const { record, redactor } = outcome.events;
   const failure = cancelledByCaller(outcome.failure) ? undefined : outcome.failure;
-  const { output, usage } = record;
+  const { usage } = record;
+  // Once more as a whole: what is joined here was redacted block by block.
+  const output = redactor.text(record.output);
   return {
     ok: failure === undefined,
     runId: outcome.runId,
@@ -47,31 +59,33 @@ export function resultOf(
     stopReason: stopReasonOf(outcome),
     capabilities: agent?.capabilities,
     sessionId: request.sessionId ?? session?.id ?? outcome.runId,
-    model: agent?.model ?? request.model,
+    model: agent?.model === undefined ? request.model : redactor.text(agent.model),
     traceId: traceIdOf(request),
     error: failure === undefined ? undefined : redactor.text(failure.message),
-    failure: failure === undefined ? undefined : redactor.value(failure.toFailure()),
+    failure:
+      failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },
     receipt: session === undefined ? undefined : receiptFor(request, plan, outcome, session),
   };
 }
 
-function stopReasonOf({ failure, paused, record }: RunOutcome): string | undefined {
+function stopReasonOf({ failure, paused, events }: RunOutcome): string | undefined {
   if (cancelledByCaller(failure)) return "cancelled";
   if (failure !== undefined) return undefined;
-  return paused ? "paused" : record.stopReason;
+  return paused ? "paused" : events.record.stopReason;
 }
 
 function receiptFor(
   request: RunRequest,
   plan: AcceptedPlan<ActorKinds>,
-  { agent, decisions, history }: RunOutcome,
+  { agent, events, history }: RunOutcome,
   session: Session,
 ): Receipt {
   const { sandbox } = session;
+  const { decisions, redactor } = events;
   const ofAgent = Object.entries(agent?.evidence ?? {}).map(([fact, value]) => [`agent.${fact}`, value]);
   return receiptOf(plan, request, {
     confinement: sandbox.confinement,
-    evidence: { ...sandbox.evidence, ...Object.fromEntries(ofAgent) },
+    evidence: redactor.value({ ...sandbox.evidence, ...Object.fromEntries(ofAgent) }),
     visibleCredentials: plan.harness.actor.visibleCredentials(request),
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: request.sessionId ?? session.id, history },

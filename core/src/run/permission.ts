@@ -44,14 +44,21 @@ function byDefault(mode: PermissionMode, readOnly: boolean | undefined): Permiss
   return readOnly === true ? "allow" : "ask";
 }
 
+/** Whether a rule is of a form that can match a call. */
+export function isPattern(pattern: string): boolean {
+  return withPrefix.test(pattern) || !/[()]/.test(pattern);
+}
+
+const withPrefix = /^([^()]+)\((.*):\*\)$/s;
+
 /** `Name`, or `Name(prefix:*)`: the call's first string argument begins with `prefix`. */
 export function matchesPattern(
   pattern: string,
   subject: Pick<PermissionSubject, "name" | "arguments">,
 ): boolean {
-  const withPrefix = /^([^()]+)\((.*):\*\)$/s.exec(pattern);
-  if (withPrefix === null) return pattern === subject.name;
-  const [, name, prefix = ""] = withPrefix;
+  const parts = withPrefix.exec(pattern);
+  if (parts === null) return pattern === subject.name;
+  const [, name, prefix = ""] = parts;
   return name === subject.name && (firstText(subject.arguments)?.startsWith(prefix) ?? false);
 }
 

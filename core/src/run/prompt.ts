@@ -16,7 +16,9 @@ const longestTranscript = 100_000;
  */
 export function composePrompt(request: RunRequest, remembers: boolean): readonly ContentBlock[] {
   const prompt = promptOf(request.messages);
-  const blocks = prompt.kind === "prompt" ? prompt.blocks : [text(continuation)];
+  // What the user says beside an answer goes along with it.
+  const said = prompt.kind === "none" ? [] : prompt.blocks;
+  const blocks = prompt.kind === "prompt" ? said : [text(continuation), ...said];
   const transcript = remembers ? "" : transcriptOf(historyOf(request.messages));
   return transcript === "" ? blocks : [text(`${transcript}\n\n`), ...blocks];
 }

@@ -1,59 +1,22 @@
-import type { AgentEvent, RunRequest } from "../contract/index.js";
+import type { AgentEvent } from "../contract/index.js";
+import { StreamRedactor } from "./stream-redactor.js";
+
+export { secretsOf } from "./secrets.js";
 
 const mark = "[redacted]";
-/** Shorter values, and these words, occur in any text: replacing them would hide nothing and garble much. */
-const shortestSecret = 4;
-const ordinaryWords = new Set(["true", "false", "null", "none"]);
 
-/** Every credential a request carries, as it was given. Pure. */
-export function secretsOf(request: RunRequest): readonly string[] {
-  const connection = request.modelConnection;
-  const authorization = request.toolCallback?.authorization;
-  const values = [
-    ...(connection?.credentials ?? []).map(({ value }) => value),
-    ...Object.values(connection?.endpoint?.headers ?? {}),
-    ...(authorization === undefined ? [] : [authorization, authorization.replace(/^\S+\s+/, "")]),
-    ...request.customTools.flatMap(({ env }) => Object.values(env ?? {})),
-    ...request.mcpServers.flatMap(({ connection }) =>
-      connection.type === "stdio"
-        ? Object.values(connection.env ?? {})
-        : [
-            ...Object.values(connection.headers ?? {}),
-            ...(connection.credentials ?? []).map(({ value }) => value),
-          ],
-    ),
-    ...headersWithin(request.telemetry),
-  ];
-  return values.filter((value) => value.length >= shortestSecret && !ordinaryWords.has(value.toLowerCase()));
-}
-
-/** `telemetry` is opaque but for its headers, wherever an exporter keeps them. */
-function headersWithin(value: unknown): string[] {
-  if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([key, inner]) =>
-    key === "headers" && typeof inner === "object" && inner !== null
-      ? Object.values(inner).filter((header) => typeof header === "string")
-      : headersWithin(inner),
-  );
-}
-
-/** Takes known secrets out of texts, values and streams, in plain, URL-encoded and base64 form. */
+/** Takes known secrets out of texts, values and streams: plain, JSON-escaped, URL-encoded and in base64. */
 export class Redactor {
-  readonly #secrets: readonly string[];
+  readonly #forms: readonly string[];
   readonly #pattern: RegExp | undefined;
-  /** Per open block: the end of its text that may be the beginning of a secret. */
-  readonly #held = new Map<string, string>();
+  /** One per open block: its text comes in pieces. */
+  readonly #blocks = new Map<string, StreamRedactor>();
 
   constructor(secrets: readonly string[]) {
-    const forms = secrets.flatMap((secret) => [
-      secret,
-      encodeURIComponent(secret),
-      Buffer.from(secret).toString("base64").replace(/=+$/, ""),
-    ]);
     // Longest first: of two secrets, one a beginning of the other, the longer must be taken whole.
-    this.#secrets = [...new Set(forms)].sort((a, b) => b.length - a.length);
+    this.#forms = [...new Set(secrets.flatMap(formsOf))].sort((a, b) => b.length - a.length);
     this.#pattern =
-      this.#secrets.length === 0 ? undefined : new RegExp(this.#secrets.map(escapeRegExp).join("|"), "g");
+      this.#forms.length === 0 ? undefined : new RegExp(this.#forms.map(escapeRegExp).join("|"), "g");
   }
 
   text(text: string): string {
@@ -71,42 +34,36 @@ export class Redactor {
    */
   event(event: AgentEvent): readonly AgentEvent[] {
     if (this.#pattern === undefined) return [event];
-    if (event.type === "message_delta" || event.type === "thought_delta") {
-      const delta = this.#delta(event.id, event.delta);
-      return delta === "" ? [] : [{ ...event, delta }];
+    switch (event.type) {
+      case "message_delta":
+      case "thought_delta": {
+        const delta = this.#block(event.id).push(event.delta);
+        return delta === "" ? [] : [{ ...event, id: this.text(event.id), delta }];
+      }
+      case "message_end":
+      case "thought_end": {
+        const id = this.text(event.id);
+        const delta = this.#blocks.get(event.id)?.end() ?? "";
+        this.#blocks.delete(event.id);
+        const end = { ...event, id };
+        if (delta === "") return [end];
+        return [{ type: event.type === "message_end" ? "message_delta" : "thought_delta", id, delta }, end];
+      }
+      case "interaction_request":
+      case "interaction_response":
+        // What the contract enumerates is no text of anybody's, even if some secret reads the same.
+        return [{ ...this.value(event), type: event.type, kind: event.kind }];
+      default:
+        return [Object.assign(this.value(event), { type: event.type })];
     }
-    if (event.type === "message_end" || event.type === "thought_end") {
-      const held = this.#held.get(event.id);
-      this.#held.delete(event.id);
-      if (held === undefined || held === "") return [event];
-      const type = event.type === "message_end" ? "message_delta" : "thought_delta";
-      return [{ type, id: event.id, delta: held }, event];
-    }
-    return [this.value(event)];
   }
 
-  #delta(block: string, delta: string): string {
-    const text = (this.#held.get(block) ?? "") + delta;
-    const start = this.#startOfDoubt(text);
-    this.#held.set(block, text.slice(start));
-    return this.text(text.slice(0, start));
-  }
-
-  /** Where the longest end of `text` begins that is also the beginning of a secret. */
-  #startOfDoubt(text: string): number {
-    const longest = (this.#secrets[0]?.length ?? 1) - 1;
-    const lastMatchEnd = this.#endOfLastMatch(text);
-    for (let start = Math.max(lastMatchEnd, text.length - longest); start < text.length; start += 1) {
-      const tail = text.slice(start);
-      if (this.#secrets.some((secret) => secret.startsWith(tail))) return start;
-    }
-    return text.length;
-  }
-
-  #endOfLastMatch(text: string): number {
-    let end = 0;
-    for (const match of text.matchAll(this.#pattern ?? /$^/g)) end = match.index + match[0].length;
-    return end;
+  #block(id: string): StreamRedactor {
+    const known = this.#blocks.get(id);
+    if (known !== undefined) return known;
+    const block = new StreamRedactor(this.#forms, mark);
+    this.#blocks.set(id, block);
+    return block;
   }
 
   #redacted(value: unknown): unknown {
@@ -117,6 +74,20 @@ export class Redactor {
       Object.entries(value).map(([key, inner]) => [this.text(key), this.#redacted(inner)]),
     );
   }
+}
+
+function formsOf(given: string): readonly string[] {
+  // A lone surrogate can't be encoded, and comes out of every encoder as the replacement character.
+  const secret = Buffer.from(given).toString();
+  const base64 = Buffer.from(secret).toString("base64").replace(/=+$/, "");
+  return [
+    given,
+    secret,
+    JSON.stringify(secret).slice(1, -1),
+    encodeURIComponent(secret),
+    base64,
+    base64.replaceAll("+", "-").replaceAll("/", "_"),
+  ].filter((form) => form !== "");
 }
 
 function escapeRegExp(text: string): string {

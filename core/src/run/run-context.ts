@@ -16,6 +16,5 @@ export interface RunContext {
   readonly log: Log;
   /** The run's sandbox, once it is open. */
   sandbox(): Sandbox;
-  /** Resolves when there is room for more events. */
-  emit(event: AgentEvent): Promise<void> | undefined;
+  emit(event: AgentEvent): void;
 }

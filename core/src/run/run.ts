@@ -1,27 +1,28 @@
 import { randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "../boundary/index.js";
-import type { AgentEvent, Receipt, RunRequest, RunResult, StreamRecord } from "../contract/index.js";
+import type { Receipt, RunRequest, RunResult, StreamRecord } from "../contract/index.js";
 import { type AmbitError, RunCancelled, toAmbitError } from "../errors.js";
-import type { ActorKinds, Agent, Log, Sandbox } from "../plugin/index.js";
+import type { ActorKinds, Agent, Log } from "../plugin/index.js";
 import { Answers } from "./answers.js";
 import { Deadlines } from "./deadlines.js";
-import { Decisions } from "./decisions.js";
-import { EventChannel } from "./event-channel.js";
 import { Gatekeeper } from "./gatekeeper.js";
+import { Interactions } from "./interactions.js";
 import type { RunLimits } from "./limits.js";
-import { bounded, LinkedAbort, unlessAborted } from "./linked-abort.js";
-import { cancelledByCaller, resultOf } from "./outcome.js";
+import { cancelledByCaller, conclude } from "./outcome.js";
 import type { PermissionCeiling } from "./permission.js";
 import { composePrompt, hasHistory } from "./prompt.js";
-import { publish, requireListed } from "./publish.js";
+import { requireListed } from "./publish.js";
+import { leavable } from "./reading.js";
 import { Redactor, secretsOf } from "./redact.js";
 import type { RunContext } from "./run-context.js";
+import { RunEvents } from "./run-events.js";
 import { OwnedScope } from "./scope.js";
 import type { Session } from "./session.js";
 import type { Sessions } from "./sessions.js";
+import { dismiss, startAgent } from "./start-agent.js";
 import { ToolCalls } from "./tool-calls.js";
-import { TurnRecord } from "./turn-record.js";
-import { workspaceFiles } from "./workspace-files.js";
+import { streamTurn } from "./turn.js";
+import { fillWorkspace } from "./workspace-files.js";
 
 /** What a run needs that isn't in its request. */
 export interface RunServices {
@@ -36,22 +37,22 @@ export interface RunOptions {
   readonly keepsEvents: boolean;
 }
 
-/** One run of an admitted request: stops 3 to 7. Stops 1 and 2, parse and plan, are `Admission`'s. */
+/** One run of an admitted request: stops 3 to 7. Stops 1 and 2, parse and plan, are `admit`'s. */
 export class Run {
   readonly id = randomUUID();
   readonly #scope: OwnedScope;
   readonly #deadlines: Deadlines;
-  readonly #events = new EventChannel<AgentEvent>();
-  readonly #decisions = new Decisions((event) => this.#emit(event));
-  readonly #redactor: Redactor;
-  readonly #record: TurnRecord;
+  readonly #events: RunEvents;
+  readonly #interactions: Interactions;
   readonly #paused = new AbortController();
   readonly #ended: Promise<AmbitError | undefined>;
   #settle: (failure: AmbitError | undefined) => void = () => {};
+  #begun = false;
   #session: Session | undefined;
   #agent: Agent | undefined;
   #history: Receipt["session"]["history"] = "new";
   #failure: AmbitError | undefined;
+  #result: RunResult | undefined;
 
   constructor(
     readonly request: RunRequest,
@@ -62,11 +63,14 @@ export class Run {
     const { log, limits } = services;
     this.#scope = new OwnedScope(log, limits.closeMs);
     this.#deadlines = new Deadlines(this.#scope, limits);
-    this.#redactor = new Redactor(secretsOf(request));
-    this.#record = new TurnRecord(options.keepsEvents);
+    this.#events = new RunEvents(new Redactor(secretsOf(request)), options.keepsEvents);
+    const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.holdsCallsMs);
+    this.#interactions = new Interactions((event) => this.#events.emit(event), holdMs);
     this.#ended = new Promise((resolve) => {
       this.#settle = resolve;
     });
+    // A run that is ended before anybody reads it ends all the same.
+    this.#scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
 
   /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
@@ -79,127 +83,147 @@ export class Run {
     this.#scope.abort(reason);
   }
 
-  /** The events as they happen, then exactly one result. A reader that stops reading cancels the run. */
-  async *records(): AsyncGenerator<StreamRecord, void, undefined> {
-    const driven = this.#drive()
-      .catch((thrown: unknown) => this.#fail(thrown))
-      .then(() => this.#close());
-    try {
-      for await (const event of this.#events) yield { kind: "event", event };
-      await driven;
-      yield { kind: "result", result: this.#result() };
-    } finally {
-      // For a reader that left early; a run that has ended is past both.
-      this.cancel(new RunCancelled("The client went away.", "caller"));
-      this.#events.close();
-      await driven;
-    }
+  /** A live answer to what the run asks its user. @throws NotFound, RequestInvalid */
+  answer(interactionId: string, body: unknown): void {
+    this.#interactions.answer(interactionId, body);
   }
 
-  async #drive(): Promise<void> {
+  /**
+   * Begins the run: the events as they happen, then exactly one result. For one reader; when it leaves early
+   * (`return()`, also while it waits for a record), the run is cancelled.
+   */
+  records(): AsyncGenerator<StreamRecord, void, undefined> {
+    this.#begin();
+    return leavable(this.#read(), async () => {
+      this.cancel(new RunCancelled("The client went away.", "caller"));
+      this.#events.abandon();
+      await this.#ended;
+    });
+  }
+
+  async *#read(): AsyncGenerator<StreamRecord, void, undefined> {
+    for await (const event of this.#events) yield { kind: "event", event };
+    await this.#ended;
+    if (this.#result !== undefined) yield { kind: "result", result: this.#result };
+  }
+
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    void this.#live();
+  }
+
+  async #live(): Promise<void> {
     const { request, plan, services } = this;
-    const scope = this.#scope;
+    const toolCalls = this.#toolCalls();
+    try {
+      await this.#drive(toolCalls);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+    this.#tellEnd(toolCalls);
+    // 7 close: everything opened, in reverse
+    await this.#scope.close();
+    this.#events.close();
+    const outcome = {
+      ...{ runId: this.id, events: this.#events, history: this.#history, session: this.#session },
+      ...{ agent: this.#agent, failure: this.#failure, paused: this.#paused.signal.aborted },
+    };
+    const { result, failure } = conclude(request, plan, outcome, services.log);
+    this.#result = result;
+    this.#settle(failure);
+  }
+
+  async #drive(toolCalls: ToolCalls): Promise<void> {
+    const { request, plan } = this;
     const run = this.#context();
-    this.#emit({ type: "data", name: "run", data: { runId: this.id, ...this.#seats() }, transient: true });
+    run.scope.signal.throwIfAborted();
+    const { sessionId } = request;
+    const named = sessionId === undefined ? {} : { sessionId };
+    const data = {
+      runId: this.id,
+      harness: plan.harness.actor.id,
+      sandbox: plan.sandbox.actor.name,
+      ...named,
+    };
+    this.#events.emit({ type: "data", name: "run", data, transient: true });
 
     // 3 open: the session's sandbox, and what the request puts into it
-    const loan = await this.#deadlines.starting("Opening the sandbox", () =>
-      services.sessions.borrow(request, plan, scope.signal),
-    );
-    scope.defer(() => loan.release(this.#failure === undefined && !this.#cancelled()));
-    this.#session = loan.session;
-    loan.session.onDecision = (decision) => this.#decisions.record(decision);
-    const { sandbox } = loan.session;
-    await sandbox.writeFiles(workspaceFiles(request, sandbox.workspace));
+    const session = await this.#deadlines.starting("Opening the sandbox", () => this.#open(run));
 
-    // 4 publish: the tools, behind permissions
-    const gatekeeper = new Gatekeeper(
-      request,
-      services.permissionCeiling,
-      Answers.of(request.messages),
-      run.emit,
+    // 4 publish the tools, 5 start the agent: both, or the session's as an earlier run left them
+    const { started, warm } = await this.#deadlines.starting("Starting the agent", () =>
+      startAgent(run, session),
     );
-    const toolCalls = new ToolCalls(run, gatekeeper, () => this.#paused.abort());
-    const servers = await publish(run, toolCalls);
-
-    // 5 start: the agent, with its stored conversation where there is one
-    const agent = await this.#deadlines.starting("Starting the agent", () =>
-      this.#start(loan.session, servers),
-    );
-    const remembers = agent.history === "loaded";
-    if (remembers) this.#history = "loaded";
+    const { agent } = started;
+    this.#agent = agent;
+    session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
+    started.router.current = toolCalls;
+    let turnEnded = false;
+    this.#scope.defer(async () => {
+      started.router.current = undefined;
+      // An agent that didn't end its turn can't be given another.
+      if (!turnEnded) await dismiss(session, started);
+    });
+    const remembers = warm || agent.history === "loaded";
+    if (remembers) this.#history = warm ? "warm" : "loaded";
     else if (hasHistory(request)) this.#history = "replayed";
 
     // 6 stream: the turn's events, each completed with what only we know
-    using turn = new LinkedAbort(scope.signal, this.#paused.signal);
-    this.#deadlines.prompted();
-    const events = agent.prompt({
-      prompt: composePrompt(request, remembers),
-      signal: turn.signal,
-      onPermission: (question) => toolCalls.answer(question),
+    const prompt = composePrompt(request, remembers);
+    await streamTurn(run, {
+      agent,
+      prompt,
+      toolCalls,
+      events: this.#events,
+      paused: this.#paused.signal,
     });
-    for await (const event of bounded(events, turn.signal, services.limits.closeMs)) {
-      this.#deadlines.heard();
-      await this.#emit(toolCalls.complete(event));
-    }
-    scope.signal.throwIfAborted();
-    if (!this.#paused.signal.aborted) requireListed(servers);
-    loan.session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
+    turnEnded = true;
+    if (!this.#paused.signal.aborted) requireListed(started.servers);
   }
 
-  /** 7 close: everything opened, in reverse. */
-  async #close(): Promise<void> {
-    this.#decisions.flush();
-    await this.#scope.close();
-    this.#decisions.flush();
-    this.#record.finish();
-    this.#events.close();
-    this.#settle(this.#failure);
-  }
-
-  #start(session: Session, servers: Awaited<ReturnType<typeof publish>>): Promise<Agent> {
-    const { request, plan, services } = this;
-    const scope = this.#scope;
-    const { conversation } = session;
-    return unlessAborted(scope.signal, async () => {
-      const agent = await plan.harness.actor.start({
-        signal: scope.signal,
-        defer: (close) => scope.defer(close),
-        sandbox: session.sandbox,
-        servers,
-        request,
-        ...(conversation?.harness === plan.harness.actor.id ? { resume: conversation.id } : {}),
-        log: services.log,
-      });
-      scope.defer(() => agent.close());
-      this.#agent = agent;
-      return agent;
-    });
+  async #open(run: RunContext): Promise<Session> {
+    const { session, release } = await this.services.sessions.borrow(run.request, run.plan, run.scope.signal);
+    run.scope.defer(() => release(this.#failure === undefined && !run.scope.unclean));
+    this.#session = session;
+    session.onDecision = (decision) => this.#events.decisions.record(decision);
+    await fillWorkspace(run);
+    return session;
   }
 
   #fail(thrown: unknown): void {
-    // Once the scope is aborted, its reason is the story; what broke because of it isn't.
-    const error = toAmbitError(this.#scope.signal.aborted ? this.#scope.signal.reason : thrown);
+    const { log } = this.services;
     if (this.#paused.signal.aborted && !this.#scope.signal.aborted) {
-      this.services.log.debug({ runId: this.id, error: thrown }, "the agent's turn ended with the pause");
+      log.debug({ runId: this.id, error: thrown }, "the agent's turn ended with the pause");
       return;
     }
-    this.services.log.info({ runId: this.id, code: error.code, error }, "the run failed");
+    // Once the scope is aborted, its reason is the story; what broke because of it isn't.
+    const error = toAmbitError(this.#scope.signal.aborted ? this.#scope.signal.reason : thrown);
+    log.info({ runId: this.id, code: error.code, error }, "the run failed");
     this.#failure = error;
-    if (!this.#cancelled()) this.#emit({ type: "error", message: error.message });
   }
 
-  #cancelled(): boolean {
-    return cancelledByCaller(this.#failure);
-  }
-
-  #emit(event: AgentEvent): Promise<void> | undefined {
-    let room: Promise<void> | undefined;
-    for (const safe of this.#redactor.event(event)) {
-      this.#record.add(safe);
-      room = this.#events.push(safe);
+  /** What a turn that didn't come to its own end leaves to be told. */
+  #tellEnd(toolCalls: ToolCalls): void {
+    const isPaused = this.#paused.signal.aborted && this.#failure === undefined;
+    if (!isPaused && this.#failure === undefined) return;
+    this.#events.decisions.flush();
+    this.#events.endBlocks();
+    if (this.#failure !== undefined && !cancelledByCaller(this.#failure)) {
+      this.#events.emit({ type: "error", message: this.#failure.message });
+      return;
     }
-    return room;
+    for (const event of toolCalls.settleOpen(isPaused ? "paused" : "interrupted")) this.#events.emit(event);
+    this.#events.emit({ type: "done", stopReason: isPaused ? "paused" : "cancelled" });
+  }
+
+  #toolCalls(): ToolCalls {
+    const { request, services } = this;
+    const run = this.#context();
+    const answers = Answers.of(request.messages);
+    const { permissionCeiling } = services;
+    const gatekeeper = new Gatekeeper(request, permissionCeiling, answers, this.#interactions, run.emit);
+    return new ToolCalls(run, gatekeeper, () => this.#paused.abort());
   }
 
   #context(): RunContext {
@@ -211,37 +235,11 @@ export class Run {
       deadlines: this.#deadlines,
       limits: this.services.limits,
       log: this.services.log,
-      sandbox: () => this.#sandbox(),
-      emit: (event) => this.#emit(event),
+      sandbox: () => {
+        if (this.#session === undefined) throw new Error("The run's sandbox isn't open.");
+        return this.#session.sandbox;
+      },
+      emit: (event) => this.#events.emit(event),
     };
-  }
-
-  #sandbox(): Sandbox {
-    if (this.#session === undefined) throw new Error("The run's sandbox isn't open.");
-    return this.#session.sandbox;
-  }
-
-  #seats() {
-    const { harness, sandbox } = this.plan;
-    const sessionId = this.request.sessionId;
-    return {
-      harness: harness.actor.id,
-      sandbox: sandbox.actor.name,
-      ...(sessionId === undefined ? {} : { sessionId }),
-    };
-  }
-
-  #result(): RunResult {
-    return resultOf(this.request, this.plan, {
-      runId: this.id,
-      record: this.#record,
-      redactor: this.#redactor,
-      decisions: this.#decisions,
-      history: this.#history,
-      session: this.#session,
-      agent: this.#agent,
-      failure: this.#failure,
-      paused: this.#paused.signal.aborted,
-    });
   }
 }

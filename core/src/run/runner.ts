@@ -1,5 +1,6 @@
 import type { Plan } from "../boundary/index.js";
-import { AtCapacity, NotFound, RunCancelled, SandboxFailed } from "../errors.js";
+import type { FailureCode } from "../contract/index.js";
+import { AtCapacity, NotFound, RunCancelled } from "../errors.js";
 import type { ActorKinds, Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
 import { admit, parse, plan } from "./admission.js";
@@ -25,6 +26,14 @@ export interface Slot {
   release(): void;
 }
 
+/** Failures after which the evidence of the sandbox and the harness is taken again. */
+const doubtful: ReadonlySet<FailureCode> = new Set([
+  "sandbox_failed",
+  "harness_failed",
+  "plugin_broke_contract",
+  "run_timed_out",
+]);
+
 /** Plans and runs; the door between a server or a command line and the rest of core. */
 export class Runner {
   readonly #sessions: Sessions;
@@ -43,7 +52,7 @@ export class Runner {
   /** Takes a place before any other work. @throws AtCapacity */
   reserve(): Slot {
     const { concurrentRuns } = this.options.limits;
-    if (this.#draining) throw new AtCapacity("The runner is shutting down.");
+    this.#refuseWhileDraining();
     if (this.#taken >= concurrentRuns)
       throw new AtCapacity(`Runner at capacity (${concurrentRuns} concurrent runs)`);
     this.#taken += 1;
@@ -56,6 +65,7 @@ export class Runner {
       admit: async (body, options) => {
         try {
           const admitted = await admit(body, this.registry);
+          this.#refuseWhileDraining();
           return this.#begin(new Run(admitted.request, admitted.plan, this.#services(), options), () =>
             free(),
           );
@@ -74,9 +84,15 @@ export class Runner {
 
   /** Ends a run early; it still ends in its one result. @throws NotFound */
   cancel(runId: string): void {
-    const run = this.#runs.get(runId);
-    if (run === undefined) throw new NotFound(`There is no run '${runId}' here.`);
-    run.cancel(new RunCancelled("The run was cancelled.", "caller"));
+    this.#run(runId).cancel(new RunCancelled("The run was cancelled.", "caller"));
+  }
+
+  /**
+   * A live answer to what a run asks its user.
+   * @throws NotFound when the run or the question isn't open; RequestInvalid when the answer doesn't fit it.
+   */
+  answer(runId: string, interactionId: string, body: unknown): void {
+    this.#run(runId).answer(interactionId, body);
   }
 
   /** Ends a session, and the run that uses it. False when there is none of that name. */
@@ -101,12 +117,26 @@ export class Runner {
     await this.#sessions.close();
   }
 
+  #refuseWhileDraining(): void {
+    if (this.#draining) throw new AtCapacity("The runner is shutting down.");
+  }
+
+  #run(runId: string): Run {
+    const run = this.#runs.get(runId);
+    if (run === undefined)
+      throw new NotFound(`There is no run '${runId}' here: it has ended, or never began.`);
+    return run;
+  }
+
   #begin(run: Run, free: () => void): Run {
     this.#runs.set(run.id, run);
     void run.ended.then((failure) => {
       this.#runs.delete(run.id);
-      // What was proven didn't hold: look again before the next plan counts on it.
-      if (failure instanceof SandboxFailed) this.registry.invalidate(run.plan.sandbox.actor);
+      // What was proven may not have held: look again before the next plan counts on it.
+      if (failure !== undefined && doubtful.has(failure.code)) {
+        this.registry.invalidate(run.plan.sandbox.actor);
+        this.registry.invalidate(run.plan.harness.actor);
+      }
       free();
     });
     return run;

@@ -1,13 +1,15 @@
 import { setMaxListeners } from "node:events";
 import { RunCancelled } from "../errors.js";
 import type { Log, Scope } from "../plugin/index.js";
+import { settlesWithin } from "./linked-abort.js";
 
-/** A scope whose close runs everything deferred, in reverse, whatever throws, within a time limit. */
+/** A scope whose close runs everything deferred, in reverse, whatever throws or hangs, within a time limit. */
 export class OwnedScope implements Scope, AsyncDisposable {
   readonly #controller = new AbortController();
   readonly #deferred: (() => void | Promise<void>)[] = [];
   #closing: Promise<void> | undefined;
   #unfollow: (() => void) | undefined;
+  #unclean = false;
 
   /**
    * @param limitMs for the whole close; what isn't closed by then is left to the reapers, and logged.
@@ -37,15 +39,24 @@ export class OwnedScope implements Scope, AsyncDisposable {
     return this.#controller.signal;
   }
 
+  /** Whether something threw or hung when it was closed, and may still be there. */
+  get unclean(): boolean {
+    return this.#unclean;
+  }
+
   /** Stops the work, and keeps what is open until `close`. The first reason stands. */
   abort(reason: unknown): void {
     if (!this.#controller.signal.aborted) this.#controller.abort(reason);
   }
 
   defer(close: () => void | Promise<void>): void {
+    if (this.#closing === undefined) {
+      this.#deferred.push(close);
+      return;
+    }
     // Whoever opens something while we close must not leave it behind.
-    if (this.#closing !== undefined) this.#closing = this.#closing.then(() => this.#run(close));
-    else this.#deferred.push(close);
+    const late = settlesWithin(this.#run(close), this.limitMs);
+    this.#closing = Promise.all([this.#closing, late]).then(() => undefined);
   }
 
   close(): Promise<void> {
@@ -60,28 +71,25 @@ export class OwnedScope implements Scope, AsyncDisposable {
   }
 
   async #closeAll(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<"late">((resolve) => {
-      timer = setTimeout(resolve, this.limitMs, "late");
-    });
-    const all = (async () => {
-      for (let close = this.#deferred.pop(); close !== undefined; close = this.#deferred.pop())
-        await this.#run(close);
-    })();
-    const outcome = await Promise.race([all, limit]);
-    clearTimeout(timer);
-    if (outcome === "late") {
-      this.log.error(
-        { limitMs: this.limitMs, left: this.#deferred.length },
-        "closing took too long; left to the reaper",
-      );
+    const end = performance.now() + this.limitMs;
+    const hung: Promise<void>[] = [];
+    for (let close = this.#deferred.pop(); close !== undefined; close = this.#deferred.pop()) {
+      const closed = this.#run(close);
+      // What hangs takes half of the time that is left, so that what was opened before it is closed all the same.
+      if (await settlesWithin(closed, (end - performance.now()) / 2)) continue;
+      this.#unclean = true;
+      hung.push(closed);
     }
+    if (hung.length === 0 || (await settlesWithin(Promise.all(hung), end - performance.now()))) return;
+    const fields = { limitMs: this.limitMs, left: hung.length };
+    this.log.error(fields, "closing took too long; what is left goes to the reaper");
   }
 
   async #run(close: () => void | Promise<void>): Promise<void> {
     try {
       await close();
     } catch (error) {
+      this.#unclean = true;
       this.log.error({ error }, "closing failed");
     }
   }

@@ -2,9 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "../boundary/index.js";
 import { PluginBrokeContract } from "../errors.js";
 import type { ActorKinds, ConnectionDecision, Log, Sandbox, Scope } from "../plugin/index.js";
+import { attributed } from "./attributed.js";
 import { canonicalJson } from "./canonical-json.js";
 import { unlessAborted } from "./linked-abort.js";
 import { OwnedScope } from "./scope.js";
+import type { StartedAgent } from "./start-agent.js";
 
 /** A conversation the agent stored in the session's home, to go on with in a later run. */
 export interface Conversation {
@@ -16,6 +18,8 @@ export interface Conversation {
 export class Session {
   readonly id = randomUUID();
   conversation: Conversation | undefined;
+  /** Kept warm between runs; closed with the session. */
+  agent: StartedAgent | undefined;
   /** The run that borrows the session hears its boundary's decisions; between runs nobody acts in it. */
   onDecision: ((decision: ConnectionDecision) => void) | undefined;
   #sandbox: Sandbox | undefined;
@@ -49,7 +53,9 @@ export class Session {
         log,
       };
       const sandbox = await unlessAborted(during, async () => {
-        const opened = await plan.sandbox.actor.open(spec, opening);
+        const opened = await attributed(`Sandbox '${plan.sandbox.actor.name}'`, () =>
+          plan.sandbox.actor.open(spec, opening),
+        );
         opening.defer(() => opened.close());
         return opened;
       });

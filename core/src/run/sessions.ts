@@ -72,7 +72,9 @@ export class Sessions {
     if (this.#closed) throw new RunCancelled("The runner is shutting down.");
     const session = await Session.open(plan, this.log, this.limits.closeMs, signal);
     this.#open.add(session);
-    return session;
+    if (!this.#closed) return session;
+    await this.#discard(session);
+    throw new RunCancelled("The runner is shutting down.");
   }
 
   #lend(session: Session, kept: boolean, key: string | undefined): Loan {

@@ -1,49 +1,87 @@
-import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { Ajv, type ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import type { JsonObject, ToolSpec } from "../contract/index.js";
+
+const options = { strict: false, allErrors: true, validateFormats: false, logger: false } as const;
 
 /** Checks arguments against a tool's JSON Schema. Compiled at a tool's first call: most tools are never called. */
 export class ToolArguments {
-  readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false, logger: false });
   readonly #compiled = new Map<string, ValidateFunction | Error>();
+  #latest: Ajv2020 | undefined;
+  #draft07: Ajv | undefined;
 
   /** What is wrong, in words the model can act on; undefined when nothing is. */
   problem(tool: ToolSpec, given: JsonObject): string | undefined {
-    const validate = this.#compile(tool);
+    const validate = this.#validator(tool);
     if (validate instanceof Error) {
       return `Tool '${tool.name}' can't be called: its inputSchema is not a valid JSON Schema (${validate.message}).`;
     }
     if (validate(given)) return undefined;
     const errors = validate.errors ?? [];
     const missing = errors.flatMap(({ keyword, params, instancePath }) =>
-      keyword === "required" ? [dotted(`${instancePath}/${String(params["missingProperty"])}`)] : [],
+      keyword === "required" ? [dotted(`${instancePath}/${String(params.missingProperty)}`)] : [],
     );
     if (missing.length > 0) {
-      return `Tool '${tool.name}' missing required argument(s): ${missing.join(", ")}. Retry the tool call with those argument fields populated.`;
+      const names = [...new Set(missing)].join(", ");
+      return `Tool '${tool.name}' missing required argument(s): ${names}. Retry the tool call with those argument fields populated.`;
     }
     const wrong = errors.map(({ instancePath, message, params }) => {
-      const extra = params["additionalProperty"];
+      const extra = params.additionalProperty;
       const path = dotted(typeof extra === "string" ? `${instancePath}/${extra}` : instancePath);
       return `${path === "" ? "arguments" : path} ${message ?? "is not valid"}`;
     });
     return `Tool '${tool.name}' was given wrong arguments: ${[...new Set(wrong)].join("; ")}. Correct them and call it again.`;
   }
 
-  #compile(tool: ToolSpec): ValidateFunction | Error {
+  #validator(tool: ToolSpec): ValidateFunction | Error {
     const known = this.#compiled.get(tool.name);
     if (known !== undefined) return known;
-    let compiled: ValidateFunction | Error;
-    try {
-      // `$schema` and `$id` name a dialect and an identity of the author's; only one dialect is spoken here.
-      const { $schema: _dialect, $id: _identity, ...schema } = tool.inputSchema;
-      compiled = this.#ajv.compile(schema);
-    } catch (error) {
-      compiled = error instanceof Error ? error : new Error(String(error));
-    }
+    const compiled = this.#compile(tool.inputSchema);
     this.#compiled.set(tool.name, compiled);
     return compiled;
+  }
+
+  /**
+   * By the dialect that `$schema` names: 2020-12, or draft-07 and what came before it. Without one, 2020-12 is tried
+   * first, as MCP has it; many a generator writes draft-07 and doesn't say so.
+   */
+  #compile(given: JsonObject): ValidateFunction | Error {
+    // An asynchronous schema answers with a promise, and a promise is always true.
+    const { $schema: dialect, $async: _asynchronous, ...schema } = given;
+    const isOlder = typeof dialect === "string" && /draft-0[3-7]/.test(dialect);
+    // A schema with an identity gets a validator of its own: two tools may well claim the same one.
+    const isShared = !JSON.stringify(schema).includes('"$id"');
+    const older = () => (isShared ? this.#sharedOlder() : new Ajv(options)).compile(schema);
+    const latest = () => (isShared ? this.#sharedLatest() : new Ajv2020(options)).compile(schema);
+    try {
+      return isOlder ? older() : latest();
+    } catch (error) {
+      const reason = error instanceof Error ? error : new Error(String(error));
+      if (isOlder || dialect !== undefined) return reason;
+      try {
+        return older();
+      } catch {
+        // In neither dialect: what the newer one says of it is told.
+        return reason;
+      }
+    }
+  }
+
+  #sharedLatest(): Ajv2020 {
+    this.#latest ??= new Ajv2020(options);
+    return this.#latest;
+  }
+
+  #sharedOlder(): Ajv {
+    this.#draft07 ??= new Ajv(options);
+    return this.#draft07;
   }
 }
 
 function dotted(pointer: string): string {
-  return pointer.replace(/^\//, "").replaceAll("/", ".");
+  return pointer
+    .replace(/^\//, "")
+    .split("/")
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .join(".");
 }

@@ -1,31 +1,24 @@
 import { randomUUID } from "node:crypto";
 import type { AgentEvent, McpServer, ToolSpec } from "../contract/index.js";
-import { PluginBrokeContract, RunTimedOut } from "../errors.js";
+import { PluginBrokeContract } from "../errors.js";
 import type {
   PermissionAnswer,
   PermissionQuestion,
   Publication,
   PublishedCall,
   PublishedOutcome,
-  ToolCall,
   ToolExecutor,
-  ToolOutcome,
 } from "../plugin/index.js";
+import { blamed } from "./attributed.js";
+import { CallLedger, type HandledCall, isNamedCall, told } from "./call-ledger.js";
 import { canonicalJson } from "./canonical-json.js";
-import type { Gatekeeper, WantedCall } from "./gatekeeper.js";
+import { execute, withinLimit } from "./execute.js";
+import { type Gatekeeper, payloadOf, type WantedCall } from "./gatekeeper.js";
 import { aborted, LinkedAbort } from "./linked-abort.js";
+import { ownPublication } from "./publish.js";
 import type { RunContext } from "./run-context.js";
+import { unsettledTexts } from "./settling.js";
 import { ToolArguments } from "./tool-arguments.js";
-
-/** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
-export const ownPublication = "ambit";
-
-/** What became of a call, until the agent reports it and its event is completed with it. */
-interface Settled {
-  readonly key: string;
-  readonly denied: boolean;
-  readonly data?: unknown;
-}
 
 /** Every tool call of a run: permission, then the arguments' schema, then the executor, then the outcome. */
 export class ToolCalls {
@@ -33,8 +26,10 @@ export class ToolCalls {
   readonly #tools: ReadonlyMap<string, ToolSpec>;
   readonly #executors: ReadonlyMap<string, ToolExecutor>;
   readonly #servers: ReadonlyMap<string, McpServer>;
-  readonly #settled: Settled[] = [];
-  readonly #reported = new Map<string, { readonly name: string; input: unknown }>();
+  readonly #ledger = new CallLedger();
+  /** Aborts when the turn pauses: nobody is asked any longer. */
+  readonly #pausing = new AbortController();
+  readonly #over = new AbortController();
 
   constructor(
     readonly run: RunContext,
@@ -46,174 +41,185 @@ export class ToolCalls {
     this.#tools = new Map(request.customTools.map((tool) => [tool.name, tool]));
     this.#executors = new Map(plan.executors.map(({ probed: { actor } }) => [actor.kind, actor]));
     this.#servers = new Map(request.mcpServers.map((server) => [server.name, server]));
+    // Deferred before anything is opened, and so run when an agent that isn't kept has been closed.
+    run.scope.defer(() => this.#over.abort());
   }
 
-  /** The request's own tools, as the agent gets to see them. */
-  publication(): Publication {
-    return {
-      name: ownPublication,
-      tools: [...this.#tools.values()],
-      call: (call) => this.#call(call),
-    };
+  /** A call of one of the request's own tools. */
+  own(call: PublishedCall): Promise<PublishedOutcome> {
+    return this.#answered(`The executor of '${call.name}'`, call, async () => {
+      const tool = this.#tools.get(call.name);
+      if (tool === undefined) return failed(`There is no tool '${call.name}'.`);
+      const wanted = { ...this.#wanted(call), tool, byCaller: this.#byCaller(tool) };
+      const problem = () => this.#arguments.problem(tool, call.arguments);
+      return this.#permitted(wanted, call.signal, problem, (handled) =>
+        this.#execute(wanted, call, tool, handled),
+      );
+    });
   }
 
-  /** A user's MCP server, behind the same permissions. */
-  guarded(publication: Publication): Publication {
-    const server = this.#servers.get(publication.name);
-    return {
-      ...publication,
-      call: async (call) => {
-        const listed = publication.tools.find(({ name }) => name === call.name);
-        const wanted = { ...wantedCall(call), server, readOnly: listed?.readOnly };
-        return (await this.#refusal(wanted, call.signal)) ?? publication.call(call);
-      },
-    };
+  /** A call of a user's MCP server: behind the same permissions, whatever the server says of its tools. */
+  foreign(publication: Publication, call: PublishedCall): Promise<PublishedOutcome> {
+    return this.#answered(`The tool source of '${publication.name}'`, call, () => {
+      const wanted = { ...this.#wanted(call), server: this.#servers.get(publication.name) };
+      return this.#permitted(wanted, call.signal, undefined, () =>
+        withinLimit(this.run, call.name, this.run.limits.toolMs, call.signal, (signal) =>
+          publication.call({ ...call, signal }),
+        ),
+      );
+    });
   }
 
   /** The agent asks, before it calls one of our tools or one of its own. */
   async answer(question: PermissionQuestion): Promise<PermissionAnswer> {
-    const server = question.server === undefined ? undefined : this.#servers.get(question.server);
-    const tool = server === undefined ? this.#tools.get(question.toolName) : undefined;
-    const { toolCallId, toolName: name, input, readOnly } = question;
-    const wanted = { toolCallId, name, input, tool, server, readOnly, byCaller: this.#byCaller(tool) };
-    const answer = this.gatekeeper.question(question, wanted);
-    if (answer === "deny") this.#settled.push({ key: keyOf(name, input), denied: true });
-    if (answer === "park") this.pause();
-    return answer;
-  }
-
-  /** Completes what the agent reports of a call with what only we know: how it is shown, whether it was denied. */
-  complete(event: AgentEvent): AgentEvent {
-    if (event.type === "tool_call" && event.name !== undefined) {
-      this.#reported.set(event.id, { name: event.name, input: event.input });
-      const render = this.#tools.get(event.name)?.render;
-      return render === undefined ? event : { ...event, render };
-    }
-    if (event.type !== "tool_result") return event;
-    const reported = this.#reported.get(event.id);
-    if (reported === undefined) return event;
-    this.#reported.delete(event.id);
-    const settled = this.#takeSettled(reported.name, reported.input);
-    const render = this.#tools.get(reported.name)?.render;
-    return {
-      ...event,
-      ...(settled?.denied === true ? { denied: true, isError: true } : {}),
-      ...(settled?.data === undefined ? {} : { data: settled.data }),
-      ...(render === undefined ? {} : { render }),
-    };
-  }
-
-  async #call(call: PublishedCall): Promise<PublishedOutcome> {
-    const tool = this.#tools.get(call.name);
-    if (tool === undefined) return failed(`There is no tool '${call.name}'.`);
-    const wanted = { ...wantedCall(call), tool, byCaller: this.#byCaller(tool) };
-    const problem = this.#arguments.problem(tool, call.arguments);
-    if (problem !== undefined) return failed(problem);
-    const refusal = await this.#refusal(wanted, call.signal);
-    if (refusal !== undefined) return refusal;
-    const executor = this.#executors.get(tool.kind);
-    if (executor === undefined)
-      throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
-    const outcome = await this.#execute(
-      executor,
-      { id: wanted.toolCallId, tool, arguments: call.arguments },
-      call.signal,
-    );
-    if (outcome.status === "parked") return this.#park(wanted, outcome.interaction, call.signal);
-    if (outcome.status === "completed" && outcome.data !== undefined) {
-      this.#settled.push({ key: keyOf(tool.name, call.arguments), denied: false, data: outcome.data });
-    }
-    return { output: outcome.output, isError: outcome.status === "failed" };
-  }
-
-  /** Undefined when the call may go on. */
-  async #refusal(wanted: WantedCall, signal: AbortSignal): Promise<PublishedOutcome | undefined> {
-    const verdict = this.gatekeeper.execution(wanted);
-    if (verdict.verdict === "allow") return undefined;
-    if (verdict.verdict === "park") return this.#wait(signal);
-    this.#settled.push({ key: keyOf(wanted.name, wanted.input), denied: true });
-    return failed(verdict.why);
-  }
-
-  async #execute(executor: ToolExecutor, call: ToolCall, callSignal: AbortSignal): Promise<ToolOutcome> {
-    const { scope, limits, deadlines, plan, request, runId, log } = this.run;
-    const timeoutMs = call.tool.timeoutMs ?? limits.toolMs;
-    const release = deadlines.hold();
-    using abort = new LinkedAbort(scope.signal, callSignal);
-    abort.after(
-      timeoutMs,
-      () => new RunTimedOut(`Tool '${call.tool.name}' took longer than ${timeoutMs} ms.`),
-    );
+    const { toolCallId, toolName: name, input, readOnly: saysReadOnly, server: serverName } = question;
+    if (this.#pausing.signal.aborted) return "park";
+    const server = serverName === undefined ? undefined : this.#servers.get(serverName);
+    const isOurs = serverName === undefined || serverName === ownPublication;
+    const tool = isOurs ? this.#tools.get(name) : undefined;
+    const wanted = { toolCallId, name, input, tool, server, saysReadOnly, byCaller: this.#byCaller(tool) };
+    const release = this.run.deadlines.hold();
+    using asking = this.#asking();
     try {
-      return await executor.execute(call, {
-        runId,
-        request,
-        boundary: plan.boundary,
-        sandbox: this.run.sandbox(),
-        signal: abort.signal,
-        timeoutMs,
-        log,
-      });
-    } catch (error) {
-      const broken = new PluginBrokeContract(`Executor '${executor.name}' threw instead of answering.`, {
-        cause: error,
-      });
-      scope.abort(broken);
-      throw broken;
+      const answer = await this.gatekeeper.question(wanted, asking.signal);
+      if (answer === "deny") this.#ledger.handle(toolCallId, name, input, "finished").denied = true;
+      else this.#ledger.handle(toolCallId, name, input, answer === "park" ? "parked" : "allowed");
+      if (answer === "park") this.#pause();
+      return answer;
     } finally {
       release();
     }
   }
 
+  /** Completes what the agent reports of a call with what only we know: how it is shown, whether it was denied. */
+  complete(event: AgentEvent): AgentEvent {
+    if (isNamedCall(event)) {
+      this.#ledger.report(event.id, event.name, event.input);
+      return this.#shown(event, event.name);
+    }
+    if (event.type !== "tool_result") return event;
+    const settled = this.#ledger.settle(event.id);
+    if (settled === undefined) return event;
+    const { outcome: _told, ...ours } = settled.handled ?? { state: "finished" };
+    return this.#shown({ ...event, ...told(ours) }, settled.name);
+  }
+
+  /** Ends the accounts of calls that the turn ended without. */
+  settleOpen(why: "paused" | "interrupted"): readonly AgentEvent[] {
+    return this.#ledger.settleOpen(why);
+  }
+
+  /** Denied first, so that a denied tool says nothing of its schema; asked last, so that nobody is asked in vain. */
+  async #permitted(
+    wanted: WantedCall,
+    signal: AbortSignal,
+    problem: (() => string | undefined) | undefined,
+    act: (handled: HandledCall) => Promise<PublishedOutcome>,
+  ): Promise<PublishedOutcome> {
+    const { toolCallId, name, input } = wanted;
+    // The turn is over: what the agent still calls is neither executed nor put to the user.
+    using asking = this.#asking(signal);
+    if (asking.signal.aborted) return failed(unsettledTexts.deferred);
+    const wrong = this.gatekeeper.denies(wanted) ? undefined : problem?.();
+    if (wrong !== undefined) return failed(wrong);
+    const verdict = await this.gatekeeper.execution(wanted, asking.signal);
+    if (verdict.verdict === "park") {
+      return this.#wait(this.#ledger.handle(toolCallId, name, input, "parked"), signal);
+    }
+    const handled = this.#ledger.handle(toolCallId, name, input, "executing");
+    handled.denied = verdict.verdict === "deny";
+    const outcome = verdict.verdict === "deny" ? failed(verdict.why) : await act(handled);
+    if (handled.state !== "executing") return outcome;
+    handled.state = "finished";
+    handled.outcome = outcome;
+    return outcome;
+  }
+
+  /** A call never throws: what goes wrong on our side ends the run, and the agent learns that the call failed. */
+  async #answered(
+    who: string,
+    call: PublishedCall,
+    step: () => Promise<PublishedOutcome>,
+  ): Promise<PublishedOutcome> {
+    const release = this.run.deadlines.hold();
+    try {
+      return await step();
+    } catch (error) {
+      this.run.scope.abort(blamed(who, error));
+      return failed(`Tool '${call.name}' failed on the runner's side, and the run with it.`);
+    } finally {
+      release();
+    }
+  }
+
+  async #execute(
+    wanted: WantedCall,
+    call: PublishedCall,
+    tool: ToolSpec,
+    handled: HandledCall,
+  ): Promise<PublishedOutcome> {
+    const executor = this.#executors.get(tool.kind);
+    if (executor === undefined)
+      throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
+    const toolCall = { id: wanted.toolCallId, tool, arguments: call.arguments };
+    const outcome = await execute(this.run, executor, toolCall, call.signal);
+    if (outcome.status === "parked") return this.#park(wanted, outcome.interaction, handled, call.signal);
+    if (outcome.status === "completed" && outcome.data !== undefined) handled.data = outcome.data;
+    return { output: outcome.output, isError: outcome.status === "failed" };
+  }
+
   async #park(
     wanted: WantedCall,
     kind: "client_tool" | "user_input",
+    handled: HandledCall,
     signal: AbortSignal,
   ): Promise<PublishedOutcome> {
-    const { name: toolName, input, toolCallId, tool } = wanted;
-    const answer = this.gatekeeper.answers.take("output", toolName, input);
-    if (answer !== undefined) {
-      this.run.emit({ type: "interaction_response", id: toolCallId, kind, payload: { toolName } });
-      const output = typeof answer.output === "string" ? answer.output : canonicalJson(answer.output);
-      return { output, isError: answer.isError };
-    }
-    const payload = {
-      toolCallId,
-      toolName,
-      input,
-      ...(tool?.render === undefined ? {} : { render: tool.render }),
-    };
-    this.run.emit({ type: "interaction_request", id: randomUUID(), kind, payload });
-    return this.#wait(signal);
+    const { name: toolName, input, toolCallId } = wanted;
+    const stored = this.gatekeeper.answers.take("output", toolName, input);
+    using asking = this.#asking(signal);
+    const answered =
+      stored === undefined
+        ? await this.gatekeeper.interactions.ask(kind, payloadOf(wanted), asking.signal)
+        : { id: toolCallId, answer: stored };
+    if (answered === undefined) return this.#wait(handled, signal);
+    const { output, isError } = answered.answer;
+    const payload = { toolCallId, toolName };
+    this.run.emit({ type: "interaction_response", id: answered.id, kind, payload });
+    return { output: typeof output === "string" ? output : canonicalJson(output), isError };
   }
 
-  /** The turn ends before this resolves: an answer now would let the model go on without the user. */
-  async #wait(signal: AbortSignal): Promise<PublishedOutcome> {
-    this.pause();
-    using ended = new LinkedAbort(signal, this.run.scope.signal);
+  /** Resolves when the run is over: an answer before that would let the model go on without the user. */
+  async #wait(handled: HandledCall, signal: AbortSignal): Promise<PublishedOutcome> {
+    handled.state = "parked";
+    this.#pause();
+    using ended = new LinkedAbort(signal, this.#over.signal);
     await aborted(ended.signal);
     return failed("This call waits for the user. It was not executed.");
+  }
+
+  /** Aborts when there is no point in asking any more. */
+  #asking(...call: readonly AbortSignal[]): LinkedAbort {
+    return new LinkedAbort(this.run.scope.signal, this.#pausing.signal, ...call);
+  }
+
+  #pause(): void {
+    this.#pausing.abort();
+    this.pause();
+  }
+
+  #wanted(call: PublishedCall): WantedCall {
+    const { name, arguments: input, id = this.#ledger.reportedId(name, input) ?? randomUUID() } = call;
+    return { toolCallId: id, name, input };
   }
 
   #byCaller(tool: ToolSpec | undefined): boolean {
     return tool !== undefined && this.#executors.get(tool.kind)?.site === "caller";
   }
 
-  #takeSettled(name: string, input: unknown): Settled | undefined {
-    const key = keyOf(name, input);
-    const index = this.#settled.findIndex((settled) =>
-      input === undefined ? settled.key.startsWith(`${name} `) : settled.key === key,
-    );
-    return index < 0 ? undefined : this.#settled.splice(index, 1)[0];
+  #shown<Event extends AgentEvent>(event: Event, name: string): Event {
+    const render = this.#tools.get(name)?.render;
+    return render === undefined ? event : { ...event, render };
   }
-}
-
-function wantedCall(call: PublishedCall): WantedCall {
-  return { toolCallId: call.id ?? randomUUID(), name: call.name, input: call.arguments };
-}
-
-function keyOf(name: string, input: unknown): string {
-  return `${name} ${canonicalJson(input)}`;
 }
 
 function failed(output: string): PublishedOutcome {

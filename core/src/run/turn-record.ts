@@ -49,9 +49,9 @@ export class TurnRecord {
     this.#keep(event);
   }
 
-  /** Ends what a broken turn left open: a text that was begun isn't lost. */
-  finish(): void {
-    for (const id of [...this.#open.keys()]) this.#endBlock(id);
+  /** The events that would end the blocks which are open. */
+  openEnds(): readonly AgentEvent[] {
+    return [...this.#open].map(([id, { type }]) => ({ type: `${type}_end` as const, id }));
   }
 
   #endBlock(id: string): void {

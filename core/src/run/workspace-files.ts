@@ -1,5 +1,18 @@
 import type { RunRequest, Skill } from "../contract/index.js";
 import type { FileEntry } from "../plugin/index.js";
+import { attributed } from "./attributed.js";
+import { unlessAborted } from "./linked-abort.js";
+import type { RunContext } from "./run-context.js";
+
+/** Puts the request's files into the run's workspace. */
+export async function fillWorkspace({ request, plan, scope, sandbox }: RunContext): Promise<void> {
+  const { workspace } = sandbox();
+  const files = workspaceFiles(request, workspace);
+  if (files.length === 0) return;
+  await unlessAborted(scope.signal, () =>
+    attributed(`Sandbox '${plan.sandbox.actor.name}'`, () => sandbox().writeFiles(files)),
+  );
+}
 
 /** What the request puts into a fresh workspace: its files, and its skills where agents look for them. Pure. */
 export function workspaceFiles(request: RunRequest, workspace: string): readonly FileEntry[] {

@@ -1,1 +1,3 @@
-export {};
+/** `@ambit/testkit`: what a plugin's tests call. */
+export * from "./attacks.js";
+export { describeSandboxBackend, type SandboxSuiteOptions } from "./vitest/describe-sandbox-backend.js";

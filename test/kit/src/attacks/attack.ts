@@ -49,11 +49,10 @@ interface Trial {
 
 /** Something that must not be reached from inside, and is reached without the guard. */
 export interface Attack extends Trial {
-  /**
-   * What an unguarded process needs besides to reach it: "CAP_NET_RAW". The control is then run with the kit's own
-   * user; where that isn't enough, the attack is no proof here, and is said to be none.
-   */
+  /** What not every host gives an unguarded process: "CAP_NET_RAW". Without it, the attack is said to prove nothing. */
   readonly needs?: string;
+  /** A bare control runs as the kit's own user, root in CI. Never for what changes anything on the host. */
+  readonly asRoot?: boolean;
   /** Only where the kit can start a runner of its own. */
   readonly needsRunner?: boolean;
 }

@@ -1,15 +1,18 @@
 import { type Capability, isCapability } from "@ambit/core/plugin";
 import { type Attack, blocked, impossible, notRun, type Outcome, reached, type Stage } from "./attack.js";
 import { type Finished, type ProgramOptions, runProgram } from "./run-program.js";
+import type { BoundaryOverrides } from "../stage/boundaries.js";
 import { freshNonce } from "../decoys/nonce.js";
 
-export interface ProgramAttack extends Pick<Attack, "title" | "needs" | "alone"> {
+export interface ProgramAttack extends Pick<Attack, "title" | "needs" | "asRoot" | "alone"> {
   readonly id: `${Capability}/${string}`;
   /** Python, run inside after the preamble: it sees `P`, and reports with `attempt`. */
   readonly program: string;
   /** What the program is told besides `nonce`. A string says what this host lacks: the attack is impossible then. */
-  readonly parameters?: (stage: Stage) => Parameters | string | Promise<Parameters | string>;
+  readonly parameters?: (stage: Stage) => object | string | Promise<object | string>;
   readonly options?: ProgramOptions;
+  /** Made in a sandbox beside the stage's, with this in its boundary. */
+  readonly inAnother?: (stage: Stage) => BoundaryOverrides;
   /** Done before, on the runner's side. */
   readonly prepare?: (stage: Stage) => Promise<void>;
   /** What the host shows of it afterwards, whatever the program itself says. Undefined: nothing. */
@@ -17,8 +20,6 @@ export interface ProgramAttack extends Pick<Attack, "title" | "needs" | "alone">
   /** Being killed is how this attack is stopped. Default: it proves nothing. */
   readonly killedIsBlocked?: boolean;
 }
-
-export type Parameters = Readonly<Record<string, unknown>>;
 
 /** An attack that is a program run inside, judged by what it prints and by what the decoys saw. */
 export function programAttack(attack: ProgramAttack): Attack {
@@ -28,13 +29,15 @@ export function programAttack(attack: ProgramAttack): Attack {
     capability: capabilityOf(id),
     title,
     ...(attack.needs === undefined ? {} : { needs: attack.needs }),
+    ...(attack.asRoot === undefined ? {} : { asRoot: attack.asRoot }),
     ...(attack.alone === undefined ? {} : { alone: attack.alone }),
     perform: async (stage) => {
       const parameters = (await attack.parameters?.(stage)) ?? {};
       if (typeof parameters === "string") return impossible(parameters);
       await attack.prepare?.(stage);
       const nonce = freshNonce();
-      const finished = await runProgram(stage.sandbox, attack.program, { ...parameters, nonce }, attack.options);
+      const sandbox = attack.inAnother === undefined ? stage.sandbox : await stage.openBeside(attack.inAnother(stage));
+      const finished = await runProgram(sandbox, attack.program, { ...parameters, nonce }, attack.options);
       if (stage.decoys.saw(nonce)) return reached("a decoy on the host saw it");
       const happened = await attack.aftermath?.(stage, nonce);
       if (happened !== undefined) return reached(happened);

@@ -13,8 +13,12 @@ def proxies():
             parts = urlsplit(value if "//" in value else "//" + value)
             if parts.hostname and parts.port:
                 found.add((parts.hostname, parts.port))
-    for folder in ("/run", "/tmp", "/var/run"):
-        for path in glob.glob(folder + "/**/*", recursive=True):
+    # Sockets and folders that were brought in one by one, as a jail does. Never the host's own: those are real.
+    for line in content("/proc/self/mountinfo").decode().split("\n"):
+        fields = line.split()
+        if len(fields) < 5 or fields[3] == "/":
+            continue
+        for path in [fields[4]] + glob.glob(fields[4] + "/*"):
             try:
                 if stat.S_ISSOCK(os.stat(path).st_mode):
                     found.add((path, 0))
@@ -47,7 +51,11 @@ def everything(client):
     return data
 
 def directly(host, port):
-    with socket.create_connection((host.decode("latin1"), port), timeout=5) as client:
+    # Never a resolver: a name is either this host's own, or an address in some spelling.
+    name = host.decode("latin1")
+    if name.lower() not in ("localhost", P.get("host", "").lower()):
+        socket.getaddrinfo(name, port, flags=socket.AI_NUMERICHOST)
+    with socket.create_connection((name, port), timeout=5) as client:
         client.send(request(host, port))
         return everything(client)
 

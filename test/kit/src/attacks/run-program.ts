@@ -18,7 +18,7 @@ export interface Finished extends Exit {
 /** The command that runs a program of the kit with its parameters. */
 export function commandOf(
   body: string,
-  parameters: Readonly<Record<string, unknown>>,
+  parameters: object,
   options: ProgramOptions = {},
 ): Command {
   const { env = {}, ...rest } = options;
@@ -33,7 +33,7 @@ export function commandOf(
 export async function runProgram(
   sandbox: Sandbox,
   body: string,
-  parameters: Readonly<Record<string, unknown>>,
+  parameters: object,
   options: ProgramOptions = {},
 ): Promise<Finished> {
   return runCommand(sandbox, commandOf(body, parameters, options));

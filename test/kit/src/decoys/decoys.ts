@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DatagramDecoy, openDatagramDecoy } from "./datagram-decoy.js";
-import type { Endpoint } from "./endpoint.js";
+import type { Endpoint, NamedEndpoint } from "./endpoint.js";
 import { endpointByAnotherName } from "./loopback-names.js";
 import { freshSecret } from "./nonce.js";
 import { openStreamDecoy, type StreamDecoy } from "./stream-decoy.js";
@@ -22,7 +22,7 @@ export interface Decoys {
   readonly listed: Endpoint;
   readonly listed6: Endpoint | undefined;
   /** A decoy by a name that allowlists don't list. Undefined where this host gives its loopback one name only. */
-  readonly unlisted: Endpoint | undefined;
+  readonly unlisted: NamedEndpoint | undefined;
   readonly unixPath: string;
   /** Without its leading NUL. */
   readonly abstractName: string;

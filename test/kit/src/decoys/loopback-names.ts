@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
-import type { Endpoint } from "./endpoint.js";
+import type { Endpoint, NamedEndpoint } from "./endpoint.js";
 
 /** One of the decoys by a name of this host's file of names, other than `localhost`. Nothing is asked of a resolver. */
-export function endpointByAnotherName(four: Endpoint, six: Endpoint | undefined): Endpoint | undefined {
+export function endpointByAnotherName(four: Endpoint, six: Endpoint | undefined): NamedEndpoint | undefined {
   for (const line of hostsFile().split("\n")) {
     const [address, ...names] = line.replace(/#.*/, "").trim().split(/\s+/);
     const endpoint = address === "127.0.0.1" ? four : address === "::1" ? six : undefined;
     const host = names.find((name) => name !== "localhost");
-    if (endpoint !== undefined && host !== undefined) return { host, port: endpoint.port };
+    if (endpoint !== undefined && host !== undefined) return { host, port: endpoint.port, address: endpoint.host };
   }
   return undefined;
 }

@@ -6,7 +6,7 @@ import type { Decoys } from "../decoys/decoys.js";
 type Permission = z.input<typeof sandboxPermissionSchema>;
 
 /** Limits small enough to be broken quickly, and large enough for an interpreter to run within. */
-export const smallLimits = { memoryMb: 96, processes: 24, cpus: 0.2, diskMb: 16 } as const;
+export const smallLimits = { memoryMb: 96, processes: 24, cpus: 0.1, diskMb: 16 } as const;
 
 /** What a capability's attacks need of the boundary besides. */
 export type BoundaryOverrides = Pick<Permission, "network" | "filesystem" | "resources">;

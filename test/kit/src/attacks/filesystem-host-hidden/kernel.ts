@@ -11,6 +11,7 @@ export const kernelAttacks = [
     id: "filesystem.host-hidden/file-handle",
     title: "open a file by its handle, past every path",
     needs: "CAP_DAC_READ_SEARCH",
+    asRoot: true,
     program: String.raw`
 numbers = {"x86_64": (303, 304), "aarch64": (264, 265)}
 def by_handle():
@@ -35,6 +36,7 @@ attempt("open_by_handle_at", by_handle)`,
     id: "filesystem.host-hidden/device-nodes",
     title: "open the host's memory, log or disks as devices, given or made",
     needs: "CAP_MKNOD",
+    asRoot: true,
     program: String.raw`
 def opened(path):
     # Opened and closed: no byte of a real disk is read.
@@ -56,6 +58,7 @@ for place in ("/", "/usr"):
   programAttack({
     id: "filesystem.host-hidden/set-user-id",
     title: "run a program of the host that changes to its owner",
+    needs: "a set-user-id program",
     program: String.raw`
 def changed():
     """A program that waits to write is looked at: whose is it?"""
@@ -93,6 +96,7 @@ attempt("set-user-id", changed)`,
   programAttack({
     id: "filesystem.host-hidden/own-mounts",
     title: "take the covers off in a mount namespace of its own",
+    needs: "unprivileged user namespaces",
     parameters: ({ decoys }) => ({ path: decoys.folder.secretFile }),
     program: String.raw`
 def uncover():

@@ -80,6 +80,7 @@ attempt("listed", lambda: os.listdir(P["folder"]) and "the folder can be listed"
     id: "filesystem.host-hidden/homes-and-keys",
     title: "open the host's password hashes, its keys and the homes of its users",
     needs: "a user who may read them",
+    asRoot: true,
     program: `
 def opened(path):
     os.close(os.open(path, os.O_RDONLY))

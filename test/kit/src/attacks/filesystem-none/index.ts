@@ -4,9 +4,10 @@ import { damage, write } from "../filesystem-workspace-only/outside.js";
 
 const name = "planted-in-the-workspace.txt";
 
-/** The runner's own files may be there; inside, they aren't. */
+/** The runner's files may lie in a workspace that isn't shown inside, or there is none for the runner either. */
 const prepare = async ({ sandbox, decoys }: Stage) => {
-  await sandbox.writeFiles([{ path: `${sandbox.workspace}/${name}`, content: decoys.secret }]);
+  const path = `${sandbox.workspace}/${name}`;
+  await sandbox.writeFiles([{ path, content: decoys.secret }]).catch(() => undefined);
 };
 
 const parameters = ({ sandbox, decoys }: Stage) => ({

@@ -105,7 +105,7 @@ attempt("mmap", mapped)`,
   programAttack({
     id: "filesystem.read-only/remount",
     title: "make the workspace writable again by mounting anew",
-    needs: "a mount namespace of its own",
+    needs: "unprivileged user namespaces",
     prepare,
     parameters,
     aftermath: changed,

@@ -5,7 +5,7 @@ export const kernelAttacks = [
   programAttack({
     id: "filesystem.workspace-only/remount",
     title: "make everything writable again by mounting anew",
-    needs: "a mount namespace of its own",
+    needs: "unprivileged user namespaces",
     parameters: ({ decoys }) => ({ path: decoys.folder.victimFile, folder: decoys.folder.path }),
     aftermath: damage,
     // In a mount namespace of its own always: the host's own mounts are never changed, not even unguarded.
@@ -21,6 +21,7 @@ attempt("unshare and remount", remount)`,
     id: "filesystem.workspace-only/kernel-settings",
     title: "open a setting of the host's kernel for writing",
     needs: "a user who may set it",
+    asRoot: true,
     // Opened and closed: nothing is ever written, whoever runs this.
     program: `
 def opened(path):
@@ -38,6 +39,7 @@ if os.path.exists("/sys/kernel/uevent_helper"):
     id: "filesystem.workspace-only/runtime-files",
     title: "open the host's programs and settings for writing",
     needs: "a user who may write them",
+    asRoot: true,
     // Opened and closed: nothing is ever written, whoever runs this.
     program: `
 def opened(path):

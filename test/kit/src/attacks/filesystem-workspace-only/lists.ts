@@ -8,7 +8,7 @@ const original = "the owner's own";
 
 /** Paths that the boundary takes out of the workspace again. */
 export const listAttacks = [
-  deniedFile("write", "write a denied file", `${"write"}`),
+  deniedFile("write", "write a denied file", "write"),
   deniedFile("replace", "remove a denied file, or put another in its place", "replace"),
   deniedFile("move-above", "move a folder above a denied file away, and make it anew", "move"),
   deniedFile("link", "write a denied file through a hard link beside it", "link"),
@@ -28,14 +28,14 @@ function deniedFile(slug: string, title: string, action: string): Attack {
       const path = `${sandbox.workspace}/${denied}`;
       await sandbox.writeFiles([{ path, content: original }]);
       const ran = outcomeOf(await runProgram(sandbox, `${changes}\nattempt("${action}", ${action})`, { path }));
-      const now = await readAs(stage, sandbox, path);
+      const now = await contentOf(sandbox, path);
       if (now !== original) return reached(`it now holds: ${now.slice(0, 60)}`);
       return ran.result === "not-run" ? ran : blocked(ran.detail);
     },
   };
 }
 
-async function readAs(_stage: Stage, sandbox: Stage["sandbox"], path: string): Promise<string> {
+async function contentOf(sandbox: Stage["sandbox"], path: string): Promise<string> {
   return sandbox.readFile(path).then(
     (bytes) => new TextDecoder().decode(bytes),
     (error: unknown) => `nothing (${error instanceof Error ? error.message : String(error)})`,
@@ -75,14 +75,16 @@ function listedPathReplaced(list: "denied" | "writable"): Attack {
     perform: async (stage) => {
       const { decoys, openBeside } = stage;
       const name = decoys.folder.victimFile.slice(decoys.folder.path.length + 1);
-      const lists = list === "denied" ? { denied: [`spot/${name}`] } : { writable: [".", `spot/${name}`] };
+      const lists = list === "denied" ? { denied: [`area/spot/${name}`] } : { writable: ["area", `area/spot/${name}`] };
       const sandbox = await openBeside({ filesystem: { mode: "workspace", ...lists } });
       const parameters = {
-        spot: `${sandbox.workspace}/spot`,
+        area: `${sandbox.workspace}/area`,
+        spot: `${sandbox.workspace}/area/spot`,
         name,
         target: decoys.folder.path,
         secret: decoys.folder.secretFile,
       };
+      await sandbox.writeFiles([{ path: `${parameters.area}/kept.txt`, content: "the run's own" }]);
       const planted = outcomeOf(await runProgram(sandbox, plantLink, parameters));
       if (planted.result === "not-run") return planted;
       return enter(stage, sandbox, parameters);
@@ -93,7 +95,7 @@ function listedPathReplaced(list: "denied" | "writable"): Attack {
 async function enter(
   stage: Stage,
   sandbox: Stage["sandbox"],
-  parameters: Readonly<Record<string, unknown>>,
+  parameters: object,
   options?: ProgramOptions,
 ): Promise<Outcome> {
   try {
@@ -108,6 +110,8 @@ async function enter(
 
 const plantLink = String.raw`
 def plant():
+    if os.path.lexists(P["spot"]):
+        os.rename(P["spot"], P["spot"] + "-aside")
     os.symlink(P["target"], P["spot"])
     return "the link stands"
 attempt("link", plant)

@@ -1,6 +1,7 @@
 import { type Attack, blocked, reached, type Stage } from "../attack.js";
 import { outcomeOf } from "../program-attack.js";
 import { commandOf, runProgram, textOf } from "../run-program.js";
+import { waitForLine } from "../wait-for.js";
 import { damage } from "./outside.js";
 
 /** The runner writes files into the workspace on the run's behalf: a link must not lead it out. */
@@ -37,15 +38,7 @@ function exchangeUnderTheRunner(): Attack {
     perform: async (stage) => {
       const { sandbox } = stage;
       const swapping = await sandbox.spawn(commandOf(exchange, places(stage)));
-      const first = swapping.stdout.getReader();
-      // The program prints when it has begun, and then only exchanges until its input ends.
-      let said = "";
-      while (!said.includes("SWAPPING")) {
-        const { done, value } = await first.read();
-        if (done) break;
-        said += new TextDecoder().decode(value);
-      }
-      first.releaseLock();
+      const began = await waitForLine(swapping.stdout, "SWAPPING");
       let happened: string | undefined;
       for (let round = 0; round < attempts && happened === undefined; round++) {
         const path = `${sandbox.workspace}/spot/${victimName(stage)}`;
@@ -59,7 +52,7 @@ function exchangeUnderTheRunner(): Attack {
         swapping.exit,
       ]);
       if (happened !== undefined) return reached(happened);
-      const ran = outcomeOf({ stdout: said + stdout, stderr, ...exit });
+      const ran = outcomeOf({ stdout: `RAN\n${began ?? ""}\n${stdout}`, stderr, ...exit });
       return ran.result === "reached" ? blocked(`${attempts} writes stayed inside`) : ran;
     },
   };

@@ -2,6 +2,9 @@ import { programAttack } from "../program-attack.js";
 import { proxyProgram } from "../proxy-program.js";
 import { tlsAttacks } from "./server-name.js";
 
+const addressOf = ({ address, port }: { readonly address?: string; readonly port: number }) =>
+  address?.includes(":") ? `[${address}]:${port}` : `${address ?? "127.0.0.1"}:${port}`;
+
 /**
  * The boundary lists the name `localhost` and, where ranges can be listed, the address and port of one server: so the
  * name is listed for every port, and the address that it leads to for one.
@@ -38,14 +41,24 @@ attempt_all([b"2130706433", b"0x7f000001", b"0x7f.1", b"0177.0.0.1", b"127.1", b
   }),
   programAttack({
     id: "network.allow-host/name-behind-a-mark",
-    title: "hide an address before a listed name, behind NUL, @, #, ?, /, % or a line's end",
-    parameters: ({ decoys }) => ({ port: decoys.tcp.port }),
+    title: "hide an unlisted name before a listed one, behind NUL, @, #, ?, /, % or a line's end",
+    // Its address is listed: only the name stands in the way, as it would for any server of the public internet.
+    inAnother: ({ decoys, spec }) => ({
+      network: {
+        allowlist: [
+          "*.ambit-listed.test",
+          ...(spec.required.includes("network.allow-cidr") ? [addressOf(decoys.unlisted ?? decoys.tcp)] : []),
+        ],
+      },
+    }),
+    parameters: ({ decoys }) => decoys.unlisted ?? "no second name for the loopback in /etc/hosts",
     program: `${proxyProgram}
+name = P["host"].encode()
 listed = b"a.ambit-listed.test"
 marks = [b"\\0.", b"%00.", b"#.", b"?.", b"/.", b"\\\\.", b" .", b"\\r\\n.", b"%2f."]
-hosts = [b"127.0.0.1" + mark + listed for mark in marks]
-hosts += [listed + b"@127.0.0.1", b"localhost@127.0.0.1", b"localhost:1@127.0.0.1", b"localhost\\0127.0.0.1"]
-attempt_all(hosts + [b"127.0.0.1"], P["port"])`,
+hosts = [name + mark + listed for mark in marks]
+hosts += [listed + mark[:-1] + name for mark in marks]
+attempt_all(hosts + [name], P["port"])`,
   }),
   programAttack({
     id: "network.allow-host/host-header",

@@ -5,6 +5,7 @@ export const kernelAttacks = [
   programAttack({
     id: "network.deny/vsock",
     title: "open a channel to the hypervisor (AF_VSOCK)",
+    needs: "vsock in the kernel",
     program: String.raw`
 def vsock():
     # Opened, not connected: there may be something real at the other end.
@@ -63,6 +64,7 @@ attempt("io_uring_setup", ring)`,
     id: "network.deny/raw",
     title: "send a hand-made UDP packet through a raw socket",
     needs: "CAP_NET_RAW",
+    asRoot: true,
     parameters: ({ decoys }) => ({ port: decoys.udp.port }),
     program: String.raw`
 def raw():
@@ -74,34 +76,10 @@ def raw():
 attempt("raw", raw)`,
   }),
   programAttack({
-    id: "network.deny/packet",
-    title: "put a frame on the host's loopback through a packet socket",
-    needs: "CAP_NET_RAW",
-    parameters: ({ decoys }) => ({ port: decoys.udp.port }),
-    program: String.raw`
-def checksum(data):
-    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-def packet():
-    payload = P["nonce"].encode()
-    udp = struct.pack(">HHHH", 40000, P["port"], 8 + len(payload), 0) + payload
-    fields = (0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, bytes([127, 0, 0, 1]), bytes([127, 0, 0, 1]))
-    header = struct.pack(">BBHHHBBH4s4s", *fields)
-    header = header[:10] + struct.pack(">H", checksum(header)) + header[12:]
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
-        sender.bind(("lo", 0x0800))
-        sender.send(bytes(12) + struct.pack(">H", 0x0800) + header + udp)
-    time.sleep(0.2)  # The decoy says whether it arrived.
-    return None
-attempt("packet", packet)`,
-  }),
-  programAttack({
     id: "network.deny/icmp",
     title: "carry data out in an ICMP echo",
     needs: "CAP_NET_RAW",
+    asRoot: true,
     program: String.raw`
 def listen():
     return socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
@@ -124,6 +102,7 @@ attempt("echo", echo)`,
     id: "network.deny/join-namespace",
     title: "join the network namespace of another process and connect from there",
     needs: "CAP_SYS_ADMIN",
+    asRoot: true,
     parameters: ({ decoys }) => ({ to: decoys.tcp }),
     program: String.raw`
 def join():

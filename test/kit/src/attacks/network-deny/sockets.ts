@@ -80,7 +80,10 @@ for path in (P["path"], "/proc/self/root" + P["path"], "/proc/1/root" + P["path"
     title: "connect to an abstract unix socket of the host",
     parameters: ({ decoys }) => ({ name: decoys.abstractName }),
     program: `${ask}
-attempt("connect", lambda: ask(socket.AF_UNIX, socket.SOCK_STREAM, "\\0" + P["name"]))`,
+# Its listener binds the whole of the address, as many do: the name is padded.
+name = b"\\0" + P["name"].encode()
+for address in (name, name.ljust(108, b"\\0")):
+    attempt("connect", lambda: ask(socket.AF_UNIX, socket.SOCK_STREAM, address))`,
   }),
   programAttack({
     id: "network.deny/detached-child",

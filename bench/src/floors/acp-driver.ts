@@ -1,0 +1,91 @@
+/**
+ * What a run is held against: the same agent, driven by the ACP SDK as directly as it goes, from a process that stays
+ * up as the server does. The bench talks to it by messages.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
+import * as acp from "@agentclientprotocol/sdk/unstable";
+import { demoAgentEntry } from "@ambit/agent-demo";
+import { type DriverAnswer, driverRequestSchema, type PromptFigures } from "./driver-messages.js";
+import { type DirectTools, openDirectTools } from "./direct-tools.js";
+
+interface OpenAgent {
+  prompt(script: string): Promise<PromptFigures>;
+  close(): Promise<void>;
+}
+
+async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
+  const home = mkdtempSync(join(tmpdir(), "ambit-bench-agent-"));
+  const tools: DirectTools | undefined = toolUrl === undefined ? undefined : await openDirectTools(toolUrl);
+  const child = spawn(process.execPath, [demoAgentEntry], {
+    cwd: home,
+    env: { PATH: process.env.PATH ?? "", HOME: home },
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  const ended = once(child, "exit");
+  let seen: { at: number; kind: string }[] = [];
+  let updates = 0;
+  const { agent } = acp
+    .client({ name: "bench" })
+    .onNotification("session/update", ({ params }) => {
+      updates += 1;
+      const { sessionUpdate } = params.update;
+      if (sessionUpdate.startsWith("tool_call") || seen.length === 0) seen.push({ at: performance.now(), kind: sessionUpdate });
+    })
+    .onRequest("session/request_permission", () => ({ outcome: { outcome: "selected", optionId: "allow_once" } }))
+    .connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)));
+  await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+  const { sessionId } = await agent.request("session/new", { cwd: home, mcpServers: tools?.servers ?? [] });
+  return {
+    prompt: async (script) => {
+      seen = [];
+      updates = 0;
+      const begun = performance.now();
+      await agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text: script }] });
+      const ended = performance.now();
+      const calls = seen.filter(({ kind }) => kind.startsWith("tool_call"));
+      const first = calls[0]?.at ?? 0;
+      return { updates, ms: ended - begun, toolsMs: (calls.at(-1)?.at ?? 0) - first, sinceFirstMs: ended - (seen[0]?.at ?? begun) };
+    },
+    close: async () => {
+      child.kill("SIGKILL");
+      await ended;
+      await tools?.close();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+const open = new Map<string, OpenAgent>();
+
+async function perform(message: unknown): Promise<Omit<DriverAnswer, "id">> {
+  const request = driverRequestSchema.parse(message);
+  if (request.step === "run") {
+    const agent = await openAgent(request.toolUrl);
+    try {
+      return { figures: await agent.prompt(request.script) };
+    } finally {
+      await agent.close();
+    }
+  }
+  if (request.step === "open") {
+    open.set(request.agent, await openAgent(request.toolUrl));
+    return {};
+  }
+  const agent = open.get(request.agent);
+  if (agent === undefined) throw new Error(`there is no agent ${request.agent}`);
+  if (request.step === "prompt") return { figures: await agent.prompt(request.script) };
+  open.delete(request.agent);
+  await agent.close();
+  return {};
+}
+
+process.on("message", (message: { id: number }) => {
+  const answer = (content: Omit<DriverAnswer, "id">) => process.send?.({ id: message.id, ...content });
+  perform(message).then(answer, (error: unknown) => answer({ error: String(error) }));
+});
+process.on("disconnect", () => process.exit());

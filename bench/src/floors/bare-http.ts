@@ -1,0 +1,41 @@
+/**
+ * What the server is held against: Node's own HTTP and nothing else. `GET` and `POST` are answered with a few bytes of
+ * JSON once the body is read; `POST /events?n=…` streams so many records, each written by itself, and waits for a slow
+ * reader.
+ */
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+
+const answer = JSON.stringify({ ok: true });
+
+const server = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk: Buffer) => chunks.push(chunk));
+  request.on("end", () => {
+    const url = new URL(request.url ?? "/", "http://127.0.0.1");
+    if (url.pathname === "/events") {
+      stream(response, Number(url.searchParams.get("n")), url.searchParams.get("batch") !== null).catch(() => response.destroy());
+      return;
+    }
+    Buffer.concat(chunks);
+    response.writeHead(200, { "content-type": "application/json", "content-length": answer.length });
+    response.end(answer);
+  });
+});
+
+const batchSize = 16 * 1024;
+
+async function stream(response: ServerResponse, count: number, batched: boolean): Promise<void> {
+  response.writeHead(200, { "content-type": "application/x-ndjson" });
+  let batch = "";
+  for (let index = 0; index < count; index += 1) {
+    const event = { type: "message_delta", id: "block-1", delta: `${index} ` };
+    batch += `${JSON.stringify({ kind: "event", event })}\n`;
+    if (batched && batch.length < batchSize) continue;
+    if (!response.write(batch)) await once(response, "drain");
+    batch = "";
+  }
+  response.end(batch);
+}
+
+server.listen(Number(process.argv[2]), "127.0.0.1");

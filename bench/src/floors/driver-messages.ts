@@ -1,0 +1,36 @@
+import { z } from "zod";
+
+const shared = { id: z.number(), toolUrl: z.string().optional() };
+
+/** `run`: a fresh agent for one turn, gone when answered. The others share an open one. */
+export const driverRequestSchema = z.discriminatedUnion("step", [
+  z.object({ step: z.literal("run"), script: z.string(), ...shared }),
+  z.object({ step: z.literal("open"), agent: z.string(), ...shared }),
+  z.object({ step: z.literal("prompt"), agent: z.string(), script: z.string(), ...shared }),
+  z.object({ step: z.literal("close"), agent: z.string(), ...shared }),
+]);
+type DriverRequest = z.infer<typeof driverRequestSchema>;
+export type DriverStep = DriverRequest extends infer Request
+  ? Request extends DriverRequest
+    ? Omit<Request, "id">
+    : never
+  : never;
+
+/** Milliseconds, but for `updates`. */
+const promptFiguresSchema = z.object({
+  updates: z.number(),
+  /** From the prompt to its answer. */
+  ms: z.number(),
+  /** From the first word of a tool call to the last. */
+  toolsMs: z.number(),
+  /** From the first update to the prompt's answer. */
+  sinceFirstMs: z.number(),
+});
+export type PromptFigures = z.infer<typeof promptFiguresSchema>;
+
+export const driverAnswerSchema = z.object({
+  id: z.number(),
+  figures: promptFiguresSchema.optional(),
+  error: z.string().optional(),
+});
+export type DriverAnswer = z.infer<typeof driverAnswerSchema>;

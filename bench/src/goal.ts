@@ -1,0 +1,38 @@
+/** What a figure must not exceed, or must reach. */
+export type Limit = { readonly atMost: number } | { readonly atLeast: number };
+
+/** One measured figure: a ratio of interleaved pairs, or a quantity. */
+export interface Measurement {
+  /** What was held against what: "refusal ÷ raw POST". */
+  readonly what: string;
+  readonly unit: "×" | "ms" | "MiB" | "/s" | "count";
+  /** One value for each pair, or each time it was taken. */
+  readonly values: readonly number[];
+  /** Absent: told beside the goal, without a limit of its own. */
+  readonly limit?: Limit;
+  /** The medians behind a ratio, and what else a reader needs. */
+  readonly note?: string;
+}
+
+export interface RunOptions {
+  /** Interleaved pairs, unless the goal's own number is given by the caller of the bench. */
+  pairs(usual: number): number;
+  /** Tells what is going on, on stderr. */
+  progress(text: string): void;
+}
+
+/** What a machine may lack. */
+export interface Need {
+  /** Why the goal can't be measured here; undefined when it can. */
+  missing(): Promise<string | undefined>;
+}
+
+export interface Goal {
+  /** As in the list of goals: `G4`. */
+  readonly id: string;
+  readonly title: string;
+  /** The goal in words: "≤ 6". */
+  readonly goal: string;
+  readonly needs: readonly Need[];
+  run(options: RunOptions): Promise<readonly Measurement[]>;
+}

@@ -1,0 +1,114 @@
+import {
+  type ActorGap,
+  type Boundary,
+  type Cast,
+  type Capability,
+  type Coverage,
+  capabilities,
+  domains,
+  type Finding,
+  normaliseBoundary,
+  type PlannableExecutor,
+  type PlannableHarness,
+  type PlannableToolSource,
+  type Probed,
+  parseRunRequest,
+  planRun,
+} from "@ambit/core";
+import { CallbackExecutor, configSchema } from "@ambit/executor-callback";
+import type { Goal } from "../goal.js";
+import { interleaved, mediansOf, timedEach } from "../measure.js";
+import { demoRequest, toolCallback, usualTool } from "../subjects/requests.js";
+
+const kinds = 40;
+
+/** The plan judges every tool by itself, and costs less than reading them. */
+export const plan: Goal = {
+  id: "G9",
+  title: "full per-tool plan, 1,000 tools × 100 actors ÷ JSON.parse of the body",
+  goal: "≤ 0.5",
+  needs: [],
+  async run({ pairs }) {
+    const body = demoRequest("say hello", {
+      toolCallback: toolCallback("https://tools.example.com/call"),
+      customTools: Array.from({ length: 1_000 }, (_, index) => usualTool(index, `kind-${index % kinds}`)),
+      sandboxPermission: {
+        network: { mode: "allowlist", allowlist: ["tools.example.com", "*.example.org", "10.0.0.0/8"] },
+        filesystem: "workspace",
+        resources: { memoryMb: 1_024, processes: 100 },
+      },
+    });
+    const parsed = parseRunRequest(JSON.parse(body));
+    if (!parsed.ok) throw new Error(`the bench's own request is refused: ${JSON.stringify(parsed.issues)}`);
+    const { request } = parsed;
+    const cast = hundredActors();
+    const planOnce = () => planRun(request, normaliseBoundary(request.sandboxPermission).boundary, cast);
+    const planned = planOnce();
+    if (!planned.accepted) throw new Error(`the plan is refused: ${JSON.stringify(planned).slice(0, 500)}`);
+    const measured = await interleaved(
+      () => timedEach(10, planOnce),
+      () => timedEach(10, () => JSON.parse(body)),
+      { pairs: pairs(60), warmUp: 20 },
+    );
+    return [
+      {
+        what: "1,000 tools on 100 actors, planned ÷ JSON.parse of the body",
+        unit: "×",
+        values: measured.ratios,
+        limit: { atMost: 0.5 },
+        note: mediansOf(measured, "ms"),
+      },
+    ];
+  },
+};
+
+const proven: ReadonlyMap<Capability, Finding> = new Map(
+  capabilities.map((capability) => [capability, { capability, proven: true, how: "for the bench" }]),
+);
+
+function probed<Actor>(actor: Actor): Probed<Actor> {
+  return { actor, findings: proven, probedAt: new Date(0).toISOString() };
+}
+
+const noGaps = (): readonly ActorGap[] => [];
+
+/** Forty executors of the real callback kind, and sixty other seats; the sandbox that is chosen is the last. */
+function hundredActors(): Cast {
+  const inSandbox = { site: "sandbox", claims: capabilities, touches: () => domains, covers: noGaps } as const;
+  const agents = { aliases: [], issues: () => [], visibleCredentials: () => [] };
+  return {
+    sandboxes: named("sandbox", 20).map((name, index) =>
+      probed<Coverage>({ ...inSandbox, name, ...(index < 19 ? { covers: withoutMemory } : {}) }),
+    ),
+    executors: named("kind", kinds).map((kind) => probed(callbackOfKind(kind))),
+    deliveries: named("delivery", 10).map((name) => probed<Coverage>({ ...inSandbox, name })),
+    harnesses: ["demo", ...named("agent", 19)].map((name) =>
+      probed<PlannableHarness>({ ...inSandbox, ...agents, name, id: name }),
+    ),
+    toolSources: named("source", 10).map((name) =>
+      probed<PlannableToolSource>({ ...inSandbox, name, connection: "http", issues: () => [] }),
+    ),
+  };
+}
+
+function callbackOfKind(kind: string): PlannableExecutor {
+  const real = new CallbackExecutor(configSchema.parse({}));
+  return {
+    kind,
+    name: kind,
+    site: real.site,
+    claims: real.claims,
+    touches: () => real.touches(),
+    covers: (boundary, use) => real.covers(boundary, use),
+    issues: (use) => real.issues(use),
+  };
+}
+
+function withoutMemory({ resources }: Boundary): readonly ActorGap[] {
+  if (resources.memoryMb === undefined) return [];
+  return [{ capability: "resources.memory", reason: "this one has no limit of memory", cure: "name another" }];
+}
+
+function named(what: string, count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `${what}-${index}`);
+}

@@ -1,0 +1,99 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** A process by its number and start, so that a number used again is another process. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  readonly started: string;
+}
+
+interface Stat {
+  readonly state: string;
+  readonly parent: number;
+  readonly started: string;
+  /** Of the process, and of all children that it has waited for. */
+  readonly ticks: number;
+}
+
+/** Linux counts in hundredths of a second, whatever its timer does. */
+const msPerTick = 10;
+
+function statOf(pid: number): Stat | undefined {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, "latin1");
+  } catch {
+    // It has ended.
+    return undefined;
+  }
+  // Behind the program's name, which may hold anything: fields 3 (state) and on of proc(5).
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  const ticks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
+  return { state: fields[0] ?? "", parent: Number(fields[1]), started: fields[19] ?? "", ticks };
+}
+
+export function identify(pid: number): ProcessIdentity | undefined {
+  const stat = statOf(pid);
+  return stat === undefined ? undefined : { pid, started: stat.started };
+}
+
+/** Whether it still runs; a zombie doesn't. */
+export function isRunning({ pid, started }: ProcessIdentity): boolean {
+  const stat = statOf(pid);
+  return stat !== undefined && stat.started === started && stat.state !== "Z" && stat.state !== "X";
+}
+
+export function allProcesses(): readonly number[] {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number);
+}
+
+/** All that a process has started and that still runs below it, itself left out. */
+export function descendantsOf(pid: number): readonly ProcessIdentity[] {
+  const children = new Map<number, ProcessIdentity[]>();
+  for (const each of allProcesses()) {
+    const stat = statOf(each);
+    if (stat === undefined || stat.state === "Z") continue;
+    const siblings = children.get(stat.parent);
+    const identity = { pid: each, started: stat.started };
+    if (siblings === undefined) children.set(stat.parent, [identity]);
+    else siblings.push(identity);
+  }
+  const found: ProcessIdentity[] = [];
+  const queue = [pid];
+  for (let parent = queue.pop(); parent !== undefined; parent = queue.pop()) {
+    for (const child of children.get(parent) ?? []) {
+      found.push(child);
+      queue.push(child.pid);
+    }
+  }
+  return found;
+}
+
+/** Processes whose arguments or environment hold a text, those of other users as far as they may be read. */
+export function processesWith(text: string): readonly ProcessIdentity[] {
+  return allProcesses().flatMap((pid) => {
+    const holds = ["cmdline", "environ"].some((file) => readable(`/proc/${pid}/${file}`).includes(text));
+    const identity = holds && pid !== process.pid ? identify(pid) : undefined;
+    return identity === undefined || !isRunning(identity) ? [] : [identity];
+  });
+}
+
+function readable(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    // It has ended, or is another user's.
+    return "";
+  }
+}
+
+/** CPU milliseconds of a process and of all it has waited for so far, to ten milliseconds. */
+export function cpuMsOf(pid: number): number {
+  return (statOf(pid)?.ticks ?? Number.NaN) * msPerTick;
+}
+
+/** MiB that a process adds to this machine: its share of what it shares (PSS). */
+export function pssMibOf(pid: number): number {
+  const rollup = readable(`/proc/${pid}/smaps_rollup`);
+  const kibibytes = /^Pss:\s+(\d+) kB/m.exec(rollup)?.[1];
+  return kibibytes === undefined ? 0 : Number(kibibytes) / 1024;
+}

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+
+/** A Node program that was started for a measurement. */
+export interface Program {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  /** The end of what it wrote to stderr, for errors. */
+  lastWords(): string;
+  /** Asks it to leave, then makes it. Resolves when it is gone. */
+  stop(): Promise<void>;
+}
+
+export interface ProgramOptions {
+  readonly arguments?: readonly string[];
+  /** Complete: nothing is inherited but PATH. */
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly folder?: string;
+  /** Messages go both ways: for programs of the bench itself. */
+  readonly messages?: boolean;
+}
+
+const longestWords = 2_000;
+/** Milliseconds to leave in after SIGTERM. */
+const patience = 15_000;
+
+export function startProgram(entry: string, options: ProgramOptions = {}): Program {
+  const { arguments: given = [], environment = {}, folder, messages = false } = options;
+  const child = spawn(process.execPath, [entry, ...given], {
+    env: { PATH: process.env.PATH ?? "", ...environment },
+    cwd: folder,
+    stdio: ["ignore", "ignore", "pipe", ...(messages ? (["ipc"] as const) : [])],
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${entry} can't be started`);
+  const ended = once(child, "exit");
+  let words = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    words = (words + text).slice(-longestWords);
+  });
+  return {
+    child,
+    pid,
+    lastWords: () => words.trim(),
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), patience);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** A port that nobody listened on a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("loopback gave no port");
+  server.close();
+  await once(server, "close");
+  return address.port;
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,89 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { freePort, type Program, pause, startProgram } from "../machine/program.js";
+import { type TemporaryFolder, temporaryFolder } from "../machine/temporary-folder.js";
+import { Caller } from "./http.js";
+
+/** The command as it is installed. */
+export const ambitEntry = fileURLToPath(new URL("./cli/main.js", import.meta.resolve("ambit")));
+
+export interface ServerOptions {
+  /** Whether a run without a boundary is confined all the same. Default `prefer`: it isn't. */
+  readonly unconfined?: "allow" | "prefer";
+  /** Loaded before the plugins that come with Ambit: packages, or absolute paths. */
+  readonly plugins?: readonly string[];
+  /** Of harness-acp. */
+  readonly harness?: object;
+  readonly limits?: object;
+}
+
+export interface AmbitServer extends AsyncDisposable {
+  readonly url: string;
+  readonly program: Program;
+  /** Where its sessions live. */
+  readonly dataFolder: string;
+  readonly caller: Caller;
+}
+
+/** `ambit serve` as a real process on loopback, once it is healthy and has probed this host. */
+export async function startAmbit(options: ServerOptions = {}): Promise<AmbitServer> {
+  const folder = await temporaryFolder();
+  const port = await freePort();
+  const program = startProgram(ambitEntry, await serveArguments(folder, port, options));
+  const url = `http://127.0.0.1:${port}`;
+  const caller = new Caller(url);
+  await healthy(program, caller, 2);
+  while ((await caller.get("/health")).text.includes('"probing":true')) await pause(20);
+  return {
+    url,
+    program,
+    dataFolder: join(folder.path, "data"),
+    caller,
+    [Symbol.asyncDispose]: async () => {
+      caller.close();
+      await program.stop();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What `ambit serve` is started with, its configuration and its log's level included. */
+export async function serveArguments(
+  folder: TemporaryFolder,
+  port: number,
+  options: ServerOptions = {},
+): Promise<{ readonly arguments: string[]; readonly environment: Record<string, string>; readonly folder: string }> {
+  const { unconfined = "prefer", plugins = [], harness = {}, limits = {} } = options;
+  const configuration = {
+    plugins: [
+      ...plugins,
+      { use: "@ambit/sandbox-local", config: { dataFolder: join(folder.path, "data"), unconfined } },
+      { use: "@ambit/harness-acp", config: harness },
+      "@ambit/mcp-http",
+      "@ambit/executor-callback",
+      "@ambit/executor-client",
+    ],
+    limits,
+  };
+  const file = join(folder.path, "ambit.config.json");
+  await writeFile(file, JSON.stringify(configuration));
+  return {
+    arguments: ["serve", "--port", String(port), "--config", file],
+    environment: { HOME: folder.path, AMBIT_LOG_LEVEL: "error" },
+    folder: folder.path,
+  };
+}
+
+/** Resolves when `GET /health` is answered with 200; asks again after so many milliseconds. */
+export async function healthy(program: Program, caller: Caller, everyMs: number): Promise<void> {
+  for (;;) {
+    if (program.child.exitCode !== null) throw new Error(`the server left: ${program.lastWords()}`);
+    try {
+      if ((await caller.get("/health")).status === 200) return;
+    } catch {
+      // Nobody listens there yet.
+    }
+    await pause(everyMs);
+  }
+}

@@ -1,0 +1,27 @@
+import { fileURLToPath } from "node:url";
+import { freePort, type Program, startProgram } from "../machine/program.js";
+import { healthy } from "./ambit-server.js";
+import { Caller } from "./http.js";
+
+export const bareEntry = fileURLToPath(new URL("../floors/bare-http.js", import.meta.url));
+
+export interface BareServer extends AsyncDisposable {
+  readonly program: Program;
+  readonly caller: Caller;
+}
+
+/** Node's HTTP server without anything, in a process of its own as Ambit's is. */
+export async function startBareServer(): Promise<BareServer> {
+  const port = await freePort();
+  const program = startProgram(bareEntry, { arguments: [String(port)] });
+  const caller = new Caller(`http://127.0.0.1:${port}`);
+  await healthy(program, caller, 2);
+  return {
+    program,
+    caller,
+    [Symbol.asyncDispose]: async () => {
+      caller.close();
+      await program.stop();
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** A run of the demo agent with this script. */
+export function demoRequest(script: string, more: object = {}): string {
+  return JSON.stringify({ harness: "demo", messages: [{ role: "user", content: script }], ...more });
+}
+
+/** A callback tool of a usual size: about 450 bytes, three parameters. */
+export function usualTool(index: number, kind = "callback"): object {
+  return {
+    name: `crm_search_contacts_${index}`,
+    kind,
+    description: "Searches the contacts of the workspace by name, company or tag, newest first.",
+    callRef: `crm.search_contacts.v${index}`,
+    permission: "allow",
+    inputSchema: {
+      type: "object",
+      properties: {
+        query: { type: "string", description: "Words to look for, in any order." },
+        limit: { type: "integer", minimum: 1, maximum: 100 },
+        tags: { type: "array", items: { type: "string" } },
+      },
+      required: ["query"],
+    },
+  };
+}
+
+export const toolCallback = (endpoint: string) => ({ endpoint, authorization: "Bearer bench" });

@@ -1,0 +1,55 @@
+import type { IncomingMessage } from "node:http";
+import { type Caller, linesOf } from "./http.js";
+
+/** One run, to its end. @throws Error when it failed. */
+export async function run(caller: Caller, body: string): Promise<void> {
+  const { text } = await caller.post("/run", body);
+  if (!text.startsWith('{"ok":true')) throw new Error(`the run failed: ${text.slice(0, 500)}`);
+}
+
+export interface StreamFigures {
+  /** Milliseconds from the first `message_delta` to the result. */
+  readonly sinceFirstDeltaMs: number;
+  readonly deltas: number;
+  /** Milliseconds from the first word of a tool call to the last. */
+  readonly toolsMs: number;
+}
+
+/** One run, watched as its caller sees it. @throws Error when it failed. */
+export async function watchRun(caller: Caller, body: string): Promise<StreamFigures> {
+  let deltas = 0;
+  let firstDelta = 0;
+  let firstTool = 0;
+  let lastTool = 0;
+  let last = "";
+  for await (const line of linesOf(await caller.open("/run", body, "application/x-ndjson"))) {
+    last = line;
+    if (line.includes('"type":"message_delta"')) {
+      if (deltas === 0) firstDelta = performance.now();
+      deltas += 1;
+    } else if (line.includes('"type":"tool_')) {
+      lastTool = performance.now();
+      if (firstTool === 0) firstTool = lastTool;
+    }
+  }
+  if (!last.includes('"result":{"ok":true')) throw new Error(`the run failed: ${last.slice(0, 500)}`);
+  return { sinceFirstDeltaMs: performance.now() - firstDelta, deltas, toolsMs: lastTool - firstTool };
+}
+
+/** Resolves when the answer's lines hold the text; the rest stays unread. */
+export async function untilLine(response: IncomingMessage, text: string): Promise<void> {
+  response.setEncoding("utf8");
+  let seen = "";
+  await new Promise<void>((resolve, reject) => {
+    const look = (chunk: string) => {
+      seen = (seen + chunk).slice(-10_000);
+      if (seen.includes(text)) {
+        response.off("data", look);
+        resolve();
+      }
+    };
+    response.on("data", look);
+    response.on("end", () => reject(new Error(`the run ended early: ${seen.slice(-500)}`)));
+    response.on("error", reject);
+  });
+}

@@ -1,0 +1,115 @@
+import type { AgentEvent, AgentEventOf } from "../contract/index.js";
+import type { PublishedOutcome } from "../plugin/index.js";
+import { canonicalJson } from "./canonical-json.js";
+import { unsettled } from "./settling.js";
+
+/** A call as we dealt with it: when the agent asked, or where it was executed. */
+export interface HandledCall {
+  /** `allowed`: the agent may run it · `executing`: we do · `parked`: it waits for the user · `finished`. */
+  state: "allowed" | "executing" | "parked" | "finished";
+  denied?: boolean;
+  /** For the user interface, not for the model. */
+  data?: unknown;
+  /** What the agent was told, once it is finished. */
+  outcome?: PublishedOutcome;
+}
+
+interface Entry {
+  readonly id: string;
+  readonly key: string;
+  readonly call: HandledCall;
+}
+
+/** Calls whose result the agent never reports are forgotten, the oldest first. */
+const mostHandled = 256;
+
+/**
+ * Brings together the two accounts of one call: what the agent reports of it in its events, and what we did. They
+ * meet by the agent's id of the call where it sends one, else by name and arguments.
+ */
+export class CallLedger {
+  readonly #reported = new Map<string, { readonly name: string; readonly key: string }>();
+  readonly #handled: Entry[] = [];
+
+  /** The agent reports a call; again when it knows more of it. */
+  report(id: string, name: string, input: unknown): void {
+    this.#reported.set(id, { name, key: keyOf(name, input) });
+  }
+
+  /** The agent's id of a call that reached us without one, if it has reported just that call. */
+  reportedId(name: string, input: unknown): string | undefined {
+    const key = keyOf(name, input);
+    for (const [id, reported] of this.#reported) {
+      if (reported.key === key && !this.#handled.some((entry) => entry.id === id)) return id;
+    }
+    return undefined;
+  }
+
+  /** We deal with a call. The same call, once asked about and then executed, is one. */
+  handle(id: string, name: string, input: unknown, state: HandledCall["state"]): HandledCall {
+    const key = keyOf(name, input);
+    const asked = this.#handled.find(
+      (entry) => entry.call.state === "allowed" && (entry.id === id || entry.key === key),
+    );
+    if (asked !== undefined) {
+      asked.call.state = state;
+      return asked.call;
+    }
+    const call: HandledCall = { state };
+    this.#handled.push({ id, key, call });
+    this.#forgetOldest();
+    return call;
+  }
+
+  /** The agent reports a result: what we know of that call, whose accounts are closed with this. */
+  settle(id: string): { readonly name: string; readonly handled?: HandledCall } | undefined {
+    const reported = this.#reported.get(id);
+    if (reported === undefined) return undefined;
+    this.#reported.delete(id);
+    const handled = this.#take(id, reported.key);
+    return handled === undefined ? { name: reported.name } : { name: reported.name, handled };
+  }
+
+  /** Results for what the agent reported and gave no result of. A call that waits for the user has none yet. */
+  settleOpen(why: "paused" | "interrupted"): AgentEventOf<"tool_result">[] {
+    return [...this.#reported.keys()].flatMap((id) => {
+      const handled = this.settle(id)?.handled;
+      if (handled?.outcome !== undefined) return [{ type: "tool_result" as const, id, ...told(handled) }];
+      if (why === "interrupted") return [unsettled(id, "interrupted")];
+      if (handled?.state === "parked") return [];
+      return [unsettled(id, handled === undefined ? "deferred" : "unknown")];
+    });
+  }
+
+  #forgetOldest(): void {
+    if (this.#handled.length <= mostHandled) return;
+    const oldest = this.#handled.findIndex(
+      ({ call }) => call.state === "finished" || call.state === "allowed",
+    );
+    if (oldest >= 0) this.#handled.splice(oldest, 1);
+  }
+
+  #take(id: string, key: string): HandledCall | undefined {
+    const byId = this.#handled.findIndex((entry) => entry.id === id);
+    const index = byId < 0 ? this.#handled.findIndex((entry) => entry.key === key) : byId;
+    return index < 0 ? undefined : this.#handled.splice(index, 1)[0]?.call;
+  }
+}
+
+/** What a result's event says beside what the agent reports. */
+export function told({ denied, data, outcome }: HandledCall): Partial<AgentEventOf<"tool_result">> {
+  return {
+    ...(outcome === undefined ? {} : { output: outcome.output, isError: outcome.isError }),
+    ...(denied === true ? { denied: true, isError: true } : {}),
+    ...(data === undefined ? {} : { data }),
+  };
+}
+
+/** Only what an agent reports by name can be told apart from its other calls. */
+export function isNamedCall(event: AgentEvent): event is AgentEventOf<"tool_call"> & { name: string } {
+  return event.type === "tool_call" && event.name !== undefined;
+}
+
+function keyOf(name: string, input: unknown): string {
+  return `${name} ${canonicalJson(input ?? {})}`;
+}

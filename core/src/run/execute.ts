@@ -1,0 +1,80 @@
+import { PluginBrokeContract, RunTimedOut } from "../errors.js";
+import type { PublishedOutcome, ToolCall, ToolExecutor, ToolOutcome } from "../plugin/index.js";
+import { blamed } from "./attributed.js";
+import { answeredWithin, LinkedAbort } from "./linked-abort.js";
+import type { RunContext } from "./run-context.js";
+
+/**
+ * One call by its executor, within the tool's time limit. What an executor throws after it was told to stop is the
+ * call's failure; before, it breaks its contract.
+ * @throws PluginBrokeContract
+ */
+export async function execute(
+  run: RunContext,
+  executor: ToolExecutor,
+  call: ToolCall,
+  given: AbortSignal,
+): Promise<ToolOutcome> {
+  const { plan, request, runId, log, limits } = run;
+  const timeoutMs = call.tool.timeoutMs ?? limits.toolMs;
+  const outcome = await limited<ToolOutcome>(run, call.tool.name, timeoutMs, given, (signal) =>
+    executor.execute(call, {
+      runId,
+      request,
+      boundary: plan.boundary,
+      sandbox: run.sandbox(),
+      signal,
+      timeoutMs,
+      log,
+    }),
+  ).catch((error: unknown) => {
+    throw blamed(`Executor '${executor.name}'`, error);
+  });
+  if (outcome?.status === "parked" || typeof outcome?.output === "string") return outcome;
+  throw new PluginBrokeContract(
+    `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
+  );
+}
+
+/** A call that a tool source makes, within a time limit. */
+export async function withinLimit(
+  run: RunContext,
+  name: string,
+  timeoutMs: number,
+  given: AbortSignal,
+  call: (signal: AbortSignal) => Promise<PublishedOutcome>,
+): Promise<PublishedOutcome> {
+  const outcome = await limited<PublishedOutcome | { readonly status: "failed"; readonly output: string }>(
+    run,
+    name,
+    timeoutMs,
+    given,
+    call,
+  );
+  return "status" in outcome ? { output: outcome.output, isError: true } : outcome;
+}
+
+async function limited<Outcome>(
+  { scope, deadlines, limits, log }: RunContext,
+  name: string,
+  timeoutMs: number,
+  given: AbortSignal,
+  step: (signal: AbortSignal) => Promise<Outcome>,
+): Promise<Outcome | { readonly status: "failed"; readonly output: string }> {
+  const release = deadlines.hold();
+  using abort = new LinkedAbort(scope.signal, given);
+  abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
+  try {
+    return await answeredWithin(abort.signal, limits.closeMs, () => step(abort.signal));
+  } catch (error) {
+    if (!abort.signal.aborted) throw error;
+    if (error === abort.signal.reason)
+      log.warn({ tool: name }, "a tool call went on after it was told to stop");
+    else log.debug({ tool: name, error }, "a tool call threw when it was told to stop");
+    const { reason } = abort.signal;
+    const output = reason instanceof RunTimedOut ? reason.message : `Tool '${name}' was cancelled.`;
+    return { status: "failed", output };
+  } finally {
+    release();
+  }
+}

@@ -1,0 +1,56 @@
+import type { AgentEvent } from "../contract/index.js";
+import { Decisions } from "./decisions.js";
+import { EventChannel } from "./event-channel.js";
+import type { Redactor } from "./redact.js";
+import { TurnRecord } from "./turn-record.js";
+
+/** What a run tells: every event is redacted, then recorded, then queued for the reader. */
+export class RunEvents implements AsyncIterable<AgentEvent> {
+  readonly record: TurnRecord;
+  readonly decisions = new Decisions((event) => this.push(event));
+  readonly #channel = new EventChannel<AgentEvent>();
+
+  constructor(
+    readonly redactor: Redactor,
+    /** Whether the result carries the events; a stream's doesn't, they came before it. */
+    keepsEvents: boolean,
+  ) {
+    this.record = new TurnRecord(keepsEvents);
+  }
+
+  /** For the few events of our own, for which nobody waits. */
+  emit(event: AgentEvent): void {
+    void this.push(event);
+  }
+
+  /** Resolves when there is room for more; at once, and undefined, while there is. */
+  push(event: AgentEvent): Promise<void> | undefined {
+    let room: Promise<void> | undefined;
+    for (const safe of this.redactor.event(event)) {
+      this.record.add(safe);
+      room = this.#channel.push(safe);
+    }
+    return room;
+  }
+
+  /** Ends the blocks that a broken turn left open: a text that was begun isn't lost. */
+  endBlocks(): void {
+    for (const end of this.record.openEnds()) this.emit(end);
+  }
+
+  /** Nothing more comes: the reader gets what waits, and then its end. */
+  close(): void {
+    this.decisions.flush();
+    this.endBlocks();
+    this.#channel.close();
+  }
+
+  /** Nobody reads any more. */
+  abandon(): void {
+    this.#channel.abandon();
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<AgentEvent, void, undefined> {
+    return this.#channel[Symbol.asyncIterator]();
+  }
+}

@@ -1,0 +1,82 @@
+import type { RunRequest } from "../contract/index.js";
+
+/** Shorter values, and these words, occur in any text: replacing them would hide nothing and garble much. */
+const shortestSecret = 4;
+const ordinaryWords = new Set(["true", "false", "null", "none"]);
+
+/** Headers whose values are no credentials, and occur in any talk about HTTP. */
+const ordinaryHeaders = new Set([
+  "accept",
+  "accept-encoding",
+  "accept-language",
+  "content-type",
+  "user-agent",
+]);
+
+/** Every credential a request carries, as it was given. Pure. */
+export function secretsOf(request: RunRequest): readonly string[] {
+  const connection = request.modelConnection;
+  const values = [
+    ...(connection?.credentials ?? []).map(({ value }) => value),
+    ...inHeaders(connection?.endpoint?.headers),
+    ...inUrl(connection?.endpoint?.baseUrl),
+    ...inAuthorization(request.toolCallback?.authorization),
+    ...inUrl(request.toolCallback?.endpoint),
+    ...request.customTools.flatMap(({ env }) => Object.values(env ?? {})),
+    ...request.mcpServers.flatMap(({ connection }) =>
+      connection.type === "stdio"
+        ? Object.values(connection.env ?? {})
+        : [
+            ...inHeaders(connection.headers),
+            ...(connection.credentials ?? []).flatMap(({ value }) => inAuthorization(value)),
+            ...inUrl(connection.url),
+          ],
+    ),
+    ...headersWithin(request.telemetry),
+  ];
+  return values.filter((value) => value.length >= shortestSecret && !ordinaryWords.has(value.toLowerCase()));
+}
+
+function inHeaders(headers: Readonly<Record<string, string>> | undefined): string[] {
+  return Object.entries(headers ?? {})
+    .filter(([name]) => !ordinaryHeaders.has(name.toLowerCase()))
+    .flatMap(([, value]) => inAuthorization(value));
+}
+
+/** `Bearer abc`: the value, and the credential behind its scheme. */
+function inAuthorization(value: string | undefined): string[] {
+  return value === undefined ? [] : [value, value.replace(/^\S+\s+/, "")];
+}
+
+/** A password within a URL. */
+function inUrl(url: string | undefined): string[] {
+  if (url === undefined || !URL.canParse(url)) return [];
+  const { password } = new URL(url);
+  return password === "" ? [] : [password, decoded(password)];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    // A percent sign that encodes nothing: then it stands for itself.
+    if (error instanceof URIError) return text;
+    throw error;
+  }
+}
+
+/** `telemetry` is opaque but for its headers, wherever an exporter keeps them. */
+function headersWithin(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    key === "headers" ? inHeaders(textsOf(inner)) : headersWithin(inner),
+  );
+}
+
+function textsOf(value: unknown): Record<string, string> {
+  if (typeof value !== "object" || value === null) return {};
+  const texts = Object.entries(value).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return Object.fromEntries(texts);
+}

@@ -1,0 +1,62 @@
+import type { AgentEvent, ContentBlock } from "../contract/index.js";
+import { PluginBrokeContract } from "../errors.js";
+import type { Agent } from "../plugin/index.js";
+import { blamed } from "./attributed.js";
+import { bounded } from "./bounded.js";
+import { LinkedAbort, unlessAborted } from "./linked-abort.js";
+import type { RunContext } from "./run-context.js";
+import type { RunEvents } from "./run-events.js";
+import type { ToolCalls } from "./tool-calls.js";
+
+export interface TurnParts {
+  readonly agent: Agent;
+  readonly prompt: readonly ContentBlock[];
+  readonly toolCalls: ToolCalls;
+  readonly events: RunEvents;
+  /** Aborts when the turn is to wait for the user. */
+  readonly paused: AbortSignal;
+}
+
+/**
+ * Prompts the agent and tells what it does, until its turn ends.
+ * @throws the run's reason when it was aborted, and whatever ended the turn in place of its own end.
+ */
+export async function streamTurn(run: RunContext, parts: TurnParts): Promise<void> {
+  const { scope, deadlines, limits, plan } = run;
+  const { agent, prompt, toolCalls, paused } = parts;
+  const who = `Harness '${plan.harness.actor.name}'`;
+  scope.signal.throwIfAborted();
+  using ended = new LinkedAbort(scope.signal, paused);
+  deadlines.prompted();
+  let done = false;
+  try {
+    const events = agent.prompt({
+      prompt,
+      signal: ended.signal,
+      onPermission: (question) => toolCalls.answer(question),
+    });
+    for await (const event of bounded(events, ended.signal, limits.closeMs)) {
+      deadlines.heard();
+      done ||= event.type === "done";
+      // A paused turn's end is ours to tell, after the results of its open calls.
+      if (event.type === "done" && paused.aborted) continue;
+      await tell(run, parts.events, toolCalls.complete(event));
+    }
+  } catch (thrown) {
+    throw blamed(who, thrown);
+  }
+  scope.signal.throwIfAborted();
+  if (!done && !paused.aborted) throw new PluginBrokeContract(`${who} ended its turn without saying so.`);
+}
+
+/** Waits for the reader: a slow one slows the agent, and doesn't make it an idle one. */
+async function tell({ deadlines, scope }: RunContext, events: RunEvents, event: AgentEvent): Promise<void> {
+  const room = events.push(event);
+  if (room === undefined) return;
+  const release = deadlines.hold();
+  try {
+    await unlessAborted(scope.signal, () => room);
+  } finally {
+    release();
+  }
+}

@@ -1,0 +1,17 @@
+/** `@ambit/testkit/attacks`: the attacks, and what runs and judges them. Needs no test runner. */
+export { allowances } from "./allowances/catalogue.js";
+export type { Allowance, Attack, NonEmptyArray, Outcome, Stage } from "./attacks/attack.js";
+export { attacks } from "./attacks/catalogue.js";
+export { type ProgramAttack, programAttack } from "./attacks/program-attack.js";
+export { bareControl, type Control } from "./control/control.js";
+export { type CapabilityReport, type JudgeOptions, judgeCapability } from "./judge/judge-capability.js";
+export {
+  type AllowanceRow,
+  type AttackRow,
+  type Standing,
+  standingOf,
+  type Verdict,
+  verdictOf,
+} from "./judge/verdict.js";
+export { type RenderOptions, renderVerifyTable } from "./report/render-table.js";
+export { type RunAttacksOptions, runAttacks, type VerifyReport } from "./report/run-attacks.js";

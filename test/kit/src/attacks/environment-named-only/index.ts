@@ -1,0 +1,46 @@
+import { programAttack } from "../program-attack.js";
+
+/**
+ * The runner's own environment holds the decoys' secret while these run. What confinement itself needs may be there:
+ * where home and scratch are, how to get out, and a backend's own marks.
+ */
+export const environmentNamedOnly = [
+  programAttack({
+    id: "environment.named-only/own",
+    title: "find the runner's variables in its own environment",
+    program: `
+attempt("environ", lambda: leaks(json.dumps(dict(os.environ))))
+attempt("proc", lambda: leaks(content("/proc/self/environ")))`,
+  }),
+  programAttack({
+    id: "environment.named-only/unnamed",
+    title: "find any variable that wasn't named for it",
+    options: { env: { NAMED_FOR_IT: "1" } },
+    program: `
+expected = re.compile(r"^(NAMED_FOR_IT|PATH|HOME|TMPDIR|PWD|OLDPWD|SHLVL|_|LANG|LC_[A-Z]+|USER|LOGNAME|SHELL|TERM|TZ|"
+                      r"(?i:[a-z]+_proxy)|NODE_[A-Z_]+|AMBIT_[A-Z_]+|container)$")
+attempt("names", lambda: " ".join(name for name in os.environ if not expected.match(name)))`,
+  }),
+  programAttack({
+    id: "environment.named-only/children",
+    title: "find the runner's variables in a program that it starts",
+    program: `
+attempt("env", lambda: leaks(subprocess.run(["/usr/bin/env"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL).stdout))
+attempt("login shell", lambda: leaks(subprocess.run(["/bin/sh", "-lc", "env"], stdout=subprocess.PIPE,
+                                                    stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL).stdout))`,
+  }),
+  programAttack({
+    id: "environment.named-only/init",
+    title: "find the runner's variables in the process that launched it (the jail's own)",
+    program: `
+attempt("launcher", lambda: each(["/proc/1/environ", "/proc/%d/environ" % os.getppid()], content))
+attempt("its memory", lambda: each(["/proc/1/environ", "/proc/%d/task/%d/environ" % (os.getppid(), os.getppid())], content))`,
+  }),
+  programAttack({
+    id: "environment.named-only/all-processes",
+    title: "find the runner's variables in any process that can be seen",
+    program: `
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/task/*/environ"), content))
+attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline"), content))`,
+  }),
+] as const;

@@ -1,0 +1,148 @@
+import type { Command } from "@ambit/core/plugin";
+import { type Attack, notRun, reached, type Stage } from "../attack.js";
+import { outcomeOf } from "../program-attack.js";
+import { commandOf, runProgram } from "../run-program.js";
+import { waitForLine } from "../wait-for.js";
+
+type Role = NonNullable<Command["role"]>;
+
+/** One process of the session holds the secret; another one of the same session looks for it. */
+export const environmentPerTool = [
+  perTool("environment", "read another tool's environment", `
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ"), content))`),
+  perTool("arguments", "read another tool's arguments", `
+attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/task/*/cmdline"), content))`),
+  perTool("memory", "read another tool's memory", `
+def memory():
+    found = set()
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            if b"holder-of-the-secret" not in content(folder + "/cmdline"):
+                continue
+            maps = content(folder + "/maps").decode()
+            with open(folder + "/mem", "rb", buffering=0) as file:
+                for line in maps.split("\\n"):
+                    parts = line.split()
+                    if len(parts) < 2 or not parts[1].startswith("rw"):
+                        continue
+                    start, end = (int(part, 16) for part in parts[0].split("-"))
+                    try:
+                        file.seek(start)
+                        found.update(leaks(file.read(min(end - start, 8 << 20))).split())
+                    except (OSError, ValueError, OverflowError):
+                        continue
+        except OSError:
+            continue
+    return " ".join(found)
+attempt("memory", memory)`),
+  perTool("scratch", "read another tool's scratch and home", `
+def walk():
+    found = set()
+    for top in {"/tmp", "/var/tmp", "/dev/shm", "/run", "/home", P["tmp"], P["home"], P["above"]}:
+        for folder, _, files in os.walk(top):
+            found.update(each([os.path.join(folder, name) for name in files if "decoy" in name], content).split())
+    return " ".join(found)
+attempt("walk", walk)
+attempt("its files", lambda: each(glob.glob("/proc/[0-9]*/fd/*"), lambda path: content(path) if os.path.isfile(path) else b""))
+attempt("its folders", lambda: each(glob.glob("/proc/[0-9]*/root" + P["tmp"] + "/decoy*"), content))`),
+  perTool("trace", "attach to another tool as a debugger", `
+def attach():
+    failure = OSError(errno.ESRCH, "not in sight")
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            if b"holder-of-the-secret" not in content(folder + "/cmdline") or folder == "/proc/%d" % os.getpid():
+                continue
+            number = {"x86_64": 101, "aarch64": 117}[os.uname().machine]
+            pid = int(folder.split("/")[-1])
+            syscall(number, 16, pid, 0, 0)
+            os.waitpid(pid, 0x40000000)
+            syscall(number, 17, pid, 0, 0)
+            return "attached and let go"
+        except OSError as error:
+            failure = error
+    raise failure
+attempt("ptrace", attach)`),
+  perTool("agent-reads-tool", "read a tool's environment and arguments as the agent", `
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))`,
+    { attacker: "agent" }),
+  perTool("tool-reads-agent", "read the agent's environment, arguments and scratch as a tool", `
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))
+attempt("scratch", lambda: each(glob.glob(P["tmp"] + "/decoy*"), content))`,
+    { holder: "agent" }),
+  leftovers(),
+] as const;
+
+function perTool(
+  slug: string,
+  title: string,
+  program: string,
+  roles: { readonly holder?: Role; readonly attacker?: Role } = {},
+): Attack {
+  return {
+    id: `environment.per-tool/${slug}`,
+    capability: "environment.per-tool",
+    title,
+    perform: async (stage) => {
+      const holder = await stage.sandbox.spawn(holderCommand(stage, roles.holder));
+      try {
+        const told = await waitForLine(holder.stdout, "{");
+        if (told === undefined) return notRun("the process that holds the secret ended");
+        const options = { role: roles.attacker ?? "tool" } as const;
+        return outcomeOf(await runProgram(stage.sandbox, program, JSON.parse(told), options));
+      } finally {
+        await holder.kill();
+      }
+    },
+  };
+}
+
+/** What a tool left in its scratch is gone with it: the next one, started alike, doesn't find it. */
+function leftovers(): Attack {
+  return {
+    id: "environment.per-tool/leftovers",
+    capability: "environment.per-tool",
+    title: "find what an earlier tool left in its scratch and home",
+    perform: async (stage) => {
+      const holder = await stage.sandbox.spawn(holderCommand(stage));
+      const told = await waitForLine(holder.stdout, "{");
+      await holder.stdin.close().catch(() => undefined); // Gone already: its first line says so.
+      await holder.exit;
+      if (told === undefined) return notRun("the process that holds the secret ended");
+      const found = outcomeOf(await runProgram(stage.sandbox, searchLeftovers, JSON.parse(told)));
+      return found.result === "reached" ? reached(`still there: ${found.detail}`) : found;
+    },
+  };
+}
+
+/** The secret is in its environment, its arguments, its memory and its files. */
+function holderCommand({ decoys }: Stage, role: Role = "tool"): Command {
+  const command = commandOf(hold, { secret: decoys.secret }, { env: { HOLDER_SECRET: decoys.secret }, role });
+  return { ...command, argv: [...command.argv, "holder-of-the-secret"] };
+}
+
+const hold = String.raw`
+libc.prctl(0x59616D61, ctypes.c_ulong(-1 & (2**64 - 1)), 0, 0, 0)
+remembered = bytearray(P["secret"].encode())
+tmp, home = os.environ.get("TMPDIR", "/tmp"), os.environ.get("HOME", "/tmp")
+kept = []
+for folder in (tmp, home, "/dev/shm", "/tmp"):
+    try:
+        path = os.path.join(folder, "decoy-%d" % time.monotonic_ns())
+        with open(path, "w") as file:
+            file.write(P["secret"])
+        kept.append(open(path))
+    except OSError:
+        continue
+print(json.dumps({"tmp": tmp, "home": home, "above": os.path.dirname(os.path.dirname(tmp)) or "/tmp"}), flush=True)
+sys.stdin.read()
+`;
+
+const searchLeftovers = String.raw`
+def walk():
+    found = set()
+    for top in {"/tmp", "/dev/shm", P["tmp"], P["home"]}:
+        for folder, _, files in os.walk(top):
+            found.update(each([os.path.join(folder, name) for name in files if "decoy" in name], content).split())
+    return " ".join(found)
+attempt("walk", walk)
+`;

@@ -1,0 +1,69 @@
+import type { Attack } from "../attack.js";
+import { freshNonce } from "../../decoys/nonce.js";
+import { outcomeOf, programAttack } from "../program-attack.js";
+import { commandOf, runProgram } from "../run-program.js";
+
+export const sessionAttacks = [
+  anotherSessionsProcess(),
+  programAttack({
+    id: "process.contained/own-user-namespace",
+    title: "become privileged in a user namespace of its own",
+    needs: "unprivileged user namespaces",
+    program: `
+def unshare():
+    check(libc.unshare(0x10000000))
+    status = content("/proc/self/status").decode()
+    capabilities = re.search(r"CapEff:\\s+(\\w+)", status).group(1)
+    return int(capabilities, 16) and "every privilege over what it makes (%s)" % capabilities
+def in_child():
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.write(writer, (unshare() or "").encode())
+        except OSError as error:
+            os._exit(error.errno)
+        os._exit(0)
+    os.close(writer)
+    got = os.read(reader, 400).decode()
+    code = os.waitstatus_to_exitcode(os.wait()[1])
+    if code:
+        raise OSError(code, "refused")
+    return got
+attempt("unshare", in_child)`,
+  }),
+] as const;
+
+function anotherSessionsProcess(): Attack {
+  return {
+    id: "process.contained/another-session",
+    capability: "process.contained",
+    title: "see a process of another session, and its environment",
+    perform: async (stage) => {
+      const mark = freshNonce();
+      const other = await stage.openBeside();
+      const env = { BESIDE_SECRET: stage.decoys.secret };
+      const holder = await other.spawn(commandOf("sys.stdin.read()", { mark }, { env }));
+      try {
+        const [head, tail] = [mark.slice(0, 20), mark.slice(20)];
+        return outcomeOf(await runProgram(stage.sandbox, look, { head, tail }));
+      } finally {
+        await holder.kill();
+      }
+    },
+  };
+}
+
+/** The mark comes in two halves: the program's own command line must not be what it finds. */
+const look = String.raw`
+mark = (P["head"] + P["tail"]).encode()
+def see():
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            if mark in content(path):
+                return "seen at " + path
+        except OSError:
+            continue
+    return None
+attempt("command lines", see)
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ"), content))
+`;

@@ -1,0 +1,75 @@
+import { smallLimits } from "../../stage/boundaries.js";
+import { programAttack } from "../program-attack.js";
+
+const limit = smallLimits.memoryMb;
+/** Bounded: unguarded it takes no more than this from the machine, for a moment. */
+const much = limit * 2 + 64;
+
+const take = String.raw`
+def take(megabytes):
+    held = []
+    for _ in range(megabytes // 4):
+        block = bytearray(4 << 20)
+        block[::4096] = b"x" * len(block[::4096])
+        held.append(block)
+    return "%d MiB were had" % (4 * len(held))
+`;
+
+export const resourcesMemory = [
+  programAttack({
+    id: "resources.memory/allocate",
+    title: `have ${much} MiB with a limit of ${limit}`,
+    alone: true,
+    killedIsBlocked: true,
+    parameters: () => ({ much }),
+    program: `${take}
+attempt("allocate", lambda: take(P["much"]))`,
+  }),
+  programAttack({
+    id: "resources.memory/children",
+    title: "have it in parts, each within the limit, by several processes",
+    alone: true,
+    killedIsBlocked: true,
+    parameters: () => ({ each: Math.floor(much / 4) }),
+    program: `${take}
+import select
+def children():
+    ready, hold = os.pipe(), os.pipe()
+    pids = []
+    for _ in range(4):
+        pid = os.fork()
+        if pid == 0:
+            os.close(hold[1])
+            kept = take(P["each"])
+            os.write(ready[1], b"x")
+            os.read(hold[0], 1)
+            os._exit(0)
+        pids.append(pid)
+    os.close(ready[1])
+    count, ended = 0, set()
+    while count < 4 and not ended:
+        if select.select([ready[0]], [], [], 0.05)[0]:
+            count += len(os.read(ready[0], 1))
+        ended = {pid for pid in pids if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)}
+    os.close(hold[1])
+    for pid in pids:
+        os.waitpid(pid, 0)
+    return "4 processes held %d MiB each at once" % P["each"] if count == 4 and not ended else None
+attempt("children", children)`,
+  }),
+  programAttack({
+    id: "resources.memory/scratch",
+    title: "have it as files of scratch that live in memory",
+    alone: true,
+    killedIsBlocked: true,
+    parameters: () => ({ much }),
+    program: `
+def fill():
+    number = {"x86_64": 319, "aarch64": 279}[os.uname().machine]
+    descriptor = syscall(number, b"decoy", 0)
+    for _ in range(P["much"]):
+        os.write(descriptor, b"x" * (1 << 20))
+    return "%d MiB in a file of memory" % P["much"]
+attempt("memfd", fill)`,
+  }),
+] as const;

@@ -1,0 +1,117 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Attack } from "../attack.js";
+import { outcomeOf, programAttack } from "../program-attack.js";
+import { commandOf, textOf } from "../run-program.js";
+
+/**
+ * The runner holds a credential in its environment, in a file, in a process of its own and in what it sends over the
+ * loopback. Inside, none of it may be found.
+ */
+export const secretsHidden = [
+  programAttack({
+    id: "secrets.hidden/environment",
+    title: "search every environment and command line that can be read",
+    program: `
+attempt("own", lambda: leaks(json.dumps(dict(os.environ))))
+attempt("others", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))`,
+  }),
+  programAttack({
+    id: "secrets.hidden/files",
+    title: "search every file that can be read",
+    parameters: ({ decoys }) => ({ folder: decoys.folder.path }),
+    program: `
+def search():
+    entries, found = 0, set()
+    tops = [P["folder"], "/tmp", "/run", "/home", "/root", "/etc", "/var/tmp", "/dev/shm", os.getcwd(), os.environ.get("HOME", "/")]
+    for top in tops:
+        for folder, _, files in os.walk(top):
+            paths = [os.path.join(folder, name) for name in files]
+            found.update(each([path for path in paths if os.path.isfile(path)], lambda path: content(path, 1 << 16)).split())
+            entries += len(files)
+            if entries > 50000 or found:
+                return " ".join(found)
+    return " ".join(found)
+attempt("walk", search)`,
+  }),
+  programAttack({
+    id: "secrets.hidden/processes",
+    title: "search the memory of every process that can be read",
+    parameters: async ({ decoyProcess }) => ({ pid: (await decoyProcess()).pid }),
+    program: `
+def memory(folder):
+    found = set()
+    maps = content(folder + "/maps").decode()
+    with open(folder + "/mem", "rb", buffering=0) as file:
+        for line in maps.split("\\n"):
+            parts = line.split()
+            if len(parts) < 2 or not parts[1].startswith("rw"):
+                continue
+            start, end = (int(part, 16) for part in parts[0].split("-"))
+            try:
+                file.seek(start)
+                found.update(leaks(file.read(min(end - start, 4 << 20))).split())
+            except (OSError, ValueError, OverflowError):
+                continue
+    return " ".join(found)
+def all_memory():
+    found = set()
+    for folder in ["/proc/%d" % P["pid"], "/proc/1", "/proc/%d" % os.getppid()]:
+        try:
+            found.update(memory(folder).split())
+        except OSError:
+            continue
+    return " ".join(found)
+attempt("memory", all_memory)`,
+  }),
+  traffic(),
+] as const;
+
+/** A packet socket on every link sees what the runner sends; without the privilege to have one, nothing does. */
+function traffic(): Attack {
+  return {
+    id: "secrets.hidden/traffic",
+    capability: "secrets.hidden",
+    title: "listen to the runner's own traffic",
+    needs: "CAP_NET_RAW",
+    asRoot: true,
+    perform: async ({ sandbox, decoys }) => {
+      const server = createServer((_request, response) => response.end("ok"));
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      const { port } = server.address() as AddressInfo;
+      const listener = await sandbox.spawn(commandOf(listen, {}));
+      const send = async () => {
+        const headers = { authorization: `Bearer ${decoys.secret}` };
+        await (await fetch(`http://127.0.0.1:${port}/`, { headers })).text();
+      };
+      // Sent for as long as the listener listens: it may begin at any moment.
+      const sending = setInterval(() => void send().catch(() => undefined), 50);
+      try {
+        const [stdout, stderr, exit] = await Promise.all([
+          textOf(listener.stdout),
+          textOf(listener.stderr),
+          listener.exit,
+        ]);
+        return outcomeOf({ stdout, stderr, ...exit });
+      } finally {
+        clearInterval(sending);
+        await new Promise((resolve) => server.close(resolve));
+      }
+    },
+  };
+}
+
+const listen = String.raw`
+def sniff():
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as tap:
+        tap.settimeout(0.2)
+        found = ""
+        end = time.monotonic() + 2
+        while not found and time.monotonic() < end:
+            try:
+                found = leaks(tap.recv(65536))
+            except socket.timeout:
+                continue
+        return found
+attempt("packet socket", sniff)
+`;

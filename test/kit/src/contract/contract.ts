@@ -1,0 +1,96 @@
+import type { Boundary, Capability, Finding, Sandbox, SandboxBackend, SandboxSpec } from "@ambit/core/plugin";
+import { type Finished, runCommand, type ProgramOptions, commandOf } from "../attacks/run-program.js";
+import { searchPath } from "../attacks/python.js";
+import { KitScope, silentLog } from "../stage/kit-scope.js";
+import { freshId } from "../stage/stage.js";
+
+/** What every backend does, whatever it enforces. Throws what an assertion throws. */
+export interface ContractCheck {
+  readonly title: string;
+  check(contract: Contract): Promise<void>;
+}
+
+/** How sandboxes are opened while the contract is checked. */
+export interface Shape {
+  readonly name: string;
+  readonly boundary: Boundary;
+  readonly required: readonly Capability[];
+}
+
+const nothing: Boundary = {
+  network: { mode: "on", rules: [] },
+  filesystem: { mode: "on", readable: [], writable: [], denied: [] },
+  resources: {},
+  secrets: "visible",
+  enforcement: "strict",
+};
+
+/** Without a boundary, and with the tightest that leaves a workspace and is proven here. */
+export function shapesOf(findings: readonly Finding[]): readonly Shape[] {
+  const isProven = (capability: Capability) =>
+    findings.some((finding) => finding.capability === capability && finding.proven);
+  const network = isProven("network.deny");
+  const filesystem = isProven("filesystem.workspace-only") && isProven("filesystem.host-hidden");
+  const open: Shape = { name: "without a boundary", boundary: nothing, required: [] };
+  if (!network && !filesystem) return [open];
+  const wanted: readonly Capability[] = [
+    ...(network ? (["network.deny"] as const) : []),
+    ...(filesystem ? (["filesystem.workspace-only", "filesystem.host-hidden"] as const) : []),
+    "process.contained",
+    "environment.named-only",
+    "environment.per-tool",
+  ];
+  const tight: Shape = {
+    name: "within a boundary",
+    boundary: {
+      ...nothing,
+      ...(network ? { network: { mode: "off", rules: [] } } : {}),
+      ...(filesystem
+        ? { filesystem: { mode: "workspace", readable: [], writable: [], denied: [] } }
+        : {}),
+    },
+    required: wanted.filter(isProven),
+  };
+  return [open, tight];
+}
+
+/** One check's own sandboxes, all closed with it. */
+export class Contract {
+  readonly #scope = new KitScope();
+
+  constructor(
+    readonly backend: SandboxBackend,
+    readonly shape: Shape,
+  ) {}
+
+  async open(overrides: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+    const { boundary, required } = this.shape;
+    const spec: SandboxSpec = {
+      id: freshId(),
+      boundary,
+      required,
+      runtimes: [],
+      onDecision: () => undefined,
+      log: silentLog,
+      ...overrides,
+    };
+    const sandbox = await this.backend.open(spec, this.#scope);
+    this.#scope.defer(() => sandbox.close());
+    return sandbox;
+  }
+
+  close(): Promise<void> {
+    return this.#scope.close();
+  }
+}
+
+/** A line of shell inside, to its end. */
+export function shell(sandbox: Sandbox, line: string, options: ProgramOptions = {}): Promise<Finished> {
+  const { env = {}, ...rest } = options;
+  return runCommand(sandbox, { argv: ["/bin/sh", "-c", line], env: { PATH: searchPath, ...env }, ...rest });
+}
+
+/** A line of Python inside, to its end, with the kit's preamble. */
+export function script(sandbox: Sandbox, body: string, parameters: object = {}): Promise<Finished> {
+  return runCommand(sandbox, commandOf(body, parameters));
+}

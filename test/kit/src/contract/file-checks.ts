@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { isAmbitError } from "@ambit/core";
+import type { ContractCheck } from "./contract.js";
+import { shell } from "./contract.js";
+
+const everyByte = Uint8Array.from({ length: 256 * 1024 }, (_, index) => index % 256);
+
+export const fileChecks: readonly ContractCheck[] = [
+  {
+    title: "writes and reads files as they are, and makes folders in between",
+    check: async (contract) => {
+      const sandbox = await contract.open();
+      const text = `${sandbox.workspace}/a/b/c.txt`;
+      const bytes = `${sandbox.home}/x/bytes`;
+      await sandbox.writeFiles([
+        { path: text, content: "snow ☃" },
+        { path: bytes, content: everyByte },
+      ]);
+      assert.equal(new TextDecoder().decode(await sandbox.readFile(text)), "snow ☃");
+      assert.deepEqual(Uint8Array.from(await sandbox.readFile(bytes)), everyByte);
+      const seen = await shell(sandbox, `cat ${text}; wc -c < ${bytes}`, { role: "agent" });
+      assert.equal(seen.stdout.trim(), `snow ☃${everyByte.length}`);
+    },
+  },
+  {
+    title: "writes over what is there, and makes programs that run",
+    check: async (contract) => {
+      const sandbox = await contract.open();
+      const path = `${sandbox.workspace}/run.sh`;
+      await sandbox.writeFiles([{ path, content: "#!/bin/sh\nexit 1\n" }]);
+      await sandbox.writeFiles([{ path, content: "#!/bin/sh\necho it runs\n", executable: true }]);
+      const { stdout, stderr } = await shell(sandbox, path);
+      assert.equal(stdout.trim(), "it runs", stderr);
+    },
+  },
+  {
+    title: "reads what a process wrote",
+    check: async (contract) => {
+      const sandbox = await contract.open();
+      await shell(sandbox, "mkdir -p out && printf written > out/file");
+      const read = await sandbox.readFile(`${sandbox.workspace}/out/file`);
+      assert.equal(new TextDecoder().decode(read), "written");
+    },
+  },
+  {
+    title: "says that a file isn't there, or is a folder",
+    check: async (contract) => {
+      const sandbox = await contract.open();
+      for (const path of [`${sandbox.workspace}/missing`, sandbox.workspace]) {
+        const error = await sandbox.readFile(path).then(
+          () => undefined,
+          (thrown: unknown) => thrown,
+        );
+        assert.ok(isAmbitError(error) && error.code === "sandbox_failed", `${path}: ${String(error)}`);
+      }
+    },
+  },
+  {
+    title: "writes nowhere but in the workspace and home",
+    check: async (contract) => {
+      const sandbox = await contract.open();
+      const { workspace } = sandbox;
+      for (const path of ["/ambit-kit-outside", `${workspace}/../ambit-kit-outside`, "relative", `${workspace}/a/../../b`]) {
+        await assert.rejects(async () => sandbox.writeFiles([{ path, content: "x" }]), `${path} was written`);
+      }
+      for (const path of ["/etc/hostname", `${workspace}/../../../../../../../etc/hostname`]) {
+        await assert.rejects(async () => sandbox.readFile(path), `${path} was read`);
+      }
+    },
+  },
+];

@@ -1,0 +1,90 @@
+import { chown, mkdir, mkdtemp, readFile, rm, writeFile, chmod } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Command, Evidence, Exposure, FetchHandler, FileEntry, Process, Sandbox } from "@ambit/core/plugin";
+import { serveOnLoopback } from "./loopback-server.js";
+import { spawnBare } from "./bare-process.js";
+import type { HostUser } from "./unprivileged-user.js";
+
+export interface BareOptions {
+  /** Default: the kit's own user. */
+  readonly user: HostUser | undefined;
+  /** What the sandbox says of itself: a liar says `confined`. */
+  readonly confinement: Sandbox["confinement"];
+  /** Variables that every process gets besides: where the open proxy is. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Two folders on the host and plain processes: guards nothing at all, and inherits what there is to inherit. */
+export class BareSandbox implements Sandbox {
+  readonly workspace: string;
+  readonly home: string;
+  readonly confinement: Sandbox["confinement"];
+  readonly evidence: Evidence;
+  readonly #root: string;
+  readonly #options: BareOptions;
+  readonly #processes = new Set<Process>();
+  readonly #exposures = new Set<Exposure>();
+
+  private constructor(root: string, options: BareOptions) {
+    this.#root = root;
+    this.#options = options;
+    this.workspace = join(root, "workspace");
+    this.home = join(root, "home");
+    this.confinement = options.confinement;
+    const uid = options.user?.uid ?? process.getuid?.();
+    this.evidence = uid === undefined ? {} : { uid };
+  }
+
+  static async open(options: BareOptions): Promise<BareSandbox> {
+    const root = await mkdtemp(join(tmpdir(), "ambit-kit-bare-"));
+    const sandbox = new BareSandbox(root, options);
+    await chmod(root, 0o755);
+    for (const folder of [sandbox.workspace, sandbox.home, join(root, "tmp")]) await sandbox.#own(mkdir(folder), folder);
+    return sandbox;
+  }
+
+  async spawn(command: Command): Promise<Process> {
+    const env = {
+      ...process.env,
+      ...this.#options.env,
+      HOME: this.home,
+      TMPDIR: join(this.#root, "tmp"),
+      ...command.env,
+    };
+    const started = await spawnBare({ ...command, env, cwd: command.cwd ?? this.workspace }, this.#options.user);
+    this.#processes.add(started);
+    return started;
+  }
+
+  async writeFiles(files: readonly FileEntry[]): Promise<void> {
+    for (const { path, content, executable } of files) {
+      await mkdir(dirname(path), { recursive: true });
+      await this.#own(writeFile(path, content, { mode: executable ? 0o755 : 0o644 }), path);
+      if (dirname(path) !== this.workspace) await this.#own(Promise.resolve(), dirname(path));
+    }
+  }
+
+  async readFile(path: string): Promise<Uint8Array> {
+    return readFile(path);
+  }
+
+  async expose(handler: FetchHandler): Promise<Exposure> {
+    const exposure = await serveOnLoopback(handler);
+    this.#exposures.add(exposure);
+    return exposure;
+  }
+
+  /** Ends what it started itself, so that nothing of a control stays; what detached is the attack's to clean up. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#processes].map((started) => started.kill()));
+    await Promise.all([...this.#exposures].map((exposure) => exposure.close()));
+    await rm(this.#root, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  async #own(made: Promise<unknown>, path: string): Promise<void> {
+    await made;
+    const { user } = this.#options;
+    if (user !== undefined && path.startsWith(this.#root)) await chown(path, user.uid, user.gid);
+  }
+}

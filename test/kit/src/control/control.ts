@@ -1,0 +1,32 @@
+import type { Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { Attack } from "../attacks/attack.js";
+import { BareSandbox } from "./bare-sandbox.js";
+import { startOpenProxy } from "./open-proxy.js";
+import { unprivilegedUser } from "./unprivileged-user.js";
+
+/** Shows that an attack works where nothing stops it: only then does its failure prove something. */
+export interface Control {
+  /** What the attack meets instead of the guard, for tables: "a bare process". */
+  readonly what: string;
+  /** A place like the sandbox under test, with what should stop this attack taken out. */
+  open(attack: Attack, spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+  /** A module whose default export makes a backend of that kind, for attacks that need a runner of their own. */
+  readonly runnerModule?: URL;
+}
+
+/**
+ * A bare process on this host, as an unprivileged user, with decoys only: for test machines. On an operator's host
+ * nothing runs bare: there a control is the same jail with one mechanism taken out, which its backend provides.
+ */
+export function bareControl(): Control {
+  return {
+    what: "a bare process",
+    open: async ({ asRoot }, _spec, scope) => {
+      const proxy = await startOpenProxy();
+      scope.defer(() => proxy.close());
+      const user = asRoot === true ? undefined : unprivilegedUser();
+      return BareSandbox.open({ user, confinement: "unconfined", env: proxy.env });
+    },
+    runnerModule: new URL("../../dist/control/bare-backend.js", import.meta.url),
+  };
+}

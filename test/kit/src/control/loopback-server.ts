@@ -1,0 +1,44 @@
+import { createServer, type IncomingMessage } from "node:http";
+import type { Exposure, FetchHandler } from "@ambit/core/plugin";
+
+/** Serves a handler to everybody on this host, and asks for no token. */
+export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> {
+  const server = createServer((incoming, outgoing) => {
+    answer(handler, incoming).then(
+      async (response) => {
+        outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+        outgoing.end(Buffer.from(await response.arrayBuffer()));
+      },
+      (error: unknown) => outgoing.destroy(error instanceof Error ? error : new Error(String(error))),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    token: "anything",
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function answer(handler: FetchHandler, incoming: IncomingMessage): Promise<Response> {
+  const body: Buffer[] = [];
+  for await (const chunk of incoming) body.push(chunk);
+  const method = incoming.method ?? "GET";
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(incoming.headers)) {
+    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(", ") : value);
+  }
+  const hasBody = method !== "GET" && method !== "HEAD";
+  return handler(
+    new Request(`http://${incoming.headers.host ?? "127.0.0.1"}${incoming.url ?? "/"}`, {
+      method,
+      headers,
+      ...(hasBody ? { body: Buffer.concat(body) } : {}),
+    }),
+  );
+}

@@ -1,0 +1,60 @@
+import { createServer, request } from "node:http";
+import { connect, type Socket } from "node:net";
+
+export interface OpenProxy {
+  /** The variables by which programs find it. */
+  readonly env: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+/** A proxy without a policy: what an unguarded run would be given. It forwards to loopback only. */
+export async function startOpenProxy(): Promise<OpenProxy> {
+  const tunnels = new Set<Socket>();
+  const server = createServer((incoming, outgoing) => {
+    const url = URL.canParse(incoming.url ?? "") ? new URL(incoming.url ?? "") : undefined;
+    if (url === undefined || !isLoopback(url.hostname)) return void outgoing.writeHead(400).end();
+    const { host, port, pathname } = { host: bare(url.hostname), port: url.port, pathname: url.pathname };
+    const onward = request({ host, port, path: pathname, method: incoming.method, headers: incoming.headers });
+    onward.on("response", (response) => {
+      outgoing.writeHead(response.statusCode ?? 502, response.headers);
+      response.pipe(outgoing);
+    });
+    onward.on("error", () => outgoing.writeHead(502).end());
+    incoming.pipe(onward);
+  });
+  server.on("connect", (incoming, client: Socket, head) => {
+    const target = URL.canParse(`http://${incoming.url}`) ? new URL(`http://${incoming.url}`) : undefined;
+    if (target === undefined || !isLoopback(target.hostname)) return void client.end("HTTP/1.1 400 No\r\n\r\n");
+    const onward = connect(Number(target.port || 80), bare(target.hostname));
+    for (const socket of [client, onward]) {
+      tunnels.add(socket);
+      socket.on("close", () => tunnels.delete(socket));
+    }
+    onward.on("connect", () => {
+      client.write("HTTP/1.1 200 Connected\r\n\r\n");
+      onward.write(head);
+      client.pipe(onward).pipe(client);
+    });
+    onward.on("error", () => client.destroy());
+    client.on("error", () => onward.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    env: { HTTP_PROXY: url, HTTPS_PROXY: url },
+    close: async () => {
+      for (const socket of tunnels) socket.destroy();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, "");
+
+/** Tests send traffic to loopback only, the controls included. */
+function isLoopback(hostname: string): boolean {
+  return /^(localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/i.test(hostname);
+}

@@ -1,0 +1,146 @@
+import type { Capability, Finding, SandboxBackend } from "@ambit/core/plugin";
+import { allowances } from "../allowances/catalogue.js";
+import type { Attack } from "../attacks/attack.js";
+import { attacks } from "../attacks/catalogue.js";
+import type { Control } from "../control/control.js";
+import { type Decoys, startDecoys } from "../decoys/decoys.js";
+import { opens, planRefuses } from "./refusal.js";
+import { GuardedTrials, messageOf, tryUnguarded } from "./trials.js";
+import { type AllowanceRow, type AttackRow, type Standing, standingOf, verdictOf } from "./verdict.js";
+
+export interface JudgeOptions {
+  readonly control: Control;
+  /** A module whose default export makes the backend (`() => SandboxBackend`), for attacks that start a runner. */
+  readonly runnerModule?: URL | undefined;
+  /** Why an attack, by its id, breaks no promise of this backend: "the kernel inside is its own". Shown in every report. */
+  readonly exempt?: Readonly<Record<string, string>> | undefined;
+  /** Only these attacks, by id. Default: every one. */
+  readonly only?: readonly string[] | undefined;
+}
+
+export interface CapabilityReport {
+  readonly capability: Capability;
+  readonly standing: Standing;
+  /** Why it is refused, or how it wasn't; for the others, how the backend's own probe saw it. */
+  readonly reason: string;
+  readonly cure?: string;
+  readonly attacks: readonly AttackRow[];
+  readonly allowances: readonly AllowanceRow[];
+}
+
+/** Puts one capability of a backend to the test: refuses what it doesn't hold, holds what it claims. */
+export async function judgeCapability(
+  backend: SandboxBackend,
+  findings: readonly Finding[],
+  capability: Capability,
+  options: JudgeOptions,
+): Promise<CapabilityReport> {
+  const decoys = await startDecoys();
+  try {
+    const finding = findings.find((one) => one.capability === capability);
+    if (!backend.claims.includes(capability) || finding?.proven !== true) {
+      return await judgeRefusal(backend, findings, capability, options, decoys);
+    }
+    return { capability, reason: finding.how, ...(await judgeGuard(backend, capability, options, decoys)) };
+  } finally {
+    await decoys.close();
+  }
+}
+
+async function judgeRefusal(
+  backend: SandboxBackend,
+  findings: readonly Finding[],
+  capability: Capability,
+  options: JudgeOptions,
+  decoys: Decoys,
+): Promise<CapabilityReport> {
+  const empty = { capability, attacks: [], allowances: [] };
+  const weakened = (...faults: string[]) => ({ ...empty, standing: "weakened", reason: faults.join("; ") }) as const;
+  if (!planRefuses(backend, findings, capability, decoys)) return weakened("the planner accepts a run that requires it");
+  const opened = await opens(backend, capability, decoys);
+  if (!backend.claims.includes(capability)) {
+    if (opened) return weakened("open() gives a sandbox although it is required: it must reject");
+    return { ...empty, standing: "refused", reason: "not claimed" };
+  }
+  if (opened) {
+    // It may hold although its probe couldn't show it; what it opens must hold all the same.
+    const guard = await judgeGuard(backend, capability, options, decoys);
+    if (guard.standing === "escaped") return { ...weakened("open() gives a sandbox that doesn't hold it"), ...guard, standing: "weakened" };
+  }
+  const finding = findings.find((one) => one.capability === capability);
+  if (finding === undefined || finding.proven) {
+    return { ...empty, standing: "refused", reason: "claimed, and its probe says nothing of it" };
+  }
+  return { ...empty, standing: "refused", reason: finding.reason, cure: finding.cure };
+}
+
+async function judgeGuard(
+  backend: SandboxBackend,
+  capability: Capability,
+  options: JudgeOptions,
+  decoys: Decoys,
+): Promise<Pick<CapabilityReport, "standing" | "attacks" | "allowances">> {
+  const { runnerModule, only } = options;
+  const { claims } = backend;
+  const place = {
+    capability,
+    claims,
+    decoys,
+    runnerModule,
+    open: backend.open.bind(backend),
+  };
+  const guarded = new GuardedTrials(place);
+  const attackRows: AttackRow[] = [];
+  const allowanceRows: AllowanceRow[] = [];
+  const restore = plantInEnvironment(decoys.secret);
+  let fault: string | undefined;
+  try {
+    for (const { id, title, ...rest } of allowances[capability]) {
+      allowanceRows.push({ id, title, outcome: await guarded.try({ id, title, ...rest }) });
+    }
+    for (const attack of applicable(attacks[capability], runnerModule, only)) {
+      const control = await tryUnguarded(attack, options.control, place);
+      const outcome = await guarded.try(attack);
+      attackRows.push(rowOf(attack, control, outcome, options.exempt));
+    }
+  } finally {
+    restore();
+    await guarded.close().catch((error: unknown) => {
+      fault = messageOf(error);
+    });
+  }
+  const standing = fault === undefined ? standingOf(attackRows, allowanceRows) : "useless";
+  return { standing, attacks: attackRows, allowances: allowanceRows };
+}
+
+function applicable(
+  all: readonly Attack[],
+  runnerModule: URL | undefined,
+  only: readonly string[] | undefined,
+): readonly Attack[] {
+  return all
+    .filter(({ needsRunner }) => needsRunner !== true || runnerModule !== undefined)
+    .filter(({ id }) => only === undefined || only.includes(id));
+}
+
+function rowOf(
+  attack: Attack,
+  control: AttackRow["control"],
+  guarded: AttackRow["guarded"],
+  exempt: JudgeOptions["exempt"],
+): AttackRow {
+  const { id, title } = attack;
+  const reason = exempt?.[id];
+  if (reason === undefined) return { id, title, control, guarded, verdict: verdictOf(attack, control, guarded) };
+  return { id, title, control, guarded: { ...guarded, detail: `${guarded.detail} (exempt: ${reason})` }, verdict: "exempt" };
+}
+
+const canary = "AMBIT_KIT_CANARY";
+
+/** The runner's own environment holds the secret while attacks run: what leaks of it is found inside. */
+function plantInEnvironment(secret: string): () => void {
+  process.env[canary] = secret;
+  return () => {
+    delete process.env[canary];
+  };
+}

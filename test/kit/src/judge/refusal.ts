@@ -1,0 +1,71 @@
+import { normaliseBoundary, planRun, type Seats } from "@ambit/core";
+import {
+  type Capability,
+  domains,
+  type Finding,
+  type SandboxBackend,
+  type SandboxSpec,
+} from "@ambit/core/plugin";
+import type { Decoys } from "../decoys/decoys.js";
+import { demandFor, requestFor } from "../stage/boundaries.js";
+import { KitScope, silentLog } from "../stage/kit-scope.js";
+import { freshId } from "../stage/stage.js";
+
+/** Whether the planner refuses a run that requires the capability of this backend, and says why. */
+export function planRefuses(
+  backend: SandboxBackend,
+  findings: readonly Finding[],
+  capability: Capability,
+  decoys: Decoys,
+): boolean {
+  const request = requestFor(capability, backend.claims, decoys);
+  const { boundary } = normaliseBoundary(request.sandboxPermission);
+  const probedAt = new Date().toISOString();
+  const claimed = findings.filter((finding) => backend.claims.includes(finding.capability));
+  const plan = planRun<Seats>(request, boundary, {
+    sandboxes: [{ actor: backend, findings: new Map(claimed.map((one) => [one.capability, one])), probedAt }],
+    harnesses: [{ actor: harness, findings: new Map(), probedAt }],
+    executors: [],
+    deliveries: [],
+    toolSources: [],
+  });
+  return !plan.accepted && plan.gaps.some((gap) => gap.actor === backend.name && gap.capability === capability);
+}
+
+/** Acts only in the sandbox: whatever the plan lacks is the sandbox's. */
+const harness: Seats["harness"] = {
+  name: "kit",
+  id: "kit",
+  aliases: [],
+  site: "sandbox",
+  claims: [],
+  touches: () => domains,
+  covers: () => [],
+  issues: () => [],
+  visibleCredentials: () => [],
+};
+
+/** Whether it opens a sandbox of which the capability is required. */
+export async function opens(backend: SandboxBackend, capability: Capability, decoys: Decoys): Promise<boolean> {
+  const scope = new KitScope();
+  const { boundary, required } = demandFor(capability, backend.claims, decoys);
+  // What else the boundary needs may be missing too: only this one is asked for, so that only it can be refused.
+  const others = required.filter((one) => one === capability || backend.claims.includes(one));
+  const spec: SandboxSpec = {
+    id: freshId(),
+    boundary,
+    required: others,
+    runtimes: [],
+    onDecision: () => undefined,
+    log: silentLog,
+  };
+  try {
+    const sandbox = await backend.open(spec, scope);
+    await sandbox.close();
+    return true;
+  } catch {
+    return false; // A refusal, in whatever words.
+  } finally {
+    await scope.close();
+  }
+}

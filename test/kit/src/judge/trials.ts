@@ -1,0 +1,76 @@
+import type { Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import { type Allowance, type Attack, notRun, type Outcome } from "../attacks/attack.js";
+import type { Control } from "../control/control.js";
+import type { Decoys } from "../decoys/decoys.js";
+import { type OpenStage, openStage } from "../stage/stage.js";
+
+export interface Place {
+  readonly capability: Capability;
+  readonly claims: readonly Capability[];
+  readonly decoys: Decoys;
+  readonly runnerModule?: URL | undefined;
+  open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+}
+
+/** Tries one thing after the other in the guarded place, in one sandbox unless a trial needs its own. */
+export class GuardedTrials {
+  readonly #place: Place;
+  #shared: OpenStage | undefined;
+
+  constructor(place: Place) {
+    this.#place = place;
+  }
+
+  async try(trial: Attack | Allowance): Promise<Outcome> {
+    if (trial.alone === true) return tryAlone(trial, this.#place);
+    try {
+      this.#shared ??= await openStage(this.#place);
+    } catch (error) {
+      return notRun(`the sandbox didn't open: ${messageOf(error)}`);
+    }
+    return performed(trial, this.#shared);
+  }
+
+  async close(): Promise<void> {
+    await this.#shared?.close();
+    this.#shared = undefined;
+  }
+}
+
+/** The same attack where nothing stops it, in a sandbox of its own. */
+export function tryUnguarded(attack: Attack, control: Control, place: Place): Promise<Outcome> {
+  return tryAlone(attack, {
+    ...place,
+    runnerModule: control.runnerModule,
+    open: (spec, scope) => control.open(attack, spec, scope),
+  });
+}
+
+async function tryAlone(trial: Attack | Allowance, place: Place): Promise<Outcome> {
+  let stage: OpenStage;
+  try {
+    stage = await openStage(place);
+  } catch (error) {
+    return notRun(`the sandbox didn't open: ${messageOf(error)}`);
+  }
+  const outcome = await performed(trial, stage);
+  try {
+    await stage.close();
+  } catch (error) {
+    return notRun(`the sandbox didn't close: ${messageOf(error)}`);
+  }
+  return outcome;
+}
+
+async function performed(trial: Attack | Allowance, stage: OpenStage): Promise<Outcome> {
+  try {
+    return await trial.perform(stage);
+  } catch (error) {
+    return notRun(messageOf(error));
+  }
+}
+
+export function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,54 @@
+import type { Attack, Outcome } from "../attacks/attack.js";
+
+/**
+ * `proven`: it works unguarded and fails guarded · `escaped`: it works guarded · `toothless`: it fails unguarded too,
+ * so it proves nothing · `unproven`: the same, and expected on this host, which lacks what the attack needs ·
+ * `impossible`: this host has nothing of the kind · `broken`: it didn't get as far as trying ·
+ * `exempt`: its author says why it breaks no promise here.
+ */
+export type Verdict = "proven" | "escaped" | "toothless" | "unproven" | "impossible" | "broken" | "exempt";
+
+/** What the two outcomes of one attack show together. Pure. */
+export function verdictOf(
+  attack: Pick<Attack, "needs">,
+  control: Outcome,
+  guarded: Outcome,
+): Exclude<Verdict, "exempt"> {
+  // Whatever the control did: what works guarded is an escape.
+  if (guarded.result === "reached") return "escaped";
+  if (control.result === "not-run" || guarded.result === "not-run") return "broken";
+  if (control.result === "impossible" || guarded.result === "impossible") return "impossible";
+  if (control.result === "reached") return "proven";
+  return attack.needs === undefined ? "toothless" : "unproven";
+}
+
+/** What an attack that isn't judged by its verdict alone adds to the capability's standing. */
+export interface AttackRow {
+  readonly id: string;
+  readonly title: string;
+  readonly control: Outcome;
+  readonly guarded: Outcome;
+  readonly verdict: Verdict;
+}
+
+export interface AllowanceRow {
+  readonly id: string;
+  readonly title: string;
+  readonly outcome: Outcome;
+}
+
+/**
+ * `proven`: at least one attack works unguarded, and every one fails guarded · `refused`: it isn't claimed, or can't be
+ * proven here, and is refused · `escaped`: an attack works guarded · `weakened`: it isn't claimed or proven here, and
+ * is not refused · `useless`: what must work doesn't · `unproven`: the attacks show nothing either way.
+ */
+export type Standing = "proven" | "refused" | "escaped" | "weakened" | "useless" | "unproven";
+
+/** The worst that the rows show. Pure. */
+export function standingOf(rows: readonly AttackRow[], allowances: readonly AllowanceRow[]): Standing {
+  const has = (...verdicts: Verdict[]) => rows.some(({ verdict }) => verdicts.includes(verdict));
+  if (has("escaped")) return "escaped";
+  if (allowances.some(({ outcome }) => outcome.result === "blocked" || outcome.result === "not-run")) return "useless";
+  if (has("broken", "toothless") || !has("proven")) return "unproven";
+  return "proven";
+}

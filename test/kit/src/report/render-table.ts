@@ -1,0 +1,48 @@
+import type { CapabilityReport } from "../judge/judge-capability.js";
+import type { AttackRow } from "../judge/verdict.js";
+import type { VerifyReport } from "./run-attacks.js";
+
+export interface RenderOptions {
+  /** Columns at most; details are cut. Default 120. */
+  readonly width?: number;
+}
+
+/** The report as a table for a terminal: attack by attack, with the control's outcome. */
+export function renderVerifyTable(report: VerifyReport, options: RenderOptions = {}): string {
+  const width = options.width ?? 120;
+  const lines = [
+    `${report.backend} on ${report.host.platform} ${report.host.release}, ${userOf(report)}`,
+    `control: ${report.control}`,
+    "",
+  ];
+  for (const capability of report.capabilities) lines.push(...linesOf(capability, width), "");
+  const count = (standing: string) => report.capabilities.filter((one) => one.standing === standing).length;
+  const bad = report.capabilities.length - count("proven") - count("refused");
+  lines.push(`${count("proven")} proven, ${count("refused")} refused, ${bad} not in order`);
+  return lines.join("\n");
+}
+
+function linesOf(report: CapabilityReport, width: number): readonly string[] {
+  const cure = report.cure === undefined ? "" : `: ${report.cure}`;
+  return [
+    cut(`${report.standing.toUpperCase().padEnd(9)} ${report.capability}  ${report.reason}${cure}`, width),
+    ...report.allowances
+      .filter(({ outcome }) => outcome.result !== "reached")
+      .map(({ title, outcome }) => cut(`  must work: ${title}: ${outcome.result} (${outcome.detail})`, width)),
+    ...report.attacks.map((row) => cut(rowLine(row), width)),
+  ];
+}
+
+function rowLine({ id, verdict, control, guarded }: AttackRow): string {
+  const name = id.slice(id.indexOf("/") + 1);
+  return `  ${verdict.padEnd(10)} ${name.padEnd(28)} control ${control.result.padEnd(10)} guarded ${guarded.result.padEnd(10)} ${guarded.detail}`;
+}
+
+function userOf({ host }: VerifyReport): string {
+  return host.uid === 0 ? "as root" : "as an ordinary user";
+}
+
+function cut(line: string, width: number): string {
+  const plain = line.replaceAll(/\p{Cc}/gu, " ").trimEnd();
+  return plain.length <= width ? plain : `${plain.slice(0, width - 1)}…`;
+}

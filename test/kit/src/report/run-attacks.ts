@@ -1,0 +1,44 @@
+import { release } from "node:os";
+import { type Capability, capabilities, type SandboxBackend } from "@ambit/core/plugin";
+import { type CapabilityReport, type JudgeOptions, judgeCapability } from "../judge/judge-capability.js";
+
+export interface RunAttacksOptions extends JudgeOptions {
+  /** Default: the whole vocabulary. */
+  readonly capabilities?: readonly Capability[];
+  /** Milliseconds for the backend's own probe. Default one minute. */
+  readonly probeMs?: number;
+  /** Called as each capability is done, for progress. */
+  onCapability?(report: CapabilityReport): void;
+}
+
+/** What every attack showed of one backend on this host. This is the JSON shape too. */
+export interface VerifyReport {
+  readonly backend: string;
+  /** What the attacks met where they had to work. */
+  readonly control: string;
+  /** ISO 8601. */
+  readonly at: string;
+  readonly host: { readonly platform: string; readonly release: string; readonly uid: number | null };
+  readonly capabilities: readonly CapabilityReport[];
+  /** Whether every capability is proven or honestly refused. */
+  readonly holds: boolean;
+}
+
+/** Probes a backend and makes every attack on it, one after the other. */
+export async function runAttacks(backend: SandboxBackend, options: RunAttacksOptions): Promise<VerifyReport> {
+  const findings = await backend.probe(AbortSignal.timeout(options.probeMs ?? 60_000));
+  const reports: CapabilityReport[] = [];
+  for (const capability of options.capabilities ?? capabilities) {
+    const report = await judgeCapability(backend, findings, capability, options);
+    reports.push(report);
+    options.onCapability?.(report);
+  }
+  return {
+    backend: backend.name,
+    control: options.control.what,
+    at: new Date().toISOString(),
+    host: { platform: process.platform, release: release(), uid: process.getuid?.() ?? null },
+    capabilities: reports,
+    holds: reports.every(({ standing }) => standing === "proven" || standing === "refused"),
+  };
+}

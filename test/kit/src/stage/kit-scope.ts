@@ -1,0 +1,37 @@
+import type { Log, Scope } from "@ambit/core/plugin";
+
+/** A scope of the kit's own: closes in reverse what was opened in it, and reports what couldn't be closed. */
+export class KitScope implements Scope {
+  readonly #abort = new AbortController();
+  readonly #closers: (() => void | Promise<void>)[] = [];
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  defer(close: () => void | Promise<void>): void {
+    this.#closers.push(close);
+  }
+
+  /** @throws AggregateError of everything that failed to close; the rest is closed all the same. */
+  async close(): Promise<void> {
+    this.#abort.abort();
+    const failures: unknown[] = [];
+    for (const close of this.#closers.splice(0).reverse()) {
+      try {
+        await close();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw new AggregateError(failures, "the kit couldn't close what it had opened");
+  }
+}
+
+/** The kit's reports are its own; what a backend logs of its attacks is noise. */
+export const silentLog: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};

@@ -1,0 +1,34 @@
+import type { SandboxBackend } from "@ambit/core/plugin";
+import { searchPath } from "../attacks/python.js";
+import { KitScope, silentLog } from "./kit-scope.js";
+import type { RunnerRequest } from "./runner-process.js";
+
+/** The program of a runner in a process of its own: `node runner-main.js <request as JSON>`. */
+const request: RunnerRequest = JSON.parse(process.argv[2] ?? "{}");
+const module: { default: () => SandboxBackend } = await import(request.module);
+const scope = new KitScope();
+const backend = module.default();
+await backend.probe(scope.signal);
+const sandbox = await backend.open(
+  {
+    id: request.id,
+    boundary: request.boundary,
+    required: request.required,
+    runtimes: [],
+    onDecision: () => undefined,
+    log: silentLog,
+  },
+  scope,
+);
+const started = await sandbox.spawn({ argv: request.argv, env: { PATH: searchPath } });
+const forward = async (from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream) => {
+  for await (const chunk of from) to.write(chunk);
+};
+const [{ code }] = await Promise.all([
+  started.exit,
+  forward(started.stdout, process.stdout),
+  forward(started.stderr, process.stderr),
+]);
+await sandbox.close();
+await scope.close();
+process.exitCode = code ?? 1;

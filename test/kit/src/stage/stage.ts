@@ -1,0 +1,83 @@
+import type { Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { Stage } from "../attacks/attack.js";
+import { unprivilegedUser } from "../control/unprivileged-user.js";
+import { type DecoyProcess, startDecoyProcess } from "../decoys/decoy-process.js";
+import type { Decoys } from "../decoys/decoys.js";
+import { type BoundaryOverrides, demandFor } from "./boundaries.js";
+import { KitScope, silentLog } from "./kit-scope.js";
+import { startRunnerProcess } from "./runner-process.js";
+
+export interface StageOptions {
+  readonly capability: Capability;
+  readonly claims: readonly Capability[];
+  readonly decoys: Decoys;
+  readonly runnerModule?: URL | undefined;
+  open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+}
+
+export interface OpenStage extends Stage {
+  /** Closes the sandbox, its neighbours and the decoy process. */
+  close(): Promise<void>;
+}
+
+let opened = 0;
+
+/** A fresh name for a sandbox of the kit's. */
+export function freshId(): string {
+  opened += 1;
+  return `kit-${process.pid}-${opened}`;
+}
+
+/** Opens one sandbox with the smallest boundary that asks for the capability. */
+export async function openStage(options: StageOptions): Promise<OpenStage> {
+  const { capability, claims, decoys } = options;
+  const scope = new KitScope();
+  const specFor = (overrides?: BoundaryOverrides): SandboxSpec => ({
+    id: freshId(),
+    ...demandFor(capability, claims, decoys, overrides),
+    runtimes: [],
+    onDecision: () => undefined,
+    log: silentLog,
+  });
+  const open = async (spec: SandboxSpec) => {
+    const sandbox = await options.open(spec, scope);
+    scope.defer(() => sandbox.close());
+    return sandbox;
+  };
+  const spec = specFor();
+  const sandbox = await open(spec);
+  let decoyProcess: Promise<DecoyProcess> | undefined;
+  return {
+    spec,
+    sandbox,
+    decoys,
+    openBeside: (overrides) => open(specFor(overrides)),
+    decoyProcess: () => {
+      decoyProcess ??= startDecoyProcess(decoys.secret, userOf(sandbox)).then((started) => {
+        scope.defer(() => started.close());
+        return started;
+      });
+      return decoyProcess;
+    },
+    ...(options.runnerModule === undefined
+      ? {}
+      : { startRunner: startRunnerWith(options.runnerModule, () => specFor(), scope) }),
+    close: () => scope.close(),
+  };
+}
+
+function startRunnerWith(module: URL, specFor: () => SandboxSpec, scope: Scope): NonNullable<Stage["startRunner"]> {
+  return async ({ argv, inheritedFile }) => {
+    const { id, boundary, required } = specFor();
+    const runner = startRunnerProcess({ module: module.href, id, boundary, required, argv }, inheritedFile);
+    scope.defer(() => runner.kill());
+    return runner;
+  };
+}
+
+/** The host user of a sandbox's processes, as it says itself: decoys of the same user are the easiest to reach. */
+function userOf({ evidence }: Sandbox): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const { uid } = evidence;
+  return typeof uid === "number" ? { uid, gid: uid } : unprivilegedUser();
+}

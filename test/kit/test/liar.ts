@@ -1,0 +1,24 @@
+import { capabilities, domains, type Sandbox, type SandboxBackend } from "@ambit/core/plugin";
+import { BareSandbox } from "../src/control/bare-sandbox.js";
+import { startOpenProxy } from "../src/control/open-proxy.js";
+import { unprivilegedUser } from "../src/control/unprivileged-user.js";
+
+/** Claims everything, says that it has seen it all, and enforces nothing: what the kit must catch everywhere. */
+export function liar(): SandboxBackend {
+  return {
+    name: "liar",
+    site: "sandbox",
+    claims: capabilities,
+    touches: () => domains,
+    covers: () => [],
+    probe: () =>
+      Promise.resolve(
+        capabilities.map((capability) => ({ capability, proven: true, how: "it looked at itself and liked it" })),
+      ),
+    open: async (_spec, scope): Promise<Sandbox> => {
+      const proxy = await startOpenProxy();
+      scope.defer(() => proxy.close());
+      return BareSandbox.open({ user: unprivilegedUser(), confinement: "confined", env: proxy.env });
+    },
+  };
+}

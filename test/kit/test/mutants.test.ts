@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { bareControl } from "../src/control/control.js";
+import { judgeCapability } from "../src/judge/judge-capability.js";
+import { makeMutant, removeMutants } from "./mutants/make-mutant.js";
+import { mutants } from "./mutants/mutants.js";
+
+const dataFolder = mkdtempSync(join(tmpdir(), "ambit-kit-mutants-"));
+process.env.AMBIT_KIT_MUTANT_FOLDER = dataFolder;
+afterAll(() => {
+  delete process.env.AMBIT_KIT_MUTANT_FOLDER;
+  removeMutants();
+  rmSync(dataFolder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+const original = await makeMutant("unchanged", []);
+const findings = await original.backend.probe(AbortSignal.timeout(60_000));
+
+describe("the local sandbox without one of its mechanisms", () => {
+  for (const { name, patches, capability, caughtBy, lookup, needsRoot } of mutants) {
+    it(`is caught: ${name}`, { timeout: 120_000 }, async (context) => {
+      const finding = findings.find((one) => one.capability === capability);
+      if (finding?.proven === false) context.skip(`host: ${capability} isn't proven here: ${finding.reason}`);
+      if (needsRoot && process.getuid?.() !== 0) context.skip("host: the runner isn't root");
+      const judged = async (from: typeof original) => {
+        const options = { control: bareControl(), runnerModule: from.module, only: caughtBy };
+        const seen = [{ capability, proven: true, how: "taken for granted" }] as const;
+        const { attacks } = await judgeCapability(from.backend, seen, capability, options);
+        return attacks.map(({ id, verdict, guarded }) => ({ id, verdict, detail: guarded.detail }));
+      };
+      // With the mechanism the same attacks fail: it is its absence that lets them through.
+      const held = await judged(original);
+      expect(held).toEqual(caughtBy.map((id) => expect.objectContaining({ id, verdict: "proven" })));
+      const mutant = await makeMutant(name.replaceAll(" ", "-"), patches, lookup);
+      const caught = await judged(mutant);
+      expect(caught).toEqual(caughtBy.map((id) => expect.objectContaining({ id, verdict: "escaped" })));
+    });
+  }
+});

@@ -1,0 +1,84 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { SandboxBackend } from "@ambit/core/plugin";
+
+/** One mechanism taken out of the built local sandbox: a piece of its code, and what stands there instead. */
+export interface Patch {
+  /** `plugin` is @ambit/sandbox-local, `core` is @ambit/core; both as built. */
+  readonly of: "plugin" | "core";
+  readonly file: string;
+  /** Must be there exactly once: a mutant that changes nothing would be caught by nobody. */
+  readonly find: string;
+  readonly replace: string;
+}
+
+export interface Mutant {
+  readonly backend: SandboxBackend;
+  /** For attacks that start a runner of their own. */
+  readonly module: URL;
+}
+
+const resolve = createRequire(import.meta.url).resolve;
+const built = {
+  plugin: dirname(dirname(resolve("@ambit/sandbox-local"))),
+  core: dirname(dirname(resolve("@ambit/core"))),
+};
+/** Inside this package, so that the copies find what they import; and where nothing transforms them. */
+const workshop = fileURLToPath(new URL("../../node_modules/.mutants/", import.meta.url));
+
+/**
+ * A copy of the built plugin with some of it changed. A copy, so that the product itself has no switch that weakens it.
+ *
+ * @param lookup the source of a function that resolves names, in place of the host's resolver.
+ */
+export async function makeMutant(name: string, patches: readonly Patch[], lookup = "undefined"): Promise<Mutant> {
+  const folder = join(workshop, name);
+  rmSync(folder, { recursive: true, force: true });
+  const core = join(folder, "node_modules", "@ambit", "core");
+  copyPackage(built.plugin, folder, ["dist", "inside"]);
+  copyPackage(built.core, core, ["dist"]);
+  for (const patch of patches) apply(patch, patch.of === "core" ? core : folder);
+  const module = join(folder, "backend.mjs");
+  writeFileSync(module, factory(lookup));
+  const url = pathToFileURL(module);
+  const { default: make }: { default: () => SandboxBackend } = await import(url.href);
+  return { backend: make(), module: url };
+}
+
+function copyPackage(from: string, to: string, folders: readonly string[]): void {
+  mkdirSync(to, { recursive: true });
+  for (const name of ["package.json", ...folders]) cpSync(join(from, name), join(to, name), { recursive: true });
+  // Its dependencies in versions of its own; the others are found further up.
+  const own = join(from, "node_modules");
+  if (!existsSync(own)) return;
+  mkdirSync(join(to, "node_modules"), { recursive: true });
+  for (const name of ["ipaddr.js"]) {
+    if (existsSync(join(own, name))) symlinkSync(join(own, name), join(to, "node_modules", name));
+  }
+}
+
+function apply({ file, find, replace }: Patch, folder: string): void {
+  const path = join(folder, "dist", file);
+  const text = readFileSync(path, "utf8");
+  const found = text.split(find).length - 1;
+  if (found !== 1) throw new Error(`${file} has ${found} times: ${find}: the mutant must follow the code it changes`);
+  writeFileSync(path, text.replace(find, () => replace));
+}
+
+const factory = (lookup: string) => `
+import { chmodSync, mkdtempSync } from "node:fs";
+import { lookup as systemLookup } from "node:dns/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { configSchema, LocalSandbox } from "./dist/index.js";
+const dataFolder = process.env.AMBIT_KIT_MUTANT_FOLDER ?? mkdtempSync(join(tmpdir(), "ambit-kit-mutant-"));
+chmodSync(dataFolder, 0o755);
+const lookup = ${lookup};
+export default () => new LocalSandbox(configSchema.parse({ dataFolder }), lookup);
+`;
+
+export function removeMutants(): void {
+  rmSync(workshop, { recursive: true, force: true });
+}

@@ -1,0 +1,167 @@
+import type { Capability } from "@ambit/core/plugin";
+import type { Patch } from "./make-mutant.js";
+
+/** A local sandbox without one of its mechanisms, and the attacks that must catch it. */
+export interface MutantCase {
+  readonly name: string;
+  readonly patches: readonly Patch[];
+  readonly capability: Capability;
+  readonly caughtBy: readonly string[];
+  readonly lookup?: string;
+  /** What the mechanism is there against happens only when the runner is root. */
+  readonly needsRoot?: boolean;
+}
+
+const plugin = (file: string, find: string, replace: string): Patch => ({ of: "plugin", file, find, replace });
+const core = (file: string, find: string, replace: string): Patch => ({ of: "core", file, find, replace });
+
+/** The backend looks at each jail before anything starts in it. Here it looks away, so that the attacks have to see. */
+const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0) {", "if (wrong.length > 1000) {");
+
+const noSeccomp: readonly Patch[] = [
+  plugin("confined/arguments.js", "jail.descriptors.seccomp === undefined ?", "true ?"),
+  plugin("confined/spawn.js", "seccomp: true", "seccomp: false"),
+];
+
+export const mutants: readonly MutantCase[] = [
+  {
+    name: "root kept",
+    needsRoot: true,
+    patches: [
+      noEvidence,
+      plugin("confined/session.js", "process.getuid?.() === 0 ? await leaseUserId(config.userIds) : undefined", "undefined"),
+    ],
+    capability: "filesystem.workspace-only",
+    caughtBy: ["filesystem.workspace-only/kernel-settings"],
+  },
+  {
+    name: "environment of the launcher kept",
+    patches: [
+      plugin(
+        "confined/launch.js",
+        'env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },',
+        "env: process.env,",
+      ),
+      plugin("confined/arguments.js", '"--clearenv",', ""),
+    ],
+    capability: "environment.named-only",
+    caughtBy: ["environment.named-only/own", "environment.named-only/init"],
+  },
+  {
+    name: "no seccomp, seen by the network",
+    patches: noSeccomp,
+    capability: "network.deny",
+    caughtBy: ["network.deny/vsock", "network.deny/vsock-foreign-call", "network.deny/io-uring"],
+  },
+  {
+    name: "no seccomp, seen by the keyring",
+    patches: noSeccomp,
+    capability: "process.contained",
+    caughtBy: ["process.contained/keyring"],
+  },
+  {
+    name: "descriptors inherited",
+    patches: [plugin("confined/launch.js", "inheritableDescriptors(), options", "[], options")],
+    capability: "filesystem.host-hidden",
+    caughtBy: ["filesystem.host-hidden/inherited-descriptors"],
+  },
+  {
+    name: "paths bound by name",
+    patches: [
+      plugin(
+        "folders/open-beneath.js",
+        "constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW",
+        "constants.O_RDONLY | constants.O_DIRECTORY",
+      ),
+    ],
+    capability: "filesystem.workspace-only",
+    caughtBy: ["filesystem.workspace-only/link-for-the-runner"],
+  },
+  {
+    name: "ancestors not pinned",
+    patches: [plugin("confined/workspace-mounts.js", "length < names.length", "length < 0")],
+    capability: "filesystem.workspace-only",
+    caughtBy: ["filesystem.workspace-only/denied-move-above"],
+  },
+  {
+    name: "launcher killed instead of init",
+    patches: [
+      plugin("confined/process.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
+      plugin(
+        "confined/process.js",
+        "this.#killed ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
+        'this.launcher.kill("SIGKILL");',
+      ),
+      plugin("confined/process.js", "endProcess(init);\n            await gone(init);", ""),
+      plugin("confined/arguments.js", '"--die-with-parent", ', ""),
+    ],
+    capability: "process.contained",
+    caughtBy: ["process.contained/outlive-close"],
+  },
+  {
+    name: "proxy shared between sessions",
+    patches: [
+      plugin(
+        "confined/session.js",
+        "policy: spec.boundary.network,",
+        "policy: (shared.rules.push(...spec.boundary.network.rules), shared),",
+      ),
+      plugin(
+        "confined/session.js",
+        "/** Opens all that is shared, or nothing. */",
+        'const shared = { mode: "allowlist", rules: [] };',
+      ),
+    ],
+    capability: "network.allow-cidr",
+    caughtBy: ["network.allow-cidr/another-sessions-list"],
+  },
+  {
+    name: "name not canonical",
+    patches: [
+      core(
+        "boundary/network/target.js",
+        'if (raw === "")',
+        'if (!ipaddr.IPv4.isValidFourPartDecimal(raw)) return { ok: true, kind: "name", host: raw };\n    if (raw === "")',
+      ),
+    ],
+    // A careless resolver reads a name up to the first character that no name has.
+    lookup: `async (name) => (await systemLookup(name.split(/[^\\w.-]/)[0], { all: true })).map(({ address }) => address)`,
+    capability: "network.allow-host",
+    caughtBy: ["network.allow-host/name-behind-a-mark"],
+  },
+  {
+    name: "address not checked again",
+    patches: [core("boundary/network/decide.js", "if (complaint !== undefined)", "if (complaint === 0)")],
+    capability: "network.allow-host",
+    caughtBy: ["network.allow-host/name-to-loopback"],
+  },
+  {
+    name: "the host's network kept",
+    patches: [
+      noEvidence,
+      plugin("confined/arguments.js", 'jail.network === "own" ? ["--unshare-net"] : []', "[]"),
+    ],
+    capability: "network.deny",
+    caughtBy: ["network.deny/tcp", "network.deny/udp", "network.deny/unix-abstract", "network.deny/detached-child"],
+  },
+  {
+    name: "the host's shared memory kept",
+    patches: [noEvidence, plugin("confined/arguments.js", '"--unshare-ipc", ', "")],
+    capability: "process.contained",
+    caughtBy: ["process.contained/shared-segment", "process.contained/message-queue"],
+  },
+  {
+    name: "server name not compared",
+    patches: [
+      plugin("egress/first-flight.js", "return judgeServerName(target, hello.serverName);", 'return { verdict: "pass" };'),
+    ],
+    capability: "network.allow-host",
+    caughtBy: ["network.allow-host/server-name"],
+  },
+  {
+    name: "workspace writable although read-only",
+    patches: [plugin("confined/arguments.js", 'writable ? "--bind-fd" : "--ro-bind-fd"', '"--bind-fd"')],
+    capability: "filesystem.read-only",
+    caughtBy: ["filesystem.read-only/write", "filesystem.read-only/create"],
+  },
+];

@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import type { Outcome } from "../src/attacks/attack.js";
+import { outcomeOf } from "../src/attacks/program-attack.js";
+import { type AttackRow, standingOf, type Verdict, verdictOf } from "../src/judge/verdict.js";
+import { mustProve } from "../src/vitest/must-prove.js";
+
+const outcome = (result: Outcome["result"]): Outcome => ({ result, detail: "" });
+
+describe("the verdict on one attack", () => {
+  it.each<[control: Outcome["result"], guarded: Outcome["result"], plain: Verdict, needy: Verdict]>([
+    ["reached", "blocked", "proven", "proven"],
+    ["reached", "reached", "escaped", "escaped"],
+    ["blocked", "reached", "escaped", "escaped"],
+    ["not-run", "reached", "escaped", "escaped"],
+    ["impossible", "reached", "escaped", "escaped"],
+    ["blocked", "blocked", "toothless", "unproven"],
+    ["not-run", "blocked", "broken", "broken"],
+    ["reached", "not-run", "broken", "broken"],
+    ["blocked", "not-run", "broken", "broken"],
+    ["impossible", "blocked", "impossible", "impossible"],
+    ["reached", "impossible", "impossible", "impossible"],
+    ["impossible", "not-run", "broken", "broken"],
+  ])("control %s, guarded %s: %s, or %s when it needs something", (control, guarded, plain, needy) => {
+    expect(verdictOf({}, outcome(control), outcome(guarded))).toBe(plain);
+    expect(verdictOf({ needs: "something" }, outcome(control), outcome(guarded))).toBe(needy);
+  });
+});
+
+describe("the standing of a capability", () => {
+  const rows = (...verdicts: Verdict[]): AttackRow[] =>
+    verdicts.map((verdict) => ({ id: "x", title: "x", verdict, control: outcome("reached"), guarded: outcome("blocked") }));
+  const allowed = (result: Outcome["result"]) => [{ id: "y", title: "y", outcome: outcome(result) }];
+
+  it.each([
+    ["proven by one attack", rows("proven", "unproven", "impossible", "exempt"), allowed("reached"), "proven"],
+    ["escaped by one attack", rows("proven", "escaped"), allowed("reached"), "escaped"],
+    ["escaped, and useless too", rows("escaped"), allowed("blocked"), "escaped"],
+    ["nothing works inside", rows("proven"), allowed("blocked"), "useless"],
+    ["nothing ran inside", rows("proven"), allowed("not-run"), "useless"],
+    ["nothing to allow on this host", rows("proven"), allowed("impossible"), "proven"],
+    ["an attack that didn't run", rows("proven", "broken"), allowed("reached"), "unproven"],
+    ["an attack without teeth", rows("proven", "toothless"), allowed("reached"), "unproven"],
+    ["nothing shown", rows("unproven", "impossible"), allowed("reached"), "unproven"],
+    ["no attack at all", rows(), allowed("reached"), "unproven"],
+  ])("%s", (_name, attackRows, allowanceRows, standing) => {
+    expect(standingOf(attackRows, allowanceRows)).toBe(standing);
+  });
+});
+
+describe("what a program's output says", () => {
+  const finished = (stdout: string, code: number | null = 0, signal: string | null = null) => ({
+    stdout,
+    stderr: "",
+    code,
+    signal,
+  });
+
+  it.each<[name: string, output: ReturnType<typeof finished>, result: Outcome["result"]]>([
+    ["nothing", finished(""), "not-run"],
+    ["blocked, without having run", finished("BLOCKED x\n"), "not-run"],
+    ["ran, and nothing else", finished("RAN\n"), "not-run"],
+    ["ran and was blocked", finished("RAN \nBLOCKED x: EPERM\n"), "blocked"],
+    ["blocked and then broken", finished("RAN \nBLOCKED x: EPERM\n", 1), "not-run"],
+    ["blocked once, reached once", finished("RAN \nBLOCKED x\nREACHED y\n"), "reached"],
+    ["reached and then broken", finished("RAN \nREACHED y\n", 1), "reached"],
+    ["killed in mid-air", finished("RAN \n", null, "SIGKILL"), "not-run"],
+  ])("%s", (_name, output, result) => {
+    expect(outcomeOf(output).result).toBe(result);
+  });
+
+  it("counts being killed as blocked only where that is how an attack is stopped", () => {
+    expect(outcomeOf(finished("RAN \n", 137), true).result).toBe("blocked");
+    expect(outcomeOf(finished("", 137), true).result).toBe("not-run");
+    expect(outcomeOf(finished("RAN \n", 1), true).result).toBe("not-run");
+  });
+});
+
+describe("what this machine must prove", () => {
+  const backend = { name: "local", claims: ["network.deny"] as const };
+
+  it.each([
+    ["network.deny", "network.deny", true],
+    ["resources.cpu, network.deny", "network.deny", true],
+    ["resources.cpu", "resources.cpu", false],
+    ["local:resources.cpu", "resources.cpu", true],
+    ["other:network.deny", "network.deny", false],
+    ["", "network.deny", false],
+  ] as const)("%j names %s: %s", (listed, capability, expected) => {
+    expect(mustProve(backend, capability, listed)).toBe(expected);
+  });
+});
