@@ -55,6 +55,16 @@ function program(): Command {
       const { doctor } = await import("./doctor.js");
       await finish(doctor({ ...ambit.opts(), ...options }));
     });
+  ambit
+    .command("verify")
+    .description("attack a sandbox on this host, each attack beside its control, and show what held")
+    .option("--backend <name>", "a sandbox by name (default: the first configured)")
+    .option("--capability <names...>", "only these (default: all)")
+    .option("--json", "as data")
+    .action(async (options) => {
+      const { verify } = await import("./verify.js");
+      await finish(verify({ ...ambit.opts(), ...options }));
+    });
   return ambit;
 }
 
@@ -63,7 +73,7 @@ Results go to stdout, logs to stderr.
 
 Exit codes:
   0    it went well
-  1    the run failed
+  1    the run failed; a capability didn't hold (verify)
   2    the command line, the configuration or the environment must be mended
   3    the boundary can't be guaranteed: every gap is in the result
   4    the request can't be used: every issue is in the result

@@ -1,7 +1,8 @@
 import { request } from "node:http";
+import type { FailedResult, PlanAnswer } from "@ambit/core";
 import { describe, expect, it } from "vitest";
 import { saying, waiting } from "../support/scripted-agent.js";
-import { asking, serveScript } from "../support/server.js";
+import { asking, bodyOf, serveScript } from "../support/server.js";
 
 const token = "s3cret-token";
 const bearer = { authorization: `Bearer ${token}` };
@@ -43,9 +44,10 @@ describe("which refusal wins", () => {
   it("lists every gap with its cure, and the other issues beside them", async () => {
     const { post } = await serveScript(saying("x"));
     const body = { sandboxPermission: { network: "restricted", filesystem: "readonly" }, messages: [] };
-    const { failure } = await (await post("/run", body)).json();
-    const capabilities = failure.gaps.map((gap: { capability: string }) => gap.capability);
-    expect(capabilities).toEqual(expect.arrayContaining(["network.deny", "filesystem.read-only"]));
+    const { failure } = await bodyOf<FailedResult>(await post("/run", body));
+    expect(failure.gaps?.map(({ capability }) => capability)).toEqual(
+      expect.arrayContaining(["network.deny", "filesystem.read-only"]),
+    );
     expect(failure.issues).toEqual([
       { path: "messages", message: "No user message to send (prompt/messages empty)." },
     ]);
@@ -146,9 +148,9 @@ describe("routes", () => {
       ran = true;
       yield { type: "done" };
     });
-    const accepted = await (await post("/plan", asking)).json();
+    const accepted = await bodyOf<PlanAnswer>(await post("/plan", asking));
     expect(accepted).toMatchObject({ ok: true, plan: { sandbox: "none", required: [], accepted: [] } });
-    expect(accepted.plan.actors.map(({ kind }: { kind: string }) => kind)).toEqual(["sandbox", "harness"]);
+    expect(accepted.plan.actors.map(({ kind }) => kind)).toEqual(["sandbox", "harness"]);
     const refused = await post("/plan", { ...asking, sandboxPermission: { network: "off" } });
     expect(refused.status).toBe(422);
     expect(await refused.json()).toMatchObject({ ok: false, failure: { code: "boundary_refused" } });

@@ -1,7 +1,8 @@
+import type { RunResult } from "@ambit/core";
 import { HarnessFailed } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { saying, waiting } from "../support/scripted-agent.js";
-import { asking, recordsOf, serveScript } from "../support/server.js";
+import { asking, bodyOf, recordsOf, serveScript } from "../support/server.js";
 
 const ndjson = { accept: "application/x-ndjson" };
 
@@ -9,7 +10,7 @@ describe("POST /run", () => {
   it("answers with the one result, events included", async () => {
     const { post } = await serveScript(saying("hello"));
     const response = await post("/run", asking);
-    const result = await response.json();
+    const result = await bodyOf<RunResult>(response);
     expect(response.status).toBe(200);
     expect(response.headers.get("x-ambit-run-id")).toBe(result.runId);
     expect(result).toMatchObject({ ok: true, output: "hello", stopReason: "end_turn" });

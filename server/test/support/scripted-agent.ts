@@ -46,6 +46,7 @@ export function scriptedAgent(script: Script) {
       history: "new",
       capabilities,
       evidence: {},
+      ended: () => false,
       prompt: (turn) => script(turn),
       close: async () => {},
     }),

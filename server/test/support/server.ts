@@ -31,6 +31,12 @@ export async function serveScript(
 /** A request that asks the agent for something. */
 export const asking = { messages: [{ role: "user", content: "go" }] };
 
+/** The body of an answer, as the contract says it looks. */
+export async function bodyOf<Body>(response: Response): Promise<Body> {
+  const body: unknown = await response.json();
+  return body as Body;
+}
+
 /** The records of an NDJSON answer. */
 export async function recordsOf(response: Response): Promise<Record<string, unknown>[]> {
   const lines = (await response.text()).split("\n").filter((line) => line !== "");

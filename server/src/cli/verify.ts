@@ -1,0 +1,52 @@
+import { type Capability, capabilities, isCapability } from "@ambit/core";
+import type { VerifyReport } from "@ambit/testkit/attacks";
+import { takeEnvironment } from "../configuration/environment.js";
+import type { Overrides } from "../configuration/load.js";
+import { ConfigurationInvalid } from "../configuration/problems.js";
+import { openAmbit } from "../open.js";
+import { exitCodes } from "./exit-codes.js";
+
+export interface VerifyOptions extends Overrides {
+  /** A sandbox by name. Default: the first configured. */
+  readonly backend?: string;
+  readonly capability?: readonly string[];
+  readonly json?: boolean;
+}
+
+/**
+ * `ambit verify`: makes every attack of the conformance kit on this host, each beside its control. Nothing
+ * destructive runs bare, and no setting of the host is written.
+ */
+export async function verify(options: VerifyOptions): Promise<number> {
+  const environment = takeEnvironment(process.env);
+  const { registry } = await openAmbit({ environment, overrides: options, logLevel: "silent" });
+  const wanted = capabilitiesOf(options.capability ?? []);
+  const sandboxes = registry.castAsSeen().sandboxes.map(({ actor }) => actor);
+  const backend = sandboxes.find(({ name }) => options.backend === undefined || name === options.backend);
+  if (backend === undefined) {
+    const loaded = sandboxes.map(({ name }) => name).join(", ");
+    throw new ConfigurationInvalid("--backend", [`must name a loaded sandbox: ${loaded || "none is"}`]);
+  }
+  const { operatorControl, renderVerifyTable, runAttacks } = await import("@ambit/testkit/attacks");
+  const report: VerifyReport = await runAttacks(backend, {
+    control: operatorControl(backend),
+    capabilities: wanted,
+    onCapability: ({ capability, standing }) => process.stderr.write(`${standing.padEnd(9)} ${capability}\n`),
+  });
+  const width = process.stdout.isTTY ? process.stdout.columns : 200;
+  const text =
+    options.json === true ? JSON.stringify(report, undefined, 2) : renderVerifyTable(report, { width });
+  process.stdout.write(`${text}\n`);
+  return report.holds ? exitCodes.ok : exitCodes.runFailed;
+}
+
+function capabilitiesOf(names: readonly string[]): readonly Capability[] {
+  const unknown = names.filter((name) => !isCapability(name));
+  if (unknown.length > 0) {
+    throw new ConfigurationInvalid(
+      "--capability",
+      unknown.map((name) => `'${name}' is none; expected one of ${capabilities.join(", ")}`),
+    );
+  }
+  return names.length === 0 ? capabilities : names.filter(isCapability);
+}
