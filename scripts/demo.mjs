@@ -1,11 +1,138 @@
-/** Runs the main job: one turn of the embedded demo agent. Offline, without keys. */
-import { spawnSync } from "node:child_process";
+/**
+ * The main job, offline and without keys: an agent in a sandbox calls all three kinds of tools, and waits for its
+ * user both ways. The platform and the user are played here, on loopback.
+ *
+ * @typedef {import("../core/dist/index.js").StreamRecord} StreamRecord
+ * @typedef {{ toolCallId: string, toolName: string, input: unknown }} Question the payload of what is asked.
+ * @typedef {(kind: string, payload: Question, answer: (body: object) => Promise<void>) => void} OnQuestion
+ */
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { root, setUp } from "./setup.mjs";
 
-/** @param {readonly string[]} args */
-function ambit(args) {
-  return spawnSync(process.execPath, ["server/dist/cli/main.js", ...args], { cwd: root, stdio: "inherit" })
-    .status;
+/** @param {string} text */
+const tell = (text) => process.stdout.write(`\n— ${text}\n`);
+
+/** The platform's tool endpoint: what callbacks are posted to. */
+async function startPlatform() {
+  const trains = [
+    { at: "9:02", euros: 38 },
+    { at: "9:32", euros: 29 },
+  ];
+  const answers = new Map(Object.entries({ tools__find_trains: trains, tools__book: { booked: true } }));
+  const server = createServer(async (request, response) => {
+    const { data } = /** @type {{ data: { id: string, function: { name: string } } }} */ (
+      await json(request)
+    );
+    const content = JSON.stringify(answers.get(data.function.name));
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ call: { id: data.id, data: { content } } }));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  return { endpoint: `http://127.0.0.1:${port}/tools/call`, close: () => server.close() };
 }
 
-process.exitCode = setUp() ? (ambit(["run", "examples/demo.json"]) ?? 1) : 1;
+/**
+ * Posts a run, and shows it as it goes. Resolves with whether it went well.
+ * @param {string} url of the server.
+ * @param {object} request
+ * @param {OnQuestion} onQuestion
+ */
+async function showRun(url, request, onQuestion) {
+  const { Timeline } = await import("../server/dist/cli/timeline.js");
+  const timeline = new Timeline(performance.now());
+  const headers = { accept: "application/x-ndjson" };
+  const response = await fetch(`${url}/run`, { method: "POST", headers, body: JSON.stringify(request) });
+  const runId = response.headers.get("x-ambit-run-id");
+  let went = false;
+  for await (const record of recordsOf(response)) {
+    if (record.kind === "result") {
+      process.stdout.write(timeline.result(record.result, performance.now()));
+      went = record.result.ok;
+      continue;
+    }
+    const { event } = record;
+    process.stdout.write(timeline.event(event, performance.now()));
+    if (event.type !== "interaction_request") continue;
+    onQuestion(event.kind, /** @type {Question} */ (event.payload), async (body) => {
+      tell(`the user answers: POST /runs/…/interactions/…  ${JSON.stringify(body)}`);
+      const address = `${url}/runs/${runId}/interactions/${event.id}`;
+      await fetch(address, { method: "POST", body: JSON.stringify(body) });
+    });
+  }
+  return went;
+}
+
+/**
+ * The records of an NDJSON answer, as they come.
+ * @param {Response} response
+ * @returns {AsyncGenerator<StreamRecord>}
+ */
+async function* recordsOf(response) {
+  let rest = "";
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = `${rest}${chunk}`.split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield JSON.parse(line);
+  }
+}
+
+/**
+ * The request within a boundary: no connection but to the platform, no write but in the workspace. Without one on a
+ * host that can't guarantee it: there it would be refused.
+ * @template {{ toolCallback: { endpoint: string } }} Request
+ * @param {string} url of the server.
+ * @param {Request} request
+ */
+async function withBoundary(url, request) {
+  const allowlist = [new URL(request.toolCallback.endpoint).host];
+  const bounded = { ...request, sandboxPermission: { network: { allowlist }, filesystem: "workspace" } };
+  const response = await fetch(`${url}/plan`, { method: "POST", body: JSON.stringify(bounded) });
+  if (response.ok) return bounded;
+  const { error } = /** @type {{ error: string }} */ (await response.json());
+  tell(`Without a boundary, because this host can't guarantee one.\n${error}`);
+  return request;
+}
+
+async function demonstrate() {
+  const { openAmbit, startServer, takeEnvironment } = await import("../server/dist/index.js");
+  const environment = takeEnvironment({ AMBIT_PORT: "0" });
+  const ambit = await openAmbit({ environment, configuration: {}, logLevel: "warn" });
+  const [server, platform] = await Promise.all([startServer(ambit), startPlatform()]);
+  const { url } = server;
+  const example = JSON.parse(await readFile(join(root, "examples/tools.json"), "utf8"));
+  const toolCallback = { ...example.toolCallback, endpoint: platform.endpoint };
+  const seat = { seat: "12A" };
+  try {
+    const request = await withBoundary(url, { ...example, toolCallback, sessionId: "demo" });
+    tell("Live: the run is held open while it asks. The request is examples/tools.json");
+    const live = { ...request, interactions: { holdMs: 30_000 } };
+    const answered = await showRun(url, live, (kind, _payload, answer) =>
+      answer(kind === "user_approval" ? { approved: true } : { output: seat }),
+    );
+
+    tell("Across turns: the same call, and nobody is there. The run pauses, and nothing waits");
+    const asked = { role: "user", content: 'call choose_seat {"train": "9:32"}' };
+    /** @type {object} */
+    let call = {};
+    const paused = await showRun(url, { ...request, messages: [asked] }, (_kind, payload) => {
+      const { toolCallId, toolName, input } = payload;
+      call = { type: "tool_call", toolCallId, toolName, input };
+    });
+
+    tell("The next request brings the answer among its messages, and the same agent goes on");
+    const result = { ...call, type: "tool_result", output: seat };
+    const turn = [{ role: "assistant", content: [call] }, { role: "tool", content: [result] }, asked];
+    const resumed = await showRun(url, { ...request, messages: [asked, ...turn] }, () => {});
+    return answered && paused && resumed;
+  } finally {
+    platform.close();
+    await server.close();
+  }
+}
+
+process.exitCode = setUp() && (await demonstrate()) ? 0 : 1;

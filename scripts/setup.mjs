@@ -31,10 +31,11 @@ const say = (message) => process.stderr.write(`setup: ${message}\n`);
 /**
  * @param {string} command
  * @param {readonly string[]} args
+ * @param {string} [folder]
  */
-function run(command, args) {
+function run(command, args, folder = root) {
   // What is installed is progress, not a result: it belongs on stderr.
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", 2, 2] });
+  const { status, error } = spawnSync(command, args, { cwd: folder, stdio: ["ignore", 2, 2] });
   if (status !== 0)
     throw new Error(`"${[command, ...args].join(" ")}" failed: ${error?.message ?? `exit ${status}`}`);
 }
@@ -89,23 +90,27 @@ function aptInstall(names) {
   }
 }
 
-function installNpmPackages() {
+/** MCP's conformance suite brings a Node of its own: among the others it would become the one of every npm script. */
+const npmFolders = [root, join(root, "plugins/mcp-http/conformance")];
+
+/** @param {string} folder */
+function installNpmPackages(folder) {
   // npm writes this file last, so its age tells of an interrupted install as well as of a stale one.
-  const installed = statSync(join(root, "node_modules/.package-lock.json"), { throwIfNoEntry: false });
-  if (installed && installed.mtimeMs >= statSync(join(root, "package-lock.json")).mtimeMs) return;
+  const installed = statSync(join(folder, "node_modules/.package-lock.json"), { throwIfNoEntry: false });
+  if (installed && installed.mtimeMs >= statSync(join(folder, "package-lock.json")).mtimeMs) return;
   say("installing npm packages");
   // Not "npm ci": it insists on entries for the native binaries of every other platform, which npm leaves out of
   // a lockfile when the registry it is written with doesn't have them. What the lockfile has is installed as it
   // says, it isn't written, and test/repository fails where it and a package.json disagree.
   // The log level is for a run within "npm --silent", whose errors would be lost.
-  run("npm", ["install", "--no-save", "--ignore-scripts", "--loglevel=error"]);
+  run("npm", ["install", "--no-save", "--ignore-scripts", "--loglevel=error"], folder);
 }
 
 /** Everything but the build. Throws with the command that failed. */
 export function install() {
   requireNode();
   installSystemPackages();
-  installNpmPackages();
+  for (const folder of npmFolders) installNpmPackages(folder);
 }
 
 /** Installs and builds. False if that failed, with the reason said: it is the user's to mend, no stack helps. */

@@ -1,13 +1,15 @@
+import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import type { Goal, RunOptions } from "./goal.js";
 import { goals } from "./goals/index.js";
 import { machineDescription } from "./machine/description.js";
 import { jsonReport, markdownTable, type Outcome, textTable } from "./report.js";
 
-const usage = `npm run bench -- [--only G9,G15] [--pairs N] [--json | --markdown] [--list]
+const usage = `npm run bench -- [--only G9,G15] [--pairs N] [--json | --markdown] [--save FILE] [--list]
 
 Measures the goals of speed, each as the ratio of interleaved pairs in this one run, and prints what is met and
-what isn't. It judges nothing else: an unmet goal is no failure, a goal that breaks while it is measured is.`;
+what isn't. It judges nothing else: an unmet goal is no failure, a goal that breaks while it is measured is.
+--save also writes every value of every pair to a file, as JSON.`;
 
 const { values } = parseArgs({
   options: {
@@ -15,6 +17,7 @@ const { values } = parseArgs({
     pairs: { type: "string" },
     json: { type: "boolean", default: false },
     markdown: { type: "boolean", default: false },
+    save: { type: "string" },
     list: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -26,7 +29,8 @@ function chosenGoals(only: string | undefined): readonly Goal[] {
   if (only === undefined) return goals;
   return only.split(",").map((id) => {
     const found = goals.find((goal) => goal.id.toLowerCase() === id.trim().toLowerCase());
-    if (found === undefined) throw new Error(`There is no goal '${id}': ${goals.map((goal) => goal.id).join(", ")}`);
+    if (found === undefined)
+      throw new Error(`There is no goal '${id}': ${goals.map((goal) => goal.id).join(", ")}`);
     return found;
   });
 }
@@ -34,7 +38,8 @@ function chosenGoals(only: string | undefined): readonly Goal[] {
 function pairsOf(given: string | undefined): number | undefined {
   if (given === undefined) return undefined;
   const pairs = Number(given);
-  if (!Number.isInteger(pairs) || pairs < 1) throw new Error(`--pairs must be a whole number from 1: ${given}`);
+  if (!Number.isInteger(pairs) || pairs < 1)
+    throw new Error(`--pairs must be a whole number from 1: ${given}`);
   return pairs;
 }
 
@@ -64,9 +69,11 @@ async function bench(): Promise<number> {
   const result = { machine: machineDescription(), outcomes };
   const print = values.json ? jsonReport : values.markdown ? markdownTable : textTable;
   process.stdout.write(print(result));
+  if (values.save !== undefined) await writeFile(values.save, jsonReport(result));
   return outcomes.some(({ broken }) => broken) ? 1 : 0;
 }
 
 if (values.help) process.stdout.write(`${usage}\n`);
-else if (values.list) process.stdout.write(goals.map(({ id, title, goal }) => `${id}  ${title}  ${goal}\n`).join(""));
+else if (values.list)
+  process.stdout.write(goals.map(({ id, title, goal }) => `${id}  ${title}  ${goal}\n`).join(""));
 else process.exitCode = await bench();

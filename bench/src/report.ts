@@ -46,7 +46,14 @@ function rowsOf({ goal, measurements, notMeasured }: Outcome): readonly Row[] {
   if (notMeasured !== undefined) {
     const empty = { measured: "–", range: "–", pairs: "–" };
     return [
-      { goal: goal.id, what: goal.title, ...empty, limit: goal.goal, verdict: "not measured", note: notMeasured },
+      {
+        goal: goal.id,
+        what: goal.title,
+        ...empty,
+        limit: goal.goal,
+        verdict: "not measured",
+        note: notMeasured,
+      },
     ];
   }
   return measurements.map((measurement) => {
@@ -84,7 +91,10 @@ export function textTable({ machine, outcomes }: Report): string {
   const rows = [header, ...outcomes.flatMap(rowsOf)];
   const widths = columns.map((column) => Math.max(...rows.map((row) => row[column].length)));
   const lines = rows.map((row) =>
-    columns.map((column, index) => row[column].padEnd(widths[index] ?? 0)).join("  ").trimEnd(),
+    columns
+      .map((column, index) => row[column].padEnd(widths[index] ?? 0))
+      .join("  ")
+      .trimEnd(),
   );
   return `${machine}\n\n${lines.join("\n")}\n`;
 }

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { demo, isMessage, ndjson, readUntil, recordsOf, serve } from "./support/ambit.js";
+import { unconfined } from "./support/configurations.js";
 import { descendantsOf, processes } from "./support/processes.js";
 
 describe("a secret in the runner's environment", () => {
   it.each([
     ["by default", []],
-    ["unconfined", ["--config", "test/e2e/support/unconfined.config.mjs"]],
+    ["unconfined", unconfined],
   ])("is in no process of a run: %s", async (_, args) => {
     const canary = `canary-${randomUUID()}`;
     const server = await serve({ CANARY: canary, AMBIT_TOKEN: `token-${canary}` }, args);

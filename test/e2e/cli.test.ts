@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ambit, demo, emptyFolder, startAmbit } from "./support/ambit.js";
+import { noJail } from "./support/configurations.js";
 import { running } from "./support/processes.js";
 
 const refused = { ...demo("say hi"), sandboxPermission: { secrets: "hidden" } };
@@ -100,7 +101,7 @@ describe("what keeps a command from beginning", () => {
 
 describe("what the host can do", () => {
   it("is told by doctor: what is proven and how, what isn't and the cure", async () => {
-    const { code, stdout } = await ambit(["doctor", "--config", "test/e2e/support/no-jail.config.mjs"]);
+    const { code, stdout } = await ambit(["doctor", ...noJail]);
     expect(stdout).toContain("sandbox local");
     expect(stdout).toContain("not proven  network.deny: no user namespaces here (EPERM)");
     expect(stdout).toContain("cure: allow unprivileged user namespaces");

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { AgentEvent, RunResult } from "@ambit/core";
 import { describe, expect, it, type TestContext } from "vitest";
-import { ambit, repository } from "./support/ambit.js";
+import { ambit, repository, serve } from "./support/ambit.js";
 import { callbackServer } from "./support/callback-server.js";
 
 const folder = join(repository, "examples");
@@ -27,9 +27,12 @@ function outcomes(result: RunResult): string[] {
 }
 
 describe("the examples", () => {
-  it.each(files)("%s is a request", async (name) => {
-    const { stdout } = await ambit(["plan", join(folder, name)]);
-    expect(JSON.parse(stdout).failure?.issues ?? []).toEqual([]);
+  it("are all requests", async () => {
+    const { post } = await serve();
+    for (const name of files) {
+      const answer = await (await post("/plan", await readFile(join(folder, name), "utf8"))).text();
+      expect.soft(answer, name).not.toContain('"issues"');
+    }
   });
 
   it("demo.json runs alone, to its last word", async (context) => {
@@ -61,7 +64,7 @@ describe("the examples", () => {
   });
 
   it("callback.json reaches the platform that it lists, and only from the runner", async (context) => {
-    const platform = await callbackServer(() => "rain");
+    const platform = await callbackServer(() => ({ sky: "rain" }));
     const result = await run(context, "callback.json", {
       toolCallback: { endpoint: platform.endpoint, authorization: "Access my-token" },
       sandboxPermission: { network: { allowlist: [new URL(platform.endpoint).host] } },
@@ -69,7 +72,7 @@ describe("the examples", () => {
     expect(platform.calls).toEqual([
       { name: "tools__weather", arguments: { city: "Bern" }, authorization: "Access my-token" },
     ]);
-    expect(outcomes(result)).toEqual(['done: "rain"']);
+    expect(outcomes(result)).toEqual([expect.stringMatching(/^done: .*rain/)]);
   });
 
   it("callback-refused.json is refused with the way out", async (context) => {

@@ -11,6 +11,7 @@ import {
   serve,
 } from "./support/ambit.js";
 import { callbackServer, callbackTool } from "./support/callback-server.js";
+import { noPatience, ownData } from "./support/configurations.js";
 import { descendantsOf, running } from "./support/processes.js";
 
 /** A sleep that nothing else on this machine sleeps: its argument is found in no other command line. */
@@ -97,7 +98,7 @@ describe("when somebody is killed in mid-run", () => {
   });
 
   it("the runner, by SIGTERM: every run ends in its result, then it exits with 0", async () => {
-    const server = await serve({}, ["--config", "test/e2e/support/no-patience.config.json"]);
+    const server = await serve({}, noPatience);
     const marker = uniqueSleep();
     const { records } = await runSleeping(server, marker);
     server.process.kill("SIGTERM");
@@ -123,8 +124,7 @@ describe("when somebody is killed in mid-run", () => {
   it("the runner, by SIGKILL: nothing is left after the next start", async () => {
     const folder = await emptyFolder();
     const env = { AMBIT_E2E_DATA: `${folder}/data` };
-    const config = ["--config", "test/e2e/support/own-data.config.mjs"];
-    const server = await serve(env, config);
+    const server = await serve(env, ownData);
     const marker = uniqueSleep();
     const { records } = await runSleeping(server, marker, "detach 900");
     const started = descendantsOf(server.pid).map(({ pid }) => pid);
@@ -132,7 +132,7 @@ describe("when somebody is killed in mid-run", () => {
     server.process.kill("SIGKILL");
     await server.exit;
     await expect(resultOf(records)).rejects.toThrow();
-    const next = await serve(env, config);
+    const next = await serve(env, ownData);
     expect(await (await next.post("/run", demo("say again"))).json()).toMatchObject({ ok: true });
     await expect.poll(() => running(marker), patience).toEqual([]);
     await expect.poll(() => started.filter((pid) => isAlive(pid)), patience).toEqual([]);
@@ -141,7 +141,7 @@ describe("when somebody is killed in mid-run", () => {
 
 describe("an agent that won't leave", () => {
   it("is ended with its run, and so is what it left behind", async () => {
-    const server = await serve({}, ["--config", "test/e2e/support/no-patience.config.json"]);
+    const server = await serve({}, noPatience);
     const response = await server.post("/run", demo("detach 900", "say at work", "deaf"), ndjson);
     const records = recordsOf(response);
     await readUntil(records, isMessage("at work"));

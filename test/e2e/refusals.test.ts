@@ -1,11 +1,22 @@
-import { describe, expect, it } from "vitest";
-import { ambit, demo, serve } from "./support/ambit.js";
+import type { FailedResult, PluginsAnswer } from "@ambit/core";
+import { beforeAll, describe, expect, it } from "vitest";
+import { bodyOf, demo, type Server, startServer } from "./support/ambit.js";
+import { noJail } from "./support/configurations.js";
 
-/** Whether this host's local sandbox proves the capability: by the program's own word, which the kit checks. */
+/** One on this host as it is, one on a host that can prove nothing. */
+let server: Server;
+let unable: Server;
+
+beforeAll(async () => {
+  [server, unable] = await Promise.all([startServer(), startServer({}, noJail)]);
+  return () => {
+    for (const started of [server, unable]) started.process.kill("SIGKILL");
+  };
+});
+
+/** Whether this host's local sandbox proves the capability: by the server's own word, which the kit checks. */
 async function proves(capability: string): Promise<boolean> {
-  const { stdout } = await ambit(["doctor", "--json"]);
-  const { actors }: { actors: { name: string; findings: { capability: string; proven: boolean }[] }[] } =
-    JSON.parse(stdout);
+  const { actors } = await bodyOf<PluginsAnswer>(await fetch(`${server.url}/plugins`));
   return actors.some(
     ({ name, findings }) =>
       name === "local" && findings.some((found) => found.capability === capability && found.proven),
@@ -19,9 +30,8 @@ describe("the requests of the first reviewers", () => {
     ["network.deny", { sandbox_permission: { network: "restricted" } }],
     ["filesystem.read-only", { sandbox_permission: { filesystem: "readonly" } }],
   ])("%s is guaranteed or refused, never ignored", async (capability, boundary) => {
-    const { post } = await serve();
-    const response = await post("/run", { harness: "pi_core", ...boundary, messages: [] });
-    const { failure } = await response.json();
+    const response = await server.post("/run", { harness: "pi_core", ...boundary, messages: [] });
+    const { failure } = await bodyOf<FailedResult>(response);
     expect(failure.issues).toContainEqual(noMessage);
     if (await proves(capability)) {
       expect(response.status).toBe(400);
@@ -36,10 +46,9 @@ describe("the requests of the first reviewers", () => {
     ["network.deny", { sandbox_permission: { network: "restricted" } }],
     ["filesystem.read-only", { sandbox_permission: { filesystem: "readonly" } }],
   ])("%s is refused where the host can't enforce it", async (capability, boundary) => {
-    const { post } = await serve({}, ["--config", "test/e2e/support/no-jail.config.mjs"]);
-    const response = await post("/run", { harness: "pi_core", ...boundary, messages: [] });
+    const response = await unable.post("/run", { harness: "pi_core", ...boundary, messages: [] });
     expect(response.status).toBe(422);
-    const { failure } = await response.json();
+    const { failure } = await bodyOf<FailedResult>(response);
     expect(failure.gaps).toContainEqual(
       expect.objectContaining({ actor: "local", capability, cure: expect.stringMatching(/./) }),
     );
@@ -47,11 +56,10 @@ describe("the requests of the first reviewers", () => {
   });
 
   it("a stdio MCP server needs a sandbox that confines processes", async () => {
-    const { post } = await serve({}, ["--config", "test/e2e/support/no-jail.config.mjs"]);
     const servers = [{ name: "test", transport: "stdio", command: "echo" }];
-    const response = await post("/run", { harness: "pi_core", mcp_servers: servers, messages: [] });
+    const response = await unable.post("/run", { harness: "pi_core", mcp_servers: servers, messages: [] });
     expect(response.status).toBe(422);
-    expect(JSON.stringify(await response.json())).toContain("test");
+    expect(JSON.stringify(await bodyOf<FailedResult>(response))).toContain("test");
   });
 });
 
@@ -61,10 +69,9 @@ describe("a misspelt boundary", () => {
     [{ sandboxPermission: { netwrok: "off" } }, "did you mean `network`?"],
     [{ sandboxPermission: { network: { mode: "allow" } } }, 'must be one of "on", "off", "allowlist"'],
   ])("is refused by its path: %o", async (boundary, cure) => {
-    const { post } = await serve();
-    const response = await post("/run", { ...demo("say hi"), ...boundary });
+    const response = await server.post("/run", { ...demo("say hi"), ...boundary });
     expect(response.status).toBe(400);
-    const { failure } = await response.json();
-    expect(failure.issues[0].message).toContain(cure);
+    const { failure } = await bodyOf<FailedResult>(response);
+    expect(failure.issues?.[0]?.message).toContain(cure);
   });
 });

@@ -1,12 +1,33 @@
-import { describe, expect, it } from "vitest";
-import { allOf, demo, isMessage, ndjson, readUntil, recordsOf, resultOf, serve } from "./support/ambit.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import {
+  allOf,
+  bodyOf,
+  demo,
+  isMessage,
+  ndjson,
+  readUntil,
+  recordsOf,
+  resultOf,
+  type Server,
+  serve,
+  startServer,
+} from "./support/ambit.js";
 import { callbackServer, callbackTool } from "./support/callback-server.js";
+import { shortLimits } from "./support/configurations.js";
+
+let server: Server;
+const post: Server["post"] = (...call) => server.post(...call);
+
+beforeAll(async () => {
+  server = await startServer();
+  return () => void server.process.kill("SIGKILL");
+});
 
 describe("a run of the demo agent", () => {
   it("answers in all three forms", async () => {
-    const { post } = await serve();
     const request = demo("think hm", "say hello");
-    const once = await (await post("/run", request)).json();
+    const once = await bodyOf(await post("/run", request));
     expect(once).toMatchObject({
       ok: true,
       output: "hello",
@@ -27,9 +48,8 @@ describe("a run of the demo agent", () => {
   });
 
   it("calls a callback tool, whose arguments and answer go through unchanged", async () => {
-    const { post } = await serve();
     const platform = await callbackServer((_name, given) => ({ echo: given }));
-    const result = await (
+    const result = await bodyOf(
       await post("/run", {
         ...demo('call weather {"city": "Bern"}'),
         customTools: [
@@ -39,8 +59,8 @@ describe("a run of the demo agent", () => {
           }),
         ],
         toolCallback: { endpoint: platform.endpoint, authorization: "Access tok-123456" },
-      })
-    ).json();
+      }),
+    );
     expect(platform.calls).toEqual([
       { name: "ref__weather", arguments: { city: "Bern" }, authorization: "Access tok-123456" },
     ]);
@@ -52,24 +72,22 @@ describe("a run of the demo agent", () => {
         render: { kind: "component", component: "W" },
       }),
     );
-    const outcome = result.events.find(({ type }: { type: string }) => type === "tool_result");
-    expect(JSON.stringify(outcome.output)).toContain("Bern");
+    const outcome = result.events.find(({ type }) => type === "tool_result");
+    expect(JSON.stringify(outcome)).toContain("Bern");
     expect(JSON.stringify(result)).not.toContain("tok-123456");
   });
 
   it("keeps a named session's workspace between runs, and ends it with /kill", async () => {
-    const { post } = await serve();
     const inSession = (...script: string[]) => ({ ...demo(...script), sessionId: "kept" });
-    await (await post("/run", inSession("write a.txt first"))).json();
-    const second = await (await post("/run", inSession("read a.txt", "recall"))).json();
+    await bodyOf(await post("/run", inSession("write a.txt first")));
+    const second = await bodyOf(await post("/run", inSession("read a.txt", "recall")));
     expect(JSON.stringify(second.events)).toContain("first");
-    expect(await (await post("/kill", { sessionId: "kept" })).json()).toEqual({ ok: true, ended: true });
-    const third = await (await post("/run", inSession("read a.txt"))).json();
+    expect(await bodyOf(await post("/kill", { sessionId: "kept" }))).toEqual({ ok: true, ended: true });
+    const third = await bodyOf(await post("/run", inSession("read a.txt")));
     expect(third.events).toContainEqual(expect.objectContaining({ type: "tool_result", isError: true }));
   });
 
   it("pauses for a permission, and goes on with the answer", async () => {
-    const { post } = await serve();
     const platform = await callbackServer(() => "sent");
     const request = {
       ...demo('call mail {"to": "a"}'),
@@ -77,12 +95,12 @@ describe("a run of the demo agent", () => {
       toolCallback: { endpoint: platform.endpoint },
       sessionId: "asking",
     };
-    const paused = await (await post("/run", request)).json();
+    const paused = await bodyOf(await post("/run", request));
     expect(paused).toMatchObject({ ok: true, stopReason: "paused" });
     expect(platform.calls).toEqual([]);
-    const asked = paused.events.find(({ type }: { type: string }) => type === "interaction_request");
+    const asked = paused.events.find((event) => event.type === "interaction_request");
     expect(asked).toMatchObject({ kind: "user_approval", payload: { toolName: "mail", input: { to: "a" } } });
-    const { toolCallId } = asked.payload;
+    const { toolCallId } = z.object({ toolCallId: z.string() }).parse(asked?.payload);
     const answer = (approved: boolean) => ({
       ...request,
       messages: [
@@ -95,13 +113,15 @@ describe("a run of the demo agent", () => {
         { role: "user", content: 'call mail {"to": "a"}' },
       ],
     });
-    const denied = await (await post("/run", answer(false))).json();
+    const denied = await bodyOf(await post("/run", answer(false)));
     expect(denied.events).toContainEqual(expect.objectContaining({ type: "tool_result", denied: true }));
     expect(platform.calls).toEqual([]);
+    const approved = await bodyOf(await post("/run", answer(true)));
+    expect(approved).toMatchObject({ ok: true, stopReason: "end_turn" });
+    expect(platform.calls).toHaveLength(1);
   });
 
   it("is answered live while it holds a call open", async () => {
-    const { post } = await serve();
     const platform = await callbackServer(() => "sent");
     const response = await post(
       "/run",
@@ -128,7 +148,6 @@ describe("a run of the demo agent", () => {
   });
 
   it("ends an agent's own failure in its result", async () => {
-    const { post } = await serve();
     const failed = await post("/run", demo("say before", "fail no luck"));
     expect(failed.status).toBe(502);
     expect(await failed.json()).toMatchObject({
@@ -136,13 +155,18 @@ describe("a run of the demo agent", () => {
       output: "before",
       error: expect.stringContaining("no luck"),
     });
+  });
+
+  it("tells of an agent that crashes", async () => {
     const crashed = await post("/run", demo("crash out of memory"));
     expect(crashed.status).toBe(502);
     expect(await crashed.json()).toMatchObject({ failure: { code: "harness_failed" } });
+    // There is nothing to wait for: a dead agent is closed at once.
+    expect(server.log()).not.toContain("closing took too long");
   });
 
   it("times out, with the limit in the message", async () => {
-    const { post } = await serve({}, ["--config", "test/e2e/support/short-limits.config.json"]);
+    const { post } = await serve({}, shortLimits);
     const response = await post("/run", demo("say one", "hang"), ndjson);
     const result = await resultOf(recordsOf(response));
     expect(result).toMatchObject({ ok: false, failure: { code: "run_timed_out", retryable: true } });

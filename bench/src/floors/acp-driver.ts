@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import { demoAgentEntry } from "@ambit/agent-demo";
-import { type DriverAnswer, driverRequestSchema, type PromptFigures } from "./driver-messages.js";
 import { type DirectTools, openDirectTools } from "./direct-tools.js";
+import { type DriverAnswer, driverRequestSchema, type PromptFigures } from "./driver-messages.js";
 
 interface OpenAgent {
   prompt(script: string): Promise<PromptFigures>;
@@ -34,9 +34,12 @@ async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
     .onNotification("session/update", ({ params }) => {
       updates += 1;
       const { sessionUpdate } = params.update;
-      if (sessionUpdate.startsWith("tool_call") || seen.length === 0) seen.push({ at: performance.now(), kind: sessionUpdate });
+      if (sessionUpdate.startsWith("tool_call") || seen.length === 0)
+        seen.push({ at: performance.now(), kind: sessionUpdate });
     })
-    .onRequest("session/request_permission", () => ({ outcome: { outcome: "selected", optionId: "allow_once" } }))
+    .onRequest("session/request_permission", () => ({
+      outcome: { outcome: "selected", optionId: "allow_once" },
+    }))
     .connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)));
   await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
   const { sessionId } = await agent.request("session/new", { cwd: home, mcpServers: tools?.servers ?? [] });
@@ -49,7 +52,12 @@ async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
       const ended = performance.now();
       const calls = seen.filter(({ kind }) => kind.startsWith("tool_call"));
       const first = calls[0]?.at ?? 0;
-      return { updates, ms: ended - begun, toolsMs: (calls.at(-1)?.at ?? 0) - first, sinceFirstMs: ended - (seen[0]?.at ?? begun) };
+      return {
+        updates,
+        ms: ended - begun,
+        toolsMs: (calls.at(-1)?.at ?? 0) - first,
+        sinceFirstMs: ended - (seen[0]?.at ?? begun),
+      };
     },
     close: async () => {
       child.kill("SIGKILL");

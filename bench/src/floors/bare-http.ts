@@ -14,7 +14,9 @@ const server = createServer((request, response) => {
   request.on("end", () => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
     if (url.pathname === "/events") {
-      stream(response, Number(url.searchParams.get("n")), url.searchParams.get("batch") !== null).catch(() => response.destroy());
+      stream(response, Number(url.searchParams.get("n")), url.searchParams.get("batch") !== null).catch(() =>
+        response.destroy(),
+      );
       return;
     }
     Buffer.concat(chunks);

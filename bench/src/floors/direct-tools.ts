@@ -21,7 +21,10 @@ export async function openDirectTools(toolUrl: string): Promise<DirectTools> {
       }));
       server.setRequestHandler("tools/call", async ({ params }) => {
         const call = { name: params.name, arguments: params.arguments };
-        const { text } = await caller.post("/", JSON.stringify({ data: { id: randomUUID(), type: "function", function: call } }));
+        const { text } = await caller.post(
+          "/",
+          JSON.stringify({ data: { id: randomUUID(), type: "function", function: call } }),
+        );
         return { content: [{ type: "text", text }] };
       });
       return server;
@@ -57,7 +60,11 @@ async function answer(
     typeof value === "string" ? [[name, value]] : [],
   );
   const method = incoming.method ?? "GET";
-  const request = new Request(`http://127.0.0.1${incoming.url}`, { method, headers, ...(text === "" ? {} : { body: text }) });
+  const request = new Request(`http://127.0.0.1${incoming.url}`, {
+    method,
+    headers,
+    ...(text === "" ? {} : { body: text }),
+  });
   const response = await fetch(request, { parsedBody: text === "" ? undefined : JSON.parse(text) });
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   if (response.body !== null) for await (const chunk of response.body) outgoing.write(chunk);

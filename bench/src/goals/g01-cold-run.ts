@@ -1,7 +1,6 @@
 import type { Goal } from "../goal.js";
+import { type CpuMeter, meterCpu } from "../machine/cpu-meter.js";
 import { linux } from "../machine/needs.js";
-import { cpuMsOf } from "../machine/processes.js";
-import type { Program } from "../machine/program.js";
 import { interleaved, median, type Pairs, short, timed } from "../measure.js";
 import { startAcpDirect } from "../subjects/acp-direct.js";
 import { startAmbit } from "../subjects/ambit-server.js";
@@ -27,16 +26,34 @@ function coldRuns(unconfined: "allow" | "prefer", pairs: number): ReturnType<typ
   return begun;
 }
 
-async function measureColdRuns(unconfined: "allow" | "prefer", pairs: number): Promise<{ wall: Pairs; cpu: Pairs }> {
+async function measureColdRuns(
+  unconfined: "allow" | "prefer",
+  pairs: number,
+): Promise<{ wall: Pairs; cpu: Pairs }> {
+  const meters: CpuMeter[] = [];
+  try {
+    return await costsOfPairs(unconfined, pairs, meters);
+  } finally {
+    await Promise.all(meters.map((meter) => meter.close()));
+  }
+}
+
+async function costsOfPairs(
+  unconfined: "allow" | "prefer",
+  pairs: number,
+  meters: CpuMeter[],
+): Promise<{ wall: Pairs; cpu: Pairs }> {
   await using ambit = await startAmbit({ unconfined });
   await using direct = startAcpDirect();
+  const [ourCpu, theirCpu] = [meterCpu(ambit.program.pid), meterCpu(direct.program.pid)];
+  meters.push(ourCpu, theirCpu);
   const body = demoRequest(script);
   const ours: Cost[] = [];
   const theirs: Cost[] = [];
   const warmUp = 3;
   await interleaved(
-    async () => noted(ours, await cost(ambit.program, () => run(ambit.caller, body))),
-    async () => noted(theirs, await cost(direct.program, () => direct.run(script))),
+    async () => noted(ours, await cost(ourCpu, () => run(ambit.caller, body))),
+    async () => noted(theirs, await cost(theirCpu, () => direct.run(script))),
     { pairs, warmUp },
   );
   const pairsOf = (part: (cost: Cost) => number): Pairs => {
@@ -52,10 +69,10 @@ function noted(costs: Cost[], cost: Cost): number {
   return cost.wall;
 }
 
-async function cost({ pid }: Program, step: () => Promise<unknown>): Promise<Cost> {
-  const before = cpuMsOf(pid);
+async function cost(meter: CpuMeter, step: () => Promise<unknown>): Promise<Cost> {
+  const before = meter.ms();
   const wall = await timed(step);
-  return { wall, cpu: cpuMsOf(pid) - before };
+  return { wall, cpu: meter.ms() - before };
 }
 
 const medians = ({ subject, floor }: Pairs) => `${short(median(subject))} / ${short(median(floor))} ms`;
@@ -69,8 +86,19 @@ export const coldRun: Goal = {
     const plain = await coldRuns("prefer", pairs(20));
     const confined = await coldRuns("allow", pairs(20));
     return [
-      { what: "demo agent, unconfined, wall", unit: "×", values: plain.wall.ratios, limit, note: medians(plain.wall) },
-      { what: "demo agent, in its jail, wall", unit: "×", values: confined.wall.ratios, note: medians(confined.wall) },
+      {
+        what: "demo agent, unconfined, wall",
+        unit: "×",
+        values: plain.wall.ratios,
+        limit,
+        note: medians(plain.wall),
+      },
+      {
+        what: "demo agent, in its jail, wall",
+        unit: "×",
+        values: confined.wall.ratios,
+        note: medians(confined.wall),
+      },
     ];
   },
 };
@@ -84,8 +112,19 @@ export const coldRunCpu: Goal = {
     const plain = await coldRuns("prefer", pairs(20));
     const confined = await coldRuns("allow", pairs(20));
     return [
-      { what: "demo agent, unconfined, CPU", unit: "×", values: plain.cpu.ratios, limit, note: medians(plain.cpu) },
-      { what: "demo agent, in its jail, CPU", unit: "×", values: confined.cpu.ratios, note: medians(confined.cpu) },
+      {
+        what: "demo agent, unconfined, CPU",
+        unit: "×",
+        values: plain.cpu.ratios,
+        limit,
+        note: medians(plain.cpu),
+      },
+      {
+        what: "demo agent, in its jail, CPU",
+        unit: "×",
+        values: confined.cpu.ratios,
+        note: medians(confined.cpu),
+      },
     ];
   },
 };

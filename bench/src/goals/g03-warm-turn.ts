@@ -38,7 +38,12 @@ export const warmTurn: Goal = {
         limit: { atMost: 1.1 },
         note: mediansOf(turns, "ms"),
       },
-      { what: "a warm turn of an agent that takes no time at all", unit: "×", values: bare.ratios, note: mediansOf(bare, "ms") },
+      {
+        what: "a warm turn of an agent that takes no time at all",
+        unit: "×",
+        values: bare.ratios,
+        note: mediansOf(bare, "ms"),
+      },
     ];
   },
 };

@@ -41,7 +41,8 @@ async function untilFirstLine(caller: Caller, body: string): Promise<number> {
     first ??= performance.now() - begun;
     last = line;
   }
-  if (first === undefined || !last.includes('"ok":true')) throw new Error(`the run failed: ${last.slice(0, 300)}`);
+  if (first === undefined || !last.includes('"ok":true'))
+    throw new Error(`the run failed: ${last.slice(0, 300)}`);
   return first;
 }
 

@@ -4,7 +4,7 @@ import { realpathSync } from "node:fs";
 import type { Sandbox, ToolScope } from "@ambit/core/plugin";
 import codePlugin, { CodeExecutor } from "@ambit/executor-code";
 import type { Goal } from "../goal.js";
-import { confinement } from "../machine/needs.js";
+import { confinement, python as pythonHere, systemPython } from "../machine/needs.js";
 import { interleaved, mediansOf, timed } from "../measure.js";
 import { boundaryOf, openBackend, requestOf, silent } from "../subjects/confined.js";
 
@@ -20,7 +20,7 @@ const tools = {
 /** The same work without a jail, a bootstrap or a care: reads the call, runs the code, prints the result. */
 const plain = {
   python: [
-    ["/usr/bin/python3", "-I", "-c"],
+    [systemPython, "-I", "-c"],
     "import json,sys\ncall=json.load(sys.stdin)\nscope={}\nexec(call['code'],scope)\nprint(json.dumps(scope['main'](**call['arguments'])))",
   ],
   node: [
@@ -34,7 +34,7 @@ export const codeTool: Goal = {
   id: "G7",
   title: "code tool in its sandbox ÷ plain spawn, same binary",
   goal: "≤ 1.3",
-  needs: [confinement],
+  needs: [confinement, pythonHere],
   async run({ pairs }) {
     const backend = await openBackend(confined);
     try {
@@ -58,7 +58,9 @@ export const codeTool: Goal = {
 };
 
 const executor = new CodeExecutor(
-  codePlugin.config.parse({ interpreters: { python: "/usr/bin/python3", node: realpathSync(process.execPath) } }),
+  codePlugin.config.parse({
+    interpreters: { python: systemPython, node: realpathSync(process.execPath) },
+  }),
 );
 
 async function inSandbox(runtime: "python" | "node", sandbox: Sandbox): Promise<void> {

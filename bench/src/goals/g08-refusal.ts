@@ -42,7 +42,13 @@ export const refusal: Goal = {
     );
     const size = `${Math.round(large.length / 1024)} KiB`;
     return [
-      { what: "boundary refused ÷ raw POST", unit: "×", values: refusals.ratios, limit, note: mediansOf(refusals, "ms") },
+      {
+        what: "boundary refused ÷ raw POST",
+        unit: "×",
+        values: refusals.ratios,
+        limit,
+        note: mediansOf(refusals, "ms"),
+      },
       {
         what: `the same with 1,000 tools (${size}), over HTTP ÷ JSON.parse of it`,
         unit: "×",

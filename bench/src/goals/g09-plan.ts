@@ -1,8 +1,8 @@
 import {
   type ActorGap,
   type Boundary,
-  type Cast,
   type Capability,
+  type Cast,
   type Coverage,
   capabilities,
   domains,
@@ -74,7 +74,12 @@ const noGaps = (): readonly ActorGap[] => [];
 
 /** Forty executors of the real callback kind, and sixty other seats; the sandbox that is chosen is the last. */
 function hundredActors(): Cast {
-  const inSandbox = { site: "sandbox", claims: capabilities, touches: () => domains, covers: noGaps } as const;
+  const inSandbox = {
+    site: "sandbox",
+    claims: capabilities,
+    touches: () => domains,
+    covers: noGaps,
+  } as const;
   const agents = { aliases: [], issues: () => [], visibleCredentials: () => [] };
   return {
     sandboxes: named("sandbox", 20).map((name, index) =>
@@ -106,7 +111,9 @@ function callbackOfKind(kind: string): PlannableExecutor {
 
 function withoutMemory({ resources }: Boundary): readonly ActorGap[] {
   if (resources.memoryMb === undefined) return [];
-  return [{ capability: "resources.memory", reason: "this one has no limit of memory", cure: "name another" }];
+  return [
+    { capability: "resources.memory", reason: "this one has no limit of memory", cure: "name another" },
+  ];
 }
 
 function named(what: string, count: number): readonly string[] {

@@ -30,7 +30,8 @@ export const events: Goal = {
       () => eventsPerSecond(bare.caller, `/events?n=${count}&batch=1`, body),
       { pairs: pairs(15) },
     );
-    const rates = ({ subject, floor }: typeof single) => `${short(median(subject))} / ${short(median(floor))} /s`;
+    const rates = ({ subject, floor }: typeof single) =>
+      `${short(median(subject))} / ${short(median(floor))} /s`;
     return [
       {
         what: "events/s ÷ raw NDJSON, a write per event",
@@ -39,7 +40,12 @@ export const events: Goal = {
         limit: { atLeast: 0.9 },
         note: rates(single),
       },
-      { what: "events/s ÷ raw NDJSON in 16 KiB batches", unit: "×", values: batched.ratios, note: rates(batched) },
+      {
+        what: "events/s ÷ raw NDJSON in 16 KiB batches",
+        unit: "×",
+        values: batched.ratios,
+        note: rates(batched),
+      },
     ];
   },
 };

@@ -57,7 +57,8 @@ async function unread({ caller, program }: AmbitServer): Promise<{ growth: numbe
     if (now > work + 10) quietSince = performance.now();
     work = now;
   }
-  if (response.complete) throw new Error("the whole stream fitted into the connection: there was nothing to hold back");
+  if (response.complete)
+    throw new Error("the whole stream fitted into the connection: there was nothing to hold back");
   const atEnd = pssMibOf(program.pid) - before;
   response.destroy();
   return { growth: most - before, atEnd };

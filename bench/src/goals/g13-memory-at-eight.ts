@@ -37,7 +37,12 @@ export const memoryAtEight: Goal = {
         limit: { atMost: 1.03 },
         note: mediansOf(plain, "MiB"),
       },
-      { what: "the same, each in its jail", unit: "×", values: confined.ratios, note: mediansOf(confined, "MiB") },
+      {
+        what: "the same, each in its jail",
+        unit: "×",
+        values: confined.ratios,
+        note: mediansOf(confined, "MiB"),
+      },
     ];
   },
 };

@@ -36,7 +36,12 @@ export const runsAtEight: Goal = {
         limit: { atLeast: 0.95 },
         note: mediansOf(plain, "/s"),
       },
-      { what: "the same, each in its jail", unit: "×", values: confined.ratios, note: mediansOf(confined, "/s") },
+      {
+        what: "the same, each in its jail",
+        unit: "×",
+        values: confined.ratios,
+        note: mediansOf(confined, "/s"),
+      },
     ];
   },
 };

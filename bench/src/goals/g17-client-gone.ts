@@ -65,7 +65,13 @@ async function untilNothingIsLeft({ caller, program }: AmbitServer): Promise<num
 async function orphansAfterRuns(ambit: AmbitServer): Promise<number> {
   const { caller, program } = ambit;
   const mark = `600.${Math.floor(Math.random() * 1e9)}`;
-  const scripts = ["say hello", `run sleep ${mark}`, `run (setsid sleep ${mark} &) ; true`, "detach 600", "stream 3000"];
+  const scripts = [
+    "say hello",
+    `run sleep ${mark}`,
+    `run (setsid sleep ${mark} &) ; true`,
+    "detach 600",
+    "stream 3000",
+  ];
   let begun = 0;
   const work = async () => {
     while (begun < runs) {

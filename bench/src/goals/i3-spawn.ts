@@ -19,7 +19,13 @@ export const spawnInJail: Goal = {
       await overPlain("everything on except cgroups", { limited: false, atMost: 20, pairs: pairs(60) }),
     ];
     try {
-      measurements.push(await overPlain("with cgroups of memory, processes, CPU", { limited: true, atMost: 35, pairs: pairs(60) }));
+      measurements.push(
+        await overPlain("with cgroups of memory, processes, CPU", {
+          limited: true,
+          atMost: 35,
+          pairs: pairs(60),
+        }),
+      );
     } catch (error) {
       progress(`I3 with cgroups isn't measured: ${error instanceof Error ? error.message : error}`);
     }
@@ -68,7 +74,10 @@ const ending: Promise<unknown>[] = [];
 
 async function plainFirstByte(): Promise<void> {
   await Promise.all(ending.splice(0));
-  const child = spawn("/bin/echo", ["here"], { stdio: ["pipe", "pipe", "pipe"], env: { PATH: "/usr/bin:/bin" } });
+  const child = spawn("/bin/echo", ["here"], {
+    stdio: ["pipe", "pipe", "pipe"],
+    env: { PATH: "/usr/bin:/bin" },
+  });
   await once(child.stdout, "data");
   ending.push(once(child, "exit"));
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { Need } from "../goal.js";
 import { openBackend } from "../subjects/confined.js";
 
@@ -16,7 +17,16 @@ export const confinement: Need = {
         await close();
         return undefined;
       })
-      .catch((error: unknown) => `this host can't confine: ${error instanceof Error ? error.message : error}`);
+      .catch(
+        (error: unknown) => `this host can't confine: ${error instanceof Error ? error.message : error}`,
+      );
     return confinementMissing;
   },
+};
+
+/** Not what stands on a PATH: a version manager's shim takes eight times as long as the interpreter. */
+export const systemPython = "/usr/bin/python3";
+
+export const python: Need = {
+  missing: async () => (existsSync(systemPython) ? undefined : `there is no ${systemPython}`),
 };

@@ -43,7 +43,9 @@ export function isRunning({ pid, started }: ProcessIdentity): boolean {
 }
 
 export function allProcesses(): readonly number[] {
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number);
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
 }
 
 /** All that a process has started and that still runs below it, itself left out. */
@@ -93,7 +95,13 @@ export function cpuMsOf(pid: number): number {
 
 /** MiB that a process adds to this machine: its share of what it shares (PSS). */
 export function pssMibOf(pid: number): number {
+  return memoryMibOf(pid).pss;
+}
+
+/** MiB: PSS; and what it has mapped, shared or not (RSS). */
+export function memoryMibOf(pid: number): { readonly pss: number; readonly rss: number } {
   const rollup = readable(`/proc/${pid}/smaps_rollup`);
-  const kibibytes = /^Pss:\s+(\d+) kB/m.exec(rollup)?.[1];
-  return kibibytes === undefined ? 0 : Number(kibibytes) / 1024;
+  const kibibytes = (name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(rollup)?.[1] ?? 0);
+  return { pss: kibibytes("Pss") / 1024, rss: kibibytes("Rss") / 1024 };
 }

@@ -40,6 +40,7 @@ const harness: Harness = {
   site: "sandbox",
   claims: [],
   holdsCallsMs: 0,
+  asksForOwnTools: false,
   touches: () => [],
   covers: () => [],
   probe: async () => [],
@@ -78,7 +79,10 @@ async function* flood(count: number): AsyncGenerator<AgentEvent, void, undefined
 }
 
 function textOf(prompt: readonly ContentBlock[]): string {
-  return prompt.map((block) => block.text ?? "").join(" ").trim();
+  return prompt
+    .map((block) => block.text ?? "")
+    .join(" ")
+    .trim();
 }
 
 const capabilities: Agent["capabilities"] = {

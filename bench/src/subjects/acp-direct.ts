@@ -1,5 +1,10 @@
 import { fileURLToPath } from "node:url";
-import { type DriverAnswer, type DriverStep, driverAnswerSchema, type PromptFigures } from "../floors/driver-messages.js";
+import {
+  type DriverAnswer,
+  type DriverStep,
+  driverAnswerSchema,
+  type PromptFigures,
+} from "../floors/driver-messages.js";
 import { type Program, startProgram } from "../machine/program.js";
 
 const entry = fileURLToPath(new URL("../floors/acp-driver.js", import.meta.url));

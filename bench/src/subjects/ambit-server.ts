@@ -53,7 +53,11 @@ export async function serveArguments(
   folder: TemporaryFolder,
   port: number,
   options: ServerOptions = {},
-): Promise<{ readonly arguments: string[]; readonly environment: Record<string, string>; readonly folder: string }> {
+): Promise<{
+  readonly arguments: string[];
+  readonly environment: Record<string, string>;
+  readonly folder: string;
+}> {
   const { unconfined = "prefer", plugins = [], harness = {}, limits = {} } = options;
   const configuration = {
     plugins: [

@@ -113,6 +113,7 @@ function whyUnproven(
   return finding.proven ? undefined : { reason: finding.reason, cure: finding.cure };
 }
 
-function named(actor: string, gap: ActorGap, subject: string | undefined): Gap {
-  return subject === undefined ? { actor, ...gap } : { actor, ...gap, subject };
+function named(actor: string, { capability, reason, cure }: ActorGap, subject: string | undefined): Gap {
+  const gap = { actor, capability, reason, cure };
+  return subject === undefined ? gap : { ...gap, subject };
 }

@@ -74,11 +74,12 @@ export function planRun<S extends Seats>(
   ];
   const acceptable = (site: Site) => site === "runner" && boundary.enforcement === "best_effort";
   const carriers = { harness: harness.chosen, executors: executors.chosen, toolSources: toolSources.chosen };
-  const stated = shortfalls.map(({ gap }) => gap);
+  const refused = shortfalls.filter(({ site }) => !acceptable(site)).map(({ gap }) => gap);
   const gaps = [
     ...sandbox.gaps,
-    ...shortfalls.filter(({ site }) => !acceptable(site)).map(({ gap }) => gap),
-    ...secretsInside(request, carriers, required).filter((gap) => !stated.some((one) => isSame(one, gap))),
+    ...refused,
+    // Not told twice where the actor says it itself; one that best_effort accepts hides nothing here.
+    ...secretsInside(request, carriers, required).filter((gap) => !refused.some((one) => isSame(one, gap))),
   ];
   const found = [
     issues,

@@ -67,3 +67,7 @@ export type KillRequest = z.infer<typeof killRequestSchema>;
 /** The same when there was nothing to end: ending twice is no error. */
 export const endedAnswerSchema = z.strictObject({ ok: z.literal(true), ended: z.boolean() });
 export type EndedAnswer = z.infer<typeof endedAnswerSchema>;
+
+/** `POST /runs/{runId}/interactions/{interactionId}`. */
+export const forwardedAnswerSchema = z.strictObject({ ok: z.literal(true) });
+export type ForwardedAnswer = z.infer<typeof forwardedAnswerSchema>;

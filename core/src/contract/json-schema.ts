@@ -2,6 +2,7 @@ import { z } from "zod";
 import {
   endedAnswerSchema,
   failedResultSchema,
+  forwardedAnswerSchema,
   healthAnswerSchema,
   killRequestSchema,
   planAnswerSchema,
@@ -10,6 +11,7 @@ import {
 import { agentEventSchema } from "./events.js";
 import { failureSchema, gapSchema, issueSchema } from "./failure.js";
 import { fieldMeanings } from "./fields.js";
+import { interactionAnswerSchema } from "./interactions.js";
 import { isJsonObject, type JsonObject } from "./json.js";
 import { mcpServerSchema } from "./mcp-server.js";
 import { contentBlockSchema, messageSchema } from "./message.js";
@@ -24,6 +26,7 @@ import { toolSpecSchema } from "./tool.js";
 const sent = {
   RunRequest: runRequestSchema,
   KillRequest: killRequestSchema,
+  InteractionAnswer: interactionAnswerSchema,
   Message: messageSchema,
   ContentBlock: contentBlockSchema,
   ToolSpec: toolSpecSchema,
@@ -46,6 +49,7 @@ const returned = {
   PluginsAnswer: pluginsAnswerSchema,
   HealthAnswer: healthAnswerSchema,
   EndedAnswer: endedAnswerSchema,
+  ForwardedAnswer: forwardedAnswerSchema,
   Message: messageSchema,
   ContentBlock: contentBlockSchema,
 };
@@ -62,7 +66,9 @@ export function wireSchemas(base: string): Readonly<Record<SchemaName, JsonObjec
 /** One self-contained JSON Schema (2020-12) of the body of `POST /run`, in the current spelling. */
 export function requestJsonSchema(): JsonObject {
   const { RunRequest, ...others } = wireSchemas("#/$defs/");
-  const names = Object.keys(sent).filter((name) => name !== "RunRequest" && name !== "KillRequest");
+  const names = Object.keys(sent).filter(
+    (name) => !["RunRequest", "KillRequest", "InteractionAnswer"].includes(name),
+  );
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "RunRequest",

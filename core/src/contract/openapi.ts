@@ -78,6 +78,25 @@ function paths(): JsonObject {
         responses: { 200: answer("The run is ending.", "EndedAnswer"), ...failed(401, 404, 500) },
       },
     },
+    "/runs/{runId}/interactions/{interactionId}": {
+      post: {
+        operationId: "answer",
+        summary: "A live answer to what a run that is held open asks its user",
+        description:
+          "Each question is answered once, in any order; an answer that comes too late is refused with 404.",
+        parameters: ["runId", "interactionId"].map((name) => ({
+          name,
+          in: "path",
+          required: true,
+          schema: { type: "string" },
+        })),
+        requestBody: body("InteractionAnswer", true),
+        responses: {
+          200: answer("It was forwarded.", "ForwardedAnswer"),
+          ...failed(400, 401, 404, 413, 500),
+        },
+      },
+    },
     "/plugins": {
       get: {
         operationId: "plugins",
@@ -97,12 +116,12 @@ function paths(): JsonObject {
       get: {
         operationId: "openapi",
         summary: "This document",
+        security: [],
         responses: {
           200: {
             description: "This document.",
             content: { "application/json": { schema: { type: "object" } } },
           },
-          ...failed(401),
         },
       },
     },

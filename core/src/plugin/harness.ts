@@ -39,7 +39,10 @@ export interface Turn {
   readonly prompt: readonly ContentBlock[];
   /** Aborts on cancel and on time limits; the agent is told and given a moment to end its turn. */
   readonly signal: AbortSignal;
-  /** Answers the agent's permission requests; may take as long as a call may be held. `park` ends the turn without an answer to the agent. */
+  /**
+   * Answers the agent's permission requests; may take as long as a call may be held. `park` ends the turn: the call
+   * isn't made, and the agent gets no answer that would let it go on.
+   */
   onPermission(question: PermissionQuestion): Promise<PermissionAnswer>;
 }
 
@@ -69,6 +72,11 @@ export interface Harness extends Actor<RunRequest> {
   readonly id: string;
   /** Other names the request may use. */
   readonly aliases: readonly string[];
+  /**
+   * Whether it asks before it uses a tool of its own, whatever settings lie in its workspace. If not, a permission
+   * that names such a tool can't be held, and the run is refused.
+   */
+  readonly asksForOwnTools: boolean;
   /** Milliseconds the agent lets one tool call wait before it gives up. */
   readonly holdsCallsMs: number;
   /** What keeps this request from being run by this agent: not installed, an unknown model. Pure. */

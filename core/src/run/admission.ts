@@ -1,9 +1,9 @@
-import { type AcceptedPlan, normaliseBoundary, type Plan, planRun } from "../boundary/index.js";
+import { type AcceptedPlan, type Cast, normaliseBoundary, type Plan, planRun } from "../boundary/index.js";
 import { type Issue, parseRunRequest, promptOf, type RunRequest } from "../contract/index.js";
 import { BoundaryRefused, RequestInvalid } from "../errors.js";
-import type { ActorKinds } from "../plugin/index.js";
+import type { ActorKinds, Harness } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
-import { isPattern } from "./permission.js";
+import { isPattern, type PermissionCeiling, patternName } from "./permission.js";
 
 /** A request that may start: every actor in it covers what its boundary requires. */
 export interface Admitted {
@@ -25,19 +25,30 @@ export function parse(body: unknown): RunRequest {
  * Stop 2: the plan, accepted or refused, as pure as `planRun`.
  * @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant.
  */
-export function plan(request: RunRequest, cast: Awaited<ReturnType<Registry["cast"]>>): Plan<ActorKinds> {
+export function plan(
+  request: RunRequest,
+  cast: Cast<ActorKinds>,
+  ceiling: PermissionCeiling,
+): Plan<ActorKinds> {
   const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
   if (issues.length > 0) throw new RequestInvalid(issues);
-  return planRun(request, boundary, cast, [...promptIssues(request), ...ruleIssues(request)]);
+  const decided = planRun(request, boundary, cast, [...promptIssues(request), ...ruleIssues(request)]);
+  if (!decided.accepted) return decided;
+  const unheld = unheldIssues(request, ceiling, decided.harness.actor);
+  return unheld.length === 0 ? decided : { accepted: false, gaps: [], issues: unheld };
 }
 
 /**
  * Stops 1 and 2 of a run.
  * @throws RequestInvalid, BoundaryRefused
  */
-export async function admit(body: unknown, registry: Registry): Promise<Admitted> {
+export async function admit(
+  body: unknown,
+  registry: Registry,
+  ceiling: PermissionCeiling,
+): Promise<Admitted> {
   const request = parse(body);
-  const decided = plan(request, await registry.cast());
+  const decided = plan(request, await registry.cast(), ceiling);
   if (decided.accepted) return { request, plan: decided };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
   throw new RequestInvalid(decided.issues);
@@ -55,6 +66,25 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
           },
         ],
   );
+}
+
+/** What an agent that asks nobody before it uses its own tools can't be kept from: never a silent pass. */
+function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: Harness): Issue[] {
+  if (harness.asksForOwnTools) return [];
+  const message = (what: string) =>
+    `${harness.id} asks nobody before it uses a tool of its own, so ${what} can't be held: remove it, or use a harness that asks`;
+  // A name that isn't published may be one of the agent's own; the tools of MCP servers aren't known yet.
+  const published = new Set(request.customTools.map(({ name }) => name));
+  const mayBeOwn = (pattern: string) =>
+    request.mcpServers.length === 0 && !published.has(patternName(pattern));
+  const rules = (request.permissions.rules ?? []).flatMap(({ pattern, permission }, index) =>
+    permission !== "allow" && mayBeOwn(pattern)
+      ? [{ path: `permissions.rules[${index}].pattern`, message: message(`a rule for '${pattern}'`) }]
+      : [],
+  );
+  const denials = ceiling === true ? ["every tool"] : ceiling.filter(mayBeOwn);
+  if (denials.length === 0) return rules;
+  return [...rules, { path: "harness", message: message(`this runner's denial of ${denials.join(", ")}`) }];
 }
 
 function promptIssues(request: RunRequest): Issue[] {

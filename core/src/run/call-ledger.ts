@@ -61,6 +61,15 @@ export class CallLedger {
     return call;
   }
 
+  /** Whether a result only says that the agent was stopped: the call waits for the user, or we saw no end of it. */
+  isCutOff({ id, isError }: AgentEventOf<"tool_result">): boolean {
+    const reported = this.#reported.get(id);
+    if (reported === undefined) return false;
+    const handled = this.#handled.find((entry) => entry.id === id || entry.key === reported.key)?.call;
+    if (handled?.state === "parked") return true;
+    return isError === true && handled?.outcome === undefined && handled?.denied !== true;
+  }
+
   /** The agent reports a result: what we know of that call, whose accounts are closed with this. */
   settle(id: string): { readonly name: string; readonly handled?: HandledCall } | undefined {
     const reported = this.#reported.get(id);

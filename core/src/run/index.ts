@@ -1,4 +1,4 @@
-export { type Admitted, admit, parse, plan } from "./admission.js";
+export type { Admitted } from "./admission.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
 export { type PermissionCeiling, permissionOf } from "./permission.js";
 export { Redactor, secretsOf } from "./redact.js";

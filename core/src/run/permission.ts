@@ -49,6 +49,11 @@ export function isPattern(pattern: string): boolean {
   return withPrefix.test(pattern) || !/[()]/.test(pattern);
 }
 
+/** The tool that a pattern is about. */
+export function patternName(pattern: string): string {
+  return withPrefix.exec(pattern)?.[1] ?? pattern;
+}
+
 const withPrefix = /^([^()]+)\((.*):\*\)$/s;
 
 /** `Name`, or `Name(prefix:*)`: the call's first string argument begins with `prefix`. */

@@ -1,9 +1,8 @@
-import type { Plan } from "../boundary/index.js";
 import type { FailureCode } from "../contract/index.js";
 import { AtCapacity, NotFound, RunCancelled } from "../errors.js";
-import type { ActorKinds, Log } from "../plugin/index.js";
+import type { Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
-import { admit, parse, plan } from "./admission.js";
+import { type Admitted, admit } from "./admission.js";
 import type { RunLimits } from "./limits.js";
 import type { PermissionCeiling } from "./permission.js";
 import { Run, type RunOptions } from "./run.js";
@@ -64,7 +63,7 @@ export class Runner {
       release: () => free(),
       admit: async (body, options) => {
         try {
-          const admitted = await admit(body, this.registry);
+          const admitted = await admit(body, this.registry, this.options.permissionCeiling);
           this.#refuseWhileDraining();
           return this.#begin(new Run(admitted.request, admitted.plan, this.#services(), options), () =>
             free(),
@@ -77,9 +76,9 @@ export class Runner {
     };
   }
 
-  /** Stops 1 and 2 only: touches nothing. @throws RequestInvalid */
-  async plan(body: unknown): Promise<Plan<ActorKinds>> {
-    return plan(parse(body), await this.registry.cast());
+  /** Stops 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
+  plan(body: unknown): Promise<Admitted> {
+    return admit(body, this.registry, this.options.permissionCeiling);
   }
 
   /** Ends a run early; it still ends in its one result. @throws NotFound */

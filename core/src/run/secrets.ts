@@ -19,9 +19,7 @@ export function secretsOf(request: RunRequest): readonly string[] {
   const values = [
     ...(connection?.credentials ?? []).map(({ value }) => value),
     ...inHeaders(connection?.endpoint?.headers),
-    ...inUrl(connection?.endpoint?.baseUrl),
     ...inAuthorization(request.toolCallback?.authorization),
-    ...inUrl(request.toolCallback?.endpoint),
     ...request.customTools.flatMap(({ env }) => Object.values(env ?? {})),
     ...request.mcpServers.flatMap(({ connection }) =>
       connection.type === "stdio"
@@ -29,7 +27,6 @@ export function secretsOf(request: RunRequest): readonly string[] {
         : [
             ...inHeaders(connection.headers),
             ...(connection.credentials ?? []).flatMap(({ value }) => inAuthorization(value)),
-            ...inUrl(connection.url),
           ],
     ),
     ...headersWithin(request.telemetry),
@@ -46,23 +43,6 @@ function inHeaders(headers: Readonly<Record<string, string>> | undefined): strin
 /** `Bearer abc`: the value, and the credential behind its scheme. */
 function inAuthorization(value: string | undefined): string[] {
   return value === undefined ? [] : [value, value.replace(/^\S+\s+/, "")];
-}
-
-/** A password within a URL. */
-function inUrl(url: string | undefined): string[] {
-  if (url === undefined || !URL.canParse(url)) return [];
-  const { password } = new URL(url);
-  return password === "" ? [] : [password, decoded(password)];
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (error) {
-    // A percent sign that encodes nothing: then it stands for itself.
-    if (error instanceof URIError) return text;
-    throw error;
-  }
 }
 
 /** `telemetry` is opaque but for its headers, wherever an exporter keeps them. */

@@ -1,8 +1,20 @@
-import { Ajv, type ValidateFunction } from "ajv";
-import { Ajv2020 } from "ajv/dist/2020.js";
+import { createRequire } from "node:module";
+import type { Ajv, ValidateFunction } from "ajv";
+import type { Ajv2020 } from "ajv/dist/2020.js";
 import type { JsonObject, ToolSpec } from "../contract/index.js";
 
 const options = { strict: false, allErrors: true, validateFormats: false, logger: false } as const;
+
+/** Ajv takes tens of milliseconds to load: the first tool call waits for it, not the server's start. At once, as a check is. */
+const require = createRequire(import.meta.url);
+function older(): Ajv {
+  const ajv: typeof import("ajv") = require("ajv");
+  return new ajv.Ajv(options);
+}
+function latest(): Ajv2020 {
+  const ajv: typeof import("ajv/dist/2020.js") = require("ajv/dist/2020.js");
+  return new ajv.Ajv2020(options);
+}
 
 /** Checks arguments against a tool's JSON Schema. Compiled at a tool's first call: most tools are never called. */
 export class ToolArguments {
@@ -51,15 +63,15 @@ export class ToolArguments {
     const isOlder = typeof dialect === "string" && /draft-0[3-7]/.test(dialect);
     // A schema with an identity gets a validator of its own: two tools may well claim the same one.
     const isShared = !JSON.stringify(schema).includes('"$id"');
-    const older = () => (isShared ? this.#sharedOlder() : new Ajv(options)).compile(schema);
-    const latest = () => (isShared ? this.#sharedLatest() : new Ajv2020(options)).compile(schema);
+    const byOlder = () => (isShared ? this.#sharedOlder() : older()).compile(schema);
+    const byLatest = () => (isShared ? this.#sharedLatest() : latest()).compile(schema);
     try {
-      return isOlder ? older() : latest();
+      return isOlder ? byOlder() : byLatest();
     } catch (error) {
       const reason = error instanceof Error ? error : new Error(String(error));
       if (isOlder || dialect !== undefined) return reason;
       try {
-        return older();
+        return byOlder();
       } catch {
         // In neither dialect: what the newer one says of it is told.
         return reason;
@@ -68,12 +80,12 @@ export class ToolArguments {
   }
 
   #sharedLatest(): Ajv2020 {
-    this.#latest ??= new Ajv2020(options);
+    this.#latest ??= latest();
     return this.#latest;
   }
 
   #sharedOlder(): Ajv {
-    this.#draft07 ??= new Ajv(options);
+    this.#draft07 ??= older();
     return this.#draft07;
   }
 }

@@ -91,8 +91,14 @@ export class ToolCalls {
     }
   }
 
-  /** Completes what the agent reports of a call with what only we know: how it is shown, whether it was denied. */
-  complete(event: AgentEvent): AgentEvent {
+  /**
+   * Completes what the agent reports of a call with what only we know: how it is shown, whether it was denied.
+   * Undefined for what isn't so: stopped by a pause, an agent fails every call that it still has open.
+   */
+  complete(event: AgentEvent): AgentEvent | undefined {
+    if (this.#pausing.signal.aborted && event.type === "tool_result" && this.#ledger.isCutOff(event)) {
+      return undefined;
+    }
     if (isNamedCall(event)) {
       this.#ledger.report(event.id, event.name, event.input);
       return this.#shown(event, event.name);

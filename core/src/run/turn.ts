@@ -40,7 +40,8 @@ export async function streamTurn(run: RunContext, parts: TurnParts): Promise<voi
       done ||= event.type === "done";
       // A paused turn's end is ours to tell, after the results of its open calls.
       if (event.type === "done" && paused.aborted) continue;
-      await tell(run, parts.events, toolCalls.complete(event));
+      const completed = toolCalls.complete(event);
+      if (completed !== undefined) await tell(run, parts.events, completed);
     }
   } catch (thrown) {
     throw blamed(who, thrown);

@@ -22,7 +22,12 @@ afterEach(async () => {
 
 describe("what an actor does wrong ends the run, with the code of the person who must act", () => {
   test.each([
-    ["an error of the catalogue is the actor's own say", new SandboxFailed("no room"), "sandbox_failed", "no room"],
+    [
+      "an error of the catalogue is the actor's own say",
+      new SandboxFailed("no room"),
+      "sandbox_failed",
+      "no room",
+    ],
     ["any other is its author's", new TypeError("secret detail"), "plugin_broke_contract", "Sandbox 'fake'"],
   ])("opening: %s", async (_what, error, code, message) => {
     const world = await createWorld({
@@ -48,7 +53,11 @@ describe("what an actor does wrong ends the run, with the code of the person who
   });
 
   test.each([
-    ["writing files", { sandbox: { onWriteFiles: () => Promise.reject(new Error("disk")) } }, "Sandbox 'fake'"],
+    [
+      "writing files",
+      { sandbox: { onWriteFiles: () => Promise.reject(new Error("disk")) } },
+      "Sandbox 'fake'",
+    ],
     ["starting", { harness: { onStart: () => Promise.reject(new Error("spawn")) } }, "Harness 'scripted'"],
   ])("%s", async (_what, options, who) => {
     const world = await createWorld({ script: says("never"), ...options });
@@ -111,7 +120,9 @@ describe("what an actor does wrong ends the run, with the code of the person who
     });
     const { result } = await world.run({ customTools });
     expect(result.failure?.code).toBe("plugin_broke_contract");
-    expect(answers).toEqual([{ output: expect.stringContaining("failed on the runner's side"), isError: true }]);
+    expect(answers).toEqual([
+      { output: expect.stringContaining("failed on the runner's side"), isError: true },
+    ]);
   });
 
   test.each([

@@ -64,8 +64,15 @@ describe("a run that goes well", () => {
   test("a tool call goes to its executor and back; render hints and data reach the events, not the model", async () => {
     const render = { kind: "component", name: "Card" } as const;
     const world = await createWorld({ script: calls("look_up", { city: "Bern" }) });
-    world.callback.behaviour.execute = async () => ({ status: "completed", output: "sunny", data: { icon: 1 } });
-    const told = await world.run({ customTools: [{ ...tool, render }], toolCallback: { endpoint: "http://127.0.0.1:1/" } });
+    world.callback.behaviour.execute = async () => ({
+      status: "completed",
+      output: "sunny",
+      data: { icon: 1 },
+    });
+    const told = await world.run({
+      customTools: [{ ...tool, render }],
+      toolCallback: { endpoint: "http://127.0.0.1:1/" },
+    });
     expect(told.result.ok).toBe(true);
     expect(world.callback.calls).toMatchObject([{ id: "call-1", arguments: { city: "Bern" } }]);
     expect(eventsOf(told, "tool_call")).toEqual([
@@ -119,7 +126,13 @@ describe("a run that goes well", () => {
     const told = await world.run();
     expect(told.result.receipt?.decisions).toEqual({ allowed: 1, refused: 3 });
     expect(eventsOf(told, "boundary_decision")).toEqual([
-      { type: "boundary_decision", target: "evil.example:443", allowed: false, reason: "not listed", count: 3 },
+      {
+        type: "boundary_decision",
+        target: "evil.example:443",
+        allowed: false,
+        reason: "not listed",
+        count: 3,
+      },
       { type: "boundary_decision", target: "good.example:443", allowed: true, reason: "listed", count: 1 },
     ]);
   });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AgentEvent, McpServer, RunRequest, ToolSpec } from "../../src/contract/index.js";
 import { parseRunRequest } from "../../src/contract/index.js";
-import { admit } from "../../src/run/index.js";
 import { Answers } from "../../src/run/answers.js";
 import { Gatekeeper, type WantedCall } from "../../src/run/gatekeeper.js";
 import { Interactions } from "../../src/run/interactions.js";
@@ -13,7 +12,10 @@ import { type PermissionCase, permissionCases } from "./permission-cases.js";
 const never = new AbortController().signal;
 
 function requestOf({ mode, rules = [] }: PermissionCase): RunRequest {
-  const permissions = { default: mode, rules: rules.map(([pattern, permission]) => ({ pattern, permission })) };
+  const permissions = {
+    default: mode,
+    rules: rules.map(([pattern, permission]) => ({ pattern, permission })),
+  };
   const parsed = parseRunRequest({ permissions });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
   return parsed.request;
@@ -102,7 +104,11 @@ describe("answers", () => {
 
   test("are for canonical arguments: the order of keys is none", async () => {
     const { gate, call } = gateOf(ask);
-    gate.answers.add("Bash", { b: [1, { y: 1, x: 2 }], a: null }, { output: { approved: true }, isError: false });
+    gate.answers.add(
+      "Bash",
+      { b: [1, { y: 1, x: 2 }], a: null },
+      { output: { approved: true }, isError: false },
+    );
     const other = { ...call, input: { a: null, b: [1, { x: 2, y: 1 }] } };
     const changed = { ...call, input: { a: null, b: [1, { x: 2, y: 2 }] } };
     expect((await gate.execution(changed, never)).verdict).toBe("park");
@@ -118,7 +124,10 @@ describe("answers", () => {
 
   test("a result names its call by id, by name and input, or not at all", () => {
     const answers = Answers.of([
-      { role: "assistant", content: [{ type: "tool_call", toolCallId: "1", toolName: "a", input: { x: 1 } }] },
+      {
+        role: "assistant",
+        content: [{ type: "tool_call", toolCallId: "1", toolName: "a", input: { x: 1 } }],
+      },
       {
         role: "user",
         content: [
@@ -156,9 +165,47 @@ describe("a rule that could never match is refused", () => {
   ])("%s", async (pattern, usable) => {
     expect(isPattern(pattern)).toBe(usable);
     const world = await createWorld({ script: says("ok") });
-    const body = { messages: [{ role: "user", content: "x" }], permissions: { rules: [{ pattern, permission: "deny" }] } };
-    const admitted = admit(body, world.registry);
+    const body = {
+      messages: [{ role: "user", content: "x" }],
+      permissions: { rules: [{ pattern, permission: "deny" }] },
+    };
+    const admitted = world.runner.plan(body);
     if (usable) expect((await admitted).plan.accepted).toBe(true);
     else await expect(admitted).rejects.toThrow("permissions.rules[0].pattern");
   });
+});
+
+describe("a permission that the agent's own tools can't be held to is refused, not passed over", () => {
+  const published = [{ name: "send", kind: "callback", callRef: "send" }];
+  test.each([
+    ["a rule that denies a tool of its own", { rules: ["deny"] }, false, "permissions.rules[0].pattern"],
+    ["a rule that asks for one", { rules: ["ask"] }, false, "permissions.rules[0].pattern"],
+    ["a rule that allows one", { rules: ["allow"] }, false, undefined],
+    ["a rule for a published tool", { rules: ["deny"], pattern: "send" }, false, undefined],
+    ["the operator's denial of everything", { ceiling: true as const }, false, "harness: "],
+    ["the operator's denial of one", { ceiling: ["Bash(rm:*)"] }, false, "harness: "],
+    ["the operator's denial of a published tool", { ceiling: ["send"] }, false, undefined],
+    ["the same, of an agent that asks", { rules: ["deny"], ceiling: true as const }, true, undefined],
+  ])("%s", async (_what, given: Given, asksForOwnTools, refusedAt) => {
+    const { rules = [], pattern = "Bash(rm:*)", ceiling = [] } = given;
+    const world = await createWorld({
+      script: says("ok"),
+      harness: { asksForOwnTools },
+      ceiling,
+    });
+    const planned = world.runner.plan({
+      messages: [{ role: "user", content: "x" }],
+      customTools: published,
+      toolCallback: { endpoint: "http://127.0.0.1:9/tools" },
+      permissions: { rules: rules.map((permission) => ({ pattern, permission })) },
+    });
+    if (refusedAt === undefined) expect((await planned).plan.accepted).toBe(true);
+    else await expect(planned).rejects.toThrow(refusedAt);
+  });
+
+  interface Given {
+    readonly rules?: readonly string[];
+    readonly pattern?: string;
+    readonly ceiling?: true | readonly string[];
+  }
 });

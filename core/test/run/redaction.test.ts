@@ -49,15 +49,24 @@ describe("whatever the secrets, the text and the splits", () => {
   test("no secret is in any event, nor in the events joined, in any of its forms", () => {
     const long = fc.string({ minLength: 8, maxLength: 24 }).filter((value) => !"[redacted]".includes(value));
     fc.assert(
-      fc.property(fc.array(long, { minLength: 1, maxLength: 3 }), noise, fc.array(fc.nat(6), { maxLength: 30 }), (hidden, parts, sizes) => {
-        const forms = hidden.flatMap((value) => [value, encodeURIComponent(value), Buffer.from(value).toString("base64")]);
-        const text = [...parts, ...forms, ...parts].join(" ");
-        const events = stream(new Redactor(hidden), split(text, sizes));
-        for (const value of hidden) {
-          expect(textOf(events)).not.toContain(value);
-          expect(events.some((event) => JSON.stringify(event).includes(value))).toBe(false);
-        }
-      }),
+      fc.property(
+        fc.array(long, { minLength: 1, maxLength: 3 }),
+        noise,
+        fc.array(fc.nat(6), { maxLength: 30 }),
+        (hidden, parts, sizes) => {
+          const forms = hidden.flatMap((value) => [
+            value,
+            encodeURIComponent(value),
+            Buffer.from(value).toString("base64"),
+          ]);
+          const text = [...parts, ...forms, ...parts].join(" ");
+          const events = stream(new Redactor(hidden), split(text, sizes));
+          for (const value of hidden) {
+            expect(textOf(events)).not.toContain(value);
+            expect(events.some((event) => JSON.stringify(event).includes(value))).toBe(false);
+          }
+        },
+      ),
       { numRuns: 500 },
     );
   });
@@ -123,11 +132,15 @@ describe("Redactor", () => {
 
   test("what the contract enumerates stays readable, even if a secret reads the same", () => {
     const redactor = new Redactor(["done", "message", "user_approval", "tool_result"]);
-    expect(redactor.event({ type: "done", stopReason: "done" })).toEqual([{ type: "done", stopReason: "[redacted]" }]);
-    expect(redactor.event({ type: "message", text: "a message" })).toEqual([{ type: "message", text: "a [redacted]" }]);
-    expect(redactor.event({ type: "interaction_request", id: "i", kind: "user_approval", payload: "done" })).toEqual([
-      { type: "interaction_request", id: "i", kind: "user_approval", payload: "[redacted]" },
+    expect(redactor.event({ type: "done", stopReason: "done" })).toEqual([
+      { type: "done", stopReason: "[redacted]" },
     ]);
+    expect(redactor.event({ type: "message", text: "a message" })).toEqual([
+      { type: "message", text: "a [redacted]" },
+    ]);
+    expect(
+      redactor.event({ type: "interaction_request", id: "i", kind: "user_approval", payload: "done" }),
+    ).toEqual([{ type: "interaction_request", id: "i", kind: "user_approval", payload: "[redacted]" }]);
   });
 
   test("nothing is copied where nothing is hidden", () => {
@@ -140,13 +153,11 @@ describe("secretsOf", () => {
   test("finds every credential a request can carry, and no ordinary word", () => {
     const parsed = parseRunRequest({
       modelConnection: {
-        endpoint: { baseUrl: "https://u:url%20password@m.example", headers: { "x-key": "endpoint-header" } },
+        endpoint: { baseUrl: "https://m.example", headers: { "x-key": "endpoint-header" } },
         credentials: [{ binding: { kind: "environment", name: "K" }, value: "model-credential" }],
       },
       toolCallback: { endpoint: "https://p.example/", authorization: "Access callback-token" },
-      customTools: [
-        { name: "a", kind: "code", env: { K: "tool-value", SHORT: "abc", FLAG: "true" } },
-      ],
+      customTools: [{ name: "a", kind: "code", env: { K: "tool-value", SHORT: "abc", FLAG: "true" } }],
       mcpServers: [
         { name: "s", connection: { type: "stdio", command: "x", env: { K: "stdio-value" } } },
         {
@@ -164,8 +175,6 @@ describe("secretsOf", () => {
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
     expect(new Set(secretsOf(parsed.request))).toEqual(
       new Set([
-        "url%20password",
-        "url password",
         "endpoint-header",
         "model-credential",
         "Access callback-token",
@@ -188,7 +197,8 @@ describe("in a run", () => {
     const world = await createWorld({
       script: async function* (turn) {
         yield { type: "message_start", id: "m" };
-        for (const delta of ["my key is sk-live", "-abc/", "+123", "."]) yield { type: "message_delta", id: "m", delta };
+        for (const delta of ["my key is sk-live", "-abc/", "+123", "."])
+          yield { type: "message_delta", id: "m", delta };
         yield { type: "message_end", id: "m" };
         yield* calls("look_up", { key: secret })(turn);
       },
@@ -225,7 +235,9 @@ describe("in a run", () => {
         yield done;
       },
     });
-    const { result } = await world.run({ customTools: [{ name: "a", kind: "client", env: { A: "done", B: "message" } }] });
+    const { result } = await world.run({
+      customTools: [{ name: "a", kind: "client", env: { A: "done", B: "message" } }],
+    });
     expect(result.failure?.code).toBe("harness_failed");
   });
 });

@@ -132,14 +132,20 @@ describe("a named session", () => {
   });
 
   test.each([
-    ["fails", async function* () {
-      yield { type: "message" as const, text: "x" };
-      throw new Error("bug");
-    }],
-    ["is cancelled", async function* () {
-      yield { type: "message" as const, text: "x" };
-      await forever();
-    }],
+    [
+      "fails",
+      async function* () {
+        yield { type: "message" as const, text: "x" };
+        throw new Error("bug");
+      },
+    ],
+    [
+      "is cancelled",
+      async function* () {
+        yield { type: "message" as const, text: "x" };
+        await forever();
+      },
+    ],
   ])("a run that %s leaves no session", async (_what, script) => {
     const world = await createWorld({ script, limits: { closeMs: 40 } });
     const run = await world.admit(named);
@@ -201,7 +207,11 @@ describe("a named session", () => {
   });
 
   test("an agent that throws or hangs when it is closed isn't kept with its session", async () => {
-    const world = await createWorld({ script: says("ok"), harness: { onClose: forever }, limits: { closeMs: 40 } });
+    const world = await createWorld({
+      script: says("ok"),
+      harness: { onClose: forever },
+      limits: { closeMs: 40 },
+    });
     await world.run(named);
     await world.run({ ...named, model: "bigger" });
     await world.runner.drain(0);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { FakeExecutor } from "./fakes/executor.js";
-import { calls, done, forever, says, type Script } from "./fakes/harness.js";
+import { calls, done, forever, type Script, says } from "./fakes/harness.js";
+import { LiveTimers } from "./fakes/live-timers.js";
 import { createWorld, eventsOf, type WorldOptions } from "./fakes/world.js";
 
 const tool = { name: "look_up", permission: "allow", callRef: "ref" };
@@ -92,7 +93,11 @@ describe("a tool's time limit is a result for the model", () => {
         return { status: "completed", output: "" };
       },
     });
-    const world = await createWorld({ executors: [executor], script: calls("look_up"), limits: { toolMs: 30 } });
+    const world = await createWorld({
+      executors: [executor],
+      script: calls("look_up"),
+      limits: { toolMs: 30 },
+    });
     await world.run({ customTools: [{ ...tool, timeoutMs: 12_345 }] });
     await world.run({ customTools: [tool] });
     expect(seen).toEqual([12_345, 30]);
@@ -105,8 +110,12 @@ describe("a tool's time limit is a result for the model", () => {
     });
     world.toolSource.answer = forever;
     const connection = { type: "http", url: "https://docs.example/mcp" };
-    const told = await world.run({ mcpServers: [{ name: "docs", connection, policy: { permission: "allow" } }] });
-    expect(eventsOf(told, "tool_result")).toMatchObject([{ isError: true, output: "Tool 'search' took longer than 30 ms." }]);
+    const told = await world.run({
+      mcpServers: [{ name: "docs", connection, policy: { permission: "allow" } }],
+    });
+    expect(eventsOf(told, "tool_result")).toMatchObject([
+      { isError: true, output: "Tool 'search' took longer than 30 ms." },
+    ]);
   });
 });
 
@@ -157,7 +166,6 @@ describe("the idle clock stands still while the agent waits for us", () => {
 });
 
 test("no timer outlives a run, not even of a tool call that ends later", async () => {
-  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
   let finish = () => {};
   const executor = new FakeExecutor({
     execute: () =>
@@ -165,7 +173,7 @@ test("no timer outlives a run, not even of a tool call that ends later", async (
         finish = () => resolve({ status: "completed", output: "late" });
       }),
   });
-  const before = timers();
+  using timers = new LiveTimers();
   const world = await createWorld({
     executors: [executor],
     limits: { totalMs: 60, closeMs: 30 },
@@ -177,7 +185,7 @@ test("no timer outlives a run, not even of a tool call that ends later", async (
   });
   const { result } = await world.run({ customTools: [tool] });
   expect(result.failure?.code).toBe("run_timed_out");
+  // The control: the call's grace was still running when the run ended, or had just ended.
   finish();
-  await new Promise((resolve) => setTimeout(resolve, 60));
-  expect(timers()).toBeLessThanOrEqual(before);
+  await expect.poll(() => timers.count).toBe(0);
 });

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { ToolArguments } from "../../src/run/tool-arguments.js";
 
-const tuple = { type: "object", properties: { pair: { type: "array", items: [{ type: "string" }, { type: "number" }] } } };
+const tuple = {
+  type: "object",
+  properties: { pair: { type: "array", items: [{ type: "string" }, { type: "number" }] } },
+};
 const prefixed = {
   type: "object",
   properties: { pair: { type: "array", prefixItems: [{ type: "string" }, { type: "number" }] } },
@@ -9,7 +12,11 @@ const prefixed = {
 const draft07 = "http://json-schema.org/draft-07/schema#";
 const draft2020 = "https://json-schema.org/draft/2020-12/schema";
 
-function problem(inputSchema: Record<string, unknown>, given: Record<string, unknown>, name = "tool"): string | undefined {
+function problem(
+  inputSchema: Record<string, unknown>,
+  given: Record<string, unknown>,
+  name = "tool",
+): string | undefined {
   return new ToolArguments().problem({ name, kind: "callback", inputSchema }, given);
 }
 
@@ -37,8 +44,16 @@ describe("arguments are checked before anything runs", () => {
       { city: "Bern", days: 1, where: {} },
       "Tool 'tool' missing required argument(s): where.lat. Retry the tool call with those argument fields populated.",
     ],
-    ["of another type", { city: 1, days: 3 }, "Tool 'tool' was given wrong arguments: city must be string. Correct them and call it again."],
-    ["too much", { city: "Bern", days: 11 }, "Tool 'tool' was given wrong arguments: days must be <= 10. Correct them and call it again."],
+    [
+      "of another type",
+      { city: 1, days: 3 },
+      "Tool 'tool' was given wrong arguments: city must be string. Correct them and call it again.",
+    ],
+    [
+      "too much",
+      { city: "Bern", days: 11 },
+      "Tool 'tool' was given wrong arguments: days must be <= 10. Correct them and call it again.",
+    ],
     [
       "unknown",
       { city: "Bern", days: 1, town: "x" },
@@ -67,7 +82,12 @@ describe("both dialects work, said or not", () => {
 
   test("definitions are found in either place", () => {
     const properties = { a: { $ref: "#/definitions/A" }, b: { $ref: "#/$defs/B" } };
-    const schema = { type: "object", properties, definitions: { A: { type: "string" } }, $defs: { B: { type: "number" } } };
+    const schema = {
+      type: "object",
+      properties,
+      definitions: { A: { type: "string" } },
+      $defs: { B: { type: "number" } },
+    };
     for (const $schema of [draft07, draft2020]) {
       expect(problem({ $schema, ...schema }, { a: "x", b: 1 })).toBeUndefined();
       expect(problem({ $schema, ...schema }, { a: 1, b: 1 })).toContain("a must be string");
@@ -82,7 +102,9 @@ describe("a schema that can't be used", () => {
     ["a tuple where 2020-12 is said", { $schema: draft2020, ...tuple }],
     ["a broken pattern", { type: "object", properties: { a: { type: "string", pattern: "(" } } }],
   ])("%s: the tool can't be called, and the model is told why", (_what, schema) => {
-    expect(problem(schema, {})).toMatch(/^Tool 'tool' can't be called: its inputSchema is not a valid JSON Schema/);
+    expect(problem(schema, {})).toMatch(
+      /^Tool 'tool' can't be called: its inputSchema is not a valid JSON Schema/,
+    );
   });
 
   test("an asynchronous one checks all the same: a promise would always be true", () => {
@@ -95,7 +117,11 @@ describe("a schema that can't be used", () => {
     const spec = (name: string, type: string) => ({
       name,
       kind: "callback",
-      inputSchema: { $id: "https://x.example/same", type: "object", properties: { a: { $id: "#inner", type } } },
+      inputSchema: {
+        $id: "https://x.example/same",
+        type: "object",
+        properties: { a: { $id: "#inner", type } },
+      },
     });
     expect(all.problem(spec("one", "string"), { a: "x" })).toBeUndefined();
     expect(all.problem(spec("two", "number"), { a: "x" })).toContain("a must be number");
@@ -103,7 +129,9 @@ describe("a schema that can't be used", () => {
 
   test("arguments can't reach beyond themselves", () => {
     const given: Record<string, unknown> = JSON.parse('{"__proto__": {"polluted": true}}');
-    expect(problem({ type: "object", additionalProperties: false, properties: {} }, given)).toContain("__proto__");
+    expect(problem({ type: "object", additionalProperties: false, properties: {} }, given)).toContain(
+      "__proto__",
+    );
     expect({}).not.toHaveProperty("polluted");
   });
 });

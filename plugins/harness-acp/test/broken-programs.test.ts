@@ -93,6 +93,7 @@ describe("a program that is no working agent", () => {
     const agent = await harness.start(scope);
     const { error } = await failureOf(agent, turnOf({ prompt: "x".repeat(1_000_000) }));
     expect(error).toBeInstanceOf(HarnessFailed);
+    expect(error).toMatchObject({ message: expect.stringContaining("closed its input") });
     await scope.close();
     await Promise.all(sandbox.spawned.map(({ exit }) => exit));
   });

@@ -49,9 +49,24 @@ export function toolServer(service: ToolService): Server {
       signal: call.signal,
       ...(id === undefined ? {} : { id }),
     });
-    return { content: [{ type: "text", text: output }], isError };
+    return { content: [{ type: "text", text: output }], isError, ...structured(output) };
   });
   return server;
+}
+
+/**
+ * Gemini CLI takes a text that happens to be JSON for the structured content that was left out, and fails the call
+ * when that isn't an object. So a number, a list or a JSON string gets one, in the form that other servers use.
+ */
+function structured(output: string): { structuredContent?: { result: unknown } } {
+  if (!/^\s*["[\d\-tfn]/.test(output)) return {};
+  try {
+    const result: unknown = JSON.parse(output);
+    return { structuredContent: { result } };
+  } catch {
+    // Not JSON after all: it stays the text that it is.
+    return {};
+  }
 }
 
 /** A publication must not throw; if one does, the model learns of a failure and the log of the cause. */

@@ -6,7 +6,8 @@ import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Published, publish } from "./publications.js";
 
-const require = createRequire(import.meta.url);
+/** Installed apart: it brings a Node of its own. */
+const require = createRequire(new URL("../conformance/package.json", import.meta.url));
 
 /** Where an installed package's own manifest is; undefined when it isn't installed. */
 function folderOf(name: string): string | undefined {

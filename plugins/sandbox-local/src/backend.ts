@@ -15,7 +15,7 @@ import {
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
 import { openConfined } from "./confined/open.js";
-import { makeRunnerKit, type RunnerKit } from "./confined/runner-kit.js";
+import { checkHost, makeRunnerKit, type RunnerKit } from "./confined/runner-kit.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { Lookup } from "./egress/index.js";
 import { defaultDataFolder } from "./folders/data-folder.js";
@@ -76,6 +76,7 @@ export class LocalSandbox implements SandboxBackend {
     if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.cure}`);
     const unclaimed = spec.required.find((capability) => !this.claims.includes(capability));
     if (unclaimed !== undefined) throw new SandboxFailed(`The local sandbox doesn't enforce ${unclaimed}`);
+    checkHost();
     const runner = await this.#ownFolder();
     this.#kit ??= makeRunnerKit(runner.path).catch((error: unknown) => {
       this.#kit = undefined;

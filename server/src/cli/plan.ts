@@ -1,4 +1,4 @@
-import { admit, isAmbitError } from "@ambit/core";
+import { isAmbitError } from "@ambit/core";
 import { takeEnvironment } from "../configuration/environment.js";
 import type { Overrides } from "../configuration/load.js";
 import { failedResult } from "../failed-result.js";
@@ -11,10 +11,10 @@ import { readRequest } from "./read-request.js";
 /** `ambit plan`: whether the request could run, as `POST /plan` answers. */
 export async function plan(file: string, overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const { registry } = await openAmbit({ environment, overrides, logLevel: "warn" });
+  const { runner } = await openAmbit({ environment, overrides, logLevel: "warn" });
   const print = (answer: unknown) => process.stdout.write(`${JSON.stringify(answer, undefined, 2)}\n`);
   try {
-    print(planAnswer(await admit(await readRequest(file), registry)));
+    print(planAnswer(await runner.plan(await readRequest(file))));
     return exitCodes.ok;
   } catch (error) {
     if (!isAmbitError(error) && !(error instanceof MalformedJson)) throw error;

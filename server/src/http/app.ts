@@ -1,4 +1,4 @@
-import { admit, type HealthAnswer, limits, NotFound, openApiDocument, Unauthorized } from "@ambit/core";
+import { type HealthAnswer, limits, NotFound, openApiDocument, Unauthorized } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
@@ -49,7 +49,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   }
   on("POST", "/plan", async ({ incoming, outgoing }) => {
     const body = await readJson(incoming, limits.bodyBytes);
-    sendJson(outgoing, 200, planAnswer(await admit(body, runner.registry)));
+    sendJson(outgoing, 200, planAnswer(await runner.plan(body)));
   });
   on("POST", "/kill", (exchange) => handleKill(context, exchange));
   on("POST", "/runs/:runId/cancel", (exchange, parameter) =>

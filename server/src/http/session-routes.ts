@@ -1,4 +1,10 @@
-import { type EndedAnswer, killRequestSchema, limits, RequestInvalid } from "@ambit/core";
+import {
+  type EndedAnswer,
+  type ForwardedAnswer,
+  killRequestSchema,
+  limits,
+  RequestInvalid,
+} from "@ambit/core";
 import { readJson } from "./body.js";
 import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
@@ -33,5 +39,5 @@ export async function handleAnswer(
   interactionId: string,
 ): Promise<void> {
   runner.answer(runId, interactionId, await readJson(incoming, limits.bodyBytes));
-  sendJson(outgoing, 200, { ok: true });
+  sendJson(outgoing, 200, { ok: true } satisfies ForwardedAnswer);
 }

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -10,7 +11,8 @@ import type { RunResult, StreamRecord } from "@ambit/core";
 import { onTestFinished } from "vitest";
 
 export const repository = fileURLToPath(new URL("../../..", import.meta.url));
-const program = join(repository, "server/dist/cli/main.js");
+const require = createRequire(import.meta.url);
+const program = join(dirname(require.resolve("ambit")), "cli/main.js");
 
 /** What a test may add; nothing of the tester's own AMBIT_ variables gets in. */
 function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
@@ -47,15 +49,19 @@ export async function ambit(
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** The same, not waited for. */
-export function startAmbit(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
-  const child = spawn(process.execPath, [program, ...args], {
+/** The same, not waited for; killed with the test if it still lives. */
+export function startAmbit(args: readonly string[]): ChildProcess {
+  const child = launch(args, {});
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child;
+}
+
+function launch(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+  return spawn(process.execPath, [program, ...args], {
     cwd: repository,
     env: environmentWith(env),
     stdio: ["pipe", "pipe", "pipe"],
   });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  return child;
 }
 
 export interface Server {
@@ -71,7 +77,17 @@ export interface Server {
 
 /** The built server as a process of its own, on a free port; killed with the test if it still lives. */
 export async function serve(env: Record<string, string> = {}, args: readonly string[] = []): Promise<Server> {
-  const child = startAmbit(["serve", ...args], { AMBIT_PORT: "0", ...env });
+  const server = await startServer(env, args);
+  onTestFinished(() => void server.process.kill("SIGKILL"));
+  return server;
+}
+
+/** The same for several tests: whoever starts it ends it. */
+export async function startServer(
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+): Promise<Server> {
+  const child = launch(["serve", ...args], { AMBIT_PORT: "0", ...env });
   const exit = once(child, "exit").then(([code]) => code);
   const lines: string[] = [];
   const url = await new Promise<string>((resolve, reject) => {
@@ -101,6 +117,12 @@ export async function serve(env: Record<string, string> = {}, args: readonly str
 /** A request for the demo agent to follow the script. */
 export function demo(...script: readonly string[]) {
   return { harness: "demo", messages: [{ role: "user", content: script.join("\n") }] };
+}
+
+/** The body of an answer, as the contract says it looks. */
+export async function bodyOf<Body = RunResult>(response: Response): Promise<Body> {
+  const body: unknown = await response.json();
+  return body as Body;
 }
 
 export const ndjson = { accept: "application/x-ndjson" };

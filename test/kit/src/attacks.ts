@@ -4,6 +4,8 @@ export type { Allowance, Attack, NonEmptyArray, Outcome, Stage } from "./attacks
 export { attacks } from "./attacks/catalogue.js";
 export { type ProgramAttack, programAttack } from "./attacks/program-attack.js";
 export { bareControl, type Control } from "./control/control.js";
+export { operatorControl } from "./control/operator-control.js";
+export { ChangingNames } from "./decoys/changing-names.js";
 export { type CapabilityReport, type JudgeOptions, judgeCapability } from "./judge/judge-capability.js";
 export {
   type AllowanceRow,
@@ -13,5 +15,6 @@ export {
   type Verdict,
   verdictOf,
 } from "./judge/verdict.js";
+export { type MatrixColumn, renderEnforcementMatrix } from "./report/render-matrix.js";
 export { type RenderOptions, renderVerifyTable } from "./report/render-table.js";
 export { type RunAttacksOptions, runAttacks, type VerifyReport } from "./report/run-attacks.js";

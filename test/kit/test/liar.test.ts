@@ -2,23 +2,34 @@ import { capabilities } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { attacks } from "../src/attacks/catalogue.js";
 import { bareControl } from "../src/control/control.js";
+import { ChangingNames } from "../src/decoys/changing-names.js";
 import { judgeCapability } from "../src/judge/judge-capability.js";
 import { liar } from "./liar.js";
 
 const runnerModule = new URL("../dist/control/bare-backend.js", import.meta.url);
 
 describe("a backend that claims everything and enforces nothing", () => {
-  it.for(capabilities)("is caught on %s, by every attack that can be made here", { timeout: 120_000 }, async (capability) => {
-    const backend = liar();
-    const findings = await backend.probe(AbortSignal.timeout(1_000));
-    const report = await judgeCapability(backend, findings, capability, { control: bareControl(), runnerModule });
-    expect(report.standing).toBe("escaped");
-    expect(report.attacks).toHaveLength(attacks[capability].length);
-    // What needs a privilege it can't do, as its processes are nobody's: the others all show it up.
-    const plain = new Set<string>(attacks[capability].filter(({ needs }) => needs === undefined).map(({ id }) => id));
-    const held = report.attacks.filter(({ id, verdict }) => plain.has(id) && verdict !== "escaped");
-    expect(held).toEqual([]);
-  });
+  it.for(capabilities)(
+    "is caught on %s, by every attack that can be made here",
+    { timeout: 120_000 },
+    async (capability) => {
+      const backend = liar();
+      const findings = await backend.probe(AbortSignal.timeout(1_000));
+      const report = await judgeCapability(backend, findings, capability, {
+        control: bareControl(),
+        runnerModule,
+        names: new ChangingNames(),
+      });
+      expect(report.standing).toBe("escaped");
+      expect(report.attacks).toHaveLength(attacks[capability].length);
+      // What needs a privilege it can't do, as its processes are nobody's: the others all show it up.
+      const plain = new Set<string>(
+        attacks[capability].filter(({ needs }) => needs === undefined).map(({ id }) => id),
+      );
+      const held = report.attacks.filter(({ id, verdict }) => plain.has(id) && verdict !== "escaped");
+      expect(held).toEqual([]);
+    },
+  );
 });
 
 describe("a backend that holds nothing and says so, but opens anyway", () => {
@@ -35,7 +46,11 @@ describe("a backend that holds nothing and says so, but opens anyway", () => {
 
 describe("a backend that refuses everything it doesn't hold", () => {
   it("is in order", async () => {
-    const backend = { ...liar(), claims: [], open: () => Promise.reject(new Error("nothing is enforced here")) };
+    const backend = {
+      ...liar(),
+      claims: [],
+      open: () => Promise.reject(new Error("nothing is enforced here")),
+    };
     for (const capability of capabilities) {
       const { standing } = await judgeCapability(backend, [], capability, { control: bareControl() });
       expect([capability, standing]).toEqual([capability, "refused"]);
@@ -45,7 +60,12 @@ describe("a backend that refuses everything it doesn't hold", () => {
   it("says why it can't be proven here, when it claims it", async () => {
     const backend = { ...liar(), open: () => Promise.reject(new Error("not here")) };
     const findings = [
-      { capability: "network.deny", proven: false, reason: "no namespaces (EPERM)", cure: "run on docker" } as const,
+      {
+        capability: "network.deny",
+        proven: false,
+        reason: "no namespaces (EPERM)",
+        cure: "run on docker",
+      } as const,
     ];
     const options = { control: bareControl() };
     expect(await judgeCapability(backend, findings, "network.deny", options)).toMatchObject({
@@ -53,6 +73,8 @@ describe("a backend that refuses everything it doesn't hold", () => {
       reason: "no namespaces (EPERM)",
       cure: "run on docker",
     });
-    expect(await judgeCapability(backend, [], "resources.cpu", options)).toMatchObject({ standing: "refused" });
+    expect(await judgeCapability(backend, [], "resources.cpu", options)).toMatchObject({
+      standing: "refused",
+    });
   });
 });

@@ -13,7 +13,11 @@ export function liar(): SandboxBackend {
     covers: () => [],
     probe: () =>
       Promise.resolve(
-        capabilities.map((capability) => ({ capability, proven: true, how: "it looked at itself and liked it" })),
+        capabilities.map((capability) => ({
+          capability,
+          proven: true,
+          how: "it looked at itself and liked it",
+        })),
       ),
     open: async (_spec, scope): Promise<Sandbox> => {
       const proxy = await startOpenProxy();

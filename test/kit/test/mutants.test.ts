@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { bareControl } from "../src/control/control.js";
+import { ChangingNames } from "../src/decoys/changing-names.js";
 import { judgeCapability } from "../src/judge/judge-capability.js";
 import { makeMutant, removeMutants } from "./mutants/make-mutant.js";
 import { mutants } from "./mutants/mutants.js";
@@ -15,7 +16,8 @@ afterAll(() => {
   rmSync(dataFolder, { recursive: true, force: true, maxRetries: 5 });
 });
 
-const original = await makeMutant("unchanged", []);
+const names = new ChangingNames();
+const original = await makeMutant("unchanged", [], names.lookup);
 const findings = await original.backend.probe(AbortSignal.timeout(60_000));
 
 describe("the local sandbox without one of its mechanisms", () => {
@@ -25,7 +27,7 @@ describe("the local sandbox without one of its mechanisms", () => {
       if (finding?.proven === false) context.skip(`host: ${capability} isn't proven here: ${finding.reason}`);
       if (needsRoot && process.getuid?.() !== 0) context.skip("host: the runner isn't root");
       const judged = async (from: typeof original) => {
-        const options = { control: bareControl(), runnerModule: from.module, only: caughtBy };
+        const options = { control: bareControl(), runnerModule: from.module, names, only: caughtBy };
         const seen = [{ capability, proven: true, how: "taken for granted" }] as const;
         const { attacks } = await judgeCapability(from.backend, seen, capability, options);
         return attacks.map(({ id, verdict, guarded }) => ({ id, verdict, detail: guarded.detail }));
@@ -33,7 +35,7 @@ describe("the local sandbox without one of its mechanisms", () => {
       // With the mechanism the same attacks fail: it is its absence that lets them through.
       const held = await judged(original);
       expect(held).toEqual(caughtBy.map((id) => expect.objectContaining({ id, verdict: "proven" })));
-      const mutant = await makeMutant(name.replaceAll(" ", "-"), patches, lookup);
+      const mutant = await makeMutant(name.replaceAll(" ", "-"), patches, lookup ?? names.lookup);
       const caught = await judged(mutant);
       expect(caught).toEqual(caughtBy.map((id) => expect.objectContaining({ id, verdict: "escaped" })));
     });

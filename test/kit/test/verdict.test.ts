@@ -28,11 +28,22 @@ describe("the verdict on one attack", () => {
 
 describe("the standing of a capability", () => {
   const rows = (...verdicts: Verdict[]): AttackRow[] =>
-    verdicts.map((verdict) => ({ id: "x", title: "x", verdict, control: outcome("reached"), guarded: outcome("blocked") }));
+    verdicts.map((verdict) => ({
+      id: "x",
+      title: "x",
+      verdict,
+      control: outcome("reached"),
+      guarded: outcome("blocked"),
+    }));
   const allowed = (result: Outcome["result"]) => [{ id: "y", title: "y", outcome: outcome(result) }];
 
   it.each([
-    ["proven by one attack", rows("proven", "unproven", "impossible", "exempt"), allowed("reached"), "proven"],
+    [
+      "proven by one attack",
+      rows("proven", "unproven", "impossible", "exempt"),
+      allowed("reached"),
+      "proven",
+    ],
     ["escaped by one attack", rows("proven", "escaped"), allowed("reached"), "escaped"],
     ["escaped, and useless too", rows("escaped"), allowed("blocked"), "escaped"],
     ["nothing works inside", rows("proven"), allowed("blocked"), "useless"],

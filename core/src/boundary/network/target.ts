@@ -1,3 +1,4 @@
+import { domainToUnicode } from "node:url";
 import ipaddr from "ipaddr.js";
 
 /**
@@ -51,10 +52,15 @@ export function readHost(raw: string): HostReading {
   }
   if (ipaddr.IPv4.isValidFourPartDecimal(canonical)) return { ok: true, kind: "address", host: canonical };
   const name = canonical.endsWith(".") ? canonical.slice(0, -1) : canonical;
-  if (name.length > LONGEST_NAME || !name.split(".").every((label) => LABEL.test(label))) {
+  if (name.length > LONGEST_NAME || !name.split(".").every(isLabel)) {
     return { ok: false, why: "the host is not a valid DNS name" };
   }
   return { ok: true, kind: "name", host: name };
+}
+
+/** Some versions of Node let punycode through that stands for nothing: decoding leaves it as it is. */
+function isLabel(label: string): boolean {
+  return LABEL.test(label) && !(label.startsWith("xn--") && domainToUnicode(label) === label);
 }
 
 /** Reads `host`, `host:port` or `[address]:port`. Without a port the default is taken; without either it fails. */

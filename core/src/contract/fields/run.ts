@@ -25,6 +25,12 @@ export const runFields: FieldMeanings = {
   harnessMode: acts(
     "A mode of the agent, such as Codex's `read-only`; an issue for an agent that doesn't know it.",
   ),
+  interactions: acts(
+    "How the run waits for its user when a call needs one: a client tool, a permission that asks.",
+  ),
+  "interactions.holdMs": acts(
+    "Milliseconds that a call may wait for a live answer before the run pauses. Default 0: it pauses at once. The agent's own patience is a limit too.",
+  ),
   messages: acts(
     `The conversation, oldest first, ${count(limits.messages)} at most. The last user message that says something is the prompt; tool results at the end continue the turn that waited for them.`,
     "`prompt` (→ a last user message)",

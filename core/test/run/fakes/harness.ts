@@ -19,6 +19,7 @@ export interface HarnessBehaviour {
   readonly id?: string;
   readonly aliases?: readonly string[];
   readonly holdsCallsMs?: number;
+  readonly asksForOwnTools?: boolean;
   readonly visibleCredentials?: (request: RunRequest) => readonly string[];
   readonly issues?: (request: RunRequest) => readonly Issue[];
   onStart?(scope: StartScope): Promise<void> | void;
@@ -33,6 +34,7 @@ export class ScriptedHarness implements Harness {
   readonly site = "sandbox";
   readonly claims = [];
   readonly holdsCallsMs: number;
+  readonly asksForOwnTools: boolean;
   readonly starts: StartScope[] = [];
   readonly prompts: (readonly ContentBlock[])[] = [];
   scripts: Script[] = [];
@@ -48,6 +50,7 @@ export class ScriptedHarness implements Harness {
     this.name = this.id;
     this.aliases = behaviour.aliases ?? [];
     this.holdsCallsMs = behaviour.holdsCallsMs ?? 60_000;
+    this.asksForOwnTools = behaviour.asksForOwnTools ?? true;
   }
 
   touches(): readonly Domain[] {
@@ -114,8 +117,7 @@ export class ScriptedHarness implements Harness {
 export const done: AgentEvent = { type: "done", stopReason: "end_turn" };
 
 /** Says one thing. */
-export const says =
-  (text: string): Script =>
+export const says = (text: string): Script =>
   async function* () {
     yield { type: "message", text };
     yield done;
@@ -132,7 +134,8 @@ export const calls = (
     yield { type: "tool_call", id, name, input: given };
     const answer = tools(options.server).call(name, given, { signal, ...options });
     const outcome = await untilAborted(signal, answer);
-    if (outcome !== undefined) yield { type: "tool_result", id, output: outcome.output, isError: outcome.isError };
+    if (outcome !== undefined)
+      yield { type: "tool_result", id, output: outcome.output, isError: outcome.isError };
     yield outcome === undefined ? { type: "done", stopReason: "cancelled" } : done;
   };
 

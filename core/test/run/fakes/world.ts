@@ -13,7 +13,7 @@ import {
 } from "../../../src/run/index.js";
 import { FakeDelivery } from "./delivery.js";
 import { clientExecutor, FakeExecutor } from "./executor.js";
-import { type HarnessBehaviour, ScriptedHarness, type Script } from "./harness.js";
+import { type HarnessBehaviour, type Script, ScriptedHarness } from "./harness.js";
 import { recordingLog } from "./log.js";
 import { FakeSandboxBackend, type SandboxBehaviour } from "./sandbox-backend.js";
 import { FakeToolSource } from "./tool-source.js";

@@ -1,7 +1,7 @@
 import type { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { HarnessFailed, ModelFailed, type Process } from "@ambit/core/plugin";
 import { isRecord, shortLine, textAt, valueAt } from "./json-reading.js";
-import { MessageTooLong } from "./message-stream.js";
+import { InputClosed, MessageTooLong } from "./message-stream.js";
 
 /** JSON-RPC's own: something is wrong with the conversation between the driver and the agent. */
 const protocolErrors: ReadonlySet<number> = new Set([-32700, -32600, -32601, -32602]);
@@ -66,7 +66,7 @@ export async function agentGone(gone: {
   const exit = await settledWithin(process.exit, 1_000);
   const how =
     exit === undefined
-      ? "closed its output"
+      ? `closed its ${isBrokenInput(reason) ? "input" : "output"}`
       : exit.signal === null
         ? `ended with exit code ${exit.code}`
         : `was ended by ${exit.signal}`;
@@ -77,6 +77,10 @@ export async function agentGone(gone: {
   return new HarnessFailed(`${title} ${how} during ${doing}; the runner's log has its last words.`, {
     cause,
   });
+}
+
+function isBrokenInput(reason: unknown): boolean {
+  return reason instanceof InputClosed || valueAt(reason, "code") === "EPIPE";
 }
 
 /** What `promise` came to, or undefined when it takes longer. */

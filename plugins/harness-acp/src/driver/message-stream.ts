@@ -8,6 +8,16 @@ export class MessageTooLong extends Error {
   }
 }
 
+/** The agent no longer takes what is written to it. */
+export class InputClosed extends Error {
+  constructor(cause: unknown) {
+    super("the agent's input is closed", { cause });
+  }
+}
+
+/** How long its output is still read when its input has closed: it may be about to exit, with last words. */
+const lastWordsMs = 1_000;
+
 export interface MessageStreamOptions {
   readonly stdin: WritableStream<Uint8Array>;
   readonly stdout: ReadableStream<Uint8Array>;
@@ -28,10 +38,12 @@ export interface MessageStreamOptions {
  * an error that some agents then act on, and validates away every update that it doesn't know.
  */
 export function messageStream(options: MessageStreamOptions): Stream {
-  return { readable: incoming(options), writable: outgoing(options.stdin) };
+  const inputClosed = new AbortController();
+  const writable = outgoing(options.stdin, (error) => inputClosed.abort(new InputClosed(error)));
+  return { readable: incoming(options, inputClosed.signal), writable };
 }
 
-function incoming(options: MessageStreamOptions): ReadableStream<AnyMessage> {
+function incoming(options: MessageStreamOptions, inputClosed: AbortSignal): ReadableStream<AnyMessage> {
   const reader = options.stdout.getReader();
   const lines = new LineSplitter(options.messageLimit);
 
@@ -51,7 +63,15 @@ function incoming(options: MessageStreamOptions): ReadableStream<AnyMessage> {
     return true;
   };
 
+  let lastWords: NodeJS.Timeout | undefined;
+  const ended = () => clearTimeout(lastWords);
+
   return new ReadableStream<AnyMessage>({
+    start(controller) {
+      inputClosed.addEventListener("abort", () => {
+        lastWords = setTimeout(() => controller.error(inputClosed.reason), lastWordsMs);
+      });
+    },
     async pull(controller) {
       for (;;) {
         await options.room();
@@ -60,19 +80,28 @@ function incoming(options: MessageStreamOptions): ReadableStream<AnyMessage> {
         for (const line of done ? lines.rest() : lines.push(value)) {
           if (deliver(line, controller)) delivered = true;
         }
-        if (done) controller.close();
+        if (done) {
+          ended();
+          controller.close();
+        }
         if (done || delivered) return;
       }
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel: (reason) => {
+      ended();
+      return reader.cancel(reason);
+    },
   });
 }
 
-function outgoing(stdin: WritableStream<Uint8Array>): WritableStream<AnyMessage> {
+function outgoing(
+  stdin: WritableStream<Uint8Array>,
+  broken: (error: unknown) => void,
+): WritableStream<AnyMessage> {
   const encoder = new TextEncoder();
   const writer = stdin.getWriter();
-  // A dead agent's pipe breaks by itself, between two writes; the next write reports it.
-  writer.closed.catch(() => undefined);
+  // A pipe may break between two writes, or behind one that Node has called done.
+  writer.closed.catch(broken);
   return new WritableStream<AnyMessage>({
     write: (message) => writer.write(encoder.encode(`${JSON.stringify(message)}\n`)),
     close: () => writer.close(),

@@ -11,7 +11,7 @@ import type { Profile } from "../profiles/profile.js";
 import { AcpAgent, closeAgent } from "./acp-agent.js";
 import { modelOf, readInitialize, readNewSession } from "./answers.js";
 import { harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
-import { AcpConnection } from "./connection.js";
+import type { AcpConnection } from "./connection.js";
 import type { DriverLimits } from "./limits.js";
 import { restoreConversation } from "./restore-conversation.js";
 
@@ -40,7 +40,11 @@ export async function startAgent(
   const { sandbox, signal, log } = scope;
   throwIfStopped(signal, profile);
   await sandbox.writeFiles(launch.files);
-  const process = await spawned(scope, launch, profile);
+  // The ACP SDK takes tens of milliseconds to load: while the agent starts, not while the server does.
+  const [process, { AcpConnection }] = await Promise.all([
+    spawned(scope, launch, profile),
+    import("./connection.js"),
+  ]);
   const connection = new AcpConnection({
     process,
     title: profile.title,

@@ -79,7 +79,6 @@ export class ToolCalls {
     const call = this.#call(id);
     if (call.settled) return;
     this.#announce(call);
-    call.settled = true;
     this.#options.emit({
       type: "tool_result",
       id,
@@ -87,6 +86,7 @@ export class ToolCalls {
       isError: true,
       denied: true,
     });
+    forget(call);
   }
 
   /** Ends every call that has no result yet: the turn is over, and none will come. */
@@ -94,8 +94,8 @@ export class ToolCalls {
     this.release();
     for (const call of this.#calls.values()) {
       if (call.settled) continue;
-      call.settled = true;
       this.#options.emit({ type: "tool_result", id: call.id, output: reason, isError: true });
+      forget(call);
     }
   }
 
@@ -128,7 +128,6 @@ export class ToolCalls {
   }
 
   #finish(call: Call, failed: boolean): void {
-    call.settled = true;
     const { output, data } = outcome(call);
     this.#options.emit({
       type: "tool_result",
@@ -137,6 +136,7 @@ export class ToolCalls {
       ...(data === undefined ? {} : { data }),
       ...(failed ? { isError: true } : {}),
     });
+    forget(call);
   }
 
   #identity(call: Call): ToolIdentity {
@@ -153,6 +153,14 @@ export class ToolCalls {
     if (identity.input !== undefined || !isTold(call.input)) return identity;
     return { ...identity, input: call.input };
   }
+}
+
+/** Settles a call, and lets go of what it brought: a long turn has many calls, and each may be large. */
+function forget(call: Call): void {
+  call.settled = true;
+  call.input = undefined;
+  call.text = "";
+  call.rawOutput = undefined;
 }
 
 /** Agents begin a call with `{}` or nothing and fill the input in later. */

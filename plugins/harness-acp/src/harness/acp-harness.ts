@@ -14,7 +14,6 @@ import {
   type StartScope,
 } from "@ambit/core/plugin";
 import type { DriverLimits } from "../driver/limits.js";
-import { startAgent } from "../driver/start-agent.js";
 import { installationCure, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
 import type { Profile } from "../profiles/profile.js";
 import { planLaunch } from "./launch.js";
@@ -38,6 +37,7 @@ export class AcpHarness implements Harness {
   readonly aliases: readonly string[];
   readonly site = "sandbox";
   readonly claims = [];
+  readonly asksForOwnTools: boolean;
   readonly holdsCallsMs: number;
   readonly #profile: Profile;
   readonly #options: AcpHarnessOptions;
@@ -49,6 +49,7 @@ export class AcpHarness implements Harness {
     this.name = profile.id;
     this.id = profile.id;
     this.aliases = profile.aliases;
+    this.asksForOwnTools = profile.asksForOwnTools;
     this.holdsCallsMs = profile.holdsCallsMs;
   }
 
@@ -104,6 +105,8 @@ export class AcpHarness implements Harness {
     const program = this.#program();
     if (program === undefined) throw new HarnessFailed(this.#notInstalled());
     const { request, sandbox } = scope;
+    // What speaks to agents is loaded with the first of them: a server's start does without it.
+    const { startAgent } = await import("../driver/start-agent.js");
     const launch = planLaunch({
       profile: this.#profile,
       program,

@@ -29,6 +29,7 @@ export const codex: Profile = {
     modes: ["read-only", "workspace-write", "agent", "agent-full-access"],
   },
   // `tool_timeout_sec`, set below for every server.
+  asksForOwnTools: false,
   holdsCallsMs: toolTimeoutSeconds * 1_000,
   clientCapabilities: {
     // Its warnings come as notices then; otherwise they begin the assistant's text.

@@ -12,6 +12,7 @@ export const demo: Profile = {
   environment: {},
   instructions: { agentsFile: "AGENTS.md", systemPrompt: false, appendSystemPrompt: false, modes: [] },
   // Its limit is 600 s without a sign of life, and every sign of progress starts it anew.
+  asksForOwnTools: false,
   holdsCallsMs: 3_600_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: true, usage: true },

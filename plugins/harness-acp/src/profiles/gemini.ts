@@ -26,6 +26,7 @@ export const gemini: Profile = {
   },
   instructions: { agentsFile: "GEMINI.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
   // Its MCP client gives up after ten minutes; the first byte of an answer must come within one.
+  asksForOwnTools: true,
   holdsCallsMs: 540_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: false, usage: true },

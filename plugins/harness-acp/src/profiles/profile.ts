@@ -108,6 +108,8 @@ export interface Profile {
   /** Absent: the agent has no model, needs no credential and goes nowhere. */
   readonly model?: ModelAccess;
   readonly instructions: Instructions;
+  /** Whether it asks before it uses a tool of its own, whatever settings lie in its workspace. */
+  readonly asksForOwnTools: boolean;
   /** Milliseconds the agent lets one tool call wait while progress is reported every 10 s. */
   readonly holdsCallsMs: number;
   /** Sent with `initialize`. No file system and no terminal: the agent has its own, inside. */

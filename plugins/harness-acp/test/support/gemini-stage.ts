@@ -1,3 +1,5 @@
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Agent } from "@ambit/core/plugin";
 import { type ModelServer, startModelServer } from "@ambit/model-server";
 import { AcpHarness } from "../../src/index.js";
@@ -6,6 +8,8 @@ import type { Profile } from "../../src/profiles/profile.js";
 import { ProcessSandbox } from "./process-sandbox.js";
 import { TestScope } from "./runs.js";
 
+/** Where npm put the CLI, which this package brings along for its tests. */
+const folder = dirname(fileURLToPath(import.meta.resolve("@google/gemini-cli/package.json")));
 const limits = {
   cancelMs: 10_000,
   closeMs: 5_000,
@@ -44,7 +48,7 @@ export class GeminiStage {
     options: ConstructorParameters<typeof TestScope>[1] = {},
     profile: Profile = gemini,
   ): Promise<{ scope: TestScope; agent: Agent }> {
-    const harness = new AcpHarness(profile, { limits, folder: import.meta.dirname, env: {} });
+    const harness = new AcpHarness(profile, { limits, folder, env: {} });
     const scope = new TestScope(this.sandbox, { request: this.requestWith(), ...options });
     return { scope, agent: await harness.start(scope) };
   }

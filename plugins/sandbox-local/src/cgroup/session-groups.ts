@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
+import { type Evidence, type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
 import { codeOf } from "../folders/open-beneath.js";
 import { signal } from "../process/signal.js";
 import { type Controller, findHierarchies, type Hierarchy } from "./hierarchy.js";
@@ -12,6 +12,8 @@ import { type Setting, settingsFor } from "./limits.js";
 export interface SessionGroups {
   /** Folders. */
   readonly paths: readonly string[];
+  /** The limits as the kernel reads them back, by file: `{ "pids.max": "20" }`. */
+  readonly evidence: Evidence;
   /** Puts one process in; what it starts later belongs to them by itself. Synchronous: nothing runs in between. */
   join(pid: number): void;
   /** Removes them. What still runs in them is ended first. Safe to call twice. */
@@ -36,8 +38,10 @@ export async function makeSessionGroups(
 ): Promise<SessionGroups> {
   const hierarchies = await findHierarchies();
   const made: string[] = [];
+  const evidence: Record<string, string> = {};
   const groups: SessionGroups = {
     paths: made,
+    evidence,
     join(pid) {
       for (const path of made) writeFileSync(join(path, "cgroup.procs"), String(pid));
     },
@@ -50,7 +54,7 @@ export async function makeSessionGroups(
       if (settings === undefined) continue;
       if (hierarchy === undefined)
         throw new SandboxFailed(`This host has no ${controller} cgroups: mount them`);
-      await makeIn(hierarchy, controller, name, settings, made, record);
+      Object.assign(evidence, await makeIn(hierarchy, controller, name, settings, made, record));
     }
     return groups;
   } catch (error) {
@@ -66,23 +70,31 @@ async function makeIn(
   settings: readonly Setting[],
   made: string[],
   record: string,
-): Promise<void> {
+): Promise<Record<string, string>> {
   let refusal: unknown;
   for (const parent of parentsIn(hierarchy)) {
     const path = join(parent, name);
+    const isNew = !made.includes(path);
     try {
-      if (!made.includes(path)) {
+      if (hierarchy.version === 2) await enable(parent, controller);
+      if (isNew) {
         // In one step: a record that is half written would lose the groups it named before.
         await writeFile(`${record}.new`, JSON.stringify([...made, path]));
         await rename(`${record}.new`, record);
-        if (hierarchy.version === 2) await enable(parent, controller);
         await mkdir(path);
         made.push(path);
       }
-      for (const setting of settings) await apply(path, setting);
-      return;
+      const told: Record<string, string> = {};
+      for (const setting of settings) {
+        if (await apply(path, setting)) told[setting.file] = setting.value;
+      }
+      return told;
     } catch (error) {
       refusal = error;
+      if (isNew && made.at(-1) === path) {
+        made.pop();
+        await removeGroups([path]);
+      }
     }
   }
   const why = refusal instanceof Error ? refusal.message : String(refusal);
@@ -102,13 +114,17 @@ async function enable(parent: string, controller: Controller): Promise<void> {
     await writeFile(join(parent, "cgroup.subtree_control"), `+${controller}`);
 }
 
-async function apply(path: string, { file, value, optional }: Setting): Promise<void> {
+/** Whether the kernel has the file at all. @throws when it doesn't read back what it was told. */
+async function apply(path: string, { file, value, optional }: Setting): Promise<boolean> {
   try {
     await writeFile(join(path, file), value, { flag: "r+" });
   } catch (error) {
-    if (optional && codeOf(error) === "ENOENT") return;
+    if (optional && codeOf(error) === "ENOENT") return false;
     throw error;
   }
+  const found = (await readFile(join(path, file), "latin1")).trim();
+  if (found !== value) throw new Error(`${file} reads ${found} instead of ${value}`);
+  return true;
 }
 
 /** Ends what runs in groups and removes them. A folder that isn't a group any more is passed over. */

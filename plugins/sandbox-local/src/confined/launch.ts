@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -6,6 +6,8 @@ import type { Duplex, Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
+import { killMarked, markerVariable } from "../process/marked-processes.js";
+import { startChild } from "../process/start-child.js";
 import {
   type Expected,
   type JailInfo,
@@ -35,6 +37,8 @@ export interface LaunchOptions {
   readonly program: string;
   /** Milliseconds until a jail that isn't up is given up. */
   readonly startMs: number;
+  /** In bubblewrap's own environment, and so that of what it starts until that becomes the jail's first program. */
+  readonly mark: string;
   /** Puts the waiting process into the session's groups; undefined when nothing waits for it. */
   readonly join: ((pid: number) => void) | undefined;
   readonly signal: AbortSignal | undefined;
@@ -57,9 +61,12 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
   signal?.throwIfAborted();
   const planned = ["pipe", "pipe", "pipe", "pipe", "pipe", "pipe", ...options.descriptors] as const;
   const [program, ...args] = launch.argv;
-  const child = spawn(program, args, {
-    // bubblewrap's own variables can be read inside, at /proc/1/environ.
-    env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+  const child = await startChild(program, args, {
+    // Nothing of the runner's: bubblewrap's own variables are those of a process of the jail.
+    env: {
+      PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+      [markerVariable]: options.mark,
+    },
     cwd: "/",
     stdio: [...descriptorTable(planned, inheritableDescriptors(), options.devNull)],
     ...(launch.user ?? {}),
@@ -67,15 +74,15 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
   const stop = () => child.kill("SIGKILL");
   const timer = setTimeout(stop, options.startMs);
   signal?.addEventListener("abort", stop, { once: true });
+  if (signal?.aborted) stop();
   try {
-    await once(child, "spawn").catch((error: Error) => {
-      throw new SandboxFailed(`${program} can't be started: ${error.message}`, { cause: error });
-    });
     return await seeIn(child, options);
   } catch (error) {
     stop();
-    if (child.exitCode === null && child.signalCode === null && child.pid !== undefined)
-      await once(child, "exit");
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    // bubblewrap's child asks to end with bubblewrap only some time after it began; ended before, it is left over.
+    for (const pipe of child.stdio) pipe?.destroy();
+    await killMarked(options.mark);
     throw signal?.aborted ? (signal.reason ?? error) : error;
   } finally {
     clearTimeout(timer);

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { writeReadable } from "../folders/readable.js";
-import { compileSeccompFilter, isSeccompArchitecture } from "../seccomp/index.js";
+import { compileSeccompFilter, isSeccompArchitecture, type SeccompArchitecture } from "../seccomp/index.js";
 import type { SystemEntry } from "./arguments.js";
 import { type Etc, makeEtc } from "./etc.js";
 import { type Namespaces, ownNamespaces } from "./evidence.js";
@@ -25,23 +25,36 @@ export interface RunnerKit {
   readonly devNull: number;
 }
 
-/** @param folder the runner's own; written to once. */
-export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
-  if (process.platform !== "linux") {
+/**
+ * Whether this kind of host can confine at all, before anything is asked of it.
+ *
+ * @throws SandboxFailed naming what would.
+ */
+export function checkHost(
+  platform: string = process.platform,
+  architecture: string = process.arch,
+): SeccompArchitecture {
+  if (platform !== "linux") {
     throw new SandboxFailed(
-      `This host (${process.platform}) has no namespaces: run Ambit on Linux, in a container or a virtual machine`,
+      `This host (${platform}) has no namespaces: run Ambit on Linux, in a container or a virtual machine`,
     );
   }
-  if (!isSeccompArchitecture(process.arch)) {
-    throw new SandboxFailed(`No system call filter is known for ${process.arch}: run on x64 or arm64`);
+  if (!isSeccompArchitecture(architecture)) {
+    throw new SandboxFailed(`No system call filter is known for ${architecture}: run on x64 or arm64`);
   }
+  return architecture;
+}
+
+/** @param folder the runner's own; written to once. */
+export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
+  const architecture = checkHost();
   const [programs, system, coveredProc] = await Promise.all([
     findPrograms(),
     systemEntries(),
     coveredOfProc(),
   ]);
   const seccompFile = join(folder, "seccomp.bpf");
-  await writeReadable(seccompFile, compileSeccompFilter(process.arch));
+  await writeReadable(seccompFile, compileSeccompFilter(architecture));
   return {
     programs,
     system,

@@ -16,6 +16,7 @@ import { isPassable, ownRuntime, type Runtimes, resolveRuntimes } from "./runtim
 export interface ConfinedSession {
   readonly spec: SandboxSpec;
   readonly config: LocalConfig;
+  readonly runnerKey: string;
   readonly kit: RunnerKit;
   readonly folder: SessionFolder;
   readonly network: "own" | "shared";
@@ -27,6 +28,8 @@ export interface ConfinedSession {
   readonly runtimes: Runtimes;
   /** Whether the workspace was looked through for links that lead out. A jail can't make one. */
   linksSettled: boolean;
+  /** How many jails were started. */
+  spawned: number;
   /** Takes down everything above, in reverse. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -82,6 +85,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     return {
       spec,
       config,
+      runnerKey: runner.key,
       kit,
       folder,
       network,
@@ -90,6 +94,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       channel,
       runtimes,
       linksSettled: false,
+      spawned: 0,
       close,
     };
   } catch (error) {

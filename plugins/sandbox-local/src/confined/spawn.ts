@@ -1,6 +1,8 @@
 import { closeSync, openSync } from "node:fs";
 import { type Command, type Process, SandboxFailed } from "@ambit/core/plugin";
 import { openFolder } from "../folders/open-beneath.js";
+import { markOf } from "../process/marked-processes.js";
+import { checkCommand } from "../process/start-child.js";
 import { bubblewrapArguments, type Jail } from "./arguments.js";
 import { jailEnvironment } from "./environment.js";
 import { gateScript, type Relay } from "./gate.js";
@@ -24,6 +26,7 @@ export async function spawnConfined(
 ): Promise<Process> {
   const { spec, config, kit, folder, user } = session;
   const { filesystem } = spec.boundary;
+  checkCommand(command);
   const closing: (() => Promise<void> | void)[] = [];
   const descriptors: number[] = [];
   const give = (descriptor: number) => jailDescriptors.seccomp + descriptors.push(descriptor) - 1;
@@ -82,6 +85,7 @@ export async function spawnConfined(
       runnerNamespaces: kit.namespaces,
       program,
       startMs: config.startMs,
+      mark: markOf(session.runnerKey, spec.id, ++session.spawned),
       join: session.groups?.join,
       signal: command.signal,
     });

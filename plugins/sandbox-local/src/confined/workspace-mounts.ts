@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { lstat, open, readdir } from "node:fs/promises";
+import { open, readdir } from "node:fs/promises";
 import type { FilesystemBoundary } from "@ambit/core/plugin";
 import {
   codeOf,
@@ -126,23 +126,18 @@ async function openTarget(
     if (make === undefined && error instanceof Error && codeOf(error.cause) === "ENOENT") return undefined;
     throw error;
   }
+  const path = `${parent.path}/${name}`;
   try {
     // Only looked at, not read: a rule may stand at a pipe, which nobody should wait for.
-    const found = await lstat(inFolder(parent, name));
-    if (found.isSymbolicLink()) throw refusal(`${parent.path}/${name}`, new LinkInTheWay());
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const handle = await open(inFolder(parent, name), flags);
-    return { handle, isFolder: found.isDirectory() };
+    return { handle, isFolder: (await handle.stat()).isDirectory() };
   } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error;
+    if (codeOf(error) !== "ENOENT") throw refusal(path, error);
     if (make === undefined) return undefined;
     const { handle } = await openBeneath(workspace, names, make);
     return { handle, isFolder: true };
   } finally {
     await parent.handle.close();
   }
-}
-
-class LinkInTheWay extends Error {
-  readonly code = "ELOOP";
 }

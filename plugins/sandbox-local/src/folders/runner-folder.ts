@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
@@ -7,14 +7,29 @@ import { makePassage } from "./data-folder.js";
 import { codeOf, inFolder, type OpenFolder, openFolder } from "./open-beneath.js";
 
 const lifeline = "alive";
+/** What every session's folder has. */
+const sessionMark = "workspace";
 const unfinished = ".new-";
 const unfinishedForMs = 60_000;
 
-/** Removed when the process ends of its own accord; after any other end the next start does it. */
 const claimed = new Set<string>();
-process.on("exit", () => {
-  for (const path of claimed) rmSync(path, { recursive: true, force: true });
-});
+
+/**
+ * Removed when the process ends of its own accord with all sessions closed. With one open, the folder is what the
+ * next start needs to find its processes and cgroups.
+ */
+function removeAtExit(path: string): void {
+  if (claimed.size === 0) process.once("exit", removeUnused);
+  claimed.add(path);
+}
+
+function removeUnused(): void {
+  for (const path of claimed) {
+    if (!existsSync(path)) continue;
+    const isOpen = readdirSync(path).some((name) => existsSync(join(path, name, sessionMark)));
+    if (!isOpen) rmSync(path, { recursive: true, force: true });
+  }
+}
 
 /** This runner's own part of the data folder. */
 export interface RunnerFolder {
@@ -42,12 +57,13 @@ export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolde
   const folder = await openFolder(early);
   const server = await answerAt(folder);
   await rename(early, path);
-  claimed.add(path);
+  removeAtExit(path);
   return {
     key,
     path,
     async close() {
       claimed.delete(path);
+      if (claimed.size === 0) process.off("exit", removeUnused);
       await rm(path, { recursive: true, force: true });
       await new Promise<void>((resolve) => server.close(() => resolve()));
       await folder.handle.close();

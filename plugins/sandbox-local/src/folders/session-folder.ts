@@ -39,9 +39,18 @@ export async function makeSessionFolder(
     if (codeOf(error) !== "EEXIST") throw error;
     throw new SandboxFailed(`A sandbox with the id ${id} is open already: close it first`, { cause: error });
   }
-  for (const part of [folder.workspace, folder.home]) {
-    await mkdir(part, { mode: 0o700 });
-    if (owner !== undefined) await chown(part, owner.uid, owner.gid);
+  try {
+    for (const part of [folder.workspace, folder.home]) {
+      await mkdir(part, { mode: 0o700 });
+      if (owner !== undefined) await chown(part, owner.uid, owner.gid);
+    }
+    return folder;
+  } catch (error) {
+    await folder.remove();
+    if (codeOf(error) !== "EINVAL") throw error;
+    throw new SandboxFailed(
+      `There is no user id ${owner?.uid} in this container: set sandbox-local's userIds to a range that it maps`,
+      { cause: error },
+    );
   }
-  return folder;
 }

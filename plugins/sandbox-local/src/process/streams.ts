@@ -40,6 +40,9 @@ export function writableOf(target: Writable): WritableStream<Uint8Array> {
       }),
     close: () =>
       new Promise<void>((resolve) => {
+        // A pipe that its reader has left never calls back, and closes once at most.
+        if (target.destroyed) return resolve();
+        target.once("close", resolve);
         target.end(resolve);
       }),
     abort: () => {

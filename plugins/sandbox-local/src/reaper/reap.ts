@@ -6,7 +6,7 @@ import { codeOf } from "../folders/open-beneath.js";
 import { removeTree } from "../folders/remove-tree.js";
 import { deadRunners } from "../folders/runner-folder.js";
 import { groupsRecord } from "../folders/session-folder.js";
-import { killMarked, markOf } from "../unconfined/marked-processes.js";
+import { killMarked, markOf } from "../process/marked-processes.js";
 
 export interface Reaped {
   readonly runners: number;

@@ -14,7 +14,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { exposeOnLoopback } from "../expose/channel.js";
 import { SessionFiles } from "../folders/session-files.js";
 import type { SessionFolder } from "../folders/session-folder.js";
-import { killMarked, markOf } from "./marked-processes.js";
+import { killMarked, markOf } from "../process/marked-processes.js";
 import { spawnUnconfined } from "./spawn.js";
 
 /** A session's folders on the host, and processes that nothing confines. */

@@ -1,12 +1,12 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Command, Exit, Process } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
+import { killMarked, markerVariable } from "../process/marked-processes.js";
 import { signal } from "../process/signal.js";
+import { checkCommand, startChild } from "../process/start-child.js";
 import { readableOf, writableOf } from "../process/streams.js";
-import { killMarked, markerVariable } from "./marked-processes.js";
 
 /** Milliseconds between a polite end and the other one. */
 const politeMs = 2_000;
@@ -24,22 +24,23 @@ export interface UnconfinedPlace {
 
 /** Starts a command on the host in a process group of its own, with exactly the variables it names. */
 export async function spawnUnconfined(command: Command, place: UnconfinedPlace): Promise<Process> {
-  command.signal?.throwIfAborted();
   const [program, ...args] = command.argv;
   const devNull = openSync("/dev/null", "r+");
-  const child = spawn(program, args, {
-    cwd: command.cwd ?? place.cwd,
-    env: { HOME: place.home, TMPDIR: place.scratch, ...command.env, [markerVariable]: place.mark },
-    detached: true,
-    stdio: [...descriptorTable(["pipe", "pipe", "pipe"] as const, inheritableDescriptors(), devNull)],
-  });
-  closeSync(devNull);
+  let child: ChildProcess;
   try {
-    await once(child, "spawn");
+    command.signal?.throwIfAborted();
+    checkCommand(command);
+    child = await startChild(program, args, {
+      cwd: command.cwd ?? place.cwd,
+      env: { HOME: place.home, TMPDIR: place.scratch, ...command.env, [markerVariable]: place.mark },
+      detached: true,
+      stdio: [...descriptorTable(["pipe", "pipe", "pipe"] as const, inheritableDescriptors(), devNull)],
+    });
   } catch (error) {
     await place.onGone(0);
-    const why = error instanceof Error ? error.message : String(error);
-    throw new SandboxFailed(`${program} can't be started: ${why}`, { cause: error });
+    throw error;
+  } finally {
+    closeSync(devNull);
   }
   return new UnconfinedProcess(child, child.pid ?? 0, place, command.signal);
 }

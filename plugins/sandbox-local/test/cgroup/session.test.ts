@@ -38,10 +38,18 @@ test.runIf(isRoot)(
     if (!(sandbox instanceof ConfinedSandbox)) throw new Error("not confined");
     const [first] = sandbox.groupPaths;
     expect(sandbox.groupPaths).toHaveLength(3);
-    const started = await sandbox.spawn({ argv: ["sleep", "60"], env: { PATH: "/usr/bin:/bin" } });
-    const members = (await readFile(join(String(first), "cgroup.procs"), "latin1")).trim().split("\n");
-    const programs = await Promise.all(members.map((pid) => readFile(`/proc/${pid}/comm`, "latin1")));
-    expect(programs.map((name) => name.trim()).sort()).toEqual(["bwrap", "sh", "sleep", "socat"]);
+    expect(sandbox.evidence).toMatchObject({ "pids.max": "40", "cpu.cfs_quota_us": "50000" });
+    const started = await sandbox.spawn({
+      argv: shell("echo up; exec sleep 60"),
+      env: { PATH: "/usr/bin:/bin" },
+    });
+    await started.stdout.getReader().read();
+    const programs = async () => {
+      const members = (await readFile(join(String(first), "cgroup.procs"), "latin1")).trim().split("\n");
+      const names = await Promise.all(members.map((pid) => readFile(`/proc/${pid}/comm`, "latin1")));
+      return names.map((name) => name.trim()).sort();
+    };
+    await expect.poll(programs).toEqual(["bwrap", "sh", "sleep", "socat"]);
     await sandbox.close();
     await started.exit;
     expect(sandbox.groupPaths.filter((path) => existsSync(path))).toEqual([]);

@@ -1,4 +1,5 @@
-import { link, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { chmod, link, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Boundary, FilesystemBoundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -25,7 +26,6 @@ async function openWithHostSide(
   config: object = {},
 ): Promise<{ sandbox: Sandbox; workspace: string }> {
   const dataFolder = await temporaryFolder();
-  const { chmod } = await import("node:fs/promises");
   await chmod(dataFolder, 0o711);
   const spec = specOf({ boundary: { ...closed, ...boundary } });
   const backend = new LocalSandbox(configSchema.parse({ dataFolder, ...config }));
@@ -132,6 +132,42 @@ describe("the request's lists", () => {
     await rename(join(workspace, "real"), join(workspace, "out"));
     expect((await run(sandbox, ["ls", "out"])).code).toBe(0);
   });
+});
+
+test("a listed folder that is exchanged for a link all the while never leads out", async () => {
+  const secret = await temporaryFolder();
+  await chmod(secret, 0o755);
+  await writeFile(join(secret, "key"), "outside");
+  const { sandbox, workspace } = await openWithHostSide(filesystem({ writable: ["out"] }));
+  await run(sandbox, ["true"]);
+  const exchange = `
+    const fs = require("node:fs"), [secret] = process.argv.slice(1);
+    const cell = new Int32Array(new SharedArrayBuffer(4));
+    // As long as there is between looking at a path and mounting it.
+    const rest = () => Atomics.wait(cell, 0, 0, 1 + Math.random() * 7);
+    for (;;) {
+      fs.renameSync("out", "hold"); fs.symlinkSync(secret, "out"); rest();
+      fs.unlinkSync("out"); fs.renameSync("hold", "out"); rest();
+    }`;
+  const exchanger = spawn(process.execPath, ["-e", exchange, secret], { cwd: workspace, stdio: "ignore" });
+  onTestFinished(() => void exchanger.kill("SIGKILL"));
+  // The control: whoever goes by the name is led out sooner or later.
+  await expect
+    .poll(() => readFile(join(workspace, "out", "key"), "utf8").catch(() => "not now"), { interval: 3 })
+    .toBe("outside");
+  const outcomes = { opened: 0, refused: 0 };
+  for (let each = 0; each < 300 && (each < 25 || outcomes.opened < 3); each++) {
+    const outcome = await run(sandbox, shell("cat out/key; echo x > out/written; echo ran")).catch(String);
+    if (typeof outcome === "string") {
+      expect(outcome).toMatch(/without following links|No such file/);
+      outcomes.refused++;
+    } else {
+      expect(outcome.stdout).toBe("ran\n");
+      outcomes.opened++;
+    }
+  }
+  expect(outcomes.opened).toBeGreaterThan(0);
+  expect(await readdir(secret)).toEqual(["key"]);
 });
 
 describe("modes", () => {

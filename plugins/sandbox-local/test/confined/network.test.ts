@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { ConnectionDecision, NetworkBoundary } from "@ambit/core/plugin";
 import { expect, onTestFinished, test } from "vitest";
+import { makeCertificate } from "../egress/tls.js";
 import { finish, openConfined, path, run, shell } from "../support/specs.js";
 
 const loopback = { kind: "range", cidr: "127.0.0.1/32", family: 4 } as const;
@@ -62,6 +64,41 @@ test("Node's fetch and http reach a listed host, and learn of a refusal", async 
   const [fetched, got, unfetched, ungot] = JSON.parse(stdout);
   expect([fetched, got]).toEqual([`host ok.test:${port}`, `host ok.test:${port}`]);
   for (const words of [unfetched, ungot]) expect(words).toMatch(/^failed: .*403[\s\S]*boundary/);
+});
+
+test("Node's fetch and https reach a listed host by TLS, whose certificate they check themselves", async () => {
+  const { key, cert } = makeCertificate("ok.test");
+  const server = createSecureServer({ key, cert }, (_request, response) => response.end("secure"));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const sandbox = await openConfined({ network: allowlist }, { lookup });
+  await sandbox.writeFiles([{ path: "/workspace/ca.pem", content: cert }]);
+  const script = `
+    const https = require("node:https");
+    const get = (url) => new Promise((done) => https.get(url, async (response) => {
+      let text = ""; for await (const chunk of response) text += chunk; done(text);
+    }).on("error", (error) => done("failed: " + error.message)));
+    const causeOf = (error) => "failed: " + (error.cause?.message ?? error.message);
+    (async () => {
+      const found = [];
+      for (const name of ["ok", "bad"]) {
+        found.push(await fetch("https://" + name + ".test:${port}/").then((response) => response.text(), causeOf));
+        found.push(await get("https://" + name + ".test:${port}/"));
+      }
+      console.log(JSON.stringify(found));
+    })();`;
+  const ask = async (env: Record<string, string>) =>
+    JSON.parse((await run(sandbox, ["node", "-e", script], { env: { PATH: path, ...env } })).stdout);
+  const [fetched, got, unfetched, ungot] = await ask({ NODE_EXTRA_CA_CERTS: "/workspace/ca.pem" });
+  expect([fetched, got]).toEqual(["secure", "secure"]);
+  for (const words of [unfetched, ungot]) expect(words).toMatch(/^failed: .*403/);
+  const [distrusted, distrustedToo] = await ask({});
+  for (const words of [distrusted, distrustedToo]) expect(words).toMatch(/self-signed|certificate/);
 });
 
 test("what is exposed answers inside to its token only, also when it was exposed after the start", async () => {

@@ -4,6 +4,7 @@ import { limitsOf } from "../../src/claims.js";
 import { configSchema } from "../../src/config.js";
 import { jailEnvironment } from "../../src/confined/environment.js";
 import { gateScript } from "../../src/confined/gate.js";
+import { checkHost } from "../../src/confined/runner-kit.js";
 import { launchOf } from "../../src/confined/stages.js";
 import { pathRules } from "../../src/confined/workspace-mounts.js";
 import { descriptorTable } from "../../src/process/descriptors.js";
@@ -140,4 +141,18 @@ test("the gate never starts a payload before it was told to", () => {
 test("an unknown setting is refused by name", () => {
   expect(configSchema.safeParse({ unconfigned: "allow" }).error?.message).toContain("unconfigned");
   expect(configSchema.parse({})).toMatchObject({ unconfined: "allow", hardLinks: "refuse", scratchMb: 256 });
+});
+
+describe("a host that can't confine says what could", () => {
+  test.each([
+    ["darwin", "arm64", /darwin.*run Ambit on Linux/],
+    ["win32", "x64", /win32.*run Ambit on Linux/],
+    ["linux", "riscv64", /riscv64: run on x64 or arm64/],
+  ])("%s on %s", (platform, architecture, message) => {
+    expect(() => checkHost(platform, architecture)).toThrow(message);
+  });
+
+  test("Linux on x64 and arm64 may", () => {
+    expect([checkHost("linux", "x64"), checkHost("linux", "arm64")]).toEqual(["x64", "arm64"]);
+  });
 });

@@ -1,7 +1,12 @@
+import { spawnSync } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, chown, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { countWith } from "../support/host-processes.js";
 import { startRunner } from "../support/runner.js";
 import { closed, isRunning, scope, specOf, temporaryFolder, unconfinedBackend } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";
@@ -52,7 +57,7 @@ test.each([
     const options = { spec: { boundary }, ...(user === undefined ? {} : { user }) };
     const runner = await startRunner(config, script, options);
     expect(runner.evidence.confinement).toBe("confined");
-    expect(await countWith(seconds)).toBeGreaterThanOrEqual(2);
+    await expect.poll(() => countWith(seconds)).toBeGreaterThanOrEqual(2);
     await runner.kill();
     await expect.poll(() => countWith(seconds)).toBe(0);
 
@@ -70,16 +75,6 @@ test.each([
   },
 );
 
-/** How many processes of this host have this argument. */
-async function countWith(argument: string): Promise<number> {
-  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  // Gone since it was listed: not there.
-  const lines = await Promise.all(
-    pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")),
-  );
-  return lines.filter((line) => line.split("\0").includes(argument)).length;
-}
-
 async function groupsOf(dataFolder: string): Promise<readonly string[]> {
   const found: string[] = [];
   for (const runner of await readdir(join(dataFolder, "runners"))) {
@@ -91,3 +86,28 @@ async function groupsOf(dataFolder: string): Promise<readonly string[]> {
   }
   return found;
 }
+
+test("a runner that ends with a session open leaves the next start what it needs; one without leaves nothing", async () => {
+  const dataFolder = await temporaryFolder();
+  const config = { dataFolder, unconfined: "prefer" };
+  const seconds = String(randomInt(1_000_000, 9_999_999));
+  const runner = await startRunner(
+    config,
+    `setsid sleep ${seconds} </dev/null >/dev/null 2>&1 & echo up; read _`,
+  );
+  const gone = once(runner.child, "exit");
+  runner.child.kill("SIGUSR2");
+  await gone;
+  expect(await readdir(join(dataFolder, "runners"))).toHaveLength(1);
+  expect(await countWith(seconds)).toBe(1);
+  await restart(dataFolder);
+  expect(await countWith(seconds)).toBe(0);
+  const idle = spawnSync(process.execPath, [
+    "--input-type=module",
+    "-e",
+    `import { configSchema, LocalSandbox } from ${JSON.stringify(fileURLToPath(new URL("../../dist/index.js", import.meta.url)))};
+     await new LocalSandbox(configSchema.parse(${JSON.stringify({ ...config, dataFolder: `${dataFolder}/idle` })})).probe(AbortSignal.timeout(1));`,
+  ]);
+  expect(idle.status).toBe(0);
+  expect(await readdir(join(dataFolder, "idle", "runners"))).toEqual([]);
+});

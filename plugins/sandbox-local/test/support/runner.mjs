@@ -16,4 +16,6 @@ const { value } = await reader.read();
 process.stdout.write(
   `${JSON.stringify({ said: new TextDecoder().decode(value), evidence: started.evidence })}\n`,
 );
+// An end of its own accord, with the sandbox still open.
+process.on("SIGUSR2", () => process.exit(0));
 setInterval(nothing, 1_000);

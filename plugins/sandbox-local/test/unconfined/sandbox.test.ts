@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Command } from "@ambit/core/plugin";
 import { expect, onTestFinished, test } from "vitest";
 import {
   everythingOn,
@@ -55,11 +56,14 @@ test("output that nobody has read yet is still there after the exit", async () =
   expect(await new Response(started.stdout).text()).toBe("late\n");
 });
 
-test("a program that isn't there fails the spawn by name", async () => {
+test.each<[Command["argv"], Partial<Command>, RegExp]>([
+  [["no-such-program"], {}, /no-such-program can't be started: .*ENOENT/],
+  [["true", "a\0b"], {}, /mustn't contain NUL/],
+  [["true"], { cwd: "elsewhere" }, /must be an absolute path/],
+  [["true", "x".repeat(200_000)], {}, /can't be started: .*E2BIG/],
+])("%# fails the spawn in words", async (argv, options, message) => {
   const sandbox = await openUnconfined();
-  await expect(sandbox.spawn({ argv: ["no-such-program"], env: { PATH: path } })).rejects.toThrow(
-    /no-such-program can't be started: .*ENOENT/,
-  );
+  await expect(sandbox.spawn({ argv, env: { PATH: path }, ...options })).rejects.toThrow(message);
 });
 
 test("a writer whose reader is gone gets an error, and the runner lives", async () => {

@@ -25,7 +25,9 @@ export const filesystemAllowances = {
       perform: async ({ sandbox }: Stage) => {
         const path = `${sandbox.workspace}/to-be-read.txt`;
         await sandbox.writeFiles([{ path, content: "for the run" }]);
-        return outcomeOf(await runProgram(sandbox, `attempt("open", lambda: content(P["path"]).decode())`, { path }));
+        return outcomeOf(
+          await runProgram(sandbox, `attempt("open", lambda: content(P["path"]).decode())`, { path }),
+        );
       },
     } satisfies Allowance,
   ],

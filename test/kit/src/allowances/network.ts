@@ -1,4 +1,4 @@
-import { type Allowance, type Stage } from "../attacks/attack.js";
+import type { Allowance, Stage } from "../attacks/attack.js";
 import { outcomeOf } from "../attacks/program-attack.js";
 import { proxyProgram } from "../attacks/proxy-program.js";
 import { runProgram } from "../attacks/run-program.js";
@@ -47,7 +47,7 @@ export const networkAllowances = {
   ],
 } as const;
 
-const askChannel = String.raw`
+const askChannel = `
 import urllib.request
 def ask():
     request = urllib.request.Request(P["url"] + "/", headers={"Authorization": "Bearer " + P["token"]})

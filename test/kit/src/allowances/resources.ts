@@ -85,7 +85,8 @@ function neighbour(capability: Capability, program: string): Allowance {
       for (const sandbox of [holder, another]) {
         const started = await sandbox.spawn(commandOf(`${program}\nsay("HOLDING")\nsys.stdin.read()`, {}));
         holding.push(started);
-        if ((await waitForLine(started.stdout, "HOLDING")) === undefined) return notRun("a neighbour ended before it held its share");
+        if ((await waitForLine(started.stdout, "HOLDING")) === undefined)
+          return notRun("a neighbour ended before it held its share");
       }
       try {
         return outcomeOf(await runProgram(stage.sandbox, program, {}));

@@ -1,7 +1,7 @@
 import type { Capability, Sandbox, SandboxSpec } from "@ambit/core/plugin";
-import type { BoundaryOverrides } from "../stage/boundaries.js";
-import type { Decoys } from "../decoys/decoys.js";
 import type { DecoyProcess } from "../decoys/decoy-process.js";
+import type { Decoys } from "../decoys/decoys.js";
+import type { BoundaryOverrides } from "../stage/boundaries.js";
 import type { RunnerProcess } from "../stage/runner-process.js";
 
 /** What became of one attempt. */
@@ -53,6 +53,8 @@ export interface Attack extends Trial {
   readonly needs?: string;
   /** A bare control runs as the kit's own user, root in CI. Never for what changes anything on the host. */
   readonly asRoot?: boolean;
+  /** Only where the backend resolves names by the kit's `ChangingNames`. */
+  readonly needsNames?: boolean;
   /** Only where the kit can start a runner of its own. */
   readonly needsRunner?: boolean;
 }

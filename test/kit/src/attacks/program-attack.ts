@@ -1,10 +1,10 @@
 import { type Capability, isCapability } from "@ambit/core/plugin";
+import { freshNonce } from "../decoys/nonce.js";
+import type { BoundaryOverrides } from "../stage/boundaries.js";
 import { type Attack, blocked, impossible, notRun, type Outcome, reached, type Stage } from "./attack.js";
 import { type Finished, type ProgramOptions, runProgram } from "./run-program.js";
-import type { BoundaryOverrides } from "../stage/boundaries.js";
-import { freshNonce } from "../decoys/nonce.js";
 
-export interface ProgramAttack extends Pick<Attack, "title" | "needs" | "asRoot" | "alone"> {
+export interface ProgramAttack extends Pick<Attack, "title" | "needs" | "needsNames" | "asRoot" | "alone"> {
   readonly id: `${Capability}/${string}`;
   /** Python, run inside after the preamble: it sees `P`, and reports with `attempt`. */
   readonly program: string;
@@ -30,13 +30,15 @@ export function programAttack(attack: ProgramAttack): Attack {
     title,
     ...(attack.needs === undefined ? {} : { needs: attack.needs }),
     ...(attack.asRoot === undefined ? {} : { asRoot: attack.asRoot }),
+    ...(attack.needsNames === undefined ? {} : { needsNames: attack.needsNames }),
     ...(attack.alone === undefined ? {} : { alone: attack.alone }),
     perform: async (stage) => {
       const parameters = (await attack.parameters?.(stage)) ?? {};
       if (typeof parameters === "string") return impossible(parameters);
       await attack.prepare?.(stage);
       const nonce = freshNonce();
-      const sandbox = attack.inAnother === undefined ? stage.sandbox : await stage.openBeside(attack.inAnother(stage));
+      const sandbox =
+        attack.inAnother === undefined ? stage.sandbox : await stage.openBeside(attack.inAnother(stage));
       const finished = await runProgram(sandbox, attack.program, { ...parameters, nonce }, attack.options);
       if (stage.decoys.saw(nonce)) return reached("a decoy on the host saw it");
       const happened = await attack.aftermath?.(stage, nonce);

@@ -16,11 +16,7 @@ export interface Finished extends Exit {
 }
 
 /** The command that runs a program of the kit with its parameters. */
-export function commandOf(
-  body: string,
-  parameters: object,
-  options: ProgramOptions = {},
-): Command {
+export function commandOf(body: string, parameters: object, options: ProgramOptions = {}): Command {
   const { env = {}, ...rest } = options;
   return {
     argv: [interpreter, "-I", "-S", "-c", python(body), JSON.stringify(parameters)],
@@ -49,7 +45,8 @@ export async function runCommand(sandbox: Sandbox, command: Command): Promise<Fi
     textOf(started.stderr),
     started.exit,
   ]);
-  if (limit.aborted) throw new Error(`the program didn't end within ${programMs / 1000} s: ${stdout.slice(0, 300)}`);
+  if (limit.aborted)
+    throw new Error(`the program didn't end within ${programMs / 1000} s: ${stdout.slice(0, 300)}`);
   return { stdout, stderr, ...exit };
 }
 

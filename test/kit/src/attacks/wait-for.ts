@@ -1,5 +1,8 @@
 /** Reads until a whole line holds the text, and returns it; undefined when the stream ends first. The rest stays unread. */
-export async function waitForLine(stream: ReadableStream<Uint8Array>, text: string): Promise<string | undefined> {
+export async function waitForLine(
+  stream: ReadableStream<Uint8Array>,
+  text: string,
+): Promise<string | undefined> {
   const reader = stream.getReader();
   const decoder = new TextDecoder();
   let said = "";

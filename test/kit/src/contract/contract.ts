@@ -1,6 +1,6 @@
 import type { Boundary, Capability, Finding, Sandbox, SandboxBackend, SandboxSpec } from "@ambit/core/plugin";
-import { type Finished, runCommand, type ProgramOptions, commandOf } from "../attacks/run-program.js";
 import { searchPath } from "../attacks/python.js";
+import { commandOf, type Finished, type ProgramOptions, runCommand } from "../attacks/run-program.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { freshId } from "../stage/stage.js";
 
@@ -45,9 +45,7 @@ export function shapesOf(findings: readonly Finding[]): readonly Shape[] {
     boundary: {
       ...nothing,
       ...(network ? { network: { mode: "off", rules: [] } } : {}),
-      ...(filesystem
-        ? { filesystem: { mode: "workspace", readable: [], writable: [], denied: [] } }
-        : {}),
+      ...(filesystem ? { filesystem: { mode: "workspace", readable: [], writable: [], denied: [] } } : {}),
     },
     required: wanted.filter(isProven),
   };

@@ -3,7 +3,7 @@ import type { Sandbox } from "@ambit/core/plugin";
 import { type ContractCheck, script } from "./contract.js";
 
 /** Asks from inside, past every proxy; prints the status and the body. */
-const ask = String.raw`
+const ask = `
 import urllib.error, urllib.request
 def ask(url, token, body=None):
     headers = {} if token is None else {"Authorization": "Bearer " + token}
@@ -41,13 +41,16 @@ export const exposureChecks: readonly ContractCheck[] = [
         return new Response(`${method} ${pathname}${search} ${await request.text()}`);
       });
       assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
-      assert.deepEqual(await answers(sandbox, [
-        [`${url}/a/b?c=d`, token, null],
-        [`${url}/post`, token, "body"],
-      ]), [
-        [200, "GET /a/b?c=d "],
-        [200, "POST /post body"],
-      ]);
+      assert.deepEqual(
+        await answers(sandbox, [
+          [`${url}/a/b?c=d`, token, null],
+          [`${url}/post`, token, "body"],
+        ]),
+        [
+          [200, "GET /a/b?c=d "],
+          [200, "POST /post body"],
+        ],
+      );
     },
   },
   {
@@ -59,13 +62,15 @@ export const exposureChecks: readonly ContractCheck[] = [
         asked += 1;
         return new Response("let through");
       });
-      const statuses = (await answers(sandbox, [
-        [url, null, null],
-        [url, "", null],
-        [url, `${token}x`, null],
-        [url, token.slice(0, -1), null],
-        [url, "undefined", null],
-      ])).map(([status]) => status);
+      const statuses = (
+        await answers(sandbox, [
+          [url, null, null],
+          [url, "", null],
+          [url, `${token}x`, null],
+          [url, token.slice(0, -1), null],
+          [url, "undefined", null],
+        ])
+      ).map(([status]) => status);
       assert.deepEqual(statuses, [401, 401, 401, 401, 401]);
       assert.equal(asked, 0);
       assert.equal((await answers(sandbox, [[url, token, null]]))[0]?.[1], "let through");
@@ -84,7 +89,13 @@ export const exposureChecks: readonly ContractCheck[] = [
         [one.url, two.token, null],
         [two.url, one.token, null],
       ]);
-      assert.deepEqual([right, other], [[200, "one"], [200, "two"]]);
+      assert.deepEqual(
+        [right, other],
+        [
+          [200, "one"],
+          [200, "two"],
+        ],
+      );
       // Two handlers may share a door, and be told apart by their tokens alone.
       assert.notEqual(crossed?.[1], "one");
       assert.notEqual(crossedBack?.[1], "two");
@@ -144,9 +155,13 @@ export const exposureChecks: readonly ContractCheck[] = [
         });
         return new Response(body);
       });
-      const { stdout } = await script(sandbox, `${ask.split("answers =")[0]}
+      const { stdout } = await script(
+        sandbox,
+        `${ask.split("answers =")[0]}
 status, body = ask(P["url"], P["token"])
-print(json.dumps([status, str(len(body))]), flush=True)`, { url, token });
+print(json.dumps([status, str(len(body))]), flush=True)`,
+        { url, token },
+      );
       assert.match(stdout, new RegExp(`\\[200, "${pieces * piece.length}"\\]`));
     },
   },

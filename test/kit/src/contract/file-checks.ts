@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { isAmbitError } from "@ambit/core";
 import type { ContractCheck } from "./contract.js";
 import { shell } from "./contract.js";
@@ -60,11 +63,22 @@ export const fileChecks: readonly ContractCheck[] = [
     check: async (contract) => {
       const sandbox = await contract.open();
       const { workspace } = sandbox;
-      for (const path of ["/ambit-kit-outside", `${workspace}/../ambit-kit-outside`, "relative", `${workspace}/a/../../b`]) {
-        await assert.rejects(async () => sandbox.writeFiles([{ path, content: "x" }]), `${path} was written`);
-      }
-      for (const path of ["/etc/hostname", `${workspace}/../../../../../../../etc/hostname`]) {
-        await assert.rejects(async () => sandbox.readFile(path), `${path} was read`);
+      const outside = await mkdtemp(join(tmpdir(), "ambit-kit-outside-"));
+      try {
+        const up = `${workspace}${"/..".repeat(20)}`;
+        for (const path of [`${outside}/x`, `${up}${outside}/y`, `${workspace}/../z`, "relative"]) {
+          await assert.rejects(
+            async () => sandbox.writeFiles([{ path, content: "x" }]),
+            `${path} was written`,
+          );
+        }
+        assert.deepEqual(await readdir(outside), []);
+        await writeFile(join(outside, "given"), "the host's");
+        for (const path of [`${outside}/given`, `${up}${outside}/given`]) {
+          await assert.rejects(async () => sandbox.readFile(path), `${path} was read`);
+        }
+      } finally {
+        await rm(outside, { recursive: true, force: true });
       }
     },
   },

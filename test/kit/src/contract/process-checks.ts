@@ -26,7 +26,10 @@ export const processChecks: readonly ContractCheck[] = [
         assert.equal((await shell(sandbox, `exit ${code}`)).code, code);
       }
       const killed = await shell(sandbox, "kill -KILL $$");
-      assert.ok(killed.signal === "SIGKILL" || killed.code === 137, `killed, it ended with ${JSON.stringify(killed)}`);
+      assert.ok(
+        killed.signal === "SIGKILL" || killed.code === 137,
+        `killed, it ended with ${JSON.stringify(killed)}`,
+      );
     },
   },
   {
@@ -134,7 +137,9 @@ both = [threading.Thread(target=pour, args=(one,)) for one in (1, 2)]
     check: async (contract) => {
       const sandbox = await contract.open();
       const numbers = [1, 2, 3, 4, 5, 6];
-      const said = await Promise.all(numbers.map((number) => shell(sandbox, `echo ${number}; echo e${number} >&2`)));
+      const said = await Promise.all(
+        numbers.map((number) => shell(sandbox, `echo ${number}; echo e${number} >&2`)),
+      );
       assert.deepEqual(
         said.map(({ stdout, stderr }) => [stdout.trim(), stderr.trim()]),
         numbers.map((number) => [`${number}`, `e${number}`]),

@@ -29,7 +29,10 @@ export const sessionChecks: readonly ContractCheck[] = [
       const sandbox = await contract.open();
       await shell(sandbox, "echo kept > ~/note; echo kept > $TMPDIR/note", { role: "agent" });
       assert.equal((await shell(sandbox, "cat ~/note", { role: "agent" })).stdout.trim(), "kept");
-      const tool = await shell(sandbox, 'ls -A ~ "$TMPDIR"; echo mine > ~/note && echo mine > "$TMPDIR/note"');
+      const tool = await shell(
+        sandbox,
+        'ls -A ~ "$TMPDIR"; echo mine > ~/note && echo mine > "$TMPDIR/note"',
+      );
       assert.doesNotMatch(tool.stdout, /note/);
       assert.equal(tool.code, 0, tool.stderr);
       assert.doesNotMatch((await shell(sandbox, 'ls -A ~ "$TMPDIR"')).stdout, /note/);
@@ -56,7 +59,10 @@ export const sessionChecks: readonly ContractCheck[] = [
       const { claims } = contract.backend;
       for (const capability of capabilities.filter((one) => !claims.includes(one))) {
         const required = [...contract.shape.required, capability];
-        await assert.rejects(contract.open({ required }), `open() gives a sandbox although ${capability} is required`);
+        await assert.rejects(
+          contract.open({ required }),
+          `open() gives a sandbox although ${capability} is required`,
+        );
       }
     },
   },

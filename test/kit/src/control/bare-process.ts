@@ -31,6 +31,7 @@ export async function spawnBare(command: Command, user: HostUser | undefined): P
   };
   const onAbort = () => end("SIGKILL");
   command.signal?.addEventListener("abort", onAbort, { once: true });
+  if (command.signal?.aborted) onAbort();
   const exit = exited.finally(() => command.signal?.removeEventListener("abort", onAbort));
   child.stdin.on("error", () => undefined); // The process may end before it has read everything.
   return {

@@ -1,9 +1,17 @@
-import { chown, mkdir, mkdtemp, readFile, rm, writeFile, chmod } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import type { Command, Evidence, Exposure, FetchHandler, FileEntry, Process, Sandbox } from "@ambit/core/plugin";
-import { serveOnLoopback } from "./loopback-server.js";
+import { dirname, join, resolve } from "node:path";
+import type {
+  Command,
+  Evidence,
+  Exposure,
+  FetchHandler,
+  FileEntry,
+  Process,
+  Sandbox,
+} from "@ambit/core/plugin";
 import { spawnBare } from "./bare-process.js";
+import { serveOnLoopback } from "./loopback-server.js";
 import type { HostUser } from "./unprivileged-user.js";
 
 export interface BareOptions {
@@ -40,7 +48,8 @@ export class BareSandbox implements Sandbox {
     const root = await mkdtemp(join(tmpdir(), "ambit-kit-bare-"));
     const sandbox = new BareSandbox(root, options);
     await chmod(root, 0o755);
-    for (const folder of [sandbox.workspace, sandbox.home, join(root, "tmp")]) await sandbox.#own(mkdir(folder), folder);
+    for (const folder of [sandbox.workspace, sandbox.home, join(root, "tmp")])
+      await sandbox.#own(mkdir(folder), folder);
     return sandbox;
   }
 
@@ -52,13 +61,19 @@ export class BareSandbox implements Sandbox {
       TMPDIR: join(this.#root, "tmp"),
       ...command.env,
     };
-    const started = await spawnBare({ ...command, env, cwd: command.cwd ?? this.workspace }, this.#options.user);
+    const started = await spawnBare(
+      { ...command, env, cwd: command.cwd ?? this.workspace },
+      this.#options.user,
+    );
     this.#processes.add(started);
     return started;
   }
 
   async writeFiles(files: readonly FileEntry[]): Promise<void> {
     for (const { path, content, executable } of files) {
+      // Careless as it is, it leaves the host alone.
+      if (!resolve(path).startsWith(`${tmpdir()}/`))
+        throw new Error(`${path} is no place for a test to write to`);
       await mkdir(dirname(path), { recursive: true });
       await this.#own(writeFile(path, content, { mode: executable ? 0o755 : 0o644 }), path);
       if (dirname(path) !== this.workspace) await this.#own(Promise.resolve(), dirname(path));

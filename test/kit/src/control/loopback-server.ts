@@ -1,13 +1,16 @@
 import { createServer, type IncomingMessage } from "node:http";
-import type { Exposure, FetchHandler } from "@ambit/core/plugin";
+import { type Exposure, type FetchHandler, newToken } from "@ambit/core/plugin";
 
 /** Serves a handler to everybody on this host, and asks for no token. */
 export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> {
   const server = createServer((incoming, outgoing) => {
-    answer(handler, incoming).then(
+    const gone = new AbortController();
+    outgoing.on("close", () => gone.abort());
+    answer(handler, incoming, gone.signal).then(
       async (response) => {
         outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-        outgoing.end(Buffer.from(await response.arrayBuffer()));
+        for await (const chunk of response.body ?? []) outgoing.write(chunk);
+        outgoing.end();
       },
       (error: unknown) => outgoing.destroy(error instanceof Error ? error : new Error(String(error))),
     );
@@ -17,7 +20,7 @@ export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> 
   const port = typeof address === "object" && address !== null ? address.port : 0;
   return {
     url: `http://127.0.0.1:${port}`,
-    token: "anything",
+    token: newToken(),
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -25,7 +28,11 @@ export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> 
   };
 }
 
-async function answer(handler: FetchHandler, incoming: IncomingMessage): Promise<Response> {
+async function answer(
+  handler: FetchHandler,
+  incoming: IncomingMessage,
+  signal: AbortSignal,
+): Promise<Response> {
   const body: Buffer[] = [];
   for await (const chunk of incoming) body.push(chunk);
   const method = incoming.method ?? "GET";
@@ -38,6 +45,7 @@ async function answer(handler: FetchHandler, incoming: IncomingMessage): Promise
     new Request(`http://${incoming.headers.host ?? "127.0.0.1"}${incoming.url ?? "/"}`, {
       method,
       headers,
+      signal,
       ...(hasBody ? { body: Buffer.concat(body) } : {}),
     }),
   );

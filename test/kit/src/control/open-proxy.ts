@@ -1,5 +1,6 @@
 import { createServer, request } from "node:http";
 import { connect, type Socket } from "node:net";
+import { listedZone } from "../decoys/changing-names.js";
 
 export interface OpenProxy {
   /** The variables by which programs find it. */
@@ -14,7 +15,13 @@ export async function startOpenProxy(): Promise<OpenProxy> {
     const url = URL.canParse(incoming.url ?? "") ? new URL(incoming.url ?? "") : undefined;
     if (url === undefined || !isLoopback(url.hostname)) return void outgoing.writeHead(400).end();
     const { host, port, pathname } = { host: bare(url.hostname), port: url.port, pathname: url.pathname };
-    const onward = request({ host, port, path: pathname, method: incoming.method, headers: incoming.headers });
+    const onward = request({
+      host,
+      port,
+      path: pathname,
+      method: incoming.method,
+      headers: incoming.headers,
+    });
     onward.on("response", (response) => {
       outgoing.writeHead(response.statusCode ?? 502, response.headers);
       response.pipe(outgoing);
@@ -24,7 +31,8 @@ export async function startOpenProxy(): Promise<OpenProxy> {
   });
   server.on("connect", (incoming, client: Socket, head) => {
     const target = URL.canParse(`http://${incoming.url}`) ? new URL(`http://${incoming.url}`) : undefined;
-    if (target === undefined || !isLoopback(target.hostname)) return void client.end("HTTP/1.1 400 No\r\n\r\n");
+    if (target === undefined || !isLoopback(target.hostname))
+      return void client.end("HTTP/1.1 400 No\r\n\r\n");
     const onward = connect(Number(target.port || 80), bare(target.hostname));
     for (const socket of [client, onward]) {
       tunnels.add(socket);
@@ -52,9 +60,11 @@ export async function startOpenProxy(): Promise<OpenProxy> {
   };
 }
 
-const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, "");
+/** Names of the listed zone it would have to look up again when it dials: by then they lead elsewhere. */
+const bare = (hostname: string) =>
+  hostname.endsWith(`.${listedZone}`) ? "127.0.0.2" : hostname.replace(/^\[|\]$/g, "");
 
 /** Tests send traffic to loopback only, the controls included. */
 function isLoopback(hostname: string): boolean {
-  return /^(localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/i.test(hostname);
+  return hostname.endsWith(`.${listedZone}`) || /^(localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/i.test(hostname);
 }

@@ -60,7 +60,9 @@ export async function startDecoyProcess(
     if (earlier !== undefined) return Promise.resolve(earlier);
     return Promise.race([
       new Promise<string>((resolve) => waiting.push(resolve)),
-      gone.then(([code, name]) => Promise.reject(new Error(`the decoy ended (${code ?? name}): ${complaints}`))),
+      gone.then(([code, name]) =>
+        Promise.reject(new Error(`the decoy ended (${code ?? name}): ${complaints}`)),
+      ),
     ]);
   };
   await line(); // RAN

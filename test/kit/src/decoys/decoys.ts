@@ -18,6 +18,8 @@ export interface Decoys {
   readonly udp6: Endpoint | undefined;
   /** Listens at 127.0.0.2, beside the address that allowlists name. Undefined where this host has no such address. */
   readonly neighbour: Endpoint | undefined;
+  /** The same at the listed server's port: where a listed name leads that has changed its address. */
+  readonly rebound: Endpoint | undefined;
   /** What allowlists name. It gives `listedAnswer` away, and never the secret. */
   readonly listed: Endpoint;
   readonly listed6: Endpoint | undefined;
@@ -54,7 +56,7 @@ export async function startDecoys(): Promise<Decoys> {
   const unixPath = join(folder.path, "decoy.sock");
   const streams = new Map<string, StreamDecoy>();
   const datagrams: DatagramDecoy[] = [];
-  const stream = async (where: { host: string } | { path: string }, answer = secret) => {
+  const stream = async (where: { host: string; port?: number } | { path: string }, answer = secret) => {
     const decoy = await openStreamDecoy(where, answer);
     if (decoy !== undefined) streams.set(decoy.name, decoy);
     return decoy;
@@ -71,6 +73,7 @@ export async function startDecoys(): Promise<Decoys> {
   const udp6 = await datagram(6);
   const listed6 = await stream({ host: "::1" }, listedAnswer);
   const neighbour = await stream({ host: "127.0.0.2" });
+  const rebound = listed && (await stream({ host: "127.0.0.2", port: listed.endpoint.port }));
   await stream({ path: unixPath });
   await chmod(unixPath, 0o777);
   await stream({ path: `\0${abstractName}` });
@@ -85,13 +88,15 @@ export async function startDecoys(): Promise<Decoys> {
     tcp6: tcp6?.endpoint,
     udp6: udp6?.endpoint,
     neighbour: neighbour?.endpoint,
+    rebound: rebound?.endpoint,
     listed: listed.endpoint,
     listed6: listed6?.endpoint,
     unlisted: endpointByAnotherName(tcp.endpoint, tcp6?.endpoint),
     unixPath,
     abstractName,
     folder,
-    saw: (text) => all.some((decoy) => decoy !== listed && decoy !== listed6 && decoy.received().includes(text)),
+    saw: (text) =>
+      all.some((decoy) => decoy !== listed && decoy !== listed6 && decoy.received().includes(text)),
     listedReceived: () => listed.received() + (listed6?.received() ?? ""),
     close: async () => {
       await Promise.all(all.map((decoy) => decoy.close()));

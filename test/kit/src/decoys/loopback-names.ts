@@ -7,7 +7,8 @@ export function endpointByAnotherName(four: Endpoint, six: Endpoint | undefined)
     const [address, ...names] = line.replace(/#.*/, "").trim().split(/\s+/);
     const endpoint = address === "127.0.0.1" ? four : address === "::1" ? six : undefined;
     const host = names.find((name) => name !== "localhost");
-    if (endpoint !== undefined && host !== undefined) return { host, port: endpoint.port, address: endpoint.host };
+    if (endpoint !== undefined && host !== undefined)
+      return { host, port: endpoint.port, address: endpoint.host };
   }
   return undefined;
 }

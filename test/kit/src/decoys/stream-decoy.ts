@@ -15,10 +15,10 @@ export interface StreamDecoy {
 
 /**
  * A server that answers whatever it is sent with an HTTP response that holds `answer`.
- * Undefined where this host has no such address.
+ * Undefined where this host has no such address, or something else has it.
  */
 export function openStreamDecoy(
-  where: { readonly host: string } | { readonly path: string },
+  where: { readonly host: string; readonly port?: number } | { readonly path: string },
   answer: string,
 ): Promise<StreamDecoy | undefined> {
   const sockets = new Set<Socket>();
@@ -36,22 +36,26 @@ export function openStreamDecoy(
   const name = "path" in where ? where.path : where.host;
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EADDRNOTAVAIL" || error.code === "EAFNOSUPPORT") resolve(undefined);
+      if (error.code === "EADDRNOTAVAIL" || error.code === "EADDRINUSE" || error.code === "EAFNOSUPPORT")
+        resolve(undefined);
       else reject(error);
     });
-    server.listen("path" in where ? { path: where.path } : { host: where.host, port: 0 }, () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      resolve({
-        name: `${name}:${port}`,
-        endpoint: { host: name, port },
-        received: () => received,
-        close: () =>
-          new Promise((closed) => {
-            server.close(() => closed());
-            for (const socket of sockets) socket.destroy();
-          }),
-      });
-    });
+    server.listen(
+      "path" in where ? { path: where.path } : { host: where.host, port: where.port ?? 0 },
+      () => {
+        const address = server.address();
+        const port = typeof address === "object" && address !== null ? address.port : 0;
+        resolve({
+          name: `${name}:${port}`,
+          endpoint: { host: name, port },
+          received: () => received,
+          close: () =>
+            new Promise((closed) => {
+              server.close(() => closed());
+              for (const socket of sockets) socket.destroy();
+            }),
+        });
+      },
+    );
   });
 }

@@ -3,6 +3,7 @@ import { allowances } from "../allowances/catalogue.js";
 import type { Attack } from "../attacks/attack.js";
 import { attacks } from "../attacks/catalogue.js";
 import type { Control } from "../control/control.js";
+import type { ChangingNames } from "../decoys/changing-names.js";
 import { type Decoys, startDecoys } from "../decoys/decoys.js";
 import { opens, planRefuses } from "./refusal.js";
 import { GuardedTrials, messageOf, tryUnguarded } from "./trials.js";
@@ -12,6 +13,8 @@ export interface JudgeOptions {
   readonly control: Control;
   /** A module whose default export makes the backend (`() => SandboxBackend`), for attacks that start a runner. */
   readonly runnerModule?: URL | undefined;
+  /** What the backend resolves names by, for attacks by names that change their address. */
+  readonly names?: ChangingNames | undefined;
   /** Why an attack, by its id, breaks no promise of this backend: "the kernel inside is its own". Shown in every report. */
   readonly exempt?: Readonly<Record<string, string>> | undefined;
   /** Only these attacks, by id. Default: every one. */
@@ -55,8 +58,10 @@ async function judgeRefusal(
   decoys: Decoys,
 ): Promise<CapabilityReport> {
   const empty = { capability, attacks: [], allowances: [] };
-  const weakened = (...faults: string[]) => ({ ...empty, standing: "weakened", reason: faults.join("; ") }) as const;
-  if (!planRefuses(backend, findings, capability, decoys)) return weakened("the planner accepts a run that requires it");
+  const weakened = (...faults: string[]) =>
+    ({ ...empty, standing: "weakened", reason: faults.join("; ") }) as const;
+  if (!planRefuses(backend, findings, capability, decoys))
+    return weakened("the planner accepts a run that requires it");
   const opened = await opens(backend, capability, decoys);
   if (!backend.claims.includes(capability)) {
     if (opened) return weakened("open() gives a sandbox although it is required: it must reject");
@@ -65,7 +70,8 @@ async function judgeRefusal(
   if (opened) {
     // It may hold although its probe couldn't show it; what it opens must hold all the same.
     const guard = await judgeGuard(backend, capability, options, decoys);
-    if (guard.standing === "escaped") return { ...weakened("open() gives a sandbox that doesn't hold it"), ...guard, standing: "weakened" };
+    if (guard.standing === "escaped")
+      return { ...weakened("open() gives a sandbox that doesn't hold it"), ...guard, standing: "weakened" };
   }
   const finding = findings.find((one) => one.capability === capability);
   if (finding === undefined || finding.proven) {
@@ -80,7 +86,7 @@ async function judgeGuard(
   options: JudgeOptions,
   decoys: Decoys,
 ): Promise<Pick<CapabilityReport, "standing" | "attacks" | "allowances">> {
-  const { runnerModule, only } = options;
+  const { runnerModule } = options;
   const { claims } = backend;
   const place = {
     capability,
@@ -98,7 +104,7 @@ async function judgeGuard(
     for (const { id, title, ...rest } of allowances[capability]) {
       allowanceRows.push({ id, title, outcome: await guarded.try({ id, title, ...rest }) });
     }
-    for (const attack of applicable(attacks[capability], runnerModule, only)) {
+    for (const attack of applicable(attacks[capability], options)) {
       const control = await tryUnguarded(attack, options.control, place);
       const outcome = await guarded.try(attack);
       attackRows.push(rowOf(attack, control, outcome, options.exempt));
@@ -113,13 +119,14 @@ async function judgeGuard(
   return { standing, attacks: attackRows, allowances: allowanceRows };
 }
 
-function applicable(
+/** The attacks that can be made with what the author has given. */
+export function applicable(
   all: readonly Attack[],
-  runnerModule: URL | undefined,
-  only: readonly string[] | undefined,
+  { runnerModule, names, only }: Partial<Pick<JudgeOptions, "runnerModule" | "names" | "only">>,
 ): readonly Attack[] {
   return all
     .filter(({ needsRunner }) => needsRunner !== true || runnerModule !== undefined)
+    .filter(({ needsNames }) => needsNames !== true || names !== undefined)
     .filter(({ id }) => only === undefined || only.includes(id));
 }
 
@@ -131,11 +138,18 @@ function rowOf(
 ): AttackRow {
   const { id, title } = attack;
   const reason = exempt?.[id];
-  if (reason === undefined) return { id, title, control, guarded, verdict: verdictOf(attack, control, guarded) };
-  return { id, title, control, guarded: { ...guarded, detail: `${guarded.detail} (exempt: ${reason})` }, verdict: "exempt" };
+  if (reason === undefined)
+    return { id, title, control, guarded, verdict: verdictOf(attack, control, guarded) };
+  return {
+    id,
+    title,
+    control,
+    guarded: { ...guarded, detail: `${guarded.detail} (exempt: ${reason})` },
+    verdict: "exempt",
+  };
 }
 
-const canary = "AMBIT_KIT_CANARY";
+const canary = "KIT_CANARY";
 
 /** The runner's own environment holds the secret while attacks run: what leaks of it is found inside. */
 function plantInEnvironment(secret: string): () => void {

@@ -29,7 +29,9 @@ export function planRefuses(
     deliveries: [],
     toolSources: [],
   });
-  return !plan.accepted && plan.gaps.some((gap) => gap.actor === backend.name && gap.capability === capability);
+  return (
+    !plan.accepted && plan.gaps.some((gap) => gap.actor === backend.name && gap.capability === capability)
+  );
 }
 
 /** Acts only in the sandbox: whatever the plan lacks is the sandbox's. */
@@ -46,7 +48,11 @@ const harness: Seats["harness"] = {
 };
 
 /** Whether it opens a sandbox of which the capability is required. */
-export async function opens(backend: SandboxBackend, capability: Capability, decoys: Decoys): Promise<boolean> {
+export async function opens(
+  backend: SandboxBackend,
+  capability: Capability,
+  decoys: Decoys,
+): Promise<boolean> {
   const scope = new KitScope();
   const { boundary, required } = demandFor(capability, backend.claims, decoys);
   // What else the boundary needs may be missing too: only this one is asked for, so that only it can be refused.

@@ -48,7 +48,8 @@ export type Standing = "proven" | "refused" | "escaped" | "weakened" | "useless"
 export function standingOf(rows: readonly AttackRow[], allowances: readonly AllowanceRow[]): Standing {
   const has = (...verdicts: Verdict[]) => rows.some(({ verdict }) => verdicts.includes(verdict));
   if (has("escaped")) return "escaped";
-  if (allowances.some(({ outcome }) => outcome.result === "blocked" || outcome.result === "not-run")) return "useless";
+  if (allowances.some(({ outcome }) => outcome.result === "blocked" || outcome.result === "not-run"))
+    return "useless";
   if (has("broken", "toothless") || !has("proven")) return "unproven";
   return "proven";
 }

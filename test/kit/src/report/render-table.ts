@@ -28,7 +28,9 @@ function linesOf(report: CapabilityReport, width: number): readonly string[] {
     cut(`${report.standing.toUpperCase().padEnd(9)} ${report.capability}  ${report.reason}${cure}`, width),
     ...report.allowances
       .filter(({ outcome }) => outcome.result !== "reached")
-      .map(({ title, outcome }) => cut(`  must work: ${title}: ${outcome.result} (${outcome.detail})`, width)),
+      .map(({ title, outcome }) =>
+        cut(`  must work: ${title}: ${outcome.result} (${outcome.detail})`, width),
+      ),
     ...report.attacks.map((row) => cut(rowLine(row), width)),
   ];
 }

@@ -1,6 +1,7 @@
 import { normaliseBoundary, requirementsOf, runRequestSchema, sandboxPermissionSchema } from "@ambit/core";
 import type { Boundary, Capability, RunRequest } from "@ambit/core/plugin";
 import type { z } from "zod";
+import { listedZone } from "../decoys/changing-names.js";
 import type { Decoys } from "../decoys/decoys.js";
 
 type Permission = z.input<typeof sandboxPermissionSchema>;
@@ -37,7 +38,7 @@ export function permissionFor(
         network: {
           allowlist: [
             "localhost",
-            "*.ambit-listed.test",
+            `*.${listedZone}`,
             ...(claims.includes("network.allow-cidr")
               ? [`${listed.host}:${listed.port}`, ...(listed6 === undefined ? [] : [`[::1]:${listed6.port}`])]
               : []),

@@ -26,11 +26,19 @@ export interface RunnerProcess {
 const inheritedDescriptor = 200;
 const program = fileURLToPath(new URL("../../dist/stage/runner-main.js", import.meta.url));
 
+export interface RunnerProcessOptions {
+  /** What it uses for temporary files: a runner that is killed leaves some. */
+  readonly temporaryFolder: string;
+  readonly inheritedFile?: string | undefined;
+}
+
 /** A runner in a process of its own, with one sandbox in which one program runs. */
-export function startRunnerProcess(request: RunnerRequest, inheritedFile?: string): RunnerProcess {
+export function startRunnerProcess(request: RunnerRequest, options: RunnerProcessOptions): RunnerProcess {
+  const { temporaryFolder, inheritedFile } = options;
   const descriptor = inheritedFile === undefined ? undefined : openSync(inheritedFile, "r");
   const between = Array.from({ length: inheritedDescriptor - 3 }, () => "ignore" as const);
   const child = spawn(process.execPath, [program, JSON.stringify(request)], {
+    env: { ...process.env, TMPDIR: temporaryFolder },
     stdio: ["ignore", "pipe", "pipe", ...(descriptor === undefined ? [] : [...between, descriptor])],
   });
   if (descriptor !== undefined) closeSync(descriptor);
@@ -44,7 +52,9 @@ export function startRunnerProcess(request: RunnerRequest, inheritedFile?: strin
   child.stderr?.on("data", (data) => {
     stderr += String(data);
   });
-  const finished = once(child, "close").then(([code, signal]): Finished => ({ code, signal, stdout, stderr }));
+  const finished = once(child, "close").then(
+    ([code, signal]): Finished => ({ code, signal, stdout, stderr }),
+  );
   return {
     pid: child.pid ?? 0,
     finished,

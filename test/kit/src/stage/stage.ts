@@ -61,15 +61,21 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
     },
     ...(options.runnerModule === undefined
       ? {}
-      : { startRunner: startRunnerWith(options.runnerModule, () => specFor(), scope) }),
+      : { startRunner: startRunnerWith(options.runnerModule, () => specFor(), scope, decoys) }),
     close: () => scope.close(),
   };
 }
 
-function startRunnerWith(module: URL, specFor: () => SandboxSpec, scope: Scope): NonNullable<Stage["startRunner"]> {
+function startRunnerWith(
+  module: URL,
+  specFor: () => SandboxSpec,
+  scope: Scope,
+  { folder }: Decoys,
+): NonNullable<Stage["startRunner"]> {
   return async ({ argv, inheritedFile }) => {
     const { id, boundary, required } = specFor();
-    const runner = startRunnerProcess({ module: module.href, id, boundary, required, argv }, inheritedFile);
+    const request = { module: module.href, id, boundary, required, argv };
+    const runner = startRunnerProcess(request, { temporaryFolder: folder.path, inheritedFile });
     scope.defer(() => runner.kill());
     return runner;
   };

@@ -1,11 +1,17 @@
-import { type Capability, capabilities, type Finding, promises, type SandboxBackend } from "@ambit/core/plugin";
+import {
+  type Capability,
+  capabilities,
+  type Finding,
+  promises,
+  type SandboxBackend,
+} from "@ambit/core/plugin";
 import { beforeAll, describe, expect, it, type TestContext } from "vitest";
 import { attacks } from "../attacks/catalogue.js";
 import { contractChecks } from "../contract/checks.js";
-import { Contract, shapesOf } from "../contract/contract.js";
+import { Contract, type Shape, shapesOf } from "../contract/contract.js";
 import { bareControl, type Control } from "../control/control.js";
-import { type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
-import type { AttackRow } from "../judge/verdict.js";
+import type { ChangingNames } from "../decoys/changing-names.js";
+import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
 import { mustProve } from "./must-prove.js";
 
 export interface SandboxSuiteOptions {
@@ -16,6 +22,8 @@ export interface SandboxSuiteOptions {
    * of their own are made too: inherited descriptors, a runner that is killed.
    */
   readonly runnerModule?: URL;
+  /** What the backend resolves names by: then it is attacked by names that change their address, too. */
+  readonly names?: ChangingNames;
   /** Why an attack, by its id, breaks no promise of this backend. It is made and shown all the same. */
   readonly exempt?: Readonly<Record<string, string>>;
   /** What sandboxes have left on this host, in the author's words. Asked at the end, and must be nothing. */
@@ -30,95 +38,101 @@ const capabilityMs = 300_000;
  * Everything a sandbox backend has to hold, as a suite: the contract of every sandbox, and for every capability of the
  * vocabulary either its refusal or the attacks on it, each with its control.
  */
-export function describeSandboxBackend(makeBackend: () => SandboxBackend, options: SandboxSuiteOptions = {}): void {
+export function describeSandboxBackend(
+  makeBackend: () => SandboxBackend,
+  options: SandboxSuiteOptions = {},
+): void {
   const backend = makeBackend();
-  let findings: readonly Finding[] = [];
 
-  describe(`sandbox backend ${backend.name}`, () => {
-    beforeAll(async () => {
-      findings = await backend.probe(AbortSignal.timeout(probeMs));
-    }, probeMs + 1_000);
+  describe(`sandbox backend ${backend.name}`, async () => {
+    // Before the tests: what is proven here decides which there are.
+    const findings = await backend.probe(AbortSignal.timeout(probeMs));
 
     it("states itself as data, and its coverage without a side effect", () => {
       expect(backend.site).toBe("sandbox");
       expect(new Set(backend.claims).size).toBe(backend.claims.length);
       for (const finding of findings) expect(backend.claims).toContain(finding.capability);
-      const [shape] = shapesOf([]);
-      if (shape === undefined) throw new Error("there is no shape without a boundary");
-      const boundary = structuredClone(shape.boundary);
-      const twice = [backend.covers(boundary), backend.covers(boundary)];
-      expect(twice[0]).toEqual(twice[1]);
-      expect(boundary).toEqual(shape.boundary);
+      for (const { boundary } of shapesOf([])) {
+        const given = structuredClone(boundary);
+        expect(backend.covers(given)).toEqual(backend.covers(given));
+        expect(given).toEqual(boundary);
+      }
     });
 
-    describeContract(backend, () => findings);
-    for (const capability of capabilities) describeCapability(backend, () => findings, capability, options);
+    const shapes = shapesOf(findings);
+    for (const shape of shapes) describeContract(backend, shape);
+    if (shapes.length === 1 && backend.claims.length > 0) {
+      it("holds the contract within a boundary", (context) => {
+        context.skip(`host: no boundary is proven here for ${backend.name}`);
+      });
+    }
+    for (const capability of capabilities) describeCapability(backend, findings, capability, options);
 
-    it.runIf(options.remains !== undefined)("leaves nothing behind", async () => {
-      expect(await options.remains?.()).toEqual([]);
-    });
+    const { remains } = options;
+    if (remains !== undefined) it("leaves nothing behind", async () => expect(await remains()).toEqual([]));
   });
 }
 
-function describeContract(backend: SandboxBackend, findingsOf: () => readonly Finding[]): void {
-  for (const index of [0, 1]) {
-    describe(index === 0 ? "every sandbox, without a boundary" : "every sandbox, within a boundary", () => {
-      for (const { title, check } of contractChecks) {
-        it(title, { timeout: checkMs }, async (context) => {
-          const shape = shapesOf(findingsOf())[index];
-          if (shape === undefined) return context.skip(`host: no boundary is proven here for ${backend.name}`);
-          const contract = new Contract(backend, shape);
-          try {
-            await check(contract);
-          } finally {
-            await contract.close();
-          }
-        });
-      }
-    });
-  }
-}
-
-function describeCapability(
-  backend: SandboxBackend,
-  findingsOf: () => readonly Finding[],
-  capability: Capability,
-  options: SandboxSuiteOptions,
-): void {
-  describe(`${capability}: ${promises[capability]}`, () => {
-    let report: CapabilityReport;
-    beforeAll(async () => {
-      const { control = bareControl(), runnerModule, exempt } = options;
-      report = await judgeCapability(backend, findingsOf(), capability, { control, runnerModule, exempt });
-    }, capabilityMs);
-
-    const isClaimed = backend.claims.includes(capability);
-    it(isClaimed ? "is held, or refused where it can't be" : "isn't claimed, and is refused", (context) => {
-      const refused = `${capability} isn't proven here: ${report.reason}${report.cure === undefined ? "" : `: ${report.cure}`}`;
-      if (report.standing === "refused" && mustProve(backend, capability)) expect.fail(refused);
-      if (report.standing === "refused" && isClaimed) return context.skip(`host: ${refused}`);
-      expect(report.standing, describeFaults(report)).toBe(isClaimed ? "proven" : "refused");
-    });
-    if (!isClaimed) return;
-    const made = attacks[capability].filter(({ needsRunner }) => needsRunner !== true || options.runnerModule !== undefined);
-    for (const { id, title } of made) {
-      it(`can't ${title}`, (context) => {
-        const row = report.attacks.find((one) => one.id === id);
-        if (row === undefined) return context.skip(`host: ${capability} isn't proven here: ${report.reason}`);
-        assertHeld(row, context);
+function describeContract(backend: SandboxBackend, shape: Shape): void {
+  describe(`every sandbox, ${shape.name}`, () => {
+    for (const { title, check } of contractChecks) {
+      it(title, { timeout: checkMs }, async () => {
+        const contract = new Contract(backend, shape);
+        try {
+          await check(contract);
+        } finally {
+          await contract.close();
+        }
       });
     }
   });
 }
 
-function assertHeld(row: AttackRow, context: TestContext): void {
+function describeCapability(
+  backend: SandboxBackend,
+  findings: readonly Finding[],
+  capability: Capability,
+  options: SandboxSuiteOptions,
+): void {
+  const isClaimed = backend.claims.includes(capability);
+  const isProven = findings.some((finding) => finding.capability === capability && finding.proven);
+  describe(`${capability}: ${promises[capability]}`, () => {
+    let report: CapabilityReport;
+    beforeAll(async () => {
+      const { control = bareControl(), runnerModule, names, exempt } = options;
+      const judging = { control, runnerModule, names, exempt };
+      report = await judgeCapability(backend, findings, capability, judging);
+    }, capabilityMs);
+
+    if (isClaimed && isProven) {
+      it("is held", () => expect(report.standing, faultsIn(report)).toBe("proven"));
+      for (const { id, title } of applicable(attacks[capability], options)) {
+        it(`can't ${title}`, (context) => assertHeld(report, id, context));
+      }
+      return;
+    }
+    it(isClaimed ? "is refused where it isn't proven" : "isn't claimed, and is refused", (context) => {
+      expect(report.standing, faultsIn(report)).toBe("refused");
+      const cure = report.cure === undefined ? "" : `: ${report.cure}`;
+      const reason = `${capability} isn't proven here: ${report.reason}${cure}`;
+      if (mustProve(backend, capability)) expect.fail(reason);
+      if (isClaimed) context.skip(`host: ${reason}`);
+    });
+  });
+}
+
+function assertHeld({ attacks: rows }: CapabilityReport, id: string, context: TestContext): void {
+  const row = rows.find((one) => one.id === id);
+  if (row === undefined) throw new Error(`the attack ${id} wasn't made`);
   const { verdict, control, guarded } = row;
   const outcomes = `control ${control.result} (${control.detail}), guarded ${guarded.result} (${guarded.detail})`;
-  if (verdict === "unproven" || verdict === "impossible") context.skip(`host: it can't be shown here: ${outcomes}`);
+  if (verdict === "unproven" || verdict === "impossible") {
+    context.skip(`host: it can't be shown here: ${outcomes}`);
+  }
   expect(verdict, outcomes).toBeOneOf(["proven", "exempt"]);
 }
 
-function describeFaults({ reason, attacks: rows, allowances }: CapabilityReport): string {
+function faultsIn({ reason, attacks: rows, allowances }: CapabilityReport): string {
   const faults = [
     reason,
     ...rows

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
 
 /** The local backend with a data folder of its own, which every user may pass through. */
-export default function makeBackend(dataFolder = makeDataFolder()) {
-  return new LocalSandbox(configSchema.parse({ dataFolder }));
+/** @param {(name: string) => Promise<readonly string[]>} [lookup] in place of the host's resolver */
+export default function makeBackend(dataFolder = makeDataFolder(), lookup = undefined) {
+  return new LocalSandbox(configSchema.parse({ dataFolder }), lookup);
 }
 
 export function makeDataFolder() {

@@ -28,12 +28,10 @@ const built = {
 /** Inside this package, so that the copies find what they import; and where nothing transforms them. */
 const workshop = fileURLToPath(new URL("../../node_modules/.mutants/", import.meta.url));
 
-/**
- * A copy of the built plugin with some of it changed. A copy, so that the product itself has no switch that weakens it.
- *
- * @param lookup the source of a function that resolves names, in place of the host's resolver.
- */
-export async function makeMutant(name: string, patches: readonly Patch[], lookup = "undefined"): Promise<Mutant> {
+export type Lookup = (name: string) => Promise<readonly string[]>;
+
+/** A copy of the built plugin with some of it changed. A copy, so that the product has no switch that weakens it. */
+export async function makeMutant(name: string, patches: readonly Patch[], lookup: Lookup): Promise<Mutant> {
   const folder = join(workshop, name);
   rmSync(folder, { recursive: true, force: true });
   const core = join(folder, "node_modules", "@ambit", "core");
@@ -41,15 +39,16 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
   copyPackage(built.core, core, ["dist"]);
   for (const patch of patches) apply(patch, patch.of === "core" ? core : folder);
   const module = join(folder, "backend.mjs");
-  writeFileSync(module, factory(lookup));
+  writeFileSync(module, factory);
   const url = pathToFileURL(module);
-  const { default: make }: { default: () => SandboxBackend } = await import(url.href);
-  return { backend: make(), module: url };
+  const { default: make }: { default: (lookup?: Lookup) => SandboxBackend } = await import(url.href);
+  return { backend: make(lookup), module: url };
 }
 
 function copyPackage(from: string, to: string, folders: readonly string[]): void {
   mkdirSync(to, { recursive: true });
-  for (const name of ["package.json", ...folders]) cpSync(join(from, name), join(to, name), { recursive: true });
+  for (const name of ["package.json", ...folders])
+    cpSync(join(from, name), join(to, name), { recursive: true });
   // Its dependencies in versions of its own; the others are found further up.
   const own = join(from, "node_modules");
   if (!existsSync(own)) return;
@@ -63,20 +62,22 @@ function apply({ file, find, replace }: Patch, folder: string): void {
   const path = join(folder, "dist", file);
   const text = readFileSync(path, "utf8");
   const found = text.split(find).length - 1;
-  if (found !== 1) throw new Error(`${file} has ${found} times: ${find}: the mutant must follow the code it changes`);
-  writeFileSync(path, text.replace(find, () => replace));
+  if (found !== 1)
+    throw new Error(`${file} has ${found} times: ${find}: the mutant must follow the code it changes`);
+  writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  );
 }
 
-const factory = (lookup: string) => `
+const factory = `
 import { chmodSync, mkdtempSync } from "node:fs";
-import { lookup as systemLookup } from "node:dns/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configSchema, LocalSandbox } from "./dist/index.js";
 const dataFolder = process.env.AMBIT_KIT_MUTANT_FOLDER ?? mkdtempSync(join(tmpdir(), "ambit-kit-mutant-"));
 chmodSync(dataFolder, 0o755);
-const lookup = ${lookup};
-export default () => new LocalSandbox(configSchema.parse({ dataFolder }), lookup);
+export default (lookup) => new LocalSandbox(configSchema.parse({ dataFolder }), lookup);
 `;
 
 export function removeMutants(): void {

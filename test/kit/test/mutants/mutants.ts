@@ -1,5 +1,6 @@
+import { lookup as systemLookup } from "node:dns/promises";
 import type { Capability } from "@ambit/core/plugin";
-import type { Patch } from "./make-mutant.js";
+import type { Lookup, Patch } from "./make-mutant.js";
 
 /** A local sandbox without one of its mechanisms, and the attacks that must catch it. */
 export interface MutantCase {
@@ -7,12 +8,18 @@ export interface MutantCase {
   readonly patches: readonly Patch[];
   readonly capability: Capability;
   readonly caughtBy: readonly string[];
-  readonly lookup?: string;
+  /** How the backend resolves names. Default: by names that change their address. */
+  readonly lookup?: Lookup;
   /** What the mechanism is there against happens only when the runner is root. */
   readonly needsRoot?: boolean;
 }
 
-const plugin = (file: string, find: string, replace: string): Patch => ({ of: "plugin", file, find, replace });
+const plugin = (file: string, find: string, replace: string): Patch => ({
+  of: "plugin",
+  file,
+  find,
+  replace,
+});
 const core = (file: string, find: string, replace: string): Patch => ({ of: "core", file, find, replace });
 
 /** The backend looks at each jail before anything starts in it. Here it looks away, so that the attacks have to see. */
@@ -29,7 +36,11 @@ export const mutants: readonly MutantCase[] = [
     needsRoot: true,
     patches: [
       noEvidence,
-      plugin("confined/session.js", "process.getuid?.() === 0 ? await leaseUserId(config.userIds) : undefined", "undefined"),
+      plugin(
+        "confined/session.js",
+        "process.getuid?.() === 0 ? await leaseUserId(config.userIds) : undefined",
+        "undefined",
+      ),
     ],
     capability: "filesystem.workspace-only",
     caughtBy: ["filesystem.workspace-only/kernel-settings"],
@@ -39,8 +50,8 @@ export const mutants: readonly MutantCase[] = [
     patches: [
       plugin(
         "confined/launch.js",
-        'env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },',
-        "env: process.env,",
+        'PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"',
+        "...process.env",
       ),
       plugin("confined/arguments.js", '"--clearenv",', ""),
     ],
@@ -125,7 +136,8 @@ export const mutants: readonly MutantCase[] = [
       ),
     ],
     // A careless resolver reads a name up to the first character that no name has.
-    lookup: `async (name) => (await systemLookup(name.split(/[^\\w.-]/)[0], { all: true })).map(({ address }) => address)`,
+    lookup: async (name) =>
+      (await systemLookup(name.split(/[^\w.-]/)[0] ?? "", { all: true })).map(({ address }) => address),
     capability: "network.allow-host",
     caughtBy: ["network.allow-host/name-behind-a-mark"],
   },
@@ -136,13 +148,30 @@ export const mutants: readonly MutantCase[] = [
     caughtBy: ["network.allow-host/name-to-loopback"],
   },
   {
+    name: "name resolved again when it is dialled",
+    patches: [
+      plugin(
+        "egress/gate.js",
+        "return { decision, addresses };",
+        'return { decision, addresses: target.kind === "address" ? addresses : await this.#resolve(target.host) };',
+      ),
+    ],
+    capability: "network.allow-host",
+    caughtBy: ["network.allow-host/changing-address"],
+  },
+  {
     name: "the host's network kept",
     patches: [
       noEvidence,
       plugin("confined/arguments.js", 'jail.network === "own" ? ["--unshare-net"] : []', "[]"),
     ],
     capability: "network.deny",
-    caughtBy: ["network.deny/tcp", "network.deny/udp", "network.deny/unix-abstract", "network.deny/detached-child"],
+    caughtBy: [
+      "network.deny/tcp",
+      "network.deny/udp",
+      "network.deny/unix-abstract",
+      "network.deny/detached-child",
+    ],
   },
   {
     name: "the host's shared memory kept",
@@ -153,7 +182,11 @@ export const mutants: readonly MutantCase[] = [
   {
     name: "server name not compared",
     patches: [
-      plugin("egress/first-flight.js", "return judgeServerName(target, hello.serverName);", 'return { verdict: "pass" };'),
+      plugin(
+        "egress/first-flight.js",
+        "return judgeServerName(target, hello.serverName);",
+        'return { verdict: "pass" };',
+      ),
     ],
     capability: "network.allow-host",
     caughtBy: ["network.allow-host/server-name"],

@@ -8,11 +8,22 @@ type Role = NonNullable<Command["role"]>;
 
 /** One process of the session holds the secret; another one of the same session looks for it. */
 export const environmentPerTool = [
-  perTool("environment", "read another tool's environment", `
-attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ"), content))`),
-  perTool("arguments", "read another tool's arguments", `
-attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/task/*/cmdline"), content))`),
-  perTool("memory", "read another tool's memory", `
+  perTool(
+    "environment",
+    "read another tool's environment",
+    `
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ"), content))`,
+  ),
+  perTool(
+    "arguments",
+    "read another tool's arguments",
+    `
+attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/task/*/cmdline"), content))`,
+  ),
+  perTool(
+    "memory",
+    "read another tool's memory",
+    `
 def memory():
     found = set()
     for folder in glob.glob("/proc/[0-9]*"):
@@ -34,8 +45,12 @@ def memory():
         except OSError:
             continue
     return " ".join(found)
-attempt("memory", memory)`),
-  perTool("scratch", "read another tool's scratch and home", `
+attempt("memory", memory)`,
+  ),
+  perTool(
+    "scratch",
+    "read another tool's scratch and home",
+    `
 def walk():
     found = set()
     for top in {"/tmp", "/var/tmp", "/dev/shm", "/run", "/home", P["tmp"], P["home"], P["above"]}:
@@ -44,8 +59,12 @@ def walk():
     return " ".join(found)
 attempt("walk", walk)
 attempt("its files", lambda: each(glob.glob("/proc/[0-9]*/fd/*"), lambda path: content(path) if os.path.isfile(path) else b""))
-attempt("its folders", lambda: each(glob.glob("/proc/[0-9]*/root" + P["tmp"] + "/decoy*"), content))`),
-  perTool("trace", "attach to another tool as a debugger", `
+attempt("its folders", lambda: each(glob.glob("/proc/[0-9]*/root" + P["tmp"] + "/decoy*"), content))`,
+  ),
+  perTool(
+    "trace",
+    "attach to another tool as a debugger",
+    `
 def attach():
     failure = OSError(errno.ESRCH, "not in sight")
     for folder in glob.glob("/proc/[0-9]*"):
@@ -61,14 +80,23 @@ def attach():
         except OSError as error:
             failure = error
     raise failure
-attempt("ptrace", attach)`),
-  perTool("agent-reads-tool", "read a tool's environment and arguments as the agent", `
+attempt("ptrace", attach)`,
+  ),
+  perTool(
+    "agent-reads-tool",
+    "read a tool's environment and arguments as the agent",
+    `
 attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))`,
-    { attacker: "agent" }),
-  perTool("tool-reads-agent", "read the agent's environment, arguments and scratch as a tool", `
+    { attacker: "agent" },
+  ),
+  perTool(
+    "tool-reads-agent",
+    "read the agent's environment, arguments and scratch as a tool",
+    `
 attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))
 attempt("scratch", lambda: each(glob.glob(P["tmp"] + "/decoy*"), content))`,
-    { holder: "agent" }),
+    { holder: "agent" },
+  ),
   leftovers(),
 ] as const;
 
@@ -120,7 +148,7 @@ function holderCommand({ decoys }: Stage, role: Role = "tool"): Command {
   return { ...command, argv: [...command.argv, "holder-of-the-secret"] };
 }
 
-const hold = String.raw`
+const hold = `
 libc.prctl(0x59616D61, ctypes.c_ulong(-1 & (2**64 - 1)), 0, 0, 0)
 remembered = bytearray(P["secret"].encode())
 tmp, home = os.environ.get("TMPDIR", "/tmp"), os.environ.get("HOME", "/tmp")
@@ -137,7 +165,7 @@ print(json.dumps({"tmp": tmp, "home": home, "above": os.path.dirname(os.path.dir
 sys.stdin.read()
 `;
 
-const searchLeftovers = String.raw`
+const searchLeftovers = `
 def walk():
     found = set()
     for top in {"/tmp", "/dev/shm", P["tmp"], P["home"]}:

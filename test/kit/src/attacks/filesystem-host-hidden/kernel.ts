@@ -12,7 +12,7 @@ export const kernelAttacks = [
     title: "open a file by its handle, past every path",
     needs: "CAP_DAC_READ_SEARCH",
     asRoot: true,
-    program: String.raw`
+    program: `
 numbers = {"x86_64": (303, 304), "aarch64": (264, 265)}
 def by_handle():
     name_to_handle, open_by_handle = numbers[os.uname().machine]
@@ -37,7 +37,7 @@ attempt("open_by_handle_at", by_handle)`,
     title: "open the host's memory, log or disks as devices, given or made",
     needs: "CAP_MKNOD",
     asRoot: true,
-    program: String.raw`
+    program: `
 def opened(path):
     # Opened and closed: no byte of a real disk is read.
     os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
@@ -133,7 +133,7 @@ function inheritedDescriptors(): Attack {
   };
 }
 
-const program = String.raw`
+const program = `
 def descriptors():
     found = set()
     for name in os.listdir("/proc/self/fd"):

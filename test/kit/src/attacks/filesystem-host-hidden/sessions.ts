@@ -1,5 +1,5 @@
-import { blocked, reached, type Attack } from "../attack.js";
 import { freshNonce } from "../../decoys/nonce.js";
+import { type Attack, blocked, reached } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
 import { runProgram } from "../run-program.js";
 
@@ -32,7 +32,7 @@ function anotherSession(): Attack {
   };
 }
 
-const searchForName = String.raw`
+const searchForName = `
 attempt("by path", lambda: each(P["paths"], content))
 def search():
     entries = 0
@@ -57,7 +57,9 @@ function linkForTheRunner(): Attack {
     perform: async ({ sandbox, decoys }) => {
       const [folder, file] = [decoys.folder.path, decoys.folder.secretFile];
       const base = sandbox.home;
-      const planted = outcomeOf(await runProgram(sandbox, plantLinks, { base, folder, file }, { role: "agent" }));
+      const planted = outcomeOf(
+        await runProgram(sandbox, plantLinks, { base, folder, file }, { role: "agent" }),
+      );
       if (planted.result !== "reached") return planted;
       const name = file.slice(folder.length + 1);
       for (const path of [`${base}/file-link`, `${base}/folder-link/${name}`, `${base}/up-link${file}`]) {
@@ -72,7 +74,7 @@ function linkForTheRunner(): Attack {
   };
 }
 
-const plantLinks = String.raw`
+const plantLinks = `
 def plant():
     for name, target in (("file-link", P["file"]), ("folder-link", P["folder"]), ("up-link", "/")):
         path = os.path.join(P["base"], name)

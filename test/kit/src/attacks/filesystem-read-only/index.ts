@@ -1,6 +1,6 @@
 import type { Stage } from "../attack.js";
-import { programAttack } from "../program-attack.js";
 import { damage, write } from "../filesystem-workspace-only/outside.js";
+import { programAttack } from "../program-attack.js";
 
 const original = "as it was given";
 const given = "given.txt";

@@ -27,7 +27,9 @@ function deniedFile(slug: string, title: string, action: string): Attack {
       });
       const path = `${sandbox.workspace}/${denied}`;
       await sandbox.writeFiles([{ path, content: original }]);
-      const ran = outcomeOf(await runProgram(sandbox, `${changes}\nattempt("${action}", ${action})`, { path }));
+      const ran = outcomeOf(
+        await runProgram(sandbox, `${changes}\nattempt("${action}", ${action})`, { path }),
+      );
       const now = await contentOf(sandbox, path);
       if (now !== original) return reached(`it now holds: ${now.slice(0, 60)}`);
       return ran.result === "not-run" ? ran : blocked(ran.detail);
@@ -42,7 +44,7 @@ async function contentOf(sandbox: Stage["sandbox"], path: string): Promise<strin
   );
 }
 
-const changes = String.raw`
+const changes = `
 path = P["path"]
 folder = os.path.dirname(path)
 above = os.path.dirname(folder)
@@ -75,7 +77,8 @@ function listedPathReplaced(list: "denied" | "writable"): Attack {
     perform: async (stage) => {
       const { decoys, openBeside } = stage;
       const name = decoys.folder.victimFile.slice(decoys.folder.path.length + 1);
-      const lists = list === "denied" ? { denied: [`area/spot/${name}`] } : { writable: ["area", `area/spot/${name}`] };
+      const lists =
+        list === "denied" ? { denied: [`area/spot/${name}`] } : { writable: ["area", `area/spot/${name}`] };
       const sandbox = await openBeside({ filesystem: { mode: "workspace", ...lists } });
       const parameters = {
         area: `${sandbox.workspace}/area`,
@@ -108,7 +111,7 @@ async function enter(
   }
 }
 
-const plantLink = String.raw`
+const plantLink = `
 def plant():
     if os.path.lexists(P["spot"]):
         os.rename(P["spot"], P["spot"] + "-aside")
@@ -117,7 +120,7 @@ def plant():
 attempt("link", plant)
 `;
 
-const throughLink = String.raw`
+const throughLink = `
 def read():
     return content(os.path.join(P["spot"], P["name"])) and "the host's file can be read"
 def write():

@@ -1,4 +1,4 @@
-import { readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { untouched } from "../../decoys/decoys.js";
 import type { Stage } from "../attack.js";
@@ -11,7 +11,9 @@ export async function damage({ decoys }: Stage): Promise<string | undefined> {
   const present = await readdir(path);
   const added = present.filter((name) => !known.has(name));
   await Promise.all(added.map((name) => rm(join(path, name), { recursive: true, force: true })));
-  const victim = present.includes(victimFile.slice(path.length + 1)) ? await readFile(victimFile, "utf8") : undefined;
+  const victim = present.includes(victimFile.slice(path.length + 1))
+    ? await readFile(victimFile, "utf8")
+    : undefined;
   if (victim !== untouched) await writeFile(victimFile, untouched);
   if (victim === undefined) return "the victim was removed";
   if (victim !== untouched) return "the victim was written";
@@ -20,7 +22,7 @@ export async function damage({ decoys }: Stage): Promise<string | undefined> {
 
 const victim = ({ decoys }: Stage) => ({ path: decoys.folder.victimFile, folder: decoys.folder.path });
 
-export const write = String.raw`
+export const write = `
 def write(path, flags=os.O_WRONLY):
     descriptor = os.open(path, flags, 0o666)
     os.write(descriptor, P["nonce"].encode())

@@ -16,9 +16,16 @@ function linkForTheRunner(): Attack {
       const { sandbox } = stage;
       const planted = outcomeOf(await runProgram(sandbox, plant, places(stage)));
       if (planted.result !== "reached") return planted;
-      for (const rest of ["file-link", `folder-link/${victimName(stage)}`, "folder-link/new-file", "new-link"]) {
+      for (const rest of [
+        "file-link",
+        `folder-link/${victimName(stage)}`,
+        "folder-link/new-file",
+        "new-link",
+      ]) {
         // A refusal is as good as a write that stays inside: the host tells which it was.
-        await sandbox.writeFiles([{ path: `${sandbox.workspace}/${rest}`, content: "changed" }]).catch(() => undefined);
+        await sandbox
+          .writeFiles([{ path: `${sandbox.workspace}/${rest}`, content: "changed" }])
+          .catch(() => undefined);
         const happened = await damage(stage);
         if (happened !== undefined) return reached(`${rest}: ${happened}`);
       }
@@ -66,7 +73,7 @@ function victimName({ decoys }: Stage): string {
   return decoys.folder.victimFile.slice(decoys.folder.path.length + 1);
 }
 
-const plant = String.raw`
+const plant = `
 def plant():
     for name, target in (("file-link", P["file"]), ("folder-link", P["folder"]), ("new-link", P["folder"] + "/new")):
         os.symlink(target, os.path.join(P["base"], name))
@@ -74,7 +81,7 @@ def plant():
 attempt("links", plant)
 `;
 
-const exchange = String.raw`
+const exchange = `
 import select
 number = {"x86_64": 316, "aarch64": 276}[os.uname().machine]
 os.chdir(P["base"])

@@ -32,8 +32,7 @@ attempt_all([b"2130706434", b"0x7f000002", b"0x7f.2", b"0177.0.0.2", b"127.2", b
   programAttack({
     id: "network.allow-cidr/other-family",
     title: "reach the same host by IPv6",
-    parameters: ({ decoys }) =>
-      decoys.tcp6 === undefined ? "no IPv6 loopback" : { port: decoys.tcp6.port },
+    parameters: ({ decoys }) => (decoys.tcp6 === undefined ? "no IPv6 loopback" : { port: decoys.tcp6.port }),
     program: `${proxyProgram}
 attempt_all([b"::1", b"[::1]", b"0:0:0:0:0:0:0:1", b"ip6-localhost"], P["port"])`,
   }),
@@ -41,7 +40,7 @@ attempt_all([b"::1", b"[::1]", b"0:0:0:0:0:0:0:1", b"ip6-localhost"], P["port"])
     id: "network.allow-cidr/datagram",
     title: "send a datagram to an unlisted port of the listed address",
     parameters: ({ decoys }) => ({ port: decoys.udp.port }),
-    program: String.raw`
+    program: `
 def send():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(3)

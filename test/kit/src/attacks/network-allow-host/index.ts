@@ -1,3 +1,4 @@
+import { changingNames } from "../../decoys/changing-names.js";
 import { programAttack } from "../program-attack.js";
 import { proxyProgram } from "../proxy-program.js";
 import { tlsAttacks } from "./server-name.js";
@@ -112,6 +113,18 @@ attempt("query", query)`,
     },
     program: `${proxyProgram}
 attempt_all([b"localhost", b"127.0.0.1"], P["port"])`,
+  }),
+  programAttack({
+    id: "network.allow-host/changing-address",
+    title: "reach an unlisted address by a listed name that changes what it leads to (rebinding)",
+    needsNames: true,
+    parameters: ({ decoys }) =>
+      decoys.rebound === undefined
+        ? "no address 127.0.0.2 on the loopback"
+        : { port: decoys.rebound.port, names: changingNames },
+    program: `${proxyProgram}
+for _ in range(3):
+    attempt_all([name.encode() for name in P["names"]], P["port"])`,
   }),
   ...tlsAttacks,
 ] as const;

@@ -6,7 +6,7 @@ export const kernelAttacks = [
     id: "network.deny/vsock",
     title: "open a channel to the hypervisor (AF_VSOCK)",
     needs: "vsock in the kernel",
-    program: String.raw`
+    program: `
 def vsock():
     # Opened, not connected: there may be something real at the other end.
     with socket.socket(40, socket.SOCK_STREAM) as channel:
@@ -17,7 +17,7 @@ attempt("socket", vsock)`,
     id: "network.deny/vsock-foreign-call",
     title: "open the same channel with a 32-bit system call",
     needs: "x86-64 with 32-bit system calls",
-    program: String.raw`
+    program: `
 import mmap
 def foreign_socket():
     if os.uname().machine != "x86_64":
@@ -53,7 +53,7 @@ attempt("int 0x80", lambda: in_child(foreign_socket))`,
     id: "network.deny/io-uring",
     title: "make sockets through io_uring, where no filter sees them",
     needs: "io_uring",
-    program: String.raw`
+    program: `
 def ring():
     descriptor = syscall(425, 4, ctypes.create_string_buffer(120))
     os.close(descriptor)
@@ -66,7 +66,7 @@ attempt("io_uring_setup", ring)`,
     needs: "CAP_NET_RAW",
     asRoot: true,
     parameters: ({ decoys }) => ({ port: decoys.udp.port }),
-    program: String.raw`
+    program: `
 def raw():
     payload = P["nonce"].encode()
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as sender:
@@ -80,7 +80,7 @@ attempt("raw", raw)`,
     title: "carry data out in an ICMP echo",
     needs: "CAP_NET_RAW",
     asRoot: true,
-    program: String.raw`
+    program: `
 def listen():
     return socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
 
@@ -104,7 +104,7 @@ attempt("echo", echo)`,
     needs: "CAP_SYS_ADMIN",
     asRoot: true,
     parameters: ({ decoys }) => ({ to: decoys.tcp }),
-    program: String.raw`
+    program: `
 def join():
     found = None
     for path in ["/proc/1/ns/net", "/proc/%d/ns/net" % os.getppid()] + glob.glob("/proc/[0-9]*/ns/net"):

@@ -14,7 +14,7 @@ const harm = async ({ decoyProcess }: Stage) => {
 };
 const disturbance = async ({ decoyProcess }: Stage) => (await decoyProcess()).disturbed();
 
-const numbers = String.raw`
+const numbers = `
 N = {
     "x86_64": {"pidfd_open": 434, "pidfd_send_signal": 424, "tgkill": 234, "ptrace": 101, "process_vm_readv": 310},
     "aarch64": {"pidfd_open": 434, "pidfd_send_signal": 424, "tgkill": 131, "ptrace": 117, "process_vm_readv": 270},

@@ -8,7 +8,7 @@ import { waitForLine } from "../wait-for.js";
 export const lifetimeAttacks = [outlivesClose(), outlivesParent(), outlivesRunner()] as const;
 
 /** Daemons that left their parent, group and session, and ignore every signal that can be ignored. */
-const daemons = String.raw`
+const daemons = `
 def daemon():
     if os.fork() == 0:
         os.setsid()
@@ -26,7 +26,7 @@ for _ in range(3):
     daemon()
 say("STARTED")
 if P["stays"]:
-    sys.stdin.read()
+    time.sleep(120)  # Not until its input ends: that comes with the runner's own end of the pipe.
 `;
 
 function outlivesClose(): Attack {
@@ -39,7 +39,8 @@ function outlivesClose(): Attack {
       withMark(async (mark) => {
         const main = await stage.sandbox.spawn(commandOf(daemons, { mark, stays: true }));
         const started = await waitForLine(main.stdout, "STARTED");
-        if (started === undefined) return notRun(`the daemons weren't started: ${(await textOf(main.stderr)).slice(-200)}`);
+        if (started === undefined)
+          return notRun(`the daemons weren't started: ${(await textOf(main.stderr)).slice(-200)}`);
         const seen = processesWith(mark).length;
         await stage.sandbox.close();
         return left(mark, `${seen} processes were seen on the host, and none is left`);
@@ -76,7 +77,8 @@ function outlivesRunner(): Attack {
           await runner.says("STARTED");
           await runner.kill();
           // The kernel ends a namespace asynchronously: it is given a moment, and then looked at.
-          for (let look = 0; look < 50 && insideProcesses(mark, runner.pid).length > 0; look++) await moment();
+          for (let look = 0; look < 50 && insideProcesses(mark, runner.pid).length > 0; look++)
+            await moment();
           return left(mark, "nothing of the sandbox was left");
         } finally {
           await runner.kill();

@@ -1,5 +1,5 @@
-import type { Attack } from "../attack.js";
 import { freshNonce } from "../../decoys/nonce.js";
+import type { Attack } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
 import { commandOf, runProgram } from "../run-program.js";
 
@@ -54,7 +54,7 @@ function anotherSessionsProcess(): Attack {
 }
 
 /** The mark comes in two halves: the program's own command line must not be what it finds. */
-const look = String.raw`
+const look = `
 mark = (P["head"] + P["tail"]).encode()
 def see():
     for path in glob.glob("/proc/[0-9]*/cmdline"):

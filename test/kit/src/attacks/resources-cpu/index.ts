@@ -6,7 +6,7 @@ const limit = smallLimits.cpus;
 const threshold = limit * 2;
 
 /** Bounded: a second and a half of each of `count` processes. */
-const burn = String.raw`
+const burn = `
 def burn(count):
     """Cores had, as the processor time of all over the time that went by."""
     pids = []

@@ -5,7 +5,7 @@ const limit = smallLimits.memoryMb;
 /** Bounded: unguarded it takes no more than this from the machine, for a moment. */
 const much = limit * 2 + 64;
 
-const take = String.raw`
+const take = `
 def take(megabytes):
     held = []
     for _ in range(megabytes // 4):

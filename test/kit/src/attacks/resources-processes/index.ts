@@ -6,7 +6,7 @@ const limit = smallLimits.processes;
 const many = limit * 2;
 
 /** Children wait for the end of a pipe, which comes with their parent's end whatever happens. */
-const children = String.raw`
+const children = `
 def have(many, start):
     hold = os.pipe()
     pids = []

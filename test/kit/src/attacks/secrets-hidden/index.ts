@@ -1,5 +1,4 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Attack } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
 import { commandOf, textOf } from "../run-program.js";
@@ -78,7 +77,8 @@ function traffic(): Attack {
     perform: async ({ sandbox, decoys }) => {
       const server = createServer((_request, response) => response.end("ok"));
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      const { port } = server.address() as AddressInfo;
+      const address = server.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
       const listener = await sandbox.spawn(commandOf(listen, {}));
       const send = async () => {
         const headers = { authorization: `Bearer ${decoys.secret}` };
@@ -101,7 +101,7 @@ function traffic(): Attack {
   };
 }
 
-const listen = String.raw`
+const listen = `
 def sniff():
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as tap:
         tap.settimeout(0.2)

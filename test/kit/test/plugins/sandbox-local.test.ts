@@ -1,12 +1,14 @@
 import { readdir, rm } from "node:fs/promises";
 import { afterAll } from "vitest";
-import { describeSandboxBackend } from "../src/index.js";
-import makeBackend, { makeDataFolder } from "./backends/local.mjs";
+import { ChangingNames, describeSandboxBackend } from "../../src/index.js";
+import makeBackend, { makeDataFolder } from "../backends/local.mjs";
 
 const dataFolder = makeDataFolder();
+const names = new ChangingNames();
 
-describeSandboxBackend(() => makeBackend(dataFolder), {
-  runnerModule: new URL("./backends/local.mjs", import.meta.url),
+describeSandboxBackend(() => makeBackend(dataFolder, names.lookup), {
+  names,
+  runnerModule: new URL("../backends/local.mjs", import.meta.url),
   // The runner keeps one folder of its own; what a session had in it is gone with the session.
   remains: async () => {
     const runners = await readdir(dataFolder, { recursive: true });

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { signal } from "../process/signal.js";
+import { signal } from "./signal.js";
 
 /** Names the process's origin in its environment, which its descendants inherit also when they detach. */
 export const markerVariable = "AMBIT_SANDBOX";

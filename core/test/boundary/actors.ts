@@ -1,0 +1,118 @@
+import type {
+  ActorGap,
+  Boundary,
+  Cast,
+  Coverage,
+  Finding,
+  PlannableExecutor,
+  PlannableHarness,
+  PlannableToolSource,
+  Probed,
+} from "../../src/boundary/index.js";
+import { normaliseBoundary } from "../../src/boundary/index.js";
+import {
+  type Capability,
+  type Domain,
+  domains,
+  type Issue,
+  parseRunRequest,
+  type RunRequest,
+  type Site,
+} from "../../src/contract/index.js";
+
+/** An actor as a table describes it; what is left out claims, touches and states nothing. */
+export interface ActorRow {
+  readonly name?: string;
+  readonly site?: Site;
+  readonly claims?: readonly Capability[];
+  /** Default: every claim. */
+  readonly proven?: readonly Capability[];
+  readonly touches?: readonly Domain[];
+  readonly states?: readonly ActorGap[];
+}
+
+function coverageOf<Use>(row: ActorRow, name: string, site: Site): Coverage<Use> {
+  return {
+    name: row.name ?? name,
+    site: row.site ?? site,
+    claims: row.claims ?? [],
+    touches: () => row.touches ?? [],
+    covers: () => row.states ?? [],
+  };
+}
+
+function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, row: ActorRow): Probed<A> {
+  const findings = actor.claims.map((capability): [Capability, Finding] => [
+    capability,
+    (row.proven ?? actor.claims).includes(capability)
+      ? { capability, proven: true, how: `seen: ${capability}` }
+      : { capability, proven: false, reason: "EPERM", cure: "allow it" },
+  ]);
+  return { actor, findings: new Map(findings), probedAt: "2026-01-01T00:00:00.000Z" };
+}
+
+export function sandbox(row: ActorRow = {}): Probed<Coverage> {
+  return probed(coverageOf<void>(row, "local", "sandbox"), row);
+}
+
+export function delivery(row: ActorRow = {}): Probed<Coverage> {
+  return probed(coverageOf<void>({ touches: ["network"], ...row }, "mcp-http", "runner"), row);
+}
+
+export function executor(
+  row: ActorRow & { readonly kind?: string; readonly issues?: readonly Issue[] } = {},
+): Probed<PlannableExecutor> {
+  const kind = row.kind ?? "callback";
+  const base = coverageOf<{ tool: RunRequest["customTools"][number]; request: RunRequest }>(
+    row,
+    kind,
+    "runner",
+  );
+  return probed({ ...base, kind, issues: () => row.issues ?? [] }, row);
+}
+
+export function harness(
+  row: ActorRow & {
+    readonly id?: string;
+    readonly aliases?: readonly string[];
+    readonly issues?: readonly Issue[];
+    readonly visible?: readonly string[];
+  } = {},
+): Probed<PlannableHarness> {
+  const id = row.id ?? "demo";
+  const base = coverageOf<RunRequest>({ touches: domains, ...row }, id, "sandbox");
+  const { aliases = [], issues = [], visible = [] } = row;
+  return probed({ ...base, id, aliases, issues: () => issues, visibleCredentials: () => visible }, row);
+}
+
+export function toolSource(
+  row: ActorRow & { readonly connection?: "http" | "stdio"; readonly issues?: readonly Issue[] } = {},
+): Probed<PlannableToolSource> {
+  const connection = row.connection ?? "http";
+  const site = connection === "http" ? "runner" : "sandbox";
+  const base = coverageOf<RunRequest["mcpServers"][number]>(row, `mcp-${connection}-client`, site);
+  return probed({ ...base, connection, issues: () => row.issues ?? [] }, row);
+}
+
+export function cast(rows: Partial<Cast> = {}): Cast {
+  return {
+    sandboxes: [sandbox()],
+    executors: [],
+    deliveries: [delivery()],
+    harnesses: [harness()],
+    toolSources: [],
+    ...rows,
+  };
+}
+
+export function request(body: object = {}): RunRequest {
+  const parsed = parseRunRequest({ messages: [{ role: "user", content: "go" }], ...body });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+  return parsed.request;
+}
+
+export function boundaryOf(asked: RunRequest): Boundary {
+  const { boundary, issues } = normaliseBoundary(asked.sandboxPermission);
+  if (issues.length > 0) throw new Error(JSON.stringify(issues));
+  return boundary;
+}

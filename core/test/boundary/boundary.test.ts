@@ -1,0 +1,205 @@
+import { describe, expect, test } from "vitest";
+import {
+  allowsDestination,
+  type Boundary,
+  isRestricted,
+  type NetworkRule,
+  normaliseBoundary,
+  parseNetworkRule,
+  requirementsOf,
+} from "../../src/boundary/index.js";
+import { boundaryOf, request } from "./actors.js";
+
+function normalised(sandboxPermission: object) {
+  return normaliseBoundary(request({ sandboxPermission }).sandboxPermission);
+}
+
+const open = { mode: "on", readable: [], writable: [], denied: [] };
+
+describe("normaliseBoundary", () => {
+  test.each<[what: string, permission: object, expected: object]>([
+    [
+      "nothing said is no boundary",
+      {},
+      { network: { mode: "on", rules: [] }, filesystem: open, secrets: "visible", enforcement: "strict" },
+    ],
+    ["on", { network: "on" }, { network: { mode: "on", rules: [] } }],
+    ["off", { network: "off" }, { network: { mode: "off", rules: [] } }],
+    ["restricted allows nothing", { network: "restricted" }, { network: { mode: "off", rules: [] } }],
+    ["mode alone", { network: { mode: "off" } }, { network: { mode: "off" } }],
+    ["an empty list allows nothing", { network: { allowlist: [] } }, { network: { mode: "off", rules: [] } }],
+    [
+      "an allowlist without a list allows nothing",
+      { network: { mode: "allowlist" } },
+      { network: { mode: "off" } },
+    ],
+    ["an empty list beside on", { network: { mode: "on", allowlist: [] } }, { network: { mode: "on" } }],
+    [
+      "a list without a mode means allowlist",
+      { network: { allowlist: ["A.example", "*.b.example:443", "10.1.2.3/8"] } },
+      {
+        network: {
+          mode: "allowlist",
+          rules: [
+            { kind: "host", name: "a.example", subdomains: false },
+            { kind: "host", name: "b.example", subdomains: true, port: 443 },
+            { kind: "range", cidr: "10.0.0.0/8", family: 4 },
+          ],
+        },
+      },
+    ],
+    ["filesystem by mode", { filesystem: "readonly" }, { filesystem: { ...open, mode: "readonly" } }],
+    ["filesystem restricted is off", { filesystem: "restricted" }, { filesystem: { ...open, mode: "off" } }],
+    [
+      "path lists ask for a workspace",
+      { filesystem: { denied: ["a"] } },
+      { filesystem: { ...open, mode: "workspace", denied: ["a"] } },
+    ],
+    ["best_effort", { enforcement: "best_effort" }, { enforcement: "best_effort" }],
+    ["resources", { resources: { memoryMb: 1 } }, { resources: { memoryMb: 1 } }],
+  ])("%s", (_what, permission, expected) => {
+    const { boundary, issues } = normalised(permission);
+    expect(issues).toEqual([]);
+    expect(boundary).toMatchObject(expected);
+  });
+
+  test("an entry that can't be read is an issue by its place, and allows nothing", () => {
+    const { boundary, issues } = normalised({
+      network: { allowlist: ["https://x.example", "ok.example", "1.2.3.4/99"] },
+    });
+    expect(issues.map(({ path }) => path)).toEqual([
+      "sandboxPermission.network.allowlist[0]",
+      "sandboxPermission.network.allowlist[2]",
+    ]);
+    expect(boundary.network.rules).toHaveLength(1);
+  });
+
+  test("lists that nothing would hold are refused, not dropped", () => {
+    const filesystem = { mode: "on" as const, denied: ["secrets"], writable: ["out"] };
+    const { issues } = normaliseBoundary({ filesystem, enforcement: "strict" });
+    expect(issues.map(({ path }) => path)).toEqual([
+      "sandboxPermission.filesystem.writable",
+      "sandboxPermission.filesystem.denied",
+    ]);
+    const network = { mode: "off" as const, allowlist: ["a.example"] };
+    expect(normaliseBoundary({ network, enforcement: "strict" }).issues).toHaveLength(1);
+  });
+});
+
+describe("allowsDestination", () => {
+  const rules = (...entries: string[]): NetworkRule[] =>
+    entries.map((entry) => {
+      const parsed = parseNetworkRule(entry);
+      if ("problem" in parsed) throw new Error(parsed.problem);
+      return parsed.rule;
+    });
+
+  test.each<[entry: string, url: string, allowed: boolean]>([
+    ["a.example", "https://a.example/x", true],
+    ["a.example", "https://A.Example.:8443/x", true],
+    ["a.example", "https://b.a.example/", false],
+    ["a.example", "https://a.example.evil/", false],
+    ["a.example:443", "https://a.example/", true],
+    ["a.example:443", "wss://a.example/", true],
+    ["a.example:443", "http://a.example/", false],
+    ["a.example:80", "ws://a.example/", true],
+    ["*.a.example", "https://x.y.a.example/", true],
+    ["*.a.example", "https://a.example/", false],
+    ["*.a.example", "https://xa.example/", false],
+    ["bücher.example", "https://xn--bcher-kva.example/", true],
+    ["10.0.0.0/8", "http://10.1.2.3/", true],
+    ["10.0.0.0/8", "http://0xa.1.2.3/", true],
+    ["10.0.0.0/8", "http://167838211/", true],
+    ["10.0.0.0/8", "http://11.0.0.1/", false],
+    ["10.0.0.0/8", "http://ten.example/", false],
+    ["10.0.0.0/8:443", "https://10.0.0.1/", true],
+    ["10.0.0.0/8:443", "http://10.0.0.1/", false],
+    ["2001:db8::/32", "http://[2001:db8::1]/", true],
+    ["2001:db8::/32", "http://[2001:db9::1]/", false],
+    ["[2001:db8::1]:443", "https://[2001:db8:0:0::1]/", true],
+    ["::/0", "http://[::ffff:10.0.0.1]/", false],
+    ["0.0.0.0/0", "http://[2001:db8::1]/", false],
+  ])("%s and %s: %s", (entry, url, allowed) => {
+    expect(allowsDestination(rules(entry), new URL(url))).toBe(allowed);
+  });
+
+  test("an empty list allows nothing", () => {
+    expect(allowsDestination([], new URL("https://a.example"))).toBe(false);
+  });
+});
+
+describe("requirementsOf", () => {
+  const both = ["process.contained", "environment.named-only"];
+
+  test.each<[what: string, body: object, expected: string[]]>([
+    ["no boundary", {}, []],
+    ["network on", { sandboxPermission: { network: "on" } }, []],
+    ["network off", { sandboxPermission: { network: "off" } }, ["network.deny", ...both]],
+    [
+      "names",
+      { sandboxPermission: { network: { allowlist: ["a.example", "b.example"] } } },
+      ["network.allow-host", ...both],
+    ],
+    [
+      "ranges",
+      { sandboxPermission: { network: { allowlist: ["10.0.0.1"] } } },
+      ["network.allow-cidr", ...both],
+    ],
+    [
+      "names and ranges",
+      { sandboxPermission: { network: { allowlist: ["10.0.0.1", "a.example"] } } },
+      ["network.allow-host", "network.allow-cidr", ...both],
+    ],
+    [
+      "workspace",
+      { sandboxPermission: { filesystem: "workspace" } },
+      ["filesystem.workspace-only", "filesystem.host-hidden", ...both],
+    ],
+    [
+      "readonly",
+      { sandboxPermission: { filesystem: "readonly" } },
+      ["filesystem.read-only", "filesystem.host-hidden", ...both],
+    ],
+    [
+      "no workspace",
+      { sandboxPermission: { filesystem: "off" } },
+      ["filesystem.none", "filesystem.host-hidden", ...both],
+    ],
+    [
+      "every resource",
+      { sandboxPermission: { resources: { memoryMb: 1, processes: 1, cpus: 0.5, diskMb: 1 } } },
+      ["resources.memory", "resources.processes", "resources.cpu", "resources.disk", ...both],
+    ],
+    ["no resource", { sandboxPermission: { resources: {} } }, []],
+    ["secrets", { sandboxPermission: { secrets: "hidden" } }, ["secrets.hidden", ...both]],
+    ["a tool's values", { customTools: [{ name: "a", env: { K: "v" } }] }, ["environment.per-tool"]],
+    ["a tool's empty env", { customTools: [{ name: "a", env: {} }] }, []],
+    [
+      "a stdio server",
+      { mcpServers: [{ name: "s", connection: { type: "stdio", command: "x" } }] },
+      ["process.contained"],
+    ],
+    [
+      "a stdio server's values",
+      { mcpServers: [{ name: "s", connection: { type: "stdio", command: "x", env: { K: "v" } } }] },
+      ["process.contained", "environment.per-tool"],
+    ],
+    [
+      "an HTTP server",
+      { mcpServers: [{ name: "s", connection: { type: "http", url: "https://x.example" } }] },
+      [],
+    ],
+  ])("%s", (_what, body, expected) => {
+    const asked = request(body);
+    const boundary = boundaryOf(asked);
+    expect(requirementsOf(boundary, asked).map(({ capability }) => capability)).toEqual(expected);
+  });
+
+  test("isRestricted agrees with what the boundary alone requires", () => {
+    const asked = request({});
+    const bare: Boundary = boundaryOf(asked);
+    expect(isRestricted(bare)).toBe(false);
+    expect(isRestricted({ ...bare, secrets: "hidden" })).toBe(true);
+    expect(isRestricted({ ...bare, resources: { cpus: 1 } })).toBe(true);
+  });
+});

@@ -1,0 +1,114 @@
+import { describe, expect, test } from "vitest";
+import { planRun } from "../../src/boundary/index.js";
+import { boundaryOf, cast, executor, harness, request, sandbox, toolSource } from "./actors.js";
+import { full, gapsIn, http, lacks, local, needed, off, planned, remote, stdio, tool } from "./planning.js";
+
+describe("which sandbox", () => {
+  const body = { sandboxPermission: off };
+  const sandboxes = [sandbox(local), sandbox(remote), sandbox(full)];
+
+  test("the first configured that covers everything", () => {
+    const plan = planned(body, { sandboxes });
+    expect(plan.accepted && plan.sandbox.actor.name).toBe("remote");
+    const files = planned({ sandboxPermission: { ...off, filesystem: "readonly" } }, { sandboxes });
+    expect(files.accepted && files.sandbox.actor.name).toBe("full");
+    const open = planned({}, { sandboxes });
+    expect(open.accepted && open.sandbox.actor.name).toBe("local");
+  });
+
+  test("the named one, and no other", () => {
+    expect(gapsIn(planned({ ...body, sandbox: "local" }, { sandboxes }))).toEqual(
+      lacks("local", ["network.deny", ...needed]),
+    );
+    const named = planned({ ...body, sandbox: "full" }, { sandboxes });
+    expect(named.accepted && named.sandbox.actor.name).toBe("full");
+  });
+
+  test("a refusal lists what each one lacks", () => {
+    const asked = { sandboxPermission: { ...off, resources: { diskMb: 1 } } };
+    expect(gapsIn(planned(asked, { sandboxes: [sandbox(local), sandbox(remote)] }))).toEqual([
+      ...lacks("local", ["network.deny", "resources.disk", ...needed]),
+      ...lacks("remote", ["resources.disk"]),
+    ]);
+  });
+
+  test.each([
+    [{ sandbox: "daytona" }, sandboxes, "unknown sandbox 'daytona'; expected one of local, remote, full"],
+    [{}, [], "no sandbox is loaded; expected one of (none loaded)"],
+  ])("%j of none that fits", (asked, loaded, message) => {
+    expect(planned(asked, { sandboxes: loaded })).toEqual({
+      accepted: false,
+      gaps: [],
+      issues: [{ path: "sandbox", message }],
+    });
+  });
+});
+
+describe("which harness", () => {
+  const harnesses = [harness({ id: "first", aliases: ["second", "old"] }), harness({ id: "second" })];
+
+  test.each([
+    [undefined, "first"],
+    ["first", "first"],
+    ["old", "first"],
+    ["second", "second"],
+  ])("%s → %s", (named, id) => {
+    const plan = planned(named === undefined ? {} : { harness: named }, { harnesses });
+    expect(plan.accepted && plan.harness.actor.id).toBe(id);
+  });
+
+  test("an unknown one", () => {
+    expect(planned({ harness: "pi" }, { harnesses })).toMatchObject({
+      issues: [{ path: "harness", message: "unknown harness 'pi'; expected one of first, second" }],
+    });
+  });
+});
+
+describe("issues stand beside gaps", () => {
+  test("all of them at once, by path", () => {
+    const issue = { path: "callRef", message: "is required" };
+    const whole = { path: "", message: "is wrong" };
+    const rows = {
+      sandboxes: [sandbox(local)],
+      harnesses: [harness({ issues: [{ path: "model", message: "unknown" }] })],
+      executors: [executor({ issues: [issue, whole] })],
+      toolSources: [toolSource({ issues: [{ path: "connection.url", message: "must be https" }] })],
+    };
+    const asked = request({
+      sandboxPermission: off,
+      customTools: [tool, { ...tool, name: "other", kind: "exotic" }],
+      mcpServers: [http, stdio],
+    });
+    const plan = planRun(asked, boundaryOf(asked), cast(rows), [{ path: "messages", message: "none" }]);
+    expect(gapsIn(plan)).toEqual(lacks("local", ["network.deny", ...needed]));
+    expect(plan.accepted ? [] : plan.issues).toEqual([
+      { path: "messages", message: "none" },
+      { path: "model", message: "unknown" },
+      { path: "customTools[0].callRef", message: "is required" },
+      { path: "customTools[0]", message: "is wrong" },
+      {
+        path: "customTools[1].kind",
+        message: "no loaded plugin executes tools of kind 'exotic'; expected one of callback",
+      },
+      { path: "mcpServers[0].connection.url", message: "must be https" },
+      {
+        path: "mcpServers[1].connection.type",
+        message: "no loaded plugin connects to MCP servers over stdio: load one, or remove the server",
+      },
+    ]);
+  });
+
+  test("an issue alone refuses", () => {
+    const asked = request({});
+    expect(planRun(asked, boundaryOf(asked), cast(), [{ path: "messages", message: "none" }]).accepted).toBe(
+      false,
+    );
+  });
+
+  test("tools without a delivery", () => {
+    const rows = { deliveries: [], executors: [executor()], toolSources: [toolSource()] };
+    expect(planned({}, rows).accepted).toBe(true);
+    expect(planned({ customTools: [tool] }, rows)).toMatchObject({ issues: [{ path: "customTools" }] });
+    expect(planned({ mcpServers: [http] }, rows)).toMatchObject({ issues: [{ path: "mcpServers" }] });
+  });
+});

@@ -1,0 +1,129 @@
+import { describe, expect, test } from "vitest";
+import type { Cast } from "../../src/boundary/index.js";
+import type { Gap } from "../../src/contract/index.js";
+import { type ActorRow, delivery, executor, harness, sandbox, toolSource } from "./actors.js";
+import { callback, code, full, gapsIn, http, lacks, needed, off, planned, stdio, tool } from "./planning.js";
+
+describe("no actor slips through", () => {
+  const stated: Gap = { actor: "", capability: "network.allow-host", reason: "not listed", cure: "list it" };
+  const restricted = { sandboxPermission: off };
+
+  test("a sandbox that says it touches nothing must cover all the same: all else inherits from it", () => {
+    const rows = { sandboxes: [sandbox({ touches: [] })] };
+    expect(gapsIn(planned(restricted, rows))).toEqual(lacks("local", ["network.deny", ...needed]));
+  });
+
+  test("a sandbox on the runner's site isn't accepted under best_effort", () => {
+    const body = { sandboxPermission: { ...off, enforcement: "best_effort" } };
+    expect(planned(body, { sandboxes: [sandbox({ site: "runner" })] }).accepted).toBe(false);
+  });
+
+  test("an actor in the sandbox inherits its guarantees, but what it states itself counts", () => {
+    const rows = (states: readonly Gap[]) => ({
+      sandboxes: [sandbox(full)],
+      executors: [executor({ kind: "code", site: "sandbox", touches: ["network"], states })],
+    });
+    const body = { ...restricted, customTools: [{ ...tool, kind: "code" }] };
+    expect(planned(body, rows([])).accepted).toBe(true);
+    expect(gapsIn(planned(body, rows([stated])))).toEqual(["code network.allow-host look_up"]);
+    const eased = { ...body, sandboxPermission: { ...off, enforcement: "best_effort" } };
+    expect(planned(eased, rows([stated])).accepted).toBe(false);
+  });
+
+  test("a stated gap counts in a domain that the actor says it doesn't touch", () => {
+    const rows = { sandboxes: [sandbox(full)], executors: [executor({ touches: [], states: [stated] })] };
+    expect(gapsIn(planned({ ...restricted, customTools: [tool] }, rows))).toEqual([
+      "callback network.allow-host look_up",
+    ]);
+    // Nothing of its domain is required here.
+    const files = { sandboxPermission: { filesystem: "readonly" }, customTools: [tool] };
+    expect(planned(files, rows).accepted).toBe(true);
+  });
+
+  test("an executor that claims it, and states that this tool can't", () => {
+    const claims = ["network.deny", "network.allow-host"] as const;
+    const rows = {
+      sandboxes: [sandbox(full)],
+      executors: [executor({ claims, touches: ["network"], states: [stated] })],
+    };
+    expect(gapsIn(planned({ ...restricted, customTools: [tool] }, rows))).toEqual([
+      "callback network.allow-host look_up",
+    ]);
+  });
+
+  test("only tools can be the caller's own doing", () => {
+    const rows = (site: "caller" | "sandbox") => ({
+      sandboxes: [sandbox(full)],
+      harnesses: [harness({ site })],
+    });
+    expect(planned(restricted, rows("sandbox")).accepted).toBe(true);
+    expect(gapsIn(planned(restricted, rows("caller")))).toEqual(lacks("demo", ["network.deny", ...needed]));
+    const source = toolSource({ site: "caller", touches: ["network"] });
+    const body = { ...restricted, mcpServers: [http] };
+    expect(planned(body, { sandboxes: [sandbox(full)], toolSources: [source] }).accepted).toBe(false);
+  });
+
+  test("delivery needs no claim for its own channel, but for all else", () => {
+    const body = { sandboxPermission: { ...off, secrets: "hidden" }, customTools: [tool] };
+    const rows = (row: ActorRow) => ({
+      sandboxes: [sandbox(full)],
+      executors: [executor()],
+      deliveries: [delivery(row)],
+    });
+    expect(planned(body, rows({ touches: ["network"] })).accepted).toBe(true);
+    expect(gapsIn(planned(body, rows({ touches: ["network", "secrets"] })))).toEqual([
+      "mcp-http secrets.hidden",
+    ]);
+    expect(gapsIn(planned(body, rows({ states: [stated] })))).toEqual(["mcp-http network.allow-host"]);
+  });
+
+  test("of two executors of one kind the first is planned and is the one that runs", () => {
+    const first = executor({ touches: ["network"] });
+    const second = executor({ touches: ["network"], claims: ["network.deny"] });
+    const body = { ...restricted, customTools: [tool] };
+    const rows = { sandboxes: [sandbox(full)] };
+    expect(planned(body, { ...rows, executors: [first, second] }).accepted).toBe(false);
+    const plan = planned(body, { ...rows, executors: [second, first] });
+    expect(plan.accepted && plan.executors.map(({ probed }) => probed)).toEqual([second]);
+  });
+
+  test.each<[what: string, body: object, rows: Partial<Cast>, gap: string]>([
+    [
+      "the agent's credentials",
+      {},
+      { harnesses: [harness({ visible: ["OPENAI_API_KEY"] })] },
+      "demo secrets.hidden",
+    ],
+    [
+      "a code tool's values",
+      { customTools: [{ ...tool, kind: "code", env: { K: "v" } }] },
+      {},
+      "code secrets.hidden look_up",
+    ],
+    [
+      "a stdio server's values",
+      { mcpServers: [{ ...stdio, connection: { ...stdio.connection, env: { K: "v" } } }] },
+      {},
+      "mcp-stdio-client secrets.hidden files",
+    ],
+  ])("secrets that the request itself puts inside are a gap: %s", (_what, body, rows, gap) => {
+    const all = {
+      sandboxes: [sandbox(full)],
+      executors: [code(), callback()],
+      toolSources: [toolSource({ connection: "stdio" })],
+      ...rows,
+    };
+    for (const enforcement of ["strict", "best_effort"]) {
+      const plan = planned({ ...body, sandboxPermission: { secrets: "hidden", enforcement } }, all);
+      expect(gapsIn(plan)).toEqual([gap]);
+    }
+    expect(planned(body, all).accepted).toBe(true);
+  });
+
+  test("and aren't told twice when the actor states them itself", () => {
+    const states = [{ capability: "secrets.hidden", reason: "own words", cure: "own cure" }] as const;
+    const rows = { sandboxes: [sandbox(full)], harnesses: [harness({ visible: ["K"], states })] };
+    const plan = planned({ sandboxPermission: { secrets: "hidden" } }, rows);
+    expect(plan).toMatchObject({ gaps: [{ reason: "own words" }] });
+  });
+});

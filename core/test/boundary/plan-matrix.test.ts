@@ -1,0 +1,186 @@
+import { describe, expect, test } from "vitest";
+import { type ActorRow, sandbox, toolSource } from "./actors.js";
+import {
+  callback,
+  client,
+  code,
+  full,
+  gapsIn,
+  http,
+  lacks,
+  local,
+  needed,
+  off,
+  planned,
+  remote,
+  stdio,
+  tool,
+} from "./planning.js";
+
+describe("the enforcement matrix", () => {
+  const both = [...lacks("local", ["network.deny"]), ...lacks("local", needed)];
+  const cells: [what: string, body: object, sandbox: ActorRow, gaps: string[]][] = [
+    ["network on, local", {}, local, []],
+    ["network on, remote", {}, remote, []],
+    ["network off, local", { sandboxPermission: off }, local, both],
+    [
+      "network off, local, best_effort",
+      { sandboxPermission: { ...off, enforcement: "best_effort" } },
+      local,
+      both,
+    ],
+    ["network restricted, local", { sandboxPermission: { network: "restricted" } }, local, both],
+    ["network off, remote", { sandboxPermission: off }, remote, []],
+    [
+      "allowlist, local",
+      { sandboxPermission: { network: { allowlist: ["10.0.0.0/8"] } } },
+      local,
+      lacks("local", ["network.allow-cidr", ...needed]),
+    ],
+    [
+      "allowlist of ranges, remote",
+      { sandboxPermission: { network: { allowlist: ["10.0.0.0/8"] } } },
+      remote,
+      [],
+    ],
+    [
+      "allowlist of names, remote",
+      { sandboxPermission: { network: { allowlist: ["example.com", "10.0.0.0/8"] } } },
+      remote,
+      lacks("remote", ["network.allow-host"]),
+    ],
+    ["empty allowlist, local", { sandboxPermission: { network: { allowlist: [] } } }, local, both],
+    [
+      "empty allowlist, remote",
+      { sandboxPermission: { network: { mode: "allowlist", allowlist: [] } } },
+      remote,
+      [],
+    ],
+    ["filesystem on, local", { sandboxPermission: { filesystem: "on" } }, local, []],
+    [
+      "filesystem readonly, remote",
+      { sandboxPermission: { filesystem: "readonly" } },
+      remote,
+      lacks("remote", ["filesystem.read-only", "filesystem.host-hidden"]),
+    ],
+    ["filesystem off, full", { sandboxPermission: { filesystem: "off" } }, full, []],
+    [
+      "resources, remote",
+      { sandboxPermission: { resources: { memoryMb: 64 } } },
+      remote,
+      lacks("remote", ["resources.memory"]),
+    ],
+    ["stdio MCP server, local", { mcpServers: [stdio] }, local, ["local process.contained files"]],
+    [
+      "stdio MCP server, local, best_effort",
+      { mcpServers: [stdio], sandboxPermission: { enforcement: "best_effort" } },
+      local,
+      ["local process.contained files"],
+    ],
+    ["stdio MCP server, remote", { mcpServers: [stdio] }, remote, []],
+    ["HTTP MCP server without a boundary, local", { mcpServers: [http] }, local, []],
+    ["code tool without values, local", { customTools: [{ ...tool, kind: "code" }] }, local, []],
+    [
+      "code tool with values, local",
+      { customTools: [{ ...tool, kind: "code", env: { K: "value" } }] },
+      local,
+      ["local environment.per-tool look_up"],
+    ],
+    [
+      "code tool with values, remote",
+      { customTools: [{ ...tool, kind: "code", env: { K: "v" } }] },
+      remote,
+      [],
+    ],
+    [
+      "code tool under network off, remote",
+      { customTools: [{ ...tool, kind: "code" }], sandboxPermission: off },
+      remote,
+      [],
+    ],
+    [
+      "callback tool under network off, remote",
+      { customTools: [tool], sandboxPermission: off },
+      remote,
+      ["callback network.deny look_up"],
+    ],
+    ["callback tool without a boundary, local", { customTools: [tool] }, local, []],
+    [
+      "client tool under network off, remote",
+      { customTools: [{ ...tool, kind: "client" }], sandboxPermission: off },
+      remote,
+      [],
+    ],
+    [
+      "HTTP MCP server under network off, remote",
+      { mcpServers: [http], sandboxPermission: off },
+      remote,
+      ["mcp-http-client network.deny docs"],
+    ],
+  ];
+
+  const rows = {
+    executors: [callback(), code(), client()],
+    toolSources: [
+      toolSource({ touches: ["network"] }),
+      toolSource({ connection: "stdio", touches: ["process"] }),
+    ],
+  };
+
+  test.each(cells)("%s", (_what, body, row, gaps) => {
+    const plan = planned(body, { ...rows, sandboxes: [sandbox(row)] });
+    expect(gapsIn(plan)).toEqual(gaps);
+    expect(plan.accepted).toBe(gaps.length === 0);
+  });
+
+  test("best_effort accepts what acts on the runner, names it, and nothing else", () => {
+    const body = {
+      customTools: [tool],
+      mcpServers: [http],
+      sandboxPermission: { ...off, enforcement: "best_effort" },
+    };
+    const plan = planned(body, { ...rows, sandboxes: [sandbox(remote)] });
+    expect(plan).toMatchObject({
+      accepted: true,
+      outside: [
+        { actor: "callback", capability: "network.deny", subject: "look_up" },
+        { actor: "mcp-http-client", capability: "network.deny", subject: "docs" },
+      ],
+    });
+    const weaker = planned(body, { ...rows, sandboxes: [sandbox(local)] });
+    expect(gapsIn(weaker)).toEqual(both);
+  });
+
+  test("the stdio refusal says why it needs what", () => {
+    const plan = planned({ mcpServers: [stdio] }, { ...rows, sandboxes: [sandbox(local)] });
+    expect(plan.accepted ? [] : plan.gaps).toMatchObject([
+      { reason: expect.stringContaining("stdio MCP servers need a sandbox that confines processes") },
+    ]);
+  });
+});
+
+describe("claims ∩ probed", () => {
+  const body = { sandboxPermission: off };
+
+  test.each<[what: string, row: ActorRow, reason: string, cure: string]>([
+    ["claimed, not proven", { claims: ["network.deny", ...needed], proven: needed }, "EPERM", "allow it"],
+    ["not claimed", { claims: needed }, "it doesn't claim this", "name a sandbox that does, or ask for less"],
+  ])("%s is a gap with its cure", (_what, row, reason, cure) => {
+    const plan = planned(body, { sandboxes: [sandbox(row)] });
+    expect(plan).toMatchObject({ gaps: [{ actor: "local", capability: "network.deny", reason, cure }] });
+  });
+
+  test("a claim without a finding", () => {
+    const unprobed = { ...sandbox(full), findings: new Map() };
+    const plan = planned(body, { sandboxes: [unprobed] });
+    expect(plan.accepted ? [] : plan.gaps.map(({ reason }) => reason)).toEqual(
+      Array(3).fill("not proven on this host"),
+    );
+  });
+
+  test("a finding beyond the claims proves nothing", () => {
+    const row = sandbox({ claims: needed });
+    const findings = new Map([...row.findings, ...sandbox(full).findings]);
+    expect(gapsIn(planned(body, { sandboxes: [{ ...row, findings }] }))).toEqual(["local network.deny"]);
+  });
+});

@@ -1,0 +1,37 @@
+import { type Cast, planRun } from "../../src/boundary/index.js";
+import { type Capability, capabilities } from "../../src/contract/index.js";
+import { type ActorRow, boundaryOf, cast, executor, request } from "./actors.js";
+
+export const needed = ["process.contained", "environment.named-only"] as const;
+export const tool = { name: "look_up", callRef: "r" };
+export const off = { network: "off" };
+export const http = { name: "docs", connection: { type: "http", url: "https://docs.example/mcp" } };
+export const stdio = { name: "files", connection: { type: "stdio", command: "npx" } };
+
+/** Local: confines nothing. Remote: blocks the network, knows no file system modes. Full: everything. */
+export const local: ActorRow = { name: "local" };
+export const remote: ActorRow = {
+  name: "remote",
+  claims: ["network.deny", "network.allow-cidr", "environment.per-tool", ...needed],
+};
+export const full: ActorRow = { name: "full", claims: capabilities };
+
+export const callback = () => executor({ touches: ["network"] });
+export const code = () =>
+  executor({ kind: "code", site: "sandbox", touches: ["network", "process", "environment"] });
+export const client = () => executor({ kind: "client", site: "caller" });
+
+export function planned(body: object, rows: Partial<Cast> = {}) {
+  const asked = request(body);
+  return planRun(asked, boundaryOf(asked), cast(rows));
+}
+
+export function gapsIn(plan: ReturnType<typeof planned>): string[] {
+  return plan.accepted
+    ? []
+    : plan.gaps.map(({ actor, capability, subject }) =>
+        [actor, capability, subject].filter(Boolean).join(" "),
+      );
+}
+
+export const lacks = (actor: string, names: readonly Capability[]) => names.map((name) => `${actor} ${name}`);

@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import { planRun, receiptOf } from "../../src/boundary/index.js";
+import { capabilities, receiptSchema } from "../../src/contract/index.js";
+import { boundaryOf, cast, delivery, executor, harness, request, sandbox, toolSource } from "./actors.js";
+
+describe("receiptOf", () => {
+  const facts = {
+    confinement: "confined",
+    evidence: { uid: 1 },
+    visibleCredentials: ["KEY"],
+    decisions: { allowed: 1, refused: 2 },
+    session: { id: "s", history: "new" },
+  } as const;
+  const full = { name: "full", claims: capabilities };
+
+  function receiptFor(body: object, rows: Parameters<typeof cast>[0]) {
+    const asked = request(body);
+    const plan = planRun(asked, boundaryOf(asked), cast(rows));
+    if (!plan.accepted) throw new Error(JSON.stringify(plan.gaps));
+    const receipt = receiptOf(plan, asked, facts);
+    expect(receiptSchema.safeParse(receipt).error).toBeUndefined();
+    return receipt;
+  }
+
+  test("says who stands how, and what guarantees what", () => {
+    const claims = ["network.allow-host", "network.deny"] as const;
+    const receipt = receiptFor(
+      {
+        sandboxPermission: { network: { allowlist: ["a.example"] } },
+        customTools: [
+          { name: "one", callRef: "r" },
+          { name: "two", callRef: "r" },
+          { name: "pick", kind: "client" },
+          { name: "run", kind: "code" },
+        ],
+      },
+      {
+        sandboxes: [sandbox(full)],
+        executors: [
+          executor({ touches: ["network"], claims }),
+          executor({ kind: "client", site: "caller" }),
+          executor({ kind: "code", site: "sandbox", touches: ["network"] }),
+          executor({ kind: "unused" }),
+        ],
+      },
+    );
+    expect(receipt).toMatchObject({ ...facts, sandbox: "full", enforcement: "strict", accepted: [] });
+    expect(
+      receipt.actors.map(({ kind, name, standing, subjects }) => [kind, name, standing, subjects]),
+    ).toEqual([
+      ["sandbox", "full", "guaranteed", undefined],
+      ["harness", "demo", "inherited", undefined],
+      ["delivery", "mcp-http", "mediated", undefined],
+      ["executor", "callback", "guaranteed", ["one", "two"]],
+      ["executor", "client", "outside", ["pick"]],
+      ["executor", "code", "inherited", ["run"]],
+    ]);
+    expect(receipt.guarantees.map(({ capability, by }) => `${by} ${capability}`)).toEqual([
+      "full network.allow-host",
+      "full process.contained",
+      "full environment.named-only",
+      "callback network.allow-host",
+    ]);
+  });
+
+  test("what was accepted as a gap is no guarantee, whatever its actor could prove elsewhere", () => {
+    const states = [{ capability: "network.allow-host", reason: "not listed", cure: "list it" }] as const;
+    const receipt = receiptFor(
+      {
+        sandboxPermission: { network: { allowlist: ["10.0.0.0/8"] }, enforcement: "best_effort" },
+        customTools: [{ name: "one", callRef: "r" }],
+        mcpServers: [{ name: "docs", connection: { type: "http", url: "https://d.example" } }],
+      },
+      {
+        sandboxes: [sandbox(full)],
+        executors: [executor({ touches: ["network"], claims: ["network.allow-cidr"], states })],
+        toolSources: [toolSource({ touches: ["network"], claims: ["network.allow-cidr"] })],
+      },
+    );
+    expect(receipt.accepted).toEqual([{ actor: "callback", ...states[0], subject: "one" }]);
+    expect(receipt.actors.find(({ name }) => name === "callback")?.standing).toBe("outside");
+    expect(receipt.guarantees.map(({ by }) => by)).not.toContain("callback");
+    expect(receipt.guarantees.map(({ by }) => by)).toContain("mcp-http-client");
+  });
+
+  test("a delivery's own guarantee is told", () => {
+    const receipt = receiptFor(
+      { sandboxPermission: { secrets: "hidden" }, customTools: [{ name: "one", callRef: "r" }] },
+      {
+        sandboxes: [sandbox(full)],
+        executors: [executor()],
+        harnesses: [harness()],
+        deliveries: [delivery({ touches: ["network", "secrets"], claims: ["secrets.hidden"] })],
+      },
+    );
+    expect(receipt.guarantees).toContainEqual(
+      expect.objectContaining({ capability: "secrets.hidden", by: "mcp-http" }),
+    );
+  });
+});

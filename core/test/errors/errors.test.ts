@@ -1,0 +1,106 @@
+import { describe, expect, test } from "vitest";
+import { failureCodeSchema, failureSchema } from "../../src/contract/index.js";
+import {
+  AmbitError,
+  AtCapacity,
+  BoundaryRefused,
+  gapLine,
+  HarnessFailed,
+  InternalError,
+  isAmbitError,
+  issueLine,
+  ModelFailed,
+  NotFound,
+  PluginBrokeContract,
+  PluginLoadFailed,
+  RequestInvalid,
+  RunCancelled,
+  RunTimedOut,
+  SandboxFailed,
+  toAmbitError,
+  Unauthorized,
+} from "../../src/errors.js";
+
+const gap = {
+  actor: "local",
+  capability: "network.deny",
+  reason: "bubblewrap can't create a user namespace here (EPERM)",
+  cure: "allow unprivileged user namespaces, or run on docker",
+} as const;
+const issue = { path: "messages", message: "none" };
+
+const catalogue: [error: AmbitError, code: string, status: number, retryable: boolean][] = [
+  [new RequestInvalid([issue]), "request_invalid", 400, false],
+  [new Unauthorized(), "unauthorized", 401, false],
+  [new NotFound("no run"), "not_found", 404, false],
+  [new BoundaryRefused([gap]), "boundary_refused", 422, false],
+  [new AtCapacity("full"), "at_capacity", 429, true],
+  [new PluginLoadFailed([{ plugin: "p", reason: "r", cure: "c" }]), "plugin_load_failed", 500, false],
+  [new PluginBrokeContract("x"), "plugin_broke_contract", 500, false],
+  [new SandboxFailed("x"), "sandbox_failed", 502, false],
+  [new HarnessFailed("x"), "harness_failed", 502, false],
+  [new ModelFailed("x"), "model_failed", 502, false],
+  [new ModelFailed("x", { retryable: true }), "model_failed", 502, true],
+  [new RunCancelled("x"), "run_cancelled", 499, true],
+  [new RunCancelled("x", "caller"), "run_cancelled", 499, false],
+  [new RunTimedOut("x"), "run_timed_out", 504, true],
+  [new InternalError("x"), "internal", 500, false],
+];
+
+describe("the catalogue", () => {
+  test.each(catalogue)("%s", (error, code, status, retryable) => {
+    expect(error).toMatchObject({ code, status, retryable, name: error.constructor.name });
+    expect(error.toFailure()).toMatchObject({ code, retryable });
+    expect(failureSchema.safeParse(error.toFailure()).error).toBeUndefined();
+    expect(isAmbitError(error)).toBe(true);
+  });
+
+  test("has a class for every code of the wire", () => {
+    expect(new Set(catalogue.map(([, code]) => code))).toEqual(new Set(failureCodeSchema.options));
+  });
+
+  test("a refusal carries its gaps, and the issues beside them", () => {
+    const refusal = new BoundaryRefused([gap], [issue]);
+    expect(refusal.toFailure()).toEqual({
+      code: "boundary_refused",
+      retryable: false,
+      gaps: [gap],
+      issues: [issue],
+    });
+    expect(refusal.message).toContain(gapLine(gap));
+    expect(new BoundaryRefused([gap]).toFailure()).not.toHaveProperty("issues");
+  });
+});
+
+test("a gap in one line, as operators read it", () => {
+  expect(gapLine(gap)).toBe(
+    "local · network.deny: bubblewrap can't create a user namespace here (EPERM): allow unprivileged user namespaces, or run on docker",
+  );
+  expect(gapLine({ ...gap, subject: "look_up" })).toContain("local (look_up) · network.deny: ");
+});
+
+test("an issue in one line", () => {
+  expect(issueLine(issue)).toBe("messages: none");
+  expect(issueLine({ ...issue, path: "" })).toBe("none");
+});
+
+describe("whatever was thrown", () => {
+  test.each([["a string"], [undefined], [null], [{ code: "harness_failed" }], [new TypeError("secret")]])(
+    "%s becomes an internal error that keeps the cause and doesn't show it",
+    (thrown) => {
+      const error = toAmbitError(thrown);
+      expect(error.code).toBe("internal");
+      expect(error.cause).toBe(thrown);
+      expect(error.message).not.toContain("secret");
+      expect(JSON.stringify(error.toFailure())).not.toContain("secret");
+    },
+  );
+
+  test("the catalogue's own stay, also those of another copy of this package", () => {
+    const own = new HarnessFailed("x");
+    expect(toAmbitError(own)).toBe(own);
+    const foreign = Object.assign(new Error("from a plugin's copy"), { [Symbol.for("ambit.error")]: true });
+    expect(isAmbitError(foreign)).toBe(true);
+    expect(foreign instanceof AmbitError).toBe(false);
+  });
+});

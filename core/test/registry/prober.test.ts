@@ -1,0 +1,120 @@
+import { describe, expect, test, vi } from "vitest";
+import type { Finding } from "../../src/boundary/index.js";
+import { Prober } from "../../src/registry/prober.js";
+import { proofsOf } from "../run/fakes/capabilities.js";
+import { forever } from "../run/fakes/harness.js";
+import { recordingLog } from "../run/fakes/log.js";
+import { FakeSandboxBackend } from "../run/fakes/sandbox-backend.js";
+
+describe("probing", () => {
+  const claims = ["network.deny", "process.contained"] as const;
+
+  function probing(probe: (signal: AbortSignal) => Promise<readonly Finding[]>, timeoutMs = 5_000) {
+    const actor = Object.assign(new FakeSandboxBackend({ claims }), { probe: vi.fn(probe) });
+    const log = recordingLog();
+    return { actor, log, prober: new Prober({ timeoutMs, maxAgeMs: 60_000 }, log) };
+  }
+
+  test("evidence is kept for its age, and taken again after it, or when it was invalidated", async () => {
+    vi.useFakeTimers();
+    try {
+      const { actor, prober } = probing(async () => proofsOf(claims));
+      for (let turn = 0; turn < 3; turn += 1) await prober.refresh([actor]);
+      expect(actor.probe).toHaveBeenCalledTimes(1);
+      vi.setSystemTime(Date.now() + 59_999);
+      await prober.refresh([actor]);
+      expect(actor.probe).toHaveBeenCalledTimes(1);
+      vi.setSystemTime(Date.now() + 1);
+      await prober.refresh([actor]);
+      expect(actor.probe).toHaveBeenCalledTimes(2);
+      prober.invalidate(actor);
+      expect(prober.probed(actor).findings.size).toBe(0);
+      await prober.refresh([actor]);
+      expect(actor.probe).toHaveBeenCalledTimes(3);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("two callers share one probe", async () => {
+    const { actor, prober } = probing(async () => proofsOf(claims));
+    const both = Promise.all([prober.refresh([actor]), prober.refresh([actor])]);
+    expect(prober.probing).toBe(true);
+    await both;
+    expect(prober.probing).toBe(false);
+    expect(actor.probe).toHaveBeenCalledTimes(1);
+  });
+
+  test("what was invalidated while it was probed is probed again", async () => {
+    let finish = () => {};
+    const { actor, prober } = probing(async () => {
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      return proofsOf(claims);
+    });
+    const refreshed = prober.refresh([actor]);
+    prober.invalidate(actor);
+    finish();
+    await expect.poll(() => actor.probe.mock.calls.length).toBe(2);
+    finish();
+    await refreshed;
+    expect(prober.probed(actor).findings.get("network.deny")?.proven).toBe(true);
+  });
+
+  test("a finding beyond the claims is ignored, and logged", async () => {
+    const { actor, prober, log } = probing(async () => proofsOf(["network.deny", "secrets.hidden"]));
+    await prober.refresh([actor]);
+    expect([...prober.probed(actor).findings.keys()]).toEqual(["network.deny"]);
+    expect(log.lines).toMatchObject([{ level: "warn", fields: { capability: "secrets.hidden" } }]);
+  });
+
+  test("of two findings that contradict each other, the one that proves nothing stands", async () => {
+    const refuted: Finding = { capability: "network.deny", proven: false, reason: "leaks", cure: "none" };
+    for (const order of [
+      [...proofsOf(claims), refuted],
+      [refuted, ...proofsOf(claims)],
+    ]) {
+      const { actor, prober } = probing(async () => order);
+      await prober.refresh([actor]);
+      expect(prober.probed(actor).findings.get("network.deny")?.proven).toBe(false);
+    }
+  });
+
+  test.each<[what: string, probe: () => Promise<readonly Finding[]>, why: string]>([
+    ["rejects", () => Promise.reject(new Error("EPERM")), "its probe failed (EPERM)"],
+    [
+      "throws",
+      () => {
+        throw new Error("EPERM");
+      },
+      "its probe failed (EPERM)",
+    ],
+    ["hangs", forever, "its probe failed (took longer than 30 ms)"],
+    ["gives no list", async () => JSON.parse("null"), "its probe failed (its findings have no usable shape)"],
+    [
+      "gives a half finding",
+      async () => JSON.parse('[{"capability":"network.deny","proven":true}]'),
+      "its findings have no usable shape",
+    ],
+  ])("a probe that %s proves nothing, and says why", async (_what, probe, why) => {
+    const { actor, prober, log } = probing(probe, 30);
+    await prober.refresh([actor]);
+    const findings = [...prober.probed(actor).findings.values()];
+    expect(findings.map(({ capability, proven }) => [capability, proven])).toEqual(
+      claims.map((claim) => [claim, false]),
+    );
+    for (const finding of findings) expect(finding).toMatchObject({ reason: expect.stringContaining(why) });
+    expect(log.lines).toHaveLength(1);
+  });
+
+  test("the probe is told when its time is up", async () => {
+    const seen: AbortSignal[] = [];
+    const { actor, prober } = probing((signal) => {
+      seen.push(signal);
+      return forever();
+    }, 20);
+    await prober.refresh([actor]);
+    expect(seen[0]?.aborted).toBe(true);
+  });
+});

@@ -1,0 +1,220 @@
+import "reflect-metadata";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { PluginLoadFailed } from "../../src/errors.js";
+import { type ActorKinds, definePlugin, type Plugin } from "../../src/plugin/index.js";
+import { type PluginEntry, Registry } from "../../src/registry/index.js";
+import { proofsOf } from "../run/fakes/capabilities.js";
+import { FakeDelivery } from "../run/fakes/delivery.js";
+import { FakeExecutor } from "../run/fakes/executor.js";
+import { ScriptedHarness } from "../run/fakes/harness.js";
+import { recordingLog } from "../run/fakes/log.js";
+import { FakeSandboxBackend } from "../run/fakes/sandbox-backend.js";
+import { FakeToolSource } from "../run/fakes/tool-source.js";
+
+const settings = { timeoutMs: 5_000, maxAgeMs: 60_000 };
+
+function plugin(
+  name: string,
+  register: Plugin["register"] = () => {},
+  config: z.ZodType = z.strictObject({}),
+) {
+  return definePlugin({ name, api: 1, config, register });
+}
+
+function offering<Kind extends keyof ActorKinds>(name: string, kind: Kind, ...actors: ActorKinds[Kind][]) {
+  return plugin(name, (registrar) => {
+    for (const actor of actors) registrar.add(kind, actor);
+  });
+}
+
+/** A plugin as JavaScript can write it, whatever the types say. */
+function changed(given: Plugin, change: object): Plugin {
+  return Object.assign({ ...given }, change);
+}
+
+function load(entries: readonly PluginEntry[], packages: Readonly<Record<string, unknown>> = {}) {
+  const importPlugin = async (name: string) => {
+    if (!(name in packages)) throw new Error(`Cannot find package '${name}'`);
+    return packages[name];
+  };
+  return Registry.load(entries, importPlugin, settings, recordingLog());
+}
+
+async function failuresOf(entries: readonly PluginEntry[], packages?: Readonly<Record<string, unknown>>) {
+  try {
+    await load(entries, packages);
+  } catch (error) {
+    if (error instanceof PluginLoadFailed)
+      return error.failures.map(({ plugin: name, reason }) => [name, reason]);
+    throw error;
+  }
+  return [];
+}
+
+describe("loading", () => {
+  test("a plugin as itself, by name, with a config, whose defaults are filled in", async () => {
+    const seen: unknown[] = [];
+    const config = z.strictObject({ size: z.int().default(7) });
+    const named = (name: string) => plugin(name, (_registrar, given) => seen.push([name, given]), config);
+    const registry = await load(
+      [named("a"), "b", { use: "c", config: { size: 1 } }, { use: named("d"), config: { size: 2 } }],
+      { b: named("b"), c: named("c") },
+    );
+    expect(seen).toEqual([
+      ["a", { size: 7 }],
+      ["b", { size: 7 }],
+      ["c", { size: 1 }],
+      ["d", { size: 2 }],
+    ]);
+    expect(registry.plugins.map(({ name }) => name)).toEqual(["a", "b", "c", "d"]);
+    expect(registry.plugins[0]?.configSchema).toMatchObject({
+      type: "object",
+      properties: { size: { type: "integer", default: 7 } },
+      additionalProperties: false,
+    });
+  });
+
+  test("all failures of all plugins are told at once, each with its cure", async () => {
+    const throws = () => {
+      throw new Error("no disk");
+    };
+    const entries: PluginEntry[] = [
+      "missing",
+      "no-plugin",
+      {
+        use: plugin("wrong-config", () => {}, z.strictObject({ size: z.int() })),
+        config: { size: "x", more: 1 },
+      },
+      plugin("throws", throws),
+      changed(plugin("newer"), { api: 2 }),
+      offering("one", "sandbox", new FakeSandboxBackend({ name: "local" })),
+      offering("two", "sandbox", new FakeSandboxBackend({ name: "local" })),
+      plugin("same"),
+      plugin("same"),
+    ];
+    const error = await load(entries, { "no-plugin": { name: "x" } }).catch((thrown: unknown) => thrown);
+    if (!(error instanceof PluginLoadFailed)) throw error;
+    expect(error.failures.map(({ plugin: name, reason }) => `${name}: ${reason}`)).toEqual([
+      "missing: can't be imported (Cannot find package 'missing')",
+      "no-plugin: its default export is no plugin",
+      expect.stringMatching(/^wrong-config: config\.size .*; config .*more/),
+      "throws: register threw (no disk)",
+      "newer: was written for plugin api 2, this is 1",
+      "same: is listed twice",
+      "two: offers the sandbox 'local', which one already offers",
+    ]);
+    for (const { cure } of error.failures) expect(cure).not.toBe("");
+    for (const { plugin: name } of error.failures) expect(error.message).toContain(name);
+  });
+
+  const delivery = new FakeDelivery();
+  test.each<[what: string, first: Plugin, second: Plugin, collides: boolean]>([
+    [
+      "executors of one kind, whatever they are called",
+      offering("a", "executor", new FakeExecutor({ kind: "code" })),
+      offering("b", "executor", Object.assign(new FakeExecutor({ kind: "code" }), { name: "other" })),
+      true,
+    ],
+    [
+      "executors of two kinds",
+      offering("a", "executor", new FakeExecutor()),
+      offering("b", "executor", new FakeExecutor({ kind: "code" })),
+      false,
+    ],
+    [
+      "harnesses of one id",
+      offering("a", "harness", new ScriptedHarness(delivery)),
+      offering("b", "harness", new ScriptedHarness(delivery)),
+      true,
+    ],
+    [
+      "tool sources for one connection",
+      offering("a", "toolSource", new FakeToolSource()),
+      offering("b", "toolSource", Object.assign(new FakeToolSource(), { name: "other" })),
+      true,
+    ],
+    [
+      "one name in two seats",
+      offering("a", "sandbox", new FakeSandboxBackend({ name: "x" })),
+      offering("b", "executor", new FakeExecutor({ kind: "x" })),
+      false,
+    ],
+  ])("%s", async (_what, first, second, collides) => {
+    expect(await failuresOf([first, second])).toHaveLength(collides ? 1 : 0);
+  });
+
+  test("a config that is no schema of zod 4, or needs to wait, is a failure like any other", async () => {
+    const asynchronous = z.strictObject({}).refine(async () => true);
+    const broken = changed(plugin("broken"), { config: { safeParse: "no" } });
+    expect(await failuresOf([plugin("waits", () => {}, asynchronous), broken])).toEqual([
+      ["waits", expect.stringContaining("its config is no schema that can be used")],
+      ["broken", expect.stringContaining("its config is no schema that can be used")],
+    ]);
+  });
+
+  test("a register that waits is refused, and what it throws later ends nothing", async () => {
+    const waits = async () => {
+      throw new Error("too late");
+    };
+    expect(await failuresOf([plugin("waits", waits)])).toEqual([["waits", "register returned a promise"]]);
+  });
+
+  test("an offer after register is an error for whoever makes it", async () => {
+    let offerLate = () => {};
+    const registry = await load([
+      plugin("late", (registrar) => {
+        offerLate = () => registrar.add("sandbox", new FakeSandboxBackend());
+      }),
+    ]);
+    expect(offerLate).toThrow("Plugin 'late' offers the sandbox 'fake' after it has registered.");
+    expect(registry.castAsSeen().sandboxes).toEqual([]);
+  });
+});
+
+describe("the cast", () => {
+  test("is in configured order, and empty where nothing is loaded", async () => {
+    const sandboxes = ["c", "a", "b"].map((name) => new FakeSandboxBackend({ name }));
+    const registry = await load(
+      sandboxes.map((sandbox) => offering(`plugin-${sandbox.name}`, "sandbox", sandbox)),
+    );
+    const cast = await registry.cast();
+    expect(cast.sandboxes.map(({ actor }) => actor.name)).toEqual(["c", "a", "b"]);
+    expect(cast).toMatchObject({ executors: [], deliveries: [], harnesses: [], toolSources: [] });
+  });
+
+  test("two registries in one process share nothing", async () => {
+    const one = await load([offering("a", "sandbox", new FakeSandboxBackend())]);
+    const other = await load([]);
+    expect((await one.cast()).sandboxes).toHaveLength(1);
+    expect((await other.cast()).sandboxes).toEqual([]);
+  });
+
+  test("as seen: nothing is proven before the first probe", async () => {
+    const registry = await load([offering("a", "sandbox", new FakeSandboxBackend())]);
+    expect(registry.castAsSeen().sandboxes[0]?.findings.size).toBe(0);
+    await registry.cast();
+    expect(registry.castAsSeen().sandboxes[0]?.findings.size).toBeGreaterThan(0);
+  });
+
+  test("describe tells each actor's plugin, claims and findings, also of two with one name", async () => {
+    const delivery = new FakeDelivery();
+    const named = (id: string) => Object.assign(new ScriptedHarness(delivery, { id }), { name: "agent" });
+    const registry = await load([
+      offering("sandboxes", "sandbox", new FakeSandboxBackend({ claims: ["network.deny"] })),
+      offering("harnesses", "harness", named("one"), named("two")),
+    ]);
+    const described = await registry.describe();
+    expect(described.map(({ plugin: from, kind, name }) => [from, kind, name])).toEqual([
+      ["sandboxes", "sandbox", "fake"],
+      ["harnesses", "harness", "agent"],
+      ["harnesses", "harness", "agent"],
+    ]);
+    expect(described[0]).toMatchObject({
+      site: "sandbox",
+      claims: ["network.deny"],
+      findings: proofsOf(["network.deny"]),
+      probedAt: expect.stringMatching(/^20\d\d-/),
+    });
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, test } from "vitest";
+import type { AgentEvent } from "../../src/contract/index.js";
+import { CallLedger } from "../../src/run/call-ledger.js";
+import { Decisions } from "../../src/run/decisions.js";
+
+describe("CallLedger", () => {
+  test("an agent's account and ours meet by id, else by name and arguments, each once", () => {
+    const ledger = new CallLedger();
+    ledger.report("a", "x", { n: 1 });
+    ledger.report("b", "x", { n: 1 });
+    const second = ledger.handle("b", "x", { n: 1 }, "finished");
+    second.data = "second";
+    const first = ledger.handle("unknown", "x", { n: 1 }, "finished");
+    first.data = "first";
+    expect(ledger.settle("b")?.handled?.data).toBe("second");
+    expect(ledger.settle("a")?.handled?.data).toBe("first");
+    expect(ledger.settle("a")).toBeUndefined();
+    expect(ledger.settleOpen("paused")).toEqual([]);
+  });
+
+  test("a call that was reported without arguments is the one without arguments", () => {
+    const ledger = new CallLedger();
+    ledger.report("a", "x", undefined);
+    expect(ledger.reportedId("x", {})).toBe("a");
+    expect(ledger.reportedId("x", { n: 1 })).toBeUndefined();
+  });
+
+  test("a later report of the same call replaces the earlier", () => {
+    const ledger = new CallLedger();
+    ledger.report("a", "x", {});
+    ledger.report("a", "x", { n: 1 });
+    expect(ledger.reportedId("x", { n: 1 })).toBe("a");
+  });
+
+  test("calls whose results are never reported don't pile up", () => {
+    const ledger = new CallLedger();
+    for (let index = 0; index < 1_000; index += 1) {
+      ledger.handle(`${index}`, "x", { index }, "finished").data = index;
+    }
+    ledger.report("old", "x", { index: 0 });
+    ledger.report("new", "x", { index: 999 });
+    expect(ledger.settle("old")?.handled).toBeUndefined();
+    expect(ledger.settle("new")?.handled?.data).toBe(999);
+  });
+});
+
+describe("Decisions", () => {
+  const decision = (target: string) => ({ target, allowed: false, reason: "not listed" });
+
+  test("repeats in a row are one event; another decision ends the row", () => {
+    const told: AgentEvent[] = [];
+    const decisions = new Decisions((event) => {
+      told.push(event);
+      return undefined;
+    });
+    for (const target of ["a", "a", "b", "a"]) decisions.record(decision(target));
+    decisions.flush();
+    expect(told).toMatchObject([
+      { target: "a", count: 2 },
+      { target: "b", count: 1 },
+      { target: "a", count: 1 },
+    ]);
+    expect(decisions).toMatchObject({ allowed: 0, refused: 4 });
+  });
+
+  test("what is recorded is told without being asked for", async () => {
+    const told: AgentEvent[] = [];
+    const decisions = new Decisions((event) => {
+      told.push(event);
+      return undefined;
+    }, 5);
+    decisions.record(decision("a"));
+    await expect.poll(() => told).toHaveLength(1);
+  });
+});

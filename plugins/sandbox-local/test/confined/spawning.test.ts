@@ -1,0 +1,71 @@
+import type { Command } from "@ambit/core/plugin";
+import { expect, onTestFinished, test } from "vitest";
+import { confinedBackend, finish, openConfined, path, scope, shell, specOf } from "../support/specs.js";
+
+test("streams, exit code and signal come through", async () => {
+  const sandbox = await openConfined();
+  const started = await sandbox.spawn({ argv: shell("cat; echo problem >&2; exit 7"), env: { PATH: path } });
+  const writer = started.stdin.getWriter();
+  await writer.write(new TextEncoder().encode("through"));
+  await writer.close();
+  expect(await finish(started)).toEqual({ stdout: "through", stderr: "problem\n", code: 7, signal: null });
+
+  const killed = await sandbox.spawn({ argv: ["sleep", "60"], env: { PATH: path } });
+  await Promise.all([killed.kill(), killed.kill()]);
+  expect(await killed.exit).toEqual({ code: null, signal: "SIGKILL" });
+  await killed.kill();
+
+  const asked = await sandbox.spawn({ argv: ["sleep", "60"], env: { PATH: path } });
+  await asked.kill("SIGTERM");
+  expect(await asked.exit).toEqual({ code: null, signal: "SIGTERM" });
+
+  const polite = await sandbox.spawn({
+    argv: shell('trap "exit 3" TERM; echo up; while :; do sleep 0.05; done'),
+    env: { PATH: path },
+  });
+  await polite.stdout.getReader().read();
+  await polite.kill("SIGTERM");
+  expect(await polite.exit).toEqual({ code: 3, signal: null });
+});
+
+test("an aborted signal ends the process, also before it began", async () => {
+  const sandbox = await openConfined();
+  const abort = new AbortController();
+  const started = await sandbox.spawn({
+    argv: shell('trap "" TERM INT HUP; echo up; while :; do sleep 1; done'),
+    env: { PATH: path },
+    signal: abort.signal,
+  });
+  await started.stdout.getReader().read();
+  abort.abort();
+  expect(await started.exit).toEqual({ code: null, signal: "SIGKILL" });
+  await expect(sandbox.spawn({ argv: ["true"], env: {}, signal: abort.signal })).rejects.toThrow(/abort/i);
+});
+
+test.each<[Command["argv"], Partial<Command>, RegExp]>([
+  [["no-such-program"], {}, /no-such-program can't be started: .*ENOENT/],
+  [["/workspace/missing"], {}, /\/workspace\/missing can't be started/],
+  [["true", "a\0b"], {}, /mustn't contain NUL/],
+  [["true"], { cwd: "elsewhere" }, /must be an absolute path/],
+  [["true", "x".repeat(200_000)], {}, /can't be started: .*E2BIG/],
+  [["true"], { cwd: "/nowhere" }, /bwrap: Can't chdir to \/nowhere/],
+])("%# fails the spawn in words", async (argv, options, message) => {
+  const sandbox = await openConfined();
+  await expect(sandbox.spawn({ argv, env: { PATH: path }, ...options })).rejects.toThrow(message);
+});
+
+test("what was never claimed is refused, also without a boundary", async () => {
+  const backend = await confinedBackend({ unconfined: "allow" });
+  await expect(backend.open(specOf({ required: ["secrets.hidden"] }), scope)).rejects.toThrow(
+    /secrets.hidden/,
+  );
+});
+
+test("without a boundary it is confined where the host can, unless configured otherwise", async () => {
+  const confined = await (await confinedBackend()).open(specOf(), scope);
+  onTestFinished(() => confined.close());
+  expect(confined.confinement).toBe("confined");
+  const preferred = await (await confinedBackend({ unconfined: "prefer" })).open(specOf(), scope);
+  onTestFinished(() => preferred.close());
+  expect(preferred.confinement).toBe("unconfined");
+});

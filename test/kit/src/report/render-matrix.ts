@@ -1,0 +1,55 @@
+import { capabilities, promises } from "@ambit/core/plugin";
+import { attacks } from "../attacks/catalogue.js";
+import type { VerifyReport } from "./run-attacks.js";
+
+/** One host on which the attacks were made, for the head of its column. */
+export interface MatrixColumn {
+  /** "Debian 12, as root". */
+  readonly title: string;
+  readonly report: VerifyReport;
+}
+
+/** What is enforced where, as Markdown: capabilities by hosts, then every attack with what became of it. */
+export function renderEnforcementMatrix(columns: readonly MatrixColumn[]): string {
+  const head = ["capability", ...columns.map(({ title, report }) => `${report.backend}: ${title}`)];
+  const standings = capabilities.map((capability) => [
+    `\`${capability}\``,
+    ...columns.map(({ report }) => standingIn(report, capability)),
+  ]);
+  const details = capabilities.map((capability) =>
+    [
+      `### \`${capability}\``,
+      "",
+      promises[capability],
+      "",
+      table(
+        ["attack", ...head.slice(1)],
+        attacks[capability].map(({ id, title }) => [
+          title,
+          ...columns.map(({ report }) => verdictIn(report, id)),
+        ]),
+      ),
+    ].join("\n"),
+  );
+  return [table(head, standings), "", ...details].join("\n\n").replaceAll(/\n{3,}/g, "\n\n");
+}
+
+function standingIn({ capabilities: reports }: VerifyReport, capability: string): string {
+  const report = reports.find((one) => one.capability === capability);
+  if (report === undefined) return "not looked at";
+  return report.standing === "refused" ? `refused: ${report.reason}` : report.standing;
+}
+
+function verdictIn({ capabilities: reports }: VerifyReport, id: string): string {
+  const row = reports.flatMap(({ attacks: rows }) => rows).find((one) => one.id === id);
+  return row === undefined ? "–" : row.verdict;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map(cell).join(" | ")} |`;
+  return [line(head), `|${"---|".repeat(head.length)}`, ...rows.map(line)].join("\n");
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|").replaceAll(/\s+/g, " ");
+}

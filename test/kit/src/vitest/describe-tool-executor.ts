@@ -1,0 +1,147 @@
+import { domains, type ToolExecutor, type ToolOutcome } from "@ambit/core/plugin";
+import { afterAll, describe, expect, it } from "vitest";
+import { boundaryOf, executeCase, useOf } from "../executor/execute.js";
+import type { ExecutorCase, ExecutorWorld } from "../executor/executor-case.js";
+import { deepFrozen } from "../executor/frozen.js";
+import { type OpenWorld, openWorld } from "../executor/world.js";
+
+const callMs = 60_000;
+const atOnce = 8;
+
+/**
+ * Everything a tool executor has to hold, as a suite.
+ *
+ * @param makeExecutor is called once, before the tests, with the world its calls lead to.
+ * @param makeCases the author's own: at least one that completes or is parked; better also one that fails, and one that
+ * never ends by itself (`status: "never"`), so that its abort can be seen.
+ */
+export function describeToolExecutor(
+  makeExecutor: (world: ExecutorWorld) => ToolExecutor,
+  makeCases: (world: ExecutorWorld) => readonly ExecutorCase[],
+): void {
+  describe("tool executor", async () => {
+    const world = await openWorld();
+    const executor = makeExecutor(world);
+    const cases = makeCases(world);
+    const ending = cases.filter(({ status }) => status !== "never");
+    const endless = cases.filter(({ status }) => status === "never");
+    const onNetwork = ending.filter(
+      (one) => executor.site === "runner" && executor.touches(useOf(one)).includes("network"),
+    );
+    afterAll(() => world.close());
+
+    it("has cases to be judged by", () => {
+      expect(ending.filter(({ status }) => status !== "failed").length).toBeGreaterThan(0);
+    });
+
+    it("finds nothing missing in the tools it executes, and says what it sees without a side effect", () => {
+      for (const one of cases) {
+        const use = useOf(one);
+        expect(use.tool.kind, one.name).toBe(executor.kind);
+        expect(executor.issues(use), one.name).toEqual([]);
+        for (const boundary of boundaries) {
+          expect(executor.covers(boundary, use)).toEqual(executor.covers(boundary, use));
+          expect(executor.touches(use)).toEqual(executor.touches(use));
+        }
+        for (const domain of executor.touches(use)) expect(domains).toContain(domain);
+      }
+    });
+
+    it("proves no more than it claims", async () => {
+      const findings = await executor.probe(AbortSignal.timeout(callMs));
+      for (const { capability } of findings) expect(executor.claims).toContain(capability);
+    });
+
+    it("executes each case to its outcome, and never throws", { timeout: callMs }, async () => {
+      for (const one of ending) {
+        const { outcome } = await executeCase(executor, one, world);
+        assertOutcome(one, outcome);
+      }
+    });
+
+    it("acts in no domain that it doesn't say it touches", { timeout: callMs }, async () => {
+      for (const one of ending) {
+        const { observed } = await executeCase(executor, one, world);
+        const stated = executor.touches(useOf(one));
+        expect(
+          [...observed].filter((domain) => !stated.includes(domain)),
+          one.name,
+        ).toEqual([]);
+      }
+    });
+
+    it("keeps calls apart that are made at once", { timeout: callMs }, async () => {
+      for (const one of ending) {
+        const calls = Array.from({ length: atOnce }, () => executeCase(executor, one, world));
+        for (const { outcome } of await Promise.all(calls)) assertOutcome(one, outcome);
+      }
+    });
+
+    const itEnds = "ends a call when its signal aborts, or has aborted before";
+    if (endless.length > 0)
+      it(itEnds, { timeout: callMs }, async () => {
+        for (const one of endless) {
+          expect(await settled(executeCase(executor, one, world, { signal: AbortSignal.abort() }))).not.toBe(
+            "completed",
+          );
+          const abort = new AbortController();
+          const held = world.held();
+          const call = settled(executeCase(executor, one, world, { signal: abort.signal }));
+          const early = await Promise.race([call, started(world, held)]);
+          expect(early, `${one.name} ended by itself`).toBe("started");
+          abort.abort();
+          expect(await call).not.toBe("completed");
+        }
+      });
+
+    const itKeeps = "keeps to the boundary by itself where it acts on the runner";
+    if (onNetwork.length > 0)
+      it(itKeeps, { timeout: callMs }, async () => {
+        for (const one of onNetwork) {
+          const before = world.requests();
+          await executeCase(executor, one, world);
+          expect(world.requests(), `${one.name}: the control didn't reach the server`).toBeGreaterThan(
+            before,
+          );
+          const reached = world.requests();
+          for (const boundary of [
+            boundaryOf({ network: "off" }),
+            boundaryOf({ network: { allowlist: ["192.0.2.1"] } }),
+          ]) {
+            expect(executor.covers(boundary, useOf(one)), "off the list is a gap").not.toEqual([]);
+            expect(await settled(executeCase(executor, one, world, { boundary }))).not.toBe("completed");
+            expect(world.requests(), "it went where the boundary doesn't let it").toBe(reached);
+          }
+        }
+      });
+  });
+}
+
+const boundaries = deepFrozen([
+  boundaryOf({}),
+  boundaryOf({ network: "off", filesystem: "readonly", secrets: "hidden" }),
+  boundaryOf({ network: { allowlist: ["example.com", "192.0.2.0/24"] }, resources: { memoryMb: 100 } }),
+  boundaryOf({ network: "off", enforcement: "best_effort" }),
+]);
+
+function assertOutcome({ name, status, output }: ExecutorCase, outcome: ToolOutcome): void {
+  expect(outcome.status, `${name}: ${JSON.stringify(outcome)}`).toBe(status);
+  if (output === undefined || outcome.status === "parked") return;
+  if (typeof output === "string") expect(outcome.output, name).toBe(output);
+  else expect(outcome.output, name).toMatch(output);
+}
+
+/** An aborted call may fail or reject: both end it. */
+async function settled(call: ReturnType<typeof executeCase>): Promise<string> {
+  return call.then(
+    ({ outcome }) => outcome.status,
+    () => "rejected",
+  );
+}
+
+/** A moment in which a call that reaches the server does, and any other is under way. */
+async function started(world: OpenWorld, held: number): Promise<"started"> {
+  for (let look = 0; look < 50 && world.held() <= held; look++)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  return "started";
+}

@@ -1,0 +1,90 @@
+import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import type { Domain, ToolExecutor, ToolScope } from "@ambit/core/plugin";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { executeCase } from "../src/executor/execute.js";
+import { type OpenWorld, openWorld } from "../src/executor/world.js";
+
+const tool = { name: "act", kind: "acting" };
+
+/** Says that it touches nothing, and does something. */
+function acting(act: (scope: ToolScope) => unknown): ToolExecutor {
+  return {
+    name: "acting",
+    kind: "acting",
+    site: "runner",
+    claims: [],
+    touches: () => [],
+    covers: () => [],
+    issues: () => [],
+    probe: async () => [],
+    execute: async (_call, scope) => {
+      await act(scope);
+      return { status: "completed", output: "done" };
+    },
+  };
+}
+
+describe("what an executor really touches", () => {
+  let world: OpenWorld;
+  beforeAll(async () => {
+    world = await openWorld();
+  });
+  afterAll(() => world.close());
+
+  const port = () => Number(new URL(world.url).port);
+  it.each<[what: string, act: (scope: ToolScope) => unknown, seen: readonly Domain[]]>([
+    ["nothing", () => undefined, []],
+    ["a request", () => fetch(world.url), ["network"]],
+    ["a connection that sends nothing", () => closed(port()), ["network"]],
+    ["a process of the runner", () => new Promise((resolve) => execFile("true", resolve)), ["process"]],
+    ["a file of its own", () => writeFileSync(join(world.folder, `f${Math.random()}`), "x"), ["filesystem"]],
+    [
+      "a process inside",
+      ({ sandbox }) => sandbox.spawn({ argv: ["/bin/true"], env: {} }).then((one) => one.exit),
+      ["process"],
+    ],
+    [
+      "a process inside with variables",
+      ({ sandbox }) => sandbox.spawn({ argv: ["/bin/true"], env: { A: "1" } }).then((one) => one.exit),
+      ["process", "environment"],
+    ],
+    [
+      "a file inside",
+      ({ sandbox }) => sandbox.writeFiles([{ path: `${sandbox.workspace}/x`, content: "x" }]),
+      ["filesystem"],
+    ],
+  ])("is seen: %s", async (_what, act, seen) => {
+    const { observed, outcome } = await executeCase(
+      acting(act),
+      { name: "act", tool, status: "completed" },
+      world,
+    );
+    expect(outcome.status).toBe("completed");
+    expect([...observed].sort()).toEqual([...seen].sort());
+  });
+
+  it("throws at an executor that changes what it was given", async () => {
+    const changing: ToolExecutor = {
+      ...acting(() => undefined),
+      execute: async (call) => {
+        Object.assign(call.arguments, { more: 1 });
+        return { status: "completed", output: "" };
+      },
+    };
+    await expect(executeCase(changing, { name: "change", tool, status: "completed" }, world)).rejects.toThrow(
+      TypeError,
+    );
+  });
+});
+
+/** Connects and leaves: the server sees no request. */
+function closed(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1", () => socket.destroy());
+    socket.on("close", () => resolve());
+    socket.on("error", reject);
+  });
+}

@@ -1,0 +1,4 @@
+import { configSchema, McpHttpDelivery } from "@ambit/mcp-http";
+import { describeToolDelivery } from "../../src/index.js";
+
+describeToolDelivery(() => new McpHttpDelivery(configSchema.parse({})));

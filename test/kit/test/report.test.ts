@@ -1,0 +1,108 @@
+import { capabilities } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { allowances } from "../src/allowances/catalogue.js";
+import { attacks } from "../src/attacks/catalogue.js";
+import { renderEnforcementMatrix, renderVerifyTable, type VerifyReport } from "../src/attacks.js";
+
+const report: VerifyReport = {
+  backend: "local",
+  control: "a bare process",
+  at: "2026-11-20T12:00:00.000Z",
+  host: { platform: "linux", release: "6.18", uid: 0 },
+  holds: false,
+  capabilities: [
+    {
+      capability: "network.deny",
+      standing: "escaped",
+      reason: "it looked",
+      attacks: [
+        {
+          id: "network.deny/tcp",
+          title: "connect",
+          verdict: "escaped",
+          control: { result: "reached", detail: "x" },
+          guarded: { result: "reached", detail: "a decoy saw it\n\u001b[31m" },
+        },
+      ],
+      allowances: [
+        {
+          id: "network.deny/own-channel",
+          title: "its channel",
+          outcome: { result: "blocked", detail: "EPERM" },
+        },
+      ],
+    },
+    {
+      capability: "resources.disk",
+      standing: "refused",
+      reason: "no | sized file system",
+      cure: "mount one",
+      attacks: [],
+      allowances: [],
+    },
+  ],
+};
+
+describe("the report as a table", () => {
+  it("shows each attack with its control, what must work and doesn't, and why a capability is refused", () => {
+    expect(renderVerifyTable(report).split("\n")).toEqual([
+      "local on linux 6.18, as root",
+      "control: a bare process",
+      "",
+      "ESCAPED   network.deny  it looked",
+      "  must work: its channel: blocked (EPERM)",
+      "  escaped    tcp                          control reached    guarded reached    a decoy saw it  [31m",
+      "",
+      "REFUSED   resources.disk  no | sized file system: mount one",
+      "",
+      "0 proven, 1 refused, 1 not in order",
+    ]);
+  });
+
+  it("cuts lines to the width it is given", () => {
+    for (const line of renderVerifyTable(report, { width: 30 }).split("\n").slice(2)) {
+      expect(line.length).toBeLessThanOrEqual(40);
+    }
+    expect(renderVerifyTable(report, { width: 30 })).toContain("…");
+  });
+});
+
+describe("the matrix for the documentation", () => {
+  it("has a row for every capability and every attack, and escapes what would break a table", () => {
+    const text = renderEnforcementMatrix([{ title: "Debian 12, as root", report }]);
+    for (const capability of capabilities) {
+      expect(text).toContain(`### \`${capability}\``);
+      for (const { title } of attacks[capability])
+        expect(text).toContain(`| ${title.replaceAll("|", "\\|")} |`);
+    }
+    expect(text).toContain("| `network.deny` | escaped |");
+    expect(text).toContain("refused: no \\| sized file system");
+    expect(text).toContain("| `resources.cpu` | not looked at |");
+  });
+});
+
+describe("the catalogue", () => {
+  const all = capabilities.flatMap((capability) =>
+    attacks[capability].map((attack) => ({ capability, attack })),
+  );
+
+  it("names every attack once, by the capability that it would break", () => {
+    expect(new Set(all.map(({ attack }) => attack.id)).size).toBe(all.length);
+    for (const { capability, attack } of all) {
+      expect(attack.capability).toBe(capability);
+      expect(attack.id.startsWith(`${capability}/`)).toBe(true);
+    }
+  });
+
+  it("has more than one attack for every capability, and something that must work beside them", () => {
+    for (const capability of capabilities) {
+      expect(attacks[capability].length, capability).toBeGreaterThan(1);
+      expect(allowances[capability].length, capability).toBeGreaterThan(0);
+    }
+  });
+
+  it("gives nothing a name that something else has", () => {
+    const names = capabilities.flatMap((capability) => allowances[capability].map(({ id }) => id));
+    expect(new Set([...names, ...all.map(({ attack }) => attack.id)]).size).toBe(names.length + all.length);
+  });
+});
