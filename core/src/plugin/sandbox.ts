@@ -1,5 +1,6 @@
 import type { Boundary } from "../boundary/index.js";
 import type { Capability, Evidence } from "../contract/index.js";
+import type { SandboxFailed } from "../errors.js";
 import type { Actor } from "./actor.js";
 import type { Log } from "./log.js";
 import type { Scope } from "./scope.js";
@@ -34,6 +35,11 @@ export interface SandboxSpec {
   readonly runtimes: readonly RuntimePath[];
   /** Called for every connection that reaches the boundary's proxy; repeats included. */
   onDecision(decision: ConnectionDecision): void;
+  /**
+   * Called when the sandbox can no longer hold or record its boundary, such as when its proxy fails: the run that has
+   * it fails with this, and it is used for no other. Until then the backend lets nothing through.
+   */
+  onFailure?(failure: SandboxFailed): void;
   readonly log: Log;
 }
 
@@ -63,7 +69,7 @@ export interface Sandbox {
 }
 
 export interface Exposure {
-  /** As seen inside, without a path: `http://127.0.0.1:41234`. */
+  /** As seen inside, without a path: `http://127.0.0.1:41234`. Two exposures may share it, and differ by token. */
   readonly url: string;
   /** Sent as `Authorization: Bearer …`. */
   readonly token: string;

@@ -48,6 +48,7 @@ export class Run {
   readonly #ended: Promise<AmbitError | undefined>;
   #settle: (failure: AmbitError | undefined) => void = () => {};
   #begun = false;
+  #started = false;
   #session: Session | undefined;
   #agent: Agent | undefined;
   #history: Receipt["session"]["history"] = "new";
@@ -76,6 +77,11 @@ export class Run {
   /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
   get ended(): Promise<AmbitError | undefined> {
     return this.#ended;
+  }
+
+  /** Whether sandbox and agent came up: what failed later says little of the host. */
+  get started(): boolean {
+    return this.#started;
   }
 
   /** Ends the run early; it still ends in its one result. */
@@ -157,6 +163,7 @@ export class Run {
     );
     const { agent } = started;
     this.#agent = agent;
+    this.#started = true;
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
     started.router.current = toolCalls;
     let turnEnded = false;
@@ -187,6 +194,8 @@ export class Run {
     run.scope.defer(() => release(this.#failure === undefined && !run.scope.unclean));
     this.#session = session;
     session.onDecision = (decision) => this.#events.decisions.record(decision);
+    session.onFailure = (failure) => this.#scope.abort(failure);
+    if (session.failure !== undefined) throw session.failure;
     await fillWorkspace(run);
     return session;
   }

@@ -25,13 +25,9 @@ export interface Slot {
   release(): void;
 }
 
-/** Failures after which the evidence of the sandbox and the harness is taken again. */
-const doubtful: ReadonlySet<FailureCode> = new Set([
-  "sandbox_failed",
-  "harness_failed",
-  "plugin_broke_contract",
-  "run_timed_out",
-]);
+/** Failures after which the evidence of the sandbox and the harness is taken again; the others, of a failed start. */
+const doubtful: ReadonlySet<FailureCode> = new Set(["sandbox_failed", "plugin_broke_contract"]);
+const doubtfulAtStart: ReadonlySet<FailureCode> = new Set([...doubtful, "harness_failed", "run_timed_out"]);
 
 /** Plans and runs; the door between a server or a command line and the rest of core. */
 export class Runner {
@@ -132,7 +128,8 @@ export class Runner {
     void run.ended.then((failure) => {
       this.#runs.delete(run.id);
       // What was proven may not have held: look again before the next plan counts on it.
-      if (failure !== undefined && doubtful.has(failure.code)) {
+      const suspects = run.started ? doubtful : doubtfulAtStart;
+      if (failure !== undefined && suspects.has(failure.code)) {
         this.registry.invalidate(run.plan.sandbox.actor);
         this.registry.invalidate(run.plan.harness.actor);
       }

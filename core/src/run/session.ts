@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "../boundary/index.js";
-import { PluginBrokeContract } from "../errors.js";
+import { PluginBrokeContract, type SandboxFailed } from "../errors.js";
 import type { ActorKinds, ConnectionDecision, Log, Sandbox, Scope } from "../plugin/index.js";
 import { attributed } from "./attributed.js";
 import { canonicalJson } from "./canonical-json.js";
@@ -22,6 +22,10 @@ export class Session {
   agent: StartedAgent | undefined;
   /** The run that borrows the session hears its boundary's decisions; between runs nobody acts in it. */
   onDecision: ((decision: ConnectionDecision) => void) | undefined;
+  /** Likewise, when the sandbox can't hold its boundary any more. */
+  onFailure: ((failure: SandboxFailed) => void) | undefined;
+  /** Set then: no other run may have it. */
+  failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
 
   private constructor(
@@ -50,6 +54,10 @@ export class Session {
         required: plan.required.map(({ capability }) => capability),
         runtimes: plan.harness.actor.runtimes(),
         onDecision: (decision: ConnectionDecision) => session.onDecision?.(decision),
+        onFailure: (failure: SandboxFailed) => {
+          session.failure ??= failure;
+          session.onFailure?.(failure);
+        },
         log,
       };
       const sandbox = await unlessAborted(during, async () => {

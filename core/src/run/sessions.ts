@@ -39,8 +39,9 @@ export class Sessions {
     this.#lent.add(key);
     try {
       const kept = this.#take(key);
-      if (kept !== undefined && kept.fingerprint === fingerprintOf(plan)) return this.#lend(kept, true, key);
-      // Another boundary is another sandbox; what was kept under the old one isn't carried over.
+      if (kept?.failure === undefined && kept?.fingerprint === fingerprintOf(plan))
+        return this.#lend(kept, true, key);
+      // Another boundary is another sandbox, and one that failed holds none; what was kept isn't carried over.
       if (kept !== undefined) await this.#discard(kept);
       return this.#lend(await this.#openNew(plan, signal), false, key);
     } catch (error) {
@@ -86,6 +87,7 @@ export class Sessions {
         if (released) return;
         released = true;
         session.onDecision = undefined;
+        session.onFailure = undefined;
         if (key !== undefined) this.#lent.delete(key);
         if (key !== undefined && keep && !this.#closed && this.limits.sessions > 0)
           await this.#keep(key, session);

@@ -5,7 +5,8 @@ import type { JsonObject, ToolSpec } from "../contract/index.js";
 
 const options = { strict: false, allErrors: true, validateFormats: false, logger: false } as const;
 
-/** Ajv takes tens of milliseconds to load: the first tool call waits for it, not the server's start. At once, as a check is. */
+// Ajv takes tens of milliseconds to load: the first tool call waits for it, not the server's start. Required and not
+// imported, because a check that waits would let the turn end between a call and its check.
 const require = createRequire(import.meta.url);
 function older(): Ajv {
   const ajv: typeof import("ajv") = require("ajv");

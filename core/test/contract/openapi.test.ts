@@ -35,7 +35,8 @@ test.each([
   ["post", "/runs/{runId}/cancel", [200, 401, 404, 500]],
   ["get", "/plugins", [200, 401, 500]],
   ["get", "/health", [200]],
-  ["get", "/openapi.json", [200, 401]],
+  ["get", "/openapi.json", [200]],
+  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 404, 413, 500]],
 ] as const)("%s %s answers as documented", (method, path, statuses) => {
   expect(Object.keys(document.paths[path][method].responses).map(Number)).toEqual(statuses);
 });

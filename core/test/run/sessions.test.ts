@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { RequestInvalid } from "../../src/errors.js";
+import { RequestInvalid, SandboxFailed } from "../../src/errors.js";
 import { calls, done, forever, says } from "./fakes/harness.js";
 import { createWorld } from "./fakes/world.js";
 
@@ -54,6 +54,30 @@ describe("a named session", () => {
     expect(world.harness.starts.map(({ resume }) => resume)).toEqual([undefined, "conversation-1"]);
     expect(world.sandbox.opened).toBe(1);
     expect(world.harness.closed).toBe(1);
+    await world.runner.drain(0);
+  });
+
+  test("a sandbox that can't hold its boundary any more fails the run that has it, and no other gets it", async () => {
+    const failure = new SandboxFailed("The boundary's proxy failed: the run has no network.");
+    let fails = true;
+    const world = await createWorld({
+      script: async function* () {
+        if (fails) world.sandbox.specs.at(-1)?.onFailure?.(failure);
+        yield done;
+      },
+    });
+    const { result } = await world.run(named);
+    expect(result).toMatchObject({ ok: false, failure: { code: "sandbox_failed" }, error: failure.message });
+    expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
+    fails = false;
+    expect((await world.run(named)).result.ok).toBe(true);
+    // It fails while nobody has it: the next run gets another.
+    world.sandbox.specs.at(-1)?.onFailure?.(failure);
+    expect((await world.run(named)).result).toMatchObject({
+      ok: true,
+      receipt: { session: { history: "new" } },
+    });
+    expect(world.sandbox.opened).toBe(3);
     await world.runner.drain(0);
   });
 

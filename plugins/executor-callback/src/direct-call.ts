@@ -1,7 +1,7 @@
 import type { DirectCall, JsonObject, RunRequest } from "@ambit/core/plugin";
 import { bind, CallInvalid, refuseUnsafe } from "./call-arguments.js";
-import type { Posting } from "./exchange.js";
 import { isObject, type MutableJson, overlaid, readPath, removePath, writePath } from "./json-path.js";
+import type { Posting } from "./posting.js";
 
 const parameter = /\{([A-Za-z_][A-Za-z0-9_.-]*)\}/g;
 /** RFC 3986 path and query characters; an escape only of what needs one, never of a separator or a dot. */

@@ -1,28 +1,6 @@
 import { type Dispatcher, request } from "undici";
+import { type Answer, longestAnswer, type Posting } from "./posting.js";
 
-/** One request to the platform. */
-export interface Posting {
-  readonly url: URL;
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
-
-/** What came back, read within bounds. */
-export type Answer =
-  | { readonly kind: "answered"; readonly body: string }
-  /** Not 2xx. The excerpt is for the log, never for the model. */
-  | {
-      readonly kind: "rejected";
-      readonly status: number;
-      readonly location?: string;
-      readonly excerpt: string;
-    }
-  /** Longer than `longestAnswer`. */
-  | { readonly kind: "too_long" };
-
-/** Bytes read off the wire before a 2xx answer is given up: 4 MB. */
-export const longestAnswer = 4_000_000;
 const longestExcerpt = 500;
 /** Milliseconds to wait for the text of an error: its status is already known. */
 const excerptWait = 1_000;

@@ -18,11 +18,10 @@ import type { CallbackConfig } from "./config.js";
 import { gapsOfCallback } from "./coverage.js";
 import { directPosting } from "./direct-call.js";
 import { envelopeOf, outcomeOfEnvelope } from "./envelope.js";
-import { type Answer, longestAnswer, type Posting } from "./exchange.js";
 import { issuesOfRequest, issuesOfTool } from "./issues.js";
 import { readPath } from "./json-path.js";
-import { Outbound } from "./outbound.js";
-import { probeCallback } from "./probe.js";
+import type { Outbound } from "./outbound.js";
+import { type Answer, longestAnswer, type Posting } from "./posting.js";
 import { Remembered } from "./remembered.js";
 
 /** Runs a tool by posting its call to the platform, from the runner. */
@@ -32,7 +31,8 @@ export class CallbackExecutor implements ToolExecutor {
   readonly site = "runner";
   readonly claims = ["network.allow-host", "network.allow-cidr"] as const;
   readonly #config: CallbackConfig;
-  readonly #outbound: Outbound;
+  readonly #lookup: Lookup | undefined;
+  #outbound: Promise<Outbound> | undefined;
   // All tools of a request share one destination: a plan with a thousand tools judges it once.
   readonly #gaps = new Remembered((request, boundary: Boundary) =>
     gapsOfCallback(boundary, request, this.#config),
@@ -41,7 +41,7 @@ export class CallbackExecutor implements ToolExecutor {
 
   constructor(config: CallbackConfig, lookup?: Lookup) {
     this.#config = config;
-    this.#outbound = new Outbound(config, lookup);
+    this.#lookup = lookup;
   }
 
   touches(): readonly ["network"] {
@@ -57,6 +57,7 @@ export class CallbackExecutor implements ToolExecutor {
   }
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+    const { probeCallback } = await import("./probe.js");
     return await probeCallback(signal);
   }
 
@@ -64,7 +65,8 @@ export class CallbackExecutor implements ToolExecutor {
     const { name } = call.tool;
     try {
       const posting = postingOf(call, scope);
-      const answer = await this.#outbound.send(posting, scope.boundary, scope.signal);
+      const outbound = await this.#opened();
+      const answer = await outbound.send(posting, scope.boundary, scope.signal);
       return outcomeOf(call, posting, answer, scope);
     } catch (error) {
       return { status: "failed", output: explain(error, name, scope) };
@@ -73,7 +75,15 @@ export class CallbackExecutor implements ToolExecutor {
 
   /** Ends every connection; calls under way fail. Idle connections keep no process alive, so a runner needn't. */
   async close(): Promise<void> {
-    await this.#outbound.close();
+    await (await this.#outbound)?.close();
+  }
+
+  /** undici takes tens of milliseconds to load: the first call waits for it, not the server's start. */
+  #opened(): Promise<Outbound> {
+    this.#outbound ??= import("./outbound.js").then(
+      ({ Outbound }) => new Outbound(this.#config, this.#lookup),
+    );
+    return this.#outbound;
   }
 }
 

@@ -1,7 +1,8 @@
 import { AddressRefused, type Boundary, type Lookup } from "@ambit/core/plugin";
 import type { CallbackConfig } from "./config.js";
 import { Connections } from "./connections.js";
-import { type Answer, exchange, type Posting } from "./exchange.js";
+import { exchange } from "./exchange.js";
+import type { Answer, Posting } from "./posting.js";
 import { type Route, routeTo } from "./route.js";
 
 /** The only door of this plugin to the network: whatever leaves by it is held to the run's boundary. */

@@ -2,8 +2,6 @@ import { realpathSync } from "node:fs";
 import { delimiter, dirname } from "node:path";
 import type { Domain, McpServer, Publication, ToolSource, ToolSourceScope } from "@ambit/core/plugin";
 import type { McpClientConfig } from "./config.js";
-import { publicationOf } from "./publication.js";
-import { SandboxStdioTransport } from "./stdio-transport.js";
 
 /**
  * MCP servers over stdio, each a process of its own in the sandbox: it inherits every guarantee, and neither the
@@ -36,6 +34,9 @@ export class StdioToolSource implements ToolSource {
   async connect(server: McpServer, scope: ToolSourceScope): Promise<Publication> {
     const { connection } = server;
     if (connection.type !== "stdio") throw new Error(`'${server.name}' is no stdio server.`);
+    // The MCP SDK takes tens of milliseconds to load: only runs that bring such a server wait for it.
+    const { publicationOf } = await import("./publication.js");
+    const { SandboxStdioTransport } = await import("./stdio-transport.js");
     const path = [this.config.path, dirname(realpathSync(process.execPath))].join(delimiter);
     const spawned = await scope.sandbox.spawn({
       argv: [connection.command, ...(connection.args ?? [])],

@@ -14,16 +14,11 @@ import {
 } from "@ambit/core/plugin";
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
-import { openConfined } from "./confined/open.js";
-import { checkHost, makeRunnerKit, type RunnerKit } from "./confined/runner-kit.js";
+import type { RunnerKit } from "./confined/runner-kit.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { Lookup } from "./egress/index.js";
 import { defaultDataFolder } from "./folders/data-folder.js";
-import { claimRunnerFolder, type RunnerFolder } from "./folders/runner-folder.js";
-import { makeSessionFolder } from "./folders/session-folder.js";
-import { probeConfinement } from "./probe/probe.js";
-import { reap } from "./reaper/reap.js";
-import { UnconfinedSandbox } from "./unconfined/sandbox.js";
+import type { RunnerFolder } from "./folders/runner-folder.js";
 
 /** Sandboxes on the runner's own host: confined by bubblewrap, or not at all. */
 export class LocalSandbox implements SandboxBackend {
@@ -52,6 +47,7 @@ export class LocalSandbox implements SandboxBackend {
   }
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+    const { probeConfinement } = await import("./probe/probe.js");
     return probeConfinement((spec, lookup) => this.#openConfined(spec, lookup), signal);
   }
 
@@ -76,6 +72,9 @@ export class LocalSandbox implements SandboxBackend {
     if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.cure}`);
     const unclaimed = spec.required.find((capability) => !this.claims.includes(capability));
     if (unclaimed !== undefined) throw new SandboxFailed(`The local sandbox doesn't enforce ${unclaimed}`);
+    // Sixty modules, loaded with the first sandbox or probe: a server's start does without them.
+    const { openConfined } = await import("./confined/open.js");
+    const { checkHost, makeRunnerKit } = await import("./confined/runner-kit.js");
     checkHost();
     const runner = await this.#ownFolder();
     this.#kit ??= makeRunnerKit(runner.path).catch((error: unknown) => {
@@ -92,6 +91,8 @@ export class LocalSandbox implements SandboxBackend {
         "The local sandbox can't end what a process started on Windows: run Ambit on Linux",
       );
     }
+    const { makeSessionFolder } = await import("./folders/session-folder.js");
+    const { UnconfinedSandbox } = await import("./unconfined/sandbox.js");
     const runner = await this.#ownFolder();
     const folder = await makeSessionFolder(runner.path, spec.id);
     return new UnconfinedSandbox({ folder, runnerKey: runner.key, id: spec.id, log: spec.log });
@@ -99,8 +100,10 @@ export class LocalSandbox implements SandboxBackend {
 
   /** The first use reaps what dead runners left, and takes a folder for this one. */
   #ownFolder(): Promise<RunnerFolder> {
-    this.#runner ??= claimRunnerFolder(this.#dataFolder)
-      .then(async (runner) => {
+    this.#runner ??= import("./folders/runner-folder.js")
+      .then(async ({ claimRunnerFolder }) => {
+        const runner = await claimRunnerFolder(this.#dataFolder);
+        const { reap } = await import("./reaper/reap.js");
         await reap(this.#dataFolder);
         return runner;
       })

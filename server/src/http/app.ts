@@ -62,7 +62,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     sendJson(outgoing, 200, { actors: await runner.registry.describe() });
   });
   on("GET", "/health", ({ outgoing }) => {
-    sendJson(outgoing, 200, { status: "ok", probing: runner.registry.probing } satisfies HealthAnswer);
+    sendJson(outgoing, 200, { status: "ok", probing: context.probing() } satisfies HealthAnswer);
   });
   on("GET", "/openapi.json", ({ outgoing }) => sendJson(outgoing, 200, openApiDocument(context.version)));
 

@@ -9,6 +9,9 @@ import { isLoopback } from "./loopback.js";
 /** Milliseconds that callers get to read the last of their answers once the runs have ended. */
 const farewellMs = 2_000;
 
+/** Milliseconds between listening and probing. A run that comes earlier probes at once. */
+const firstAnswersMs = 25;
+
 export interface RunningServer {
   /** `http://127.0.0.1:8765`. */
   readonly url: string;
@@ -31,7 +34,18 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       `${host} can be reached from other machines, and no token guards it: ${cure}`,
     ]);
   }
-  const app = serverApp({ runner, log, redaction, token, loopback, allowedHosts, version: version() });
+  let waiting = true;
+  const probing = () => waiting || registry.probing;
+  const app = serverApp({
+    runner,
+    log,
+    redaction,
+    token,
+    loopback,
+    allowedHosts,
+    probing,
+    version: version(),
+  });
   const server = createServer(
     getRequestListener((request, env) => app.fetch(request, env), {
       // The plugins of this process keep the platform's own Request and Response.
@@ -45,11 +59,16 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
   });
   const url = await listen(server, host, port);
-  registry.cast().catch((error: unknown) => log.error({ error }, "probing failed"));
+  // A probe starts programs, and each start holds everything else up: who waits for the server is answered first.
+  const beginning = setTimeout(() => {
+    waiting = false;
+    registry.cast().catch((error: unknown) => log.error({ error }, "probing failed"));
+  }, firstAnswersMs);
   let closing: Promise<void> | undefined;
   return {
     url,
     close: () => {
+      clearTimeout(beginning);
       closing ??= drain(server, () => runner.drain(drainMs));
       return closing;
     },

@@ -12,6 +12,8 @@ export interface ServerContext {
   /** Whether the server listens on loopback, where web pages must be kept out. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];
+  /** Whether this host is being probed, or is about to be. */
+  probing(): boolean;
   readonly version: string;
 }
 

@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import type { FailedResult, PlanAnswer } from "@ambit/core";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { saying, waiting } from "../support/scripted-agent.js";
 import { asking, bodyOf, serveScript } from "../support/server.js";
 
@@ -114,10 +114,9 @@ describe("the token", () => {
   });
 
   it("isn't needed to see that the server lives", async () => {
-    const { url, registry } = await serveScript(saying("x"), { token });
-    await registry.cast();
-    const health = await fetch(`${url}/health`);
-    expect(await health.json()).toEqual({ status: "ok", probing: false });
+    const { url } = await serveScript(saying("x"), { token });
+    const health = async (): Promise<unknown> => (await fetch(`${url}/health`)).json();
+    await vi.waitFor(async () => expect(await health()).toEqual({ status: "ok", probing: false }));
     expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
   });
 });

@@ -112,8 +112,11 @@ function openProxy(channel: SessionChannel, { spec, lookup }: SessionOptions): P
       const decision: ConnectionDecision = { target: `${host}:${target.port}`, allowed, reason };
       spec.onDecision(decision);
     },
-    onFault: (fault) =>
-      spec.log.error({ sandbox: spec.id, fault: String(fault) }, "the boundary's proxy failed"),
+    onFault: (cause) => {
+      spec.log.error({ sandbox: spec.id, fault: String(cause) }, "the boundary's proxy failed");
+      // No record, no way out: what it can't tell of, it doesn't let through, and the run must not go on unseen.
+      spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
+    },
     ...(lookup === undefined ? {} : { lookup }),
   });
 }

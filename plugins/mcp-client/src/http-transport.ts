@@ -1,0 +1,66 @@
+import {
+  AddressRefused,
+  guardedLookup,
+  type Lookup,
+  type McpServer,
+  readHost,
+  type Scope,
+} from "@ambit/core/plugin";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Agent, fetch } from "undici";
+
+type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
+
+/**
+ * MCP's HTTP transport with the server's credentials, over connections that end with the scope. Every address is asked
+ * of `whyClosed` before it is dialled.
+ */
+export function httpTransport(
+  connection: HttpConnection,
+  whyClosed: (address: string) => string | undefined,
+  lookup: Lookup | undefined,
+  scope: Scope,
+): StreamableHTTPClientTransport {
+  const dispatcher = new Agent({
+    connect: { lookup: guardedLookup(whyClosed, lookup) },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  scope.defer(() => dispatcher.destroy());
+  const credentials = (connection.credentials ?? []).map(
+    ({ binding, value }) => [binding.name, value] as const,
+  );
+  return new StreamableHTTPClientTransport(new URL(connection.url), {
+    requestInit: { headers: { ...connection.headers, ...Object.fromEntries(credentials) } },
+    fetch: (url, init) => guardedFetch(url, init, whyClosed, dispatcher),
+  });
+}
+
+/** A redirect would carry the credentials to wherever it points: it is an error. A literal address has no lookup. */
+async function guardedFetch(
+  url: string | URL,
+  init: RequestInit | undefined,
+  whyClosed: (address: string) => string | undefined,
+  dispatcher: Agent,
+): Promise<Response> {
+  const target = new URL(url);
+  const reading = readHost(target.hostname);
+  if (!reading.ok) throw new AddressRefused(reading.why);
+  const closed = reading.kind === "address" ? whyClosed(reading.host) : undefined;
+  if (closed !== undefined) throw new AddressRefused(closed);
+  const { method, headers, body, signal } = init ?? {};
+  const response = await fetch(target, {
+    dispatcher,
+    redirect: "error",
+    ...(method === undefined ? {} : { method }),
+    ...(headers === undefined ? {} : { headers: [...new Headers(headers)] }),
+    ...(typeof body === "string" ? { body } : {}),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  // undici's own response, in the platform's class: the SDK asks for that one.
+  return new Response(response.body === null ? null : (response.body as ReadableStream<Uint8Array>), {
+    status: response.status,
+    statusText: response.statusText,
+    headers: [...response.headers],
+  });
+}
