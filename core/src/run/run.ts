@@ -2,40 +2,25 @@ import { randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "../boundary/index.js";
 import type { Receipt, RunRequest, RunResult, StreamRecord } from "../contract/index.js";
 import { type AmbitError, RunCancelled, toAmbitError } from "../errors.js";
-import type { ActorKinds, Agent, Log } from "../plugin/index.js";
+import type { ActorKinds, Agent } from "../plugin/index.js";
 import { Answers } from "./answers.js";
 import { Deadlines } from "./deadlines.js";
 import { Gatekeeper } from "./gatekeeper.js";
 import { Interactions } from "./interactions.js";
-import type { RunLimits } from "./limits.js";
 import { cancelledByCaller, conclude } from "./outcome.js";
-import type { PermissionCeiling } from "./permission.js";
 import { composePrompt, hasHistory } from "./prompt.js";
 import { requireListed } from "./publish.js";
 import { leavable } from "./reading.js";
 import { Redactor, secretsOf } from "./redact.js";
 import type { RunContext } from "./run-context.js";
 import { RunEvents } from "./run-events.js";
+import type { RunOptions, RunServices } from "./run-services.js";
 import { OwnedScope } from "./scope.js";
 import type { Session } from "./session.js";
-import type { Sessions } from "./sessions.js";
 import { dismiss, startAgent } from "./start-agent.js";
 import { ToolCalls } from "./tool-calls.js";
 import { streamTurn } from "./turn.js";
 import { fillWorkspace } from "./workspace-files.js";
-
-/** What a run needs that isn't in its request. */
-export interface RunServices {
-  readonly sessions: Sessions;
-  readonly limits: RunLimits;
-  readonly permissionCeiling: PermissionCeiling;
-  readonly log: Log;
-}
-
-export interface RunOptions {
-  /** Whether the result carries the events; a stream's doesn't, they came before it. */
-  readonly keepsEvents: boolean;
-}
 
 /** One run of an admitted request: stops 3 to 7. Stops 1 and 2, parse and plan, are `admit`'s. */
 export class Run {

@@ -5,7 +5,8 @@ import type { Registry } from "../registry/index.js";
 import { type Admitted, admit } from "./admission.js";
 import type { RunLimits } from "./limits.js";
 import type { PermissionCeiling } from "./permission.js";
-import { Run, type RunOptions } from "./run.js";
+import { Run } from "./run.js";
+import type { RunOptions } from "./run-services.js";
 import { Sessions } from "./sessions.js";
 
 export interface RunnerOptions {

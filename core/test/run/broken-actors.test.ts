@@ -195,12 +195,18 @@ describe("closing", () => {
         },
       },
     });
-    await world.run();
+    await world.run(restricted);
     expect(world.sandbox.probes).toBe(1);
     works = true;
+    expect((await world.run(restricted)).result.ok).toBe(true);
+    expect(world.sandbox.probes).toBe(2);
+    await world.run(restricted);
+    expect(world.sandbox.probes).toBe(2);
+  });
+
+  test("what requires nothing isn't kept waiting for a probe", async () => {
+    const world = await createWorld({ script: says("ok") });
     expect((await world.run()).result.ok).toBe(true);
-    expect(world.sandbox.probes).toBe(2);
-    await world.run();
-    expect(world.sandbox.probes).toBe(2);
+    expect(world.sandbox.probes).toBe(0);
   });
 });
