@@ -34,6 +34,7 @@ export function scriptedAgent(script: Script) {
     aliases: [],
     site: "sandbox",
     claims: [],
+    asksForOwnTools: true,
     holdsCallsMs: 60_000,
     touches: () => ["network"],
     covers: () => [],

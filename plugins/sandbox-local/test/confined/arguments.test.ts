@@ -111,14 +111,14 @@ describe("what differs", () => {
 
   test("the root becomes read-only after the last mount, and covers come after what they cover", () => {
     const jail: Partial<Jail> = {
-      runtimes: [{ source: "/home/me", path: "/home/me" }],
-      covered: ["/home/me/data"],
+      runtimes: [{ source: "/opt/versions", path: "/opt/versions" }],
+      covered: ["/opt/versions/data"],
       channel: [{ source: "/s", path: "/c", socket: true }],
     };
     const root = at(jail, "--remount-ro", "/");
-    for (const sequence of [["--bind-fd"], ["--bind", "/s", "/c"], ["--ro-bind", "/home/me"]]) {
+    for (const sequence of [["--bind-fd"], ["--bind", "/s", "/c"], ["--ro-bind", "/opt/versions"]]) {
       expect(at(jail, ...sequence)).toBeLessThan(root);
     }
-    expect(at(jail, "--tmpfs", "/home/me/data")).toBeGreaterThan(at(jail, "--ro-bind", "/home/me"));
+    expect(at(jail, "--tmpfs", "/opt/versions/data")).toBeGreaterThan(at(jail, "--ro-bind", "/opt/versions"));
   });
 });

@@ -232,7 +232,7 @@ test("files are written for the session's user, and never through a link that a 
   ]);
   expect((await run(sandbox, shell("cd a/b && ./run.sh"))).stdout).toBe("ran\n");
   expect((await run(sandbox, shell("cat $HOME/.settings"), { role: "agent" })).stdout).toBe("mine");
-  await run(sandbox, shell("ln -s /etc out; ln -s ../../../../../etc/passwd file; ln -s /root/.ssh home"));
+  await run(sandbox, shell("ln -s /etc out; ln -s ../../../../../etc/passwd file; ln -s /var home"));
   await expect(sandbox.readFile("/workspace/out/passwd")).rejects.toThrow(/without following links/);
   await expect(sandbox.readFile("/workspace/file")).rejects.toThrow(/without following links/);
   await expect(sandbox.writeFiles([{ path: "/workspace/out/x", content: "x" }])).rejects.toThrow(

@@ -47,7 +47,7 @@ describe("the environment of a jail's program", () => {
 describe("the way to bubblewrap", () => {
   const jail = ["/usr/bin/bwrap", "--args", "5"];
   const user = { uid: 64_001, gid: 64_001 };
-  const lifts = [{ source: "/root/node", place: "/data/lifts/0" }];
+  const lifts = [{ source: "/closed/node", place: "/data/lifts/0" }];
 
   test("is direct, as the session's user, when nothing else has to happen", () => {
     expect(launchOf({ jail, waitsForGroups: false, lifts: [], user })).toEqual({ argv: jail, user });

@@ -1,0 +1,48 @@
+/**
+ * `ambit verify --json` as an ordinary user, from a runner's checkout that this user may not be able to reach: it is
+ * shown to it, read-only, in a mount namespace of its own. Prints the report. Needs root; as anybody else it is
+ * `ambit verify --json` itself.
+ */
+import { spawnSync } from "node:child_process";
+import { chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { root } from "./setup.mjs";
+
+/** Nobody's: beyond the ids that sandbox-local leases, and beyond a login's. */
+const ordinaryUser = 65_432;
+
+const inNamespace = `
+mount --bind "$1" "$2"
+mount -o remount,bind,ro "$2"
+cd "$2"
+exec setpriv --reuid ${ordinaryUser} --regid ${ordinaryUser} --clear-groups env HOME="$3" "$4" server/dist/cli/main.js verify --json`;
+
+/** @returns {number} the command's exit code */
+function verifyAsOrdinaryUser() {
+  if (process.getuid?.() !== 0) {
+    return exitCodeOf(process.execPath, [join(root, "server/dist/cli/main.js"), "verify", "--json"]);
+  }
+  const folder = mkdtempSync(join(tmpdir(), "ambit-verify-"));
+  try {
+    const [shown, home] = [join(folder, "checkout"), join(folder, "home")];
+    for (const path of [shown, home]) mkdirSync(path);
+    for (const path of [folder, home]) chownSync(path, ordinaryUser, ordinaryUser);
+    const shell = ["--mount", "sh", "-euc", inNamespace, "sh", root, shown, home, process.execPath];
+    return exitCodeOf("unshare", shell);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} command
+ * @param {readonly string[]} args
+ */
+function exitCodeOf(command, args) {
+  const { status, error } = spawnSync(command, args, { stdio: ["ignore", "inherit", "inherit"] });
+  if (error) throw error;
+  return status ?? 1;
+}
+
+process.exitCode = verifyAsOrdinaryUser();
