@@ -86,11 +86,13 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
 function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: Harness): Issue[] {
   if (harness.asksForOwnTools) return [];
   const message = (what: string) =>
-    `${harness.id} asks nobody before it uses a tool of its own, so ${what} can't be held: remove it, or use a harness that asks`;
-  // A name that isn't published may be one of the agent's own; the tools of MCP servers aren't known yet.
-  const published = new Set(request.customTools.map(({ name }) => name));
-  const mayBeOwn = (pattern: string) =>
-    request.mcpServers.length === 0 && !published.has(patternName(pattern));
+    `${harness.id} asks nobody before it uses a tool of its own, so ${what} can't be held: remove it, or use a harness that asks (a tool of an MCP server is known by mcpServers[].policy.tools.names)`;
+  // A name that isn't published may be one of the agent's own; of MCP servers only the included tools are known yet.
+  const published = new Set([
+    ...request.customTools.map(({ name }) => name),
+    ...request.mcpServers.flatMap(({ policy }) => policy?.tools?.names ?? []),
+  ]);
+  const mayBeOwn = (pattern: string) => !published.has(patternName(pattern));
   const rules = (request.permissions.rules ?? []).flatMap(({ pattern, permission }, index) =>
     permission !== "allow" && mayBeOwn(pattern)
       ? [{ path: `permissions.rules[${index}].pattern`, message: message(`a rule for '${pattern}'`) }]

@@ -9,8 +9,8 @@ import { ProcessSandbox } from "./support/process-sandbox.js";
 import { eventsOf, failureOf, ofType, TestScope, textOf, turnOf } from "./support/runs.js";
 import { startToolServer } from "./support/tool-server.js";
 
-/** A folder in which `npm install @agentclientprotocol/codex-acp` was run: half a gigabyte, so not one of ours. */
-const folder = process.env.AMBIT_CODEX_FOLDER ?? import.meta.dirname;
+/** Where it is installed: half a gigabyte, which test/tools brings along. */
+const folder = process.env.AMBIT_CODEX_FOLDER ?? join(import.meta.dirname, "../../..");
 const limits = {
   cancelMs: 10_000,
   closeMs: 2_000,
@@ -20,7 +20,10 @@ const limits = {
 const harness = new AcpHarness(codex, { limits, folder, env: {} });
 const isInstalled = existsSync(join(folder, "node_modules", codex.program.package));
 
-// Without it: set AMBIT_CODEX_FOLDER.
+it("is installed, or else AMBIT_CODEX_FOLDER says where", () => {
+  expect(isInstalled).toBe(true);
+});
+
 describe.runIf(isInstalled)("Codex, as a process", () => {
   let sandbox: ProcessSandbox;
   let model: ModelServer;

@@ -1,0 +1,132 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { asking } from "./support/agents.js";
+import { Stage } from "./support/stage.js";
+import { callbackTool, pythonTool } from "./support/tools.js";
+
+let confined: Stage;
+let unconfined: Stage;
+beforeAll(async () => {
+  [confined, unconfined] = await Promise.all([Stage.open(), Stage.open({ unconfined: "prefer" })]);
+});
+afterAll(() => Promise.all([confined.close(), unconfined.close()]));
+
+const spy = readFileSync(fileURLToPath(new URL("./support/spy.py", import.meta.url)), "utf8");
+
+/** Made for each run, so that nothing of an earlier one is found. */
+function secretsOf(run: string) {
+  return {
+    toolSecret: `tool-secret-${run}`,
+    toolCode: `tool-code-${run}`,
+    authorization: `authorization-${run}`,
+    modelKey: `key-of-the-model-${run}`,
+  };
+}
+
+/** Holds its secret wherever a tool could: environment, a child's environment, memory, files. */
+function victim({ toolSecret, toolCode }: ReturnType<typeof secretsOf>, env: object): object {
+  const code = `
+import os, pathlib, subprocess, time
+# ${toolCode}
+def main():
+    secret = os.environ.get("TOOL_SECRET") or "${toolSecret}"
+    child = subprocess.Popen(["sleep", "60"], env={"INHERITED": secret})
+    for folder in (os.environ["HOME"], os.environ.get("TMPDIR", "/tmp")):
+        pathlib.Path(folder, "kept-by-the-victim").write_text(secret)
+    pathlib.Path("victim-is-ready").touch()
+    while not os.path.exists("spy-is-done"): time.sleep(0.01)
+    child.kill()
+    return len(secret)
+`;
+  return pythonTool("victim", code, { ...env, timeoutMs: 30_000 });
+}
+
+interface Found {
+  readonly found: Readonly<Record<string, string>>;
+  readonly looked: { readonly processes: number; readonly files: number };
+}
+
+async function spied(stage: Stage, from: "tool" | "agent", run: string, env: object): Promise<Found> {
+  const secrets = secretsOf(run);
+  const reversed = (text: string) => [...text].reverse().join("");
+  // An agent has its own key, and may have it.
+  const sought = Object.entries(secrets).filter(([name]) => from === "tool" || name !== "modelKey");
+  const needles = sought.map(([, text]) => reversed(text));
+  // Unconfined, "everywhere" would be this whole host: the folder of the sessions is enough.
+  const roots = stage === unconfined ? { roots: [".", "/var/lib/ambit"] } : {};
+  const input = JSON.stringify({ needles, runner: process.pid, ...roots });
+  const attack = from === "tool" ? `& call spy ${input}` : `& run python3 spy.py '${input}'`;
+  const finished = await stage.run({
+    harness: "demo",
+    ...asking(`& call victim {}\n${attack}`),
+    customTools: [
+      victim(secrets, env),
+      pythonTool("spy", spy, { timeoutMs: 30_000 }),
+      callbackTool("call_back"),
+    ],
+    harnessFiles: [{ path: "spy.py", content: spy }],
+    toolCallback: { endpoint: "http://127.0.0.1:9/tools", authorization: secrets.authorization },
+    modelConnection: {
+      credentials: [{ binding: { kind: "environment", name: "SOME_KEY" }, value: secrets.modelKey }],
+    },
+  });
+  expect(await finished.result).toMatchObject({
+    ok: true,
+    receipt: { confinement: stage === confined ? "confined" : "unconfined" },
+  });
+  expect(finished.resultsOf("victim")).toMatchObject([{ output: String(secrets.toolSecret.length) }]);
+  const [output = ""] = String(finished.resultsOf(from === "tool" ? "spy" : "run")[0]?.output).split("\n");
+  const answer: Found = JSON.parse(output);
+  const names = Object.entries(answer.found).map(([needle, where]) => {
+    const name = sought.find(([, text]) => reversed(text) === needle)?.[0] ?? needle;
+    return [name, where];
+  });
+  return { ...answer, found: Object.fromEntries(names) };
+}
+
+describe.each(["tool", "agent"] as const)("a spy in another %s's process", (from) => {
+  it("finds nothing of a tool's secret, its code, the callback's authorization, the model's key", async () => {
+    const secret = { env: { TOOL_SECRET: secretsOf(`${from}-1`).toolSecret } };
+    const { found, looked } = await spied(confined, from, `${from}-1`, secret);
+    expect(found).toEqual({});
+    expect(looked.processes).toBeGreaterThan(0);
+    expect(looked.files).toBeGreaterThan(0);
+  });
+
+  it("finds all of them where nothing is confined (the control)", { timeout: 60_000 }, async () => {
+    // Without `env`, which no unconfined run may have.
+    const { found } = await spied(unconfined, from, `${from}-2`, {});
+    const all = ["authorization", "toolCode", "toolSecret", ...(from === "tool" ? ["modelKey"] : [])];
+    expect(Object.keys(found).sort()).toEqual(all.sort());
+  });
+});
+
+it("a tool that brings values of its own is never run unconfined", async () => {
+  const tool = pythonTool("needs", "def main(): return 1", { env: { A: "b" } });
+  const run = await unconfined.run({ harness: "demo", ...asking("call needs"), customTools: [tool] });
+  expect((await run.result).receipt).toMatchObject({
+    confinement: "confined",
+    required: expect.arrayContaining(["environment.per-tool"]),
+  });
+});
+
+it("a tool sees the variables that it was given, and the agent none of them", async () => {
+  const code = "import os\ndef main(): return sorted(os.environ)";
+  const tools = [
+    pythonTool("one", code, { env: { ONE: "1" } }),
+    pythonTool("two", code, { env: { TWO: "2" } }),
+  ];
+  const run = await confined.run({
+    harness: "demo",
+    ...asking("call one\ncall two\nrun env"),
+    customTools: tools,
+  });
+  await run.result;
+  // PWD is the shell's, through which every process in a jail is started.
+  const allowed = ["HOME", "LANG", "LC_ALL", "PATH", "PWD", "TMPDIR"];
+  const named = (tool: string): string[] => JSON.parse(String(run.resultsOf(tool)[0]?.output));
+  expect(named("one").filter((name) => !allowed.includes(name))).toEqual(["ONE"]);
+  expect(named("two").filter((name) => !allowed.includes(name))).toEqual(["TWO"]);
+  expect(String(run.resultsOf("run")[0]?.output)).not.toMatch(/^(ONE|TWO)=/m);
+});

@@ -1,0 +1,121 @@
+import {
+  type Answer,
+  followMarkers,
+  type ModelServer,
+  type ModelTurn,
+  startModelServer,
+} from "@ambit/model-server";
+
+export interface WantedCall {
+  readonly tool: string;
+  readonly input?: object;
+}
+
+/** How one of the agents is asked to make calls, and what its request needs for that. */
+export interface TestAgent {
+  readonly id: "demo" | "gemini" | "codex";
+  /** Makes the calls one after the other; each waits for the result of the one before it. */
+  prompt(...calls: readonly WantedCall[]): string;
+  /** All at once. */
+  together(...calls: readonly WantedCall[]): string;
+  /** The agent's part of a request. */
+  readonly request: object;
+  /** The scripted model, for the agents that have one. */
+  readonly model: ModelServer | undefined;
+  close(): Promise<void>;
+}
+
+/** Given to the agents that have a model, to be looked for where it mustn't be. */
+export const modelKey = "model-key-0b1f7c";
+
+/** @param script what the model says instead of following the prompt's markers, where it says anything. */
+export async function startAgent(
+  id: TestAgent["id"],
+  script: (turn: ModelTurn) => Answer | undefined = () => undefined,
+): Promise<TestAgent> {
+  if (id === "demo") return demo;
+  const model = await startModelServer({
+    expectedKey: modelKey,
+    script: (turn) => script(turn) ?? followMarkers(turn),
+  });
+  const name = id === "gemini" ? "GEMINI_API_KEY" : "OPENAI_API_KEY";
+  return {
+    id,
+    prompt: (...calls) => calls.map((call) => `[[${marker(call)}]]`).join(" "),
+    together: (...calls) => `[[both ${calls.map(marker).join(" ;; ")}]]`,
+    request: {
+      harness: id,
+      // Of models that it knows, Codex hides MCP tools behind a search.
+      ...(id === "codex" ? { model: "scripted-model" } : {}),
+      modelConnection: {
+        endpoint: { baseUrl: id === "codex" ? `${model.url}/v1` : model.url },
+        credentials: [{ binding: { kind: "environment", name }, value: modelKey }],
+      },
+    },
+    model,
+    close: () => model.close(),
+  };
+}
+
+const demo: TestAgent = {
+  id: "demo",
+  prompt: (...calls) => calls.map(line).join("\n"),
+  together: (...calls) => calls.map((call) => `& ${line(call)}`).join("\n"),
+  request: { harness: "demo" },
+  model: undefined,
+  close: () => Promise.resolve(),
+};
+
+function marker({ tool, input = {} }: WantedCall): string {
+  return `call ${tool} ${JSON.stringify(input)}`;
+}
+
+function line({ tool, input = {} }: WantedCall): string {
+  return `call ${tool} ${JSON.stringify(input)}`;
+}
+
+/** The user's words, as the only message. */
+export function asking(prompt: string): object {
+  return { messages: [{ role: "user", content: prompt }] };
+}
+
+export interface GivenAnswer {
+  readonly tool: string;
+  readonly input?: object;
+  readonly output: unknown;
+}
+
+/**
+ * The next request's messages after a pause: what was said, the parked calls with the user's answers, and what is
+ * asked now.
+ */
+export function answering(
+  first: string,
+  answers: readonly GivenAnswer[],
+  next: string,
+): { messages: object[] } {
+  const ids = answers.map((_answer, index) => `parked-${index}`);
+  return {
+    messages: [
+      { role: "user", content: first },
+      {
+        role: "assistant",
+        content: answers.map(({ tool, input = {} }, index) => ({
+          type: "tool_call",
+          toolCallId: ids[index],
+          toolName: tool,
+          input,
+        })),
+      },
+      {
+        role: "tool",
+        content: answers.map(({ output }, index) => ({
+          type: "tool_result",
+          toolCallId: ids[index],
+          output,
+        })),
+      },
+      { role: "user", content: next },
+    ],
+  };
+}

@@ -1,0 +1,21 @@
+type Spec = Readonly<Record<string, unknown>>;
+
+const anything = { type: "object", properties: {}, additionalProperties: true };
+
+/** A tool of the platform that `startPlatform` plays. */
+export function callbackTool(name: string, more: Spec = {}): Spec {
+  return { name, callRef: `ref__${name}`, permission: "allow", inputSchema: anything, ...more };
+}
+
+export function pythonTool(name: string, code: string, more: Spec = {}): Spec {
+  return { name, kind: "code", runtime: "python", code, permission: "allow", inputSchema: anything, ...more };
+}
+
+export function nodeTool(name: string, code: string, more: Spec = {}): Spec {
+  return { name, kind: "code", runtime: "node", code, permission: "allow", inputSchema: anything, ...more };
+}
+
+/** Fulfilled by the user: calling it parks the call. */
+export function clientTool(name: string, more: Spec = {}): Spec {
+  return { name, kind: "client", inputSchema: anything, ...more };
+}
