@@ -40,4 +40,4 @@ async function stream(response: ServerResponse, count: number, batched: boolean)
   response.end(batch);
 }
 
-server.listen(Number(process.argv[2]), "127.0.0.1");
+server.listen(Number(process.argv[2]), process.argv[3] ?? "127.0.0.1");

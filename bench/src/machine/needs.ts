@@ -1,4 +1,6 @@
+import { lookup } from "node:dns/promises";
 import { existsSync } from "node:fs";
+import { hostname } from "node:os";
 import type { Need } from "../goal.js";
 import { openBackend } from "../subjects/confined.js";
 
@@ -29,4 +31,26 @@ export const systemPython = "/usr/bin/python3";
 
 export const python: Need = {
   missing: async () => (existsSync(systemPython) ? undefined : `there is no ${systemPython}`),
+};
+
+/** The address of this machine's own name, where that is a loopback one: a name that a jail asks the proxy for. */
+export async function ownLoopback(): Promise<
+  { readonly name: string; readonly address: string } | undefined
+> {
+  const name = hostname().toLowerCase();
+  if (name === "localhost") return undefined;
+  try {
+    const { address } = await lookup(name, { family: 4 });
+    return address.startsWith("127.") ? { name, address } : undefined;
+  } catch {
+    // The name leads nowhere.
+    return undefined;
+  }
+}
+
+export const loopbackName: Need = {
+  missing: async () =>
+    (await ownLoopback()) === undefined
+      ? "this machine's own name doesn't lead to loopback, and literal loopback addresses don't go through the proxy"
+      : undefined,
 };

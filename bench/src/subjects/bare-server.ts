@@ -10,11 +10,11 @@ export interface BareServer extends AsyncDisposable {
   readonly caller: Caller;
 }
 
-/** Node's HTTP server without anything, in a process of its own as Ambit's is. */
-export async function startBareServer(): Promise<BareServer> {
+/** Node's HTTP server without anything, in a process of its own as Ambit's is. @param address on loopback. */
+export async function startBareServer(address = "127.0.0.1"): Promise<BareServer> {
   const port = await freePort();
-  const program = startProgram(bareEntry, { arguments: [String(port)] });
-  const caller = new Caller(`http://127.0.0.1:${port}`);
+  const program = startProgram(bareEntry, { arguments: [String(port), address] });
+  const caller = new Caller(`http://${address}:${port}`);
   await healthy(program, caller, 2);
   return {
     program,

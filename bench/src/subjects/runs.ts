@@ -1,10 +1,42 @@
 import type { IncomingMessage } from "node:http";
+import { z } from "zod";
 import { type Caller, linesOf } from "./http.js";
 
 /** One run, to its end. @throws Error when it failed. */
 export async function run(caller: Caller, body: string): Promise<void> {
   const { text } = await caller.post("/run", body);
   if (!text.startsWith('{"ok":true')) throw new Error(`the run failed: ${text.slice(0, 500)}`);
+}
+
+const runSchema = z.object({
+  events: z.array(
+    z.looseObject({ type: z.string(), isError: z.boolean().optional(), output: z.unknown().optional() }),
+  ),
+  receipt: z.object({ decisions: z.object({ allowed: z.number(), refused: z.number() }) }),
+});
+
+/**
+ * One run in which every call of the agent must work: a script goes on behind a call that failed, and a failure is
+ * soon had.
+ *
+ * @param connections that must have gone through the boundary's proxy.
+ */
+export async function runWorking(
+  caller: Caller,
+  body: string,
+  calls: number,
+  connections: number,
+): Promise<void> {
+  const { text } = await caller.post("/run", body);
+  if (!text.startsWith('{"ok":true')) throw new Error(`the run failed: ${text.slice(0, 500)}`);
+  const { events, receipt } = runSchema.parse(JSON.parse(text));
+  const results = events.filter(({ type }) => type === "tool_result");
+  const broken = results.find(({ isError }) => isError === true);
+  if (broken !== undefined) throw new Error(`a call of the agent failed: ${JSON.stringify(broken.output)}`);
+  if (results.length !== calls) throw new Error(`${results.length} of ${calls} calls were made`);
+  const { allowed } = receipt.decisions;
+  if (allowed < connections)
+    throw new Error(`${allowed} connections went through the proxy, not ${connections}`);
 }
 
 export interface StreamFigures {

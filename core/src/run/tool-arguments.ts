@@ -4,17 +4,27 @@ import type { Ajv2020 } from "ajv/dist/2020.js";
 import type { JsonObject, ToolSpec } from "../contract/index.js";
 
 const options = { strict: false, allErrors: true, validateFormats: false, logger: false } as const;
+/** The schema itself is checked before, by one validator for the whole process. */
+const bare = { ...options, validateSchema: false } as const;
 
 // Ajv takes tens of milliseconds to load: the first tool call waits for it, not the server's start. Required and not
 // imported, because a check that waits would let the turn end between a call and its check.
 const require = createRequire(import.meta.url);
-function older(): Ajv {
+function older(settings: typeof bare | typeof options): Ajv {
   const ajv: typeof import("ajv") = require("ajv");
-  return new ajv.Ajv(options);
+  return new ajv.Ajv(settings);
 }
-function latest(): Ajv2020 {
+function latest(settings: typeof bare | typeof options): Ajv2020 {
   const ajv: typeof import("ajv/dist/2020.js") = require("ajv/dist/2020.js");
-  return new ajv.Ajv2020(options);
+  return new ajv.Ajv2020(settings);
+}
+
+/** JSON Schema's own schema takes 20 ms to compile, and is the same for every run. */
+const checkers: { latest?: Ajv2020; older?: Ajv } = {};
+
+function requireSchema(checker: Ajv | Ajv2020, schema: JsonObject): void {
+  if (checker.validateSchema({ ...schema }) === true) return;
+  throw new Error(`schema is invalid: ${checker.errorsText(checker.errors, { dataVar: "schema" })}`);
 }
 
 /** Checks arguments against a tool's JSON Schema. Compiled at a tool's first call: most tools are never called. */
@@ -64,8 +74,16 @@ export class ToolArguments {
     const isOlder = typeof dialect === "string" && /draft-0[3-7]/.test(dialect);
     // A schema with an identity gets a validator of its own: two tools may well claim the same one.
     const isShared = !JSON.stringify(schema).includes('"$id"');
-    const byOlder = () => (isShared ? this.#sharedOlder() : older()).compile(schema);
-    const byLatest = () => (isShared ? this.#sharedLatest() : latest()).compile(schema);
+    const byOlder = () => {
+      checkers.older ??= older(options);
+      requireSchema(checkers.older, schema);
+      return (isShared ? this.#sharedOlder() : older(bare)).compile(schema);
+    };
+    const byLatest = () => {
+      checkers.latest ??= latest(options);
+      requireSchema(checkers.latest, schema);
+      return (isShared ? this.#sharedLatest() : latest(bare)).compile(schema);
+    };
     try {
       return isOlder ? byOlder() : byLatest();
     } catch (error) {
@@ -81,12 +99,12 @@ export class ToolArguments {
   }
 
   #sharedLatest(): Ajv2020 {
-    this.#latest ??= latest();
+    this.#latest ??= latest(bare);
     return this.#latest;
   }
 
   #sharedOlder(): Ajv {
-    this.#draft07 ??= older();
+    this.#draft07 ??= older(bare);
     return this.#draft07;
   }
 }

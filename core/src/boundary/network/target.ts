@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net";
 import { domainToUnicode } from "node:url";
 import ipaddr from "ipaddr.js";
 
@@ -50,7 +51,8 @@ export function readHost(raw: string): HostReading {
   if (canonical.startsWith("[")) {
     return { ok: true, kind: "address", host: ipaddr.parse(canonical.slice(1, -1)).toString() };
   }
-  if (ipaddr.IPv4.isValidFourPartDecimal(canonical)) return { ok: true, kind: "address", host: canonical };
+  // The URL parser has brought every other spelling to four decimals; ipaddr.js would throw to say that a name is none.
+  if (isIPv4(canonical)) return { ok: true, kind: "address", host: canonical };
   const name = canonical.endsWith(".") ? canonical.slice(0, -1) : canonical;
   if (name.length > LONGEST_NAME || !name.split(".").every(isLabel)) {
     return { ok: false, why: "the host is not a valid DNS name" };
