@@ -29,10 +29,12 @@ async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
   const ended = once(child, "exit");
   let seen: { at: number; kind: string }[] = [];
   let updates = 0;
+  let completed = 0;
   const { agent } = acp
     .client({ name: "bench" })
     .onNotification("session/update", ({ params }) => {
       updates += 1;
+      if ("status" in params.update && params.update.status === "completed") completed += 1;
       const { sessionUpdate } = params.update;
       if (sessionUpdate.startsWith("tool_call") || seen.length === 0)
         seen.push({ at: performance.now(), kind: sessionUpdate });
@@ -47,6 +49,7 @@ async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
     prompt: async (script) => {
       seen = [];
       updates = 0;
+      completed = 0;
       const begun = performance.now();
       await agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text: script }] });
       const ended = performance.now();
@@ -54,6 +57,7 @@ async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
       const first = calls[0]?.at ?? 0;
       return {
         updates,
+        completed,
         ms: ended - begun,
         toolsMs: (calls.at(-1)?.at ?? 0) - first,
         sinceFirstMs: ended - (seen[0]?.at ?? begun),

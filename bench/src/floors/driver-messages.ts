@@ -16,11 +16,13 @@ export type DriverStep = DriverRequest extends infer Request
     : never
   : never;
 
-/** Milliseconds, but for `updates`. */
+/** Milliseconds, but for `updates` and `completed`. */
 const promptFiguresSchema = z.object({
   updates: z.number(),
   /** From the prompt to its answer. */
   ms: z.number(),
+  /** Tool calls that the agent reports as completed. */
+  completed: z.number(),
   /** From the first word of a tool call to the last. */
   toolsMs: z.number(),
   /** From the first update to the prompt's answer. */

@@ -24,9 +24,19 @@ export const toolTurn: Goal = {
       toolCallback: toolCallback(`${url}/tools`),
       customTools: [usualTool(0)],
     });
+    const perCall = (done: number, toolsMs: number) => {
+      if (done !== calls) throw new Error(`${done} of ${calls} calls went well`);
+      return toolsMs / calls;
+    };
     const measured = await interleaved(
-      async () => (await watchRun(ambit.caller, body)).toolsMs / calls,
-      async () => (await direct.run(script, url)).toolsMs / calls,
+      async () => {
+        const { results, toolsMs } = await watchRun(ambit.caller, body);
+        return perCall(results, toolsMs);
+      },
+      async () => {
+        const { completed, toolsMs } = await direct.run(script, url);
+        return perCall(completed, toolsMs);
+      },
       { pairs: pairs(20) },
     );
     return [

@@ -43,6 +43,8 @@ export interface StreamFigures {
   /** Milliseconds from the first `message_delta` to the result. */
   readonly sinceFirstDeltaMs: number;
   readonly deltas: number;
+  /** Tool calls that went well; one that doesn't is an error. */
+  readonly results: number;
   /** Milliseconds from the first word of a tool call to the last. */
   readonly toolsMs: number;
 }
@@ -53,6 +55,7 @@ export async function watchRun(caller: Caller, body: string): Promise<StreamFigu
   let firstDelta = 0;
   let firstTool = 0;
   let lastTool = 0;
+  let results = 0;
   let last = "";
   for await (const line of linesOf(await caller.open("/run", body, "application/x-ndjson"))) {
     last = line;
@@ -62,10 +65,18 @@ export async function watchRun(caller: Caller, body: string): Promise<StreamFigu
     } else if (line.includes('"type":"tool_')) {
       lastTool = performance.now();
       if (firstTool === 0) firstTool = lastTool;
+      if (line.includes('"isError":true'))
+        throw new Error(`a call of the agent failed: ${line.slice(0, 500)}`);
+      if (line.includes('"type":"tool_result"')) results += 1;
     }
   }
   if (!last.includes('"result":{"ok":true')) throw new Error(`the run failed: ${last.slice(0, 500)}`);
-  return { sinceFirstDeltaMs: performance.now() - firstDelta, deltas, toolsMs: lastTool - firstTool };
+  return {
+    sinceFirstDeltaMs: performance.now() - firstDelta,
+    deltas,
+    results,
+    toolsMs: lastTool - firstTool,
+  };
 }
 
 /** Resolves when the answer's lines hold the text; the rest stays unread. */
