@@ -1,5 +1,5 @@
-import colors from "picocolors";
 import { printable } from "../logging/printable.js";
+import { colors } from "./colors.js";
 
 /** Columns as wide as their widest cell; the last one is free. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

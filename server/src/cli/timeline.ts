@@ -6,8 +6,8 @@ import {
   issueLine,
   type RunResult,
 } from "@ambit/core";
-import colors from "picocolors";
 import { printable } from "../logging/printable.js";
+import { colors } from "./colors.js";
 import { receiptLines } from "./receipt-lines.js";
 
 /** Characters of a tool's arguments or result that are shown. */

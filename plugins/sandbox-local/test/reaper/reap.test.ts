@@ -106,7 +106,7 @@ test("a runner that ends with a session open leaves the next start what it needs
     "--input-type=module",
     "-e",
     `import { configSchema, LocalSandbox } from ${JSON.stringify(fileURLToPath(new URL("../../dist/index.js", import.meta.url)))};
-     await new LocalSandbox(configSchema.parse(${JSON.stringify({ ...config, dataFolder: `${dataFolder}/idle` })})).probe(AbortSignal.timeout(1));`,
+     await new LocalSandbox(configSchema.parse(${JSON.stringify({ ...config, dataFolder: `${dataFolder}/idle` })})).probe(AbortSignal.timeout(20_000));`,
   ]);
   expect(idle.status).toBe(0);
   expect(await readdir(join(dataFolder, "idle", "runners"))).toEqual([]);
