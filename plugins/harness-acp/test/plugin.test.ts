@@ -16,7 +16,7 @@ describe("the plugin", () => {
   }
 
   it("offers the demo agent and Gemini CLI unless told otherwise", () => {
-    expect(harnessesOf({}).map(({ id }) => id)).toEqual(["demo", "gemini"]);
+    expect(harnessesOf({}).map(({ id }) => id)).toEqual(["demo", "gemini", "codex"]);
     expect(harnessesOf({ profiles: ["codex"] }).map(({ id }) => id)).toEqual(["codex"]);
   });
 
