@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import type { ConnectionDecision, NetworkBoundary } from "@ambit/core/plugin";
+import type { ConnectionDecision, NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
 import { expect, onTestFinished, test } from "vitest";
 import { makeCertificate } from "../egress/tls.js";
 import { finish, openConfined, path, run, shell } from "../support/specs.js";
@@ -41,6 +41,23 @@ test("curl reaches a listed host by its variables, is told of a refusal, and get
     { target: `ok.test:${port}`, allowed: true, reason: expect.any(String) },
     { target: `bad.test:${port}`, allowed: false, reason: expect.any(String) },
   ]);
+});
+
+test("a proxy that can't record fails the sandbox, and lets nothing through; one that can doesn't", async () => {
+  const port = await startServer();
+  for (const records of [true, false]) {
+    const failures: SandboxFailed[] = [];
+    const onDecision = () => {
+      if (!records) throw new Error("the record is full");
+    };
+    const onFailure = (failure: SandboxFailed) => failures.push(failure);
+    const sandbox = await openConfined({ network: allowlist }, { lookup, onDecision, onFailure });
+    const { stdout } = await run(sandbox, ["curl", "-sS", `http://ok.test:${port}/`]);
+    expect(stdout).toBe(records ? `host ok.test:${port}` : "");
+    expect(failures.map(({ code, message }) => `${code}: ${message}`)).toEqual(
+      records ? [] : ["sandbox_failed: The boundary's proxy failed: the run has no network."],
+    );
+  }
 });
 
 test("Node's fetch and http reach a listed host, and learn of a refusal", async () => {
