@@ -131,7 +131,8 @@ export class Runner {
       // What was proven may not have held: look again before the next plan counts on it.
       const suspects = run.started ? doubtful : doubtfulAtStart;
       if (failure !== undefined && suspects.has(failure.code)) {
-        this.registry.invalidate(run.plan.sandbox.actor);
+        // A broken agent says nothing of the sandbox, whose probe takes seconds.
+        if (failure.code !== "harness_failed") this.registry.invalidate(run.plan.sandbox.actor);
         this.registry.invalidate(run.plan.harness.actor);
       }
       free();

@@ -72,11 +72,19 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
     ...(launch.user ?? {}),
   });
   const stop = () => child.kill("SIGKILL");
-  const timer = setTimeout(stop, options.startMs);
-  signal?.addEventListener("abort", stop, { once: true });
-  if (signal?.aborted) stop();
+  // What bubblewrap leaves behind when it is killed so early may hold its pipes open: they tell no end then.
+  let giveUp = () => {};
+  const givenUp = new Promise<never>((_resolve, reject) => {
+    giveUp = () => {
+      stop();
+      reject(new SandboxFailed(`The jail didn't come up within ${options.startMs} ms`));
+    };
+  });
+  const timer = setTimeout(giveUp, options.startMs);
+  signal?.addEventListener("abort", giveUp, { once: true });
+  if (signal?.aborted) giveUp();
   try {
-    return await seeIn(child, options);
+    return await Promise.race([seeIn(child, options), givenUp]);
   } catch (error) {
     stop();
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
@@ -86,7 +94,7 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
     throw signal?.aborted ? (signal.reason ?? error) : error;
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
+    signal?.removeEventListener("abort", giveUp);
   }
 }
 
