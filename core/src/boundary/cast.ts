@@ -12,10 +12,18 @@ export interface PlannableExecutor extends Coverage<ToolUse> {
   issues(use: ToolUse): readonly Issue[];
 }
 
+/** Where the programs in a sandbox come from: the runner's files, seen at their own paths, or an image of its own. */
+export type Programs = "runner" | "image";
+
+export interface PlannableSandbox extends Coverage {
+  /** Default `runner`. */
+  readonly programs?: Programs;
+}
+
 export interface PlannableHarness extends Coverage<RunRequest> {
   readonly id: string;
   readonly aliases: readonly string[];
-  issues(request: RunRequest): readonly Issue[];
+  issues(request: RunRequest, programs: Programs): readonly Issue[];
   /** Names of the request's credentials that can be read inside the sandbox. */
   visibleCredentials(request: RunRequest): readonly string[];
 }
@@ -27,7 +35,7 @@ export interface PlannableToolSource extends Coverage<McpServer> {
 
 /** What sits in each seat of a run. */
 export interface Seats {
-  sandbox: Coverage;
+  sandbox: PlannableSandbox;
   executor: PlannableExecutor;
   delivery: Coverage;
   harness: PlannableHarness;

@@ -1,6 +1,13 @@
 import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
 import type { Boundary } from "./boundary.js";
-import type { Part, PlannableExecutor, PlannableHarness, PlannableToolSource } from "./cast.js";
+import type {
+  Part,
+  PlannableExecutor,
+  PlannableHarness,
+  PlannableSandbox,
+  PlannableToolSource,
+  Programs,
+} from "./cast.js";
 import { type Coverage, gapsOf, type Probed } from "./coverage.js";
 import type { Requirement } from "./requirements.js";
 
@@ -14,6 +21,7 @@ export interface Choice<Chosen> {
 export function chooseHarness<H extends PlannableHarness>(
   request: RunRequest,
   harnesses: readonly Probed<H>[],
+  programs: Programs,
 ): Choice<Probed<H> | undefined> {
   const named = request.harness;
   const chosen =
@@ -22,7 +30,7 @@ export function chooseHarness<H extends PlannableHarness>(
       : // An alias never hides another harness's own id.
         (harnesses.find(({ actor }) => actor.id === named) ??
         harnesses.find(({ actor }) => actor.aliases.includes(named)));
-  if (chosen !== undefined) return { chosen, issues: chosen.actor.issues(request) };
+  if (chosen !== undefined) return { chosen, issues: chosen.actor.issues(request, programs) };
   const loaded = list(harnesses.map(({ actor }) => actor.id));
   const wanted = named === undefined ? "no harness is loaded" : `unknown harness '${named}'`;
   return {
@@ -92,12 +100,12 @@ export function chooseDelivery<D extends Coverage>(
 }
 
 /** The named sandbox, or the first configured one without a gap; if there is none, what each of them lacks. */
-export function chooseSandbox<S extends Coverage>(
+export function chooseSandbox<S extends PlannableSandbox>(
   request: RunRequest,
   sandboxes: readonly Probed<S>[],
   boundary: Boundary,
   required: readonly Requirement[],
-): Choice<Probed<S> | undefined> & { readonly gaps: readonly Gap[] } {
+): Choice<Probed<S> | undefined> & { readonly gaps: readonly Gap[]; readonly programs: Programs } {
   const candidates =
     request.sandbox === undefined
       ? sandboxes
@@ -107,15 +115,16 @@ export function chooseSandbox<S extends Coverage>(
     const wanted =
       request.sandbox === undefined ? "no sandbox is loaded" : `unknown sandbox '${request.sandbox}'`;
     const issues = [{ path: "sandbox", message: `${wanted}; expected one of ${loaded}` }];
-    return { chosen: undefined, issues, gaps: [] };
+    return { chosen: undefined, issues, gaps: [], programs: "runner" };
   }
   const gaps: Gap[] = [];
   for (const probed of candidates) {
     const lacks = gapsOf({ probed, use: undefined, boundary, required, bound: "all" });
-    if (lacks.length === 0) return { chosen: probed, issues: [], gaps: [] };
+    if (lacks.length === 0)
+      return { chosen: probed, issues: [], gaps: [], programs: probed.actor.programs ?? "runner" };
     gaps.push(...lacks);
   }
-  return { chosen: undefined, issues: [], gaps };
+  return { chosen: undefined, issues: [], gaps, programs: candidates[0]?.actor.programs ?? "runner" };
 }
 
 /** The first configured actor for each key: of two, the later one never takes over what the first was proven for. */

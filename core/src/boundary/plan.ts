@@ -48,11 +48,11 @@ export function planRun<S extends Seats>(
   issues: readonly Issue[] = [],
 ): Plan<S> {
   const required = requirementsOf(boundary, request);
-  const harness = chooseHarness(request, cast.harnesses);
+  const sandbox = chooseSandbox(request, cast.sandboxes, boundary, required);
+  const harness = chooseHarness(request, cast.harnesses, sandbox.programs);
   const executors = chooseExecutors(request, cast.executors);
   const toolSources = chooseToolSources(request, cast.toolSources);
   const delivery = chooseDelivery(request, cast.deliveries);
-  const sandbox = chooseSandbox(request, cast.sandboxes, boundary, required);
 
   const shortfalls = [
     ...(harness.chosen === undefined ? [] : shortfallsOf(harness.chosen, [request], boundary, required)),

@@ -1,3 +1,4 @@
+import type { Programs } from "../boundary/index.js";
 import type {
   AgentEvent,
   ContentBlock,
@@ -79,10 +80,13 @@ export interface Harness extends Actor<RunRequest> {
   readonly asksForOwnTools: boolean;
   /** Milliseconds the agent lets one tool call wait before it gives up. */
   readonly holdsCallsMs: number;
-  /** What keeps this request from being run by this agent: not installed, an unknown model. Pure. */
-  issues(request: RunRequest): readonly Issue[];
-  /** What the sandbox must show of the runner's files. Pure. */
-  runtimes(): readonly RuntimePath[];
+  /**
+   * What keeps this request from being run by this agent: not installed, an unknown model. Pure.
+   * @param programs of the sandbox: what an image holds isn't known before it is opened.
+   */
+  issues(request: RunRequest, programs: Programs): readonly Issue[];
+  /** What the sandbox must show, or be given, of the runner's files. Pure. */
+  runtimes(programs: Programs): readonly RuntimePath[];
   /** Names of the request's credentials that can be read inside the sandbox. Pure. */
   visibleCredentials(request: RunRequest): readonly string[];
   start(scope: StartScope): Promise<Agent>;

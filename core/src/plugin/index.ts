@@ -18,6 +18,7 @@ export {
   type NetworkBoundary,
   type NetworkDecision,
   type NetworkRule,
+  type Programs,
   parseNetworkRule,
   type RangeRule,
   type ResourceLimits,

@@ -1,4 +1,4 @@
-import type { Boundary } from "../boundary/index.js";
+import type { Boundary, Programs } from "../boundary/index.js";
 import type { Capability, Evidence } from "../contract/index.js";
 import type { SandboxFailed } from "../errors.js";
 import type { Actor } from "./actor.js";
@@ -17,7 +17,10 @@ export interface ConnectionDecision {
   readonly reason: string;
 }
 
-/** A file or folder of the runner that programs in the sandbox need, visible at the same path, read-only. */
+/**
+ * A file or folder of the runner that programs in the sandbox need: visible at the same path, read-only; in a sandbox
+ * with an image of its own, a copy below `ImagePrograms.copies`.
+ */
 export interface RuntimePath {
   /** Absolute, on the runner. */
   readonly path: string;
@@ -31,7 +34,7 @@ export interface SandboxSpec {
   readonly boundary: Boundary;
   /** Every capability that this sandbox must enforce. `open` enforces all or rejects. */
   readonly required: readonly Capability[];
-  /** What the agent needs to be seen by the sandbox, when the backend shares the runner's files. */
+  /** What the agent needs of the runner's files, in the form that the backend's `programs` asks for. */
   readonly runtimes: readonly RuntimePath[];
   /** Called for every connection that reaches the boundary's proxy; repeats included. */
   onDecision(decision: ConnectionDecision): void;
@@ -43,7 +46,17 @@ export interface SandboxSpec {
   readonly log: Log;
 }
 
+/** What is known inside a sandbox whose programs aren't the runner's. */
+export interface ImagePrograms {
+  /** `PATH` as the image sets it: where programs are looked up by name. */
+  readonly searchPath: string;
+  /** Absolute. Below it lie copies of `SandboxSpec.runtimes`, each at its path on the runner. */
+  readonly copies: string;
+}
+
 export interface SandboxBackend extends Actor {
+  /** Default `runner`. */
+  readonly programs?: Programs;
   /** Applies every limit or rejects (`SandboxFailed`); never opens something weaker, never falls back to the host. */
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
 }
@@ -54,6 +67,8 @@ export interface Sandbox {
   /** Absolute path of the agent's home, as seen inside. Outlives the run, ends with the session. */
   readonly home: string;
   readonly confinement: "confined" | "unconfined";
+  /** Set exactly when the backend's `programs` is `image`. */
+  readonly image?: ImagePrograms;
   /** What was seen of this sandbox when it opened. */
   readonly evidence: Evidence;
   /** The unit of confinement: each process is kept apart as far as `environment.per-tool` promises. */

@@ -52,7 +52,7 @@ export class Session {
         id: session.id,
         boundary: plan.boundary,
         required: plan.required.map(({ capability }) => capability),
-        runtimes: plan.harness.actor.runtimes(),
+        runtimes: plan.harness.actor.runtimes(plan.sandbox.actor.programs ?? "runner"),
         onDecision: (decision: ConnectionDecision) => session.onDecision?.(decision),
         onFailure: (failure: SandboxFailed) => {
           session.failure ??= failure;

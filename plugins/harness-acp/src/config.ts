@@ -7,6 +7,8 @@ const profileIdSchema = z.enum(profileIds);
 const overrideSchema = z.strictObject({
   /** Absolute path of the agent's program or script. Default: its npm package, where that is installed. */
   command: z.string().refine(isAbsolute, "must be an absolute path").optional(),
+  /** The program in a sandbox with an image of its own: a name on the image's `PATH`, or a path. Default: its usual name. */
+  commandInImage: z.string().min(1).optional(),
   /** Variables that this agent gets in every run. A key among them is visible inside, and the receipt says so. */
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string()).default({}),
 });

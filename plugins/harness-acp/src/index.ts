@@ -23,8 +23,9 @@ export default definePlugin({
   config: configSchema,
   register: (registrar, { profiles: ids, folder = process.cwd(), overrides, limits }) => {
     for (const id of ids) {
-      const { command, env = {} } = overrides[id] ?? {};
-      registrar.add("harness", new AcpHarness(profiles[id], { limits, folder, command, env }));
+      const { command, commandInImage, env = {} } = overrides[id] ?? {};
+      const options = { limits, folder, command, commandInImage, env };
+      registrar.add("harness", new AcpHarness(profiles[id], options));
     }
   },
 });

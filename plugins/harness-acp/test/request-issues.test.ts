@@ -64,15 +64,20 @@ describe("issues", () => {
       ],
     },
   ])("$what", ({ harness, request, paths }) => {
-    expect(harness.issues(requestOf(request)).map(({ path }) => path)).toEqual(paths);
+    expect(harness.issues(requestOf(request), "runner").map(({ path }) => path)).toEqual(paths);
   });
 
   it("says how an agent that isn't installed is installed, at plan time and at the start", async () => {
-    const program = { package: "@ambit/no-such-agent", bin: "x" };
+    const program = { package: "@ambit/no-such-agent", bin: "x", inImage: "installed" } as const;
     const missing = new AcpHarness({ ...gemini, program }, here);
     const cure = "npm install @ambit/no-such-agent";
-    expect(missing.issues(withKey)).toEqual([{ path: "harness", message: expect.stringContaining(cure) }]);
-    expect(missing.runtimes()).toEqual([]);
+    const refused = [{ path: "harness", message: expect.stringContaining(cure) }];
+    expect(missing.issues(withKey, "runner")).toEqual(refused);
+    expect(missing.runtimes("runner")).toEqual([]);
+    // An image may bring it; what is copied into one must be here.
+    expect(missing.issues(withKey, "image")).toEqual([]);
+    const copied = new AcpHarness({ ...gemini, program: { ...program, inImage: "copied" } }, here);
+    expect(copied.issues(withKey, "image")).toEqual(refused);
     const sandbox = await ProcessSandbox.open();
     const starting = missing.start(new TestScope(sandbox, { request: withKey }));
     await expect(starting).rejects.toBeInstanceOf(HarnessFailed);
@@ -83,7 +88,7 @@ describe("issues", () => {
 
   it("names a configured path that isn't there", () => {
     const lost = new AcpHarness(gemini, { ...here, command: "/no/such/gemini.js" });
-    expect(lost.issues(withKey)).toEqual([
+    expect(lost.issues(withKey, "runner")).toEqual([
       { path: "harness", message: expect.stringContaining("/no/such/gemini.js") },
     ]);
   });

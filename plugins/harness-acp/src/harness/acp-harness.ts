@@ -9,12 +9,21 @@ import {
   type Harness,
   HarnessFailed,
   type Issue,
+  type Programs,
   type RunRequest,
   type RuntimePath,
+  type Sandbox,
   type StartScope,
 } from "@ambit/core/plugin";
 import type { DriverLimits } from "../driver/limits.js";
 import { installationCure, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
+import {
+  isNeededOnRunner,
+  type PlacedProgram,
+  placeInImage,
+  placeOnRunner,
+  runtimesFor,
+} from "../installation/place-program.js";
 import type { Profile } from "../profiles/profile.js";
 import { planLaunch } from "./launch.js";
 import { modelDestination, visibleCredentials } from "./model.js";
@@ -26,6 +35,8 @@ export interface AcpHarnessOptions {
   readonly folder: string;
   /** Path of the agent's program, in place of its package. */
   readonly command?: string | undefined;
+  /** Its program in a sandbox with an image of its own: a name on the image's `PATH`, or a path. */
+  readonly commandInImage?: string | undefined;
   /** Variables that the deployer gives this agent in every run. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -86,15 +97,15 @@ export class AcpHarness implements Harness {
     return [];
   }
 
-  issues(request: RunRequest): readonly Issue[] {
+  issues(request: RunRequest, programs: Programs): readonly Issue[] {
     const found = requestIssues(this.#profile, request, this.#options.env);
-    return this.#program() === undefined
+    return isNeededOnRunner(this.#profile, programs) && this.#program() === undefined
       ? [{ path: "harness", message: this.#notInstalled() }, ...found]
       : found;
   }
 
-  runtimes(): readonly RuntimePath[] {
-    return this.#program()?.runtimes ?? [];
+  runtimes(programs: Programs): readonly RuntimePath[] {
+    return runtimesFor(this.#profile, programs, this.#program());
   }
 
   visibleCredentials(request: RunRequest): readonly string[] {
@@ -102,9 +113,8 @@ export class AcpHarness implements Harness {
   }
 
   async start(scope: StartScope): Promise<Agent> {
-    const program = this.#program();
-    if (program === undefined) throw new HarnessFailed(this.#notInstalled());
     const { request, sandbox } = scope;
+    const program = this.#placed(sandbox);
     // What speaks to agents is loaded with the first of them: a server's start does without it.
     const { startAgent } = await import("../driver/start-agent.js");
     const launch = planLaunch({
@@ -116,6 +126,16 @@ export class AcpHarness implements Harness {
       servers: scope.servers.map(({ name }) => name),
     });
     return await startAgent({ profile: this.#profile, launch, limits: this.#options.limits }, scope);
+  }
+
+  #placed({ image }: Sandbox): PlacedProgram {
+    const located = this.#program();
+    const placed =
+      image === undefined
+        ? placeOnRunner(located)
+        : placeInImage(this.#profile, located, image, this.#options.commandInImage);
+    if (placed === undefined) throw new HarnessFailed(this.#notInstalled());
+    return placed;
   }
 
   #program(): LocatedProgram | undefined {

@@ -1,21 +1,19 @@
-import { dirname, join } from "node:path/posix";
+import { join } from "node:path/posix";
 import type { RunRequest, Sandbox } from "@ambit/core/plugin";
 import type { Launch } from "../driver/start-agent.js";
-import type { LocatedProgram } from "../installation/locate-program.js";
+import type { PlacedProgram } from "../installation/place-program.js";
 import type { Profile } from "../profiles/profile.js";
 import { modelName } from "./model.js";
 
 export interface LaunchOptions {
   readonly profile: Profile;
-  readonly program: LocatedProgram;
+  readonly program: PlacedProgram;
   /** The deployer's variables for this agent. */
   readonly env: Readonly<Record<string, string>>;
   readonly request: RunRequest;
   readonly sandbox: Pick<Sandbox, "home" | "workspace">;
   readonly servers: readonly string[];
 }
-
-const systemPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /** Pure: what the agent is started with. */
 export function planLaunch(options: LaunchOptions): Launch {
@@ -28,13 +26,10 @@ export function planLaunch(options: LaunchOptions): Launch {
     const path = join(sandbox.workspace, profile.instructions.agentsFile);
     files.push({ path, content: request.agentsMd });
   }
-  // An interpreter outside the system's folders must be found by what the agent starts as well.
-  const own = dirname(program.argv[0]);
-  const path = (systemPath.includes(own) ? systemPath : [own, ...systemPath]).join(":");
   return {
     argv: [...program.argv, ...profile.arguments, ...(prepared.arguments ?? [])],
     env: {
-      PATH: path,
+      PATH: program.searchPath,
       HOME: home,
       LANG: "C.UTF-8",
       TERM: "dumb",

@@ -6,9 +6,12 @@ import type { Profile, ProgramSource } from "../profiles/profile.js";
 import { findPackage, type PackageFolder, packageAround, withDependencies } from "./package-folders.js";
 
 export interface LocatedProgram {
-  /** The interpreter and the entry file, or the program itself. */
-  readonly argv: readonly [program: string, ...args: string[]];
-  readonly runtimes: readonly RuntimePath[];
+  /** The entry file, without links. */
+  readonly file: string;
+  /** Whether Node.js runs it. */
+  readonly isScript: boolean;
+  /** The program with the packages it needs. */
+  readonly files: readonly RuntimePath[];
 }
 
 export interface LocateOptions {
@@ -25,11 +28,8 @@ export function locateProgram(profile: Profile, options: LocateOptions): Located
   const file = realpathSync(entry);
   const program: RuntimePath = { path: file, what: profile.title };
   const folder = packageAround(file);
-  const runtimes = folder === undefined ? [program] : packageRuntimes(folder, profile.title);
-  if (!isScript(file)) return { argv: [file], runtimes };
-  // Its real path: what stands on a PATH may be a version manager's shim, which starts a program of its own.
-  const node = realpathSync(process.execPath);
-  return { argv: [node, file], runtimes: [...runtimes, { path: node, what: "Node.js" }] };
+  const files = folder === undefined ? [program] : packageRuntimes(folder, profile.title);
+  return { file, isScript: /\.[cm]?js$/.test(file), files };
 }
 
 /** How a deployer gets the program. */
@@ -62,8 +62,4 @@ function packageRuntimes(folder: PackageFolder, title: string): readonly Runtime
     paths.add(path);
   }
   return [...paths].map((path) => ({ path, what: title }));
-}
-
-function isScript(file: string): boolean {
-  return /\.[cm]?js$/.test(file);
 }

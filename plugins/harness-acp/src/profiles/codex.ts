@@ -13,7 +13,7 @@ export const codex: Profile = {
   id: "codex",
   title: "Codex",
   aliases: [],
-  program: { package: "@agentclientprotocol/codex-acp", bin: "codex-acp" },
+  program: { package: "@agentclientprotocol/codex-acp", bin: "codex-acp", inImage: "installed" },
   arguments: [],
   environment: { NO_BROWSER: "1" },
   model: {

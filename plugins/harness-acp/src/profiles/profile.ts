@@ -6,6 +6,11 @@ export interface ProgramSource {
   readonly package: string;
   /** Which of the package's `bin` entries. */
   readonly bin: string;
+  /**
+   * How it gets into a sandbox with an image of its own: `installed` there, on its `PATH` under the name `bin`, or
+   * `copied` from the runner with the packages it needs (megabytes at most).
+   */
+  readonly inImage: "installed" | "copied";
   /** The entry file, where this plugin brings the program along. Default: looked up in `node_modules`. */
   readonly entry?: string;
 }

@@ -1,0 +1,89 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { inFolder, namesBelow, type Ownership, openBeneath, PathRefused, refusal } from "./open-beneath.js";
+
+/** Bytes. A file that an agent made without end mustn't fill the reader's memory. */
+const largestRead = 64 * 1024 * 1024;
+
+/** A folder as processes see it, and where it lies for whoever reads and writes. */
+export interface Place {
+  readonly inside: string;
+  readonly outside: string;
+}
+
+export interface SessionFile {
+  readonly path: string;
+  readonly content: string | Uint8Array;
+  readonly executable?: boolean;
+}
+
+/** A session's files, read and written by someone with more rights than the session has: nothing in the way may be a link. */
+export class SessionFiles {
+  readonly #places: readonly Place[];
+  readonly #owner: Ownership | undefined;
+
+  constructor(places: readonly Place[], owner?: Ownership) {
+    this.#places = places;
+    this.#owner = owner;
+  }
+
+  /** @throws PathRefused */
+  async write({ path, content, executable = false }: SessionFile): Promise<void> {
+    const { root, folders, name } = this.#locate(path);
+    const folder = await openBeneath(root, folders, { owner: this.#owner });
+    // A new file takes the place of whatever stands there: written through, a hard link would lead outside.
+    const draft = inFolder(folder, `.ambit-${randomBytes(8).toString("hex")}`);
+    try {
+      const handle = await open(draft, "wx", executable ? 0o755 : 0o644);
+      try {
+        await handle.writeFile(content);
+        if (this.#owner !== undefined) await handle.chown(this.#owner.uid, this.#owner.gid);
+      } finally {
+        await handle.close();
+      }
+      await rename(draft, inFolder(folder, name));
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw new PathRefused(`${path} can't be written: ${error instanceof Error ? error.message : error}`, {
+        cause: error,
+      });
+    } finally {
+      await folder.handle.close();
+    }
+  }
+
+  /** @throws PathRefused */
+  async read(path: string): Promise<Uint8Array> {
+    const { root, folders, name } = this.#locate(path);
+    const folder = await openBeneath(root, folders);
+    try {
+      // Not blocking: opening a pipe that nobody writes to would wait for ever.
+      const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+      const handle = await open(inFolder(folder, name), flags).catch((error: unknown) => {
+        throw refusal(path, error);
+      });
+      try {
+        const found = await handle.stat();
+        if (!found.isFile()) throw new PathRefused(`${path} isn't a regular file`);
+        if (found.size > largestRead) throw new PathRefused(`${path} is larger than ${largestRead} bytes`);
+        return new Uint8Array(await handle.readFile());
+      } finally {
+        await handle.close();
+      }
+    } finally {
+      await folder.handle.close();
+    }
+  }
+
+  #locate(path: string): { root: string; folders: readonly string[]; name: string } {
+    for (const { inside, outside } of this.#places) {
+      const names = namesBelow(inside, path);
+      const name = names?.at(-1);
+      if (names !== undefined && name !== undefined)
+        return { root: outside, folders: names.slice(0, -1), name };
+    }
+    const where = this.#places.map(({ inside }) => inside).join(" or ");
+    throw new PathRefused(`${JSON.stringify(path)} doesn't lie in ${where}`);
+  }
+}

@@ -1,0 +1,68 @@
+import { createServer, type Server, type Socket } from "node:net";
+import type { Channel, ChannelListener } from "../link/channel.js";
+import type { Channels } from "../link/channels.js";
+import { lanes } from "../link/frame.js";
+import { answering } from "./answering.js";
+
+/** Connections on the sandbox's loopback, carried to the runner. */
+export class Listeners {
+  readonly #channels: () => Channels;
+  readonly #servers = new Set<Server>();
+
+  constructor(channels: () => Channels) {
+    this.#channels = channels;
+  }
+
+  /** What hears a channel of kind `listen`; closing it closes the port. */
+  listen(channel: Channel): ChannelListener {
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#carry(socket));
+    this.#servers.add(server);
+    return {
+      message: () =>
+        answering(channel, async () => {
+          await new Promise<void>((resolve, reject) => {
+            server.once("error", reject);
+            server.listen({ host: "127.0.0.1", port: 0 }, resolve);
+          });
+          const address = server.address();
+          if (address === null || typeof address === "string") throw new Error("no port");
+          await channel.send({ port: address.port });
+        }),
+      closed: () => {
+        this.#servers.delete(server);
+        server.close();
+      },
+    };
+  }
+
+  close(): void {
+    for (const server of this.#servers) server.close();
+  }
+
+  #carry(socket: Socket): void {
+    this.#channels().open("connection", (channel) => {
+      socket.on("error", () => undefined);
+      socket.once("close", () => channel.close());
+      void pour(socket, channel);
+      return {
+        data: (_lane, bytes, taken) => {
+          if (socket.destroyed) taken();
+          else socket.write(bytes, () => taken());
+        },
+        end: () => socket.end(),
+        closed: () => socket.destroy(),
+      };
+    });
+  }
+}
+
+async function pour(socket: Socket, channel: Channel): Promise<void> {
+  try {
+    for await (const bytes of socket.iterator({ destroyOnReturn: false }))
+      await channel.write(lanes.main, bytes);
+  } catch {
+    // The client dropped the connection: its close is what the runner hears.
+    return;
+  }
+  channel.end(lanes.main);
+}

@@ -1,0 +1,31 @@
+import { join } from "node:path";
+
+/** What the runner starts the half inside with, as its arguments. */
+export interface Settings {
+  /** Only the bridge writes to it. */
+  readonly folder: string;
+  readonly lingerMs: number;
+  /** The first of the users that processes get, where the bridge may make them. */
+  readonly firstUser: number;
+  /** Whether `/proc` is the sandbox's own, so that it may be mounted anew to hide processes from other users. */
+  readonly ownProc: boolean;
+}
+
+/** Users that tools take turns in. */
+export const toolUsers = 2_000;
+
+export function readSettings([folder, lingerMs, firstUser, proc]: readonly string[]): Settings {
+  if (folder === undefined || !folder.startsWith("/"))
+    throw new Error("the first argument is a folder's path");
+  return { folder, lingerMs: count(lingerMs), firstUser: count(firstUser), ownProc: proc === "own-proc" };
+}
+
+export function socketOf(folder: string): string {
+  return join(folder, "bridge.sock");
+}
+
+function count(text: string | undefined): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value <= 0) throw new Error(`${text} isn't a number`);
+  return value;
+}

@@ -1,0 +1,102 @@
+import type { Payload } from "./payload.js";
+
+/** The streams of one channel. Messages are lines of JSON on a stream of their own. */
+export const lanes = { main: 0, error: 1, messages: 2 } as const;
+export type Lane = (typeof lanes)[keyof typeof lanes];
+
+/** What travels, numbered and acknowledged. `channel` numbers are odd when the runner opened it, else even. */
+export type Frame =
+  | readonly [op: "open", channel: number, kind: string]
+  | readonly [op: "data", channel: number, lane: Lane, ...payload: Payload]
+  | readonly [op: "end", channel: number, lane: Lane]
+  /** The reader took this many bytes: the writer may send as many more. */
+  | readonly [op: "taken", channel: number, lane: Lane, bytes: number]
+  | readonly [op: "close", channel: number];
+
+/** What is said of the pipe itself, unnumbered. */
+export type Signal =
+  | readonly [op: "hello", version: number, key: string, attempt: number, received: number]
+  | readonly [op: "ack", received: number]
+  | readonly [op: "ping"]
+  | readonly [op: "pong"]
+  /** The half inside has been killed: its streams are lost. */
+  | readonly [op: "dead"];
+
+export type Side = "runner" | "inside";
+
+/** Each side's lines begin differently: what a terminal or a log echoes is known for our own, and dropped. */
+const marks: Readonly<Record<Side, string>> = { runner: ">", inside: "<" };
+
+export function frameLine(side: Side, number: number, frame: Frame): string {
+  return `${JSON.stringify([marks[side], number, ...frame])}\n`;
+}
+
+export function signalLine(side: Side, signal: Signal): string {
+  return `${JSON.stringify([marks[side], 0, ...signal])}\n`;
+}
+
+export type Line =
+  | { readonly kind: "frame"; readonly number: number; readonly frame: Frame }
+  | { readonly kind: "signal"; readonly signal: Signal }
+  /** Not of this protocol: an echo of our own line, a shell's complaint, or a line that was cut. */
+  | { readonly kind: "noise" };
+
+/** Reads a line of the other side's. Whatever isn't exactly a frame or a signal is noise. */
+export function readLine(from: Side, text: string): Line {
+  const noise: Line = { kind: "noise" };
+  if (!text.startsWith(`["${marks[from]}",`)) return noise;
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return noise;
+  }
+  if (!Array.isArray(parsed)) return noise;
+  const [, number, ...rest]: unknown[] = parsed;
+  if (!isCount(number)) return noise;
+  if (number === 0) return isSignal(rest) ? { kind: "signal", signal: rest } : noise;
+  return isFrame(rest) ? { kind: "frame", number, frame: rest } : noise;
+}
+
+function isSignal(parts: readonly unknown[]): parts is Signal {
+  const [op, first, key, attempt, received] = parts;
+  switch (op) {
+    case "hello":
+      return isCount(first) && typeof key === "string" && isCount(attempt) && isCount(received);
+    case "ack":
+      return isCount(first);
+    case "ping":
+    case "pong":
+    case "dead":
+      return true;
+    default:
+      return false;
+  }
+}
+
+function isFrame(parts: readonly unknown[]): parts is Frame {
+  const [op, channel, third, content, isBase64] = parts;
+  if (!isCount(channel)) return false;
+  switch (op) {
+    case "open":
+      return typeof third === "string";
+    case "data":
+      return isLane(third) && typeof content === "string" && (isBase64 === undefined || isBase64 === 1);
+    case "end":
+      return isLane(third);
+    case "taken":
+      return isLane(third) && isCount(content);
+    case "close":
+      return true;
+    default:
+      return false;
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+function isLane(value: unknown): value is Lane {
+  return value === 0 || value === 1 || value === 2;
+}

@@ -1,0 +1,23 @@
+import { StringDecoder } from "node:string_decoder";
+
+/** Cuts a stream into lines, whatever the pieces it comes in. A line past `longest` characters is given up. */
+export class Lines {
+  readonly #decoder = new StringDecoder("utf8");
+  readonly #longest: number;
+  #rest = "";
+
+  constructor(longest: number) {
+    this.#longest = longest;
+  }
+
+  /** The lines that this piece completes, without their ends. */
+  push(bytes: Uint8Array): readonly string[] {
+    const pieces = (
+      this.#rest + this.#decoder.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+    ).split("\n");
+    const rest = pieces.pop() ?? "";
+    // What has no end by now is no line of ours: its beginning is dropped, and its remainder is noise.
+    this.#rest = rest.length > this.#longest ? "" : rest;
+    return pieces.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
+  }
+}

@@ -1,0 +1,36 @@
+import { isUtf8 } from "node:buffer";
+
+/** Bytes of a stream in one frame at most: as base64 they make a line of 15,020 characters, and a pipe takes 16,384. */
+export const longestChunk = 11_264;
+/** Characters of a line. Longer ones are noise. */
+export const longestLine = 16_384;
+/** Bytes that a text may take as JSON in a line. */
+const longestText = 15_800;
+
+/** Text where it can be, since that costs a pipe nothing; base64 with a mark for everything else. */
+export type Payload = readonly [text: string] | readonly [base64: string, isBase64: 1];
+
+/** @param bytes at most `longestChunk` of them. */
+export function encodePayload(bytes: Uint8Array): Payload {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (isUtf8(buffer) && !buffer.includes(0)) {
+    const text = buffer.toString("utf8");
+    if (Buffer.byteLength(JSON.stringify(text)) <= longestText) return [text];
+  }
+  return [buffer.toString("base64"), 1];
+}
+
+export function decodePayload([content, isBase64]: Payload): Uint8Array {
+  return Buffer.from(content, isBase64 === 1 ? "base64" : "utf8");
+}
+
+/** Where the next chunk ends: not within a character, so that text stays text. */
+export function chunkEnd(bytes: Uint8Array, start: number, longest: number): number {
+  const end = start + longest;
+  if (end >= bytes.length) return bytes.length;
+  for (let back = 0; back < 4 && end - back > start; back++) {
+    // 10xxxxxx continues a character.
+    if (((bytes[end - back] ?? 0) & 0xc0) !== 0x80) return end - back;
+  }
+  return end;
+}

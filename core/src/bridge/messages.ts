@@ -1,0 +1,41 @@
+/** Version of what the two halves say to each other. */
+export const protocolVersion = 1;
+
+/** First message of a channel, from the runner, by the channel's kind. */
+export interface Requests {
+  /** lanes: standard input in; standard output and error out. */
+  readonly run: {
+    readonly argv: readonly string[];
+    readonly env: Readonly<Record<string, string>>;
+    readonly cwd?: string | undefined;
+    readonly role: "agent" | "tool";
+  };
+  /** main lane in: the content. */
+  readonly write: { readonly path: string; readonly executable: boolean };
+  /** main lane out: the content. */
+  readonly read: { readonly path: string };
+  /** Unpacks the archive that was uploaded, below a folder. */
+  readonly unpack: { readonly archive: string; readonly into: string };
+  /** Listens on the sandbox's loopback; each connection is a channel of kind `connection`. */
+  readonly listen: Readonly<Record<string, never>>;
+  readonly facts: Readonly<Record<string, never>>;
+  /** Ends every process and the bridge itself. */
+  readonly shutdown: Readonly<Record<string, never>>;
+}
+
+/** Later messages of the runner on a `run` channel. */
+export interface RunOrder {
+  readonly kill: "SIGTERM" | "SIGKILL";
+}
+
+/** A channel's first message. The runner wrote it: the half inside trusts the runner's types. */
+export function requestOf<Kind extends keyof Requests>(_kind: Kind, message: unknown): Requests[Kind] {
+  return message as Requests[Kind];
+}
+
+export function orderOf(message: unknown): RunOrder | undefined {
+  const isOrder = typeof message === "object" && message !== null && "kill" in message;
+  return isOrder && (message.kill === "SIGTERM" || message.kill === "SIGKILL")
+    ? { kill: message.kill }
+    : undefined;
+}

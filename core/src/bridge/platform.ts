@@ -1,0 +1,27 @@
+/**
+ * One dumb two-way pipe to a command that runs in the sandbox: what is written is its standard input, what is read its
+ * standard output. It carries lines of UTF-8 below 16 KB without NUL, and nothing else need get through.
+ */
+export interface Pipe {
+  /** In pieces of any size. Ends or errors when the pipe is gone: the bridge opens another and nothing is lost. */
+  readonly output: ReadableStream<Uint8Array>;
+  /** Whole lines, several at once, each with its line feed. Rejects when they may not have arrived. */
+  write(lines: string): Promise<void>;
+  /** Ends the command and frees what the platform keeps of it. Safe to call twice; never rejects for what is gone. */
+  close(): Promise<void>;
+}
+
+/** What a backend brings: three primitives on one sandbox that it has created. */
+export interface RemotePlatform {
+  /**
+   * Starts a command in the sandbox, with no terminal.
+   *
+   * @throws SandboxFailed when the sandbox itself is gone or can't be used any more: nothing is tried again. Whatever
+   * else is thrown is a dropped connection, and tried again.
+   */
+  openPipe(argv: readonly [program: string, ...args: string[]], signal: AbortSignal): Promise<Pipe>;
+  /** Writes one file, readable by everyone, and makes the folders in between. */
+  upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
+  /** Destroys the sandbox with everything in it. Safe to call twice. */
+  destroy(): Promise<void>;
+}

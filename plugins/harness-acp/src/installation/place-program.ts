@@ -1,0 +1,64 @@
+import { realpathSync } from "node:fs";
+import { dirname } from "node:path/posix";
+import type { ImagePrograms, Programs, RuntimePath } from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import type { LocatedProgram } from "./locate-program.js";
+
+/** An agent's program as a sandbox starts it. */
+export interface PlacedProgram {
+  readonly argv: readonly [program: string, ...args: string[]];
+  /** `PATH` of the agent and of what it starts. */
+  readonly searchPath: string;
+}
+
+const systemPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/** Whether a run needs the program on the runner: an image may bring it. */
+export function isNeededOnRunner({ program }: Profile, programs: Programs): boolean {
+  return programs === "runner" || program.inImage === "copied";
+}
+
+/** What a sandbox must show, or be given, of the runner's files. */
+export function runtimesFor(
+  profile: Profile,
+  programs: Programs,
+  located: LocatedProgram | undefined,
+): readonly RuntimePath[] {
+  if (located === undefined || !isNeededOnRunner(profile, programs)) return [];
+  return programs === "runner" && located.isScript
+    ? [...located.files, { path: ownNode(), what: "Node.js" }]
+    : located.files;
+}
+
+/** Among the runner's files, which the sandbox shows at their own paths. */
+export function placeOnRunner(located: LocatedProgram | undefined): PlacedProgram | undefined {
+  if (located === undefined) return undefined;
+  const { file, isScript } = located;
+  const interpreter = isScript ? ownNode() : undefined;
+  // An interpreter outside the system's folders must be found by what the agent starts as well.
+  const own = dirname(interpreter ?? file);
+  return {
+    argv: interpreter === undefined ? [file] : [interpreter, file],
+    searchPath: (systemPath.includes(own) ? systemPath : [own, ...systemPath]).join(":"),
+  };
+}
+
+/** In an image: the copy that the sandbox was given, or the image's own program. */
+export function placeInImage(
+  { program }: Profile,
+  located: LocatedProgram | undefined,
+  { searchPath, copies }: ImagePrograms,
+  command: string | undefined,
+): PlacedProgram | undefined {
+  if (command !== undefined || program.inImage === "installed") {
+    return { argv: [command ?? program.bin], searchPath };
+  }
+  if (located === undefined) return undefined;
+  const file = `${copies}${located.file}`;
+  return { argv: located.isScript ? ["node", file] : [file], searchPath };
+}
+
+/** Its real path: what stands on a `PATH` may be a version manager's shim, which starts a program of its own. */
+function ownNode(): string {
+  return realpathSync(process.execPath);
+}
