@@ -1,4 +1,5 @@
 import type { Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
+import type { Boundary } from "./boundary.js";
 import type { Coverage, Probed } from "./coverage.js";
 
 interface ToolUse {
@@ -15,9 +16,23 @@ export interface PlannableExecutor extends Coverage<ToolUse> {
 /** Where the programs in a sandbox come from: the runner's files, seen at their own paths, or an image of its own. */
 export type Programs = "runner" | "image";
 
+/** A credential that programs in the sandbox send to some hosts, and needn't be able to read. */
+export interface HiddenCredential {
+  /** Unique in a run: the variable that holds it. */
+  readonly name: string;
+  readonly value: string;
+  /** Canonical names that it may be sent to; never empty. */
+  readonly hosts: readonly string[];
+}
+
 export interface PlannableSandbox extends Coverage {
   /** Default `runner`. */
   readonly programs?: Programs;
+  /**
+   * Whether under this boundary `open` takes credentials for these hosts: what stands inside is a placeholder, which
+   * is replaced on the way to one of them. Absent: it takes none. Pure.
+   */
+  hides?(hosts: readonly string[], boundary: Boundary): boolean;
 }
 
 export interface PlannableHarness extends Coverage<RunRequest> {
@@ -26,6 +41,8 @@ export interface PlannableHarness extends Coverage<RunRequest> {
   issues(request: RunRequest, programs: Programs): readonly Issue[];
   /** Names of the request's credentials that can be read inside the sandbox. */
   visibleCredentials(request: RunRequest): readonly string[];
+  /** Those among them that the agent only sends to its model. Default: none. */
+  hideableCredentials?(request: RunRequest): readonly HiddenCredential[];
 }
 
 export interface PlannableToolSource extends Coverage<McpServer> {

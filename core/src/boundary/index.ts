@@ -6,3 +6,4 @@ export * from "./normalise.js";
 export * from "./plan.js";
 export * from "./receipt.js";
 export * from "./requirements.js";
+export { stillVisible } from "./secrets-inside.js";

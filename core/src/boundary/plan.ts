@@ -1,6 +1,6 @@
 import type { Gap, Issue, McpServer, RunRequest, Site, ToolSpec } from "../contract/index.js";
 import type { Boundary } from "./boundary.js";
-import type { Cast, Part, Seats } from "./cast.js";
+import type { Cast, HiddenCredential, Part, Seats } from "./cast.js";
 import {
   chooseDelivery,
   chooseExecutors,
@@ -10,7 +10,7 @@ import {
 } from "./choose.js";
 import { type Coverage, gapsOf, type Probed, type Question } from "./coverage.js";
 import { type Requirement, requirementsOf } from "./requirements.js";
-import { secretsInside } from "./secrets-inside.js";
+import { credentialsHidden, secretsInside } from "./secrets-inside.js";
 
 export interface AcceptedPlan<S extends Seats = Seats> {
   readonly accepted: true;
@@ -24,6 +24,8 @@ export interface AcceptedPlan<S extends Seats = Seats> {
   readonly toolSources: readonly Part<S["toolSource"], McpServer>[];
   /** Gaps of actors outside the sandbox that `best_effort` accepted. */
   readonly outside: readonly Gap[];
+  /** What the sandbox is given to hide. Holds values: never logged, never answered. */
+  readonly hidden: readonly HiddenCredential[];
 }
 
 export interface RefusedPlan {
@@ -74,12 +76,15 @@ export function planRun<S extends Seats>(
   ];
   const acceptable = (site: Site) => site === "runner" && boundary.enforcement === "best_effort";
   const carriers = { harness: harness.chosen, executors: executors.chosen, toolSources: toolSources.chosen };
+  const hidden = credentialsHidden(request, harness.chosen?.actor, sandbox.chosen?.actor, boundary);
   const refused = shortfalls.filter(({ site }) => !acceptable(site)).map(({ gap }) => gap);
   const gaps = [
     ...sandbox.gaps,
     ...refused,
     // Not told twice where the actor says it itself; one that best_effort accepts hides nothing here.
-    ...secretsInside(request, carriers, required).filter((gap) => !refused.some((one) => isSame(one, gap))),
+    ...secretsInside(request, carriers, required, hidden).filter(
+      (gap) => !refused.some((one) => isSame(one, gap)),
+    ),
   ];
   const found = [
     issues,
@@ -103,6 +108,7 @@ export function planRun<S extends Seats>(
     executors: executors.chosen,
     toolSources: toolSources.chosen,
     outside: shortfalls.filter(({ site }) => acceptable(site)).map(({ gap }) => gap),
+    hidden,
   };
 }
 

@@ -1,7 +1,30 @@
 import type { Gap, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
-import type { Part, PlannableExecutor, PlannableHarness, PlannableToolSource } from "./cast.js";
+import type { Boundary } from "./boundary.js";
+import type {
+  HiddenCredential,
+  Part,
+  PlannableExecutor,
+  PlannableHarness,
+  PlannableSandbox,
+  PlannableToolSource,
+} from "./cast.js";
 import type { Probed } from "./coverage.js";
 import type { Requirement } from "./requirements.js";
+
+/**
+ * The credentials that the sandbox keeps from being read inside, where `secrets.hidden` asks for it. Whether it does so
+ * on this host is for its claim and probe to say. Pure.
+ */
+export function credentialsHidden(
+  request: RunRequest,
+  harness: PlannableHarness | undefined,
+  sandbox: PlannableSandbox | undefined,
+  boundary: Boundary,
+): readonly HiddenCredential[] {
+  if (boundary.secrets !== "hidden" || sandbox?.hides === undefined) return [];
+  const hideable = harness?.hideableCredentials?.(request) ?? [];
+  return hideable.filter(({ hosts }) => hosts.length > 0 && sandbox.hides?.(hosts, boundary) === true);
+}
 
 /** Who could carry a credential of the request into the sandbox. */
 interface Carriers {
@@ -10,7 +33,8 @@ interface Carriers {
   readonly toolSources: readonly Part<PlannableToolSource, McpServer>[];
 }
 
-const cure = 'leave the values out, or set sandboxPermission.secrets to "visible"';
+const cure =
+  'leave the values out, name a sandbox that can hide them, or set sandboxPermission.secrets to "visible"';
 
 /**
  * Gaps of `secrets.hidden` that the request makes itself: what it has put into the sandbox can be read there,
@@ -20,9 +44,10 @@ export function secretsInside(
   request: RunRequest,
   { harness, executors, toolSources }: Carriers,
   required: readonly Requirement[],
+  hidden: readonly HiddenCredential[],
 ): readonly Gap[] {
   if (!required.some(({ capability }) => capability === "secrets.hidden")) return [];
-  const visible = harness?.actor.visibleCredentials(request) ?? [];
+  const visible = harness === undefined ? [] : stillVisible(harness.actor, request, hidden);
   return [
     ...(harness === undefined || visible.length === 0
       ? []
@@ -38,6 +63,15 @@ export function secretsInside(
         : [],
     ),
   ];
+}
+
+/** Names of the credentials that can be read in the sandbox all the same. */
+export function stillVisible(
+  harness: PlannableHarness,
+  request: RunRequest,
+  hidden: readonly HiddenCredential[],
+): readonly string[] {
+  return harness.visibleCredentials(request).filter((name) => !hidden.some((one) => one.name === name));
 }
 
 function valuesInside(

@@ -1,4 +1,4 @@
-import type { Programs } from "../boundary/index.js";
+import type { HiddenCredential, Programs } from "../boundary/index.js";
 import type {
   AgentEvent,
   ContentBlock,
@@ -89,5 +89,10 @@ export interface Harness extends Actor<RunRequest> {
   runtimes(programs: Programs): readonly RuntimePath[];
   /** Names of the request's credentials that can be read inside the sandbox. Pure. */
   visibleCredentials(request: RunRequest): readonly string[];
+  /**
+   * Those among them that the agent only sends to its model: a sandbox may hide them, and `Sandbox.placeholders` then
+   * says what the agent is given in their place. Default: none. Pure.
+   */
+  hideableCredentials?(request: RunRequest): readonly HiddenCredential[];
   start(scope: StartScope): Promise<Agent>;
 }

@@ -12,6 +12,7 @@ export {
   type Finding,
   formatRule,
   formatTarget,
+  type HiddenCredential,
   type HostRule,
   isRestricted,
   matches,

@@ -1,4 +1,4 @@
-import type { Boundary, Programs } from "../boundary/index.js";
+import type { Boundary, HiddenCredential, Programs } from "../boundary/index.js";
 import type { Capability, Evidence } from "../contract/index.js";
 import type { SandboxFailed } from "../errors.js";
 import type { Actor } from "./actor.js";
@@ -36,6 +36,8 @@ export interface SandboxSpec {
   readonly required: readonly Capability[];
   /** What the agent needs of the runner's files, in the form that the backend's `programs` asks for. */
   readonly runtimes: readonly RuntimePath[];
+  /** Credentials to hide, where the backend's `hides` took them. Default: none. */
+  readonly secrets?: readonly HiddenCredential[];
   /** Called for every connection that reaches the boundary's proxy; repeats included. */
   onDecision(decision: ConnectionDecision): void;
   /**
@@ -57,6 +59,11 @@ export interface ImagePrograms {
 export interface SandboxBackend extends Actor {
   /** Default `runner`. */
   readonly programs?: Programs;
+  /**
+   * Whether under this boundary `open` takes credentials for these hosts: what stands inside is a placeholder, which
+   * is replaced on the way to one of them. Absent: it takes none. Pure.
+   */
+  hides?(hosts: readonly string[], boundary: Boundary): boolean;
   /** Applies every limit or rejects (`SandboxFailed`); never opens something weaker, never falls back to the host. */
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
 }
@@ -69,6 +76,8 @@ export interface Sandbox {
   readonly confinement: "confined" | "unconfined";
   /** Set exactly when the backend's `programs` is `image`. */
   readonly image?: ImagePrograms;
+  /** By name, what stands inside for each of the spec's `secrets`. */
+  readonly placeholders?: Readonly<Record<string, string>>;
   /** What was seen of this sandbox when it opened. */
   readonly evidence: Evidence;
   /** The unit of confinement: each process is kept apart as far as `environment.per-tool` promises. */

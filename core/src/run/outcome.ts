@@ -1,4 +1,4 @@
-import { type AcceptedPlan, receiptOf } from "../boundary/index.js";
+import { type AcceptedPlan, receiptOf, stillVisible } from "../boundary/index.js";
 import type { Receipt, RunRequest, RunResult } from "../contract/index.js";
 import { type AmbitError, RunCancelled } from "../errors.js";
 import type { ActorKinds, Agent, Log } from "../plugin/index.js";
@@ -86,7 +86,7 @@ function receiptFor(
   return receiptOf(plan, request, {
     confinement: sandbox.confinement,
     evidence: redactor.value({ ...sandbox.evidence, ...Object.fromEntries(ofAgent) }),
-    visibleCredentials: plan.harness.actor.visibleCredentials(request),
+    visibleCredentials: stillVisible(plan.harness.actor, request, plan.hidden),
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: request.sessionId ?? session.id, history },
   });

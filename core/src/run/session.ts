@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "../boundary/index.js";
 import { PluginBrokeContract, type SandboxFailed } from "../errors.js";
 import type { ActorKinds, ConnectionDecision, Log, Sandbox, Scope } from "../plugin/index.js";
@@ -58,6 +58,7 @@ export class Session {
           session.failure ??= failure;
           session.onFailure?.(failure);
         },
+        ...(plan.hidden.length > 0 ? { secrets: plan.hidden } : {}),
         log,
       };
       const sandbox = await unlessAborted(during, async () => {
@@ -70,6 +71,12 @@ export class Session {
       if (plan.required.length > 0 && sandbox.confinement !== "confined") {
         throw new PluginBrokeContract(
           `Sandbox '${plan.sandbox.actor.name}' opened unconfined under a boundary.`,
+        );
+      }
+      const exposed = plan.hidden.find(({ name }) => sandbox.placeholders?.[name] === undefined);
+      if (exposed !== undefined) {
+        throw new PluginBrokeContract(
+          `Sandbox '${plan.sandbox.actor.name}' gave no placeholder for ${exposed.name}.`,
         );
       }
       opening.detach();
@@ -88,11 +95,15 @@ export class Session {
 
 /** Two runs may share a session only if they ask for the same sandbox and the same boundary. */
 export function fingerprintOf(plan: AcceptedPlan<ActorKinds>): string {
-  const { boundary, required, sandbox, harness } = plan;
+  const { boundary, required, sandbox, harness, hidden } = plan;
   return canonicalJson({
     boundary,
     required: required.map(({ capability }) => capability),
     sandbox: sandbox.actor.name,
     harness: harness.actor.id,
+    // A sandbox that was given yesterday's key has no use for today's. A digest: a session outlives its request.
+    hidden: createHash("sha256")
+      .update(canonicalJson([...hidden]))
+      .digest("base64url"),
   });
 }

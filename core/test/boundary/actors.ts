@@ -4,8 +4,10 @@ import type {
   Cast,
   Coverage,
   Finding,
+  HiddenCredential,
   PlannableExecutor,
   PlannableHarness,
+  PlannableSandbox,
   PlannableToolSource,
   Probed,
 } from "../../src/boundary/index.js";
@@ -51,8 +53,12 @@ function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, 
   return { actor, findings: new Map(findings), probedAt: "2026-01-01T00:00:00.000Z" };
 }
 
-export function sandbox(row: ActorRow = {}): Probed<Coverage> {
-  return probed(coverageOf<void>(row, "local", "sandbox"), row);
+export function sandbox(
+  row: ActorRow & Pick<PlannableSandbox, "programs" | "hides"> = {},
+): Probed<PlannableSandbox> {
+  const { programs, hides } = row;
+  const own = { ...(programs === undefined ? {} : { programs }), ...(hides === undefined ? {} : { hides }) };
+  return probed({ ...coverageOf<void>(row, "local", "sandbox"), ...own }, row);
 }
 
 export function delivery(row: ActorRow = {}): Probed<Coverage> {
@@ -76,13 +82,24 @@ export function harness(
     readonly id?: string;
     readonly aliases?: readonly string[];
     readonly issues?: readonly Issue[];
+    /** What is wrong only where the runner's own programs are used. */
+    readonly issuesOnRunner?: readonly Issue[];
     readonly visible?: readonly string[];
+    readonly hideable?: readonly HiddenCredential[];
   } = {},
 ): Probed<PlannableHarness> {
   const id = row.id ?? "demo";
   const base = coverageOf<RunRequest>({ touches: domains, ...row }, id, "sandbox");
-  const { aliases = [], issues = [], visible = [] } = row;
-  return probed({ ...base, id, aliases, issues: () => issues, visibleCredentials: () => visible }, row);
+  const { aliases = [], issues = [], issuesOnRunner = [], visible = [], hideable = [] } = row;
+  const actor: PlannableHarness = {
+    ...base,
+    id,
+    aliases,
+    issues: (_request, programs) => (programs === "runner" ? [...issues, ...issuesOnRunner] : issues),
+    visibleCredentials: () => visible,
+    hideableCredentials: () => hideable,
+  };
+  return probed(actor, row);
 }
 
 export function toolSource(

@@ -120,6 +120,38 @@ describe("no actor slips through", () => {
     expect(planned(body, all).accepted).toBe(true);
   });
 
+  test("a key that the sandbox hides is none: the plan says what the sandbox is given", () => {
+    const key = { name: "KEY", value: "v", hosts: ["api.example.com"] };
+    const other = { name: "OTHER", value: "w", hosts: ["elsewhere.example.com"] };
+    const agents = [harness({ visible: ["KEY", "OTHER"], hideable: [key, other] })];
+    const hiding = (...names: string[]) =>
+      sandbox({ ...full, hides: (hosts) => hosts.every((host) => names.includes(host)) });
+    const plan = (one: ReturnType<typeof sandbox>, secrets: string) =>
+      planned({ sandboxPermission: { secrets } }, { sandboxes: [one], harnesses: agents });
+    const all = hiding("api.example.com", "elsewhere.example.com");
+    expect(plan(all, "hidden")).toMatchObject({ accepted: true, hidden: [key, other] });
+    expect(plan(all, "visible")).toMatchObject({ accepted: true, hidden: [] });
+    const [gap] = ((refused) => (refused.accepted ? [] : refused.gaps))(
+      plan(hiding("api.example.com"), "hidden"),
+    );
+    expect(gap?.reason).toBe("OTHER can be read in the sandbox");
+    expect(gapsIn(plan(sandbox(full), "hidden"))).toEqual(["demo secrets.hidden"]);
+    // A sandbox that says it could, and isn't proven to, hides nothing.
+    const unproven = sandbox({ ...full, proven: [], hides: () => true });
+    expect(gapsIn(plan(unproven, "hidden"))).toContain("full secrets.hidden");
+  });
+
+  test("an agent that isn't on the runner is no issue in a sandbox that has its own programs", () => {
+    const agents = [harness({ issuesOnRunner: [{ path: "harness", message: "isn't installed" }] })];
+    const image = sandbox({ name: "remote", programs: "image" });
+    const issuesIn = (body: object) => {
+      const plan = planned(body, { sandboxes: [sandbox(), image], harnesses: agents });
+      return plan.accepted ? [] : plan.issues.map(({ message }) => message);
+    };
+    expect(issuesIn({})).toEqual(["isn't installed"]);
+    expect(issuesIn({ sandbox: "remote" })).toEqual([]);
+  });
+
   test("and aren't told twice when the actor states them itself", () => {
     const states = [{ capability: "secrets.hidden", reason: "own words", cure: "own cure" }] as const;
     const rows = { sandboxes: [sandbox(full)], harnesses: [harness({ visible: ["K"], states })] };

@@ -40,6 +40,22 @@ describe("what is shown of the runner", () => {
     expect(harness.visibleCredentials(request)).toEqual(visible);
   });
 
+  it("what it only sends to its model may be hidden, and goes to that host alone", () => {
+    const request = requestOf({
+      modelConnection: {
+        endpoint: { baseUrl: "https://models.example.com/v1" },
+        credentials: [
+          { binding: { kind: "environment", name: "GEMINI_API_KEY" }, value: "k" },
+          { binding: { kind: "environment", name: "SIGNING_KEY" }, value: "s", usage: "local_use" },
+        ],
+      },
+    });
+    expect(new AcpHarness(gemini, here).hideableCredentials(request)).toEqual([
+      { name: "GEMINI_API_KEY", value: "k", hosts: ["models.example.com"] },
+    ]);
+    expect(demoHere.hideableCredentials(request)).toEqual([]);
+  });
+
   it("no file that Codex is configured by holds a credential", () => {
     const request = requestOf({
       model: 'x"\ny = 1',

@@ -1,5 +1,12 @@
 import type { AgentEvent, ContentBlock, Domain, Issue, RunRequest } from "../../../src/contract/index.js";
-import type { Agent, Harness, PermissionQuestion, StartScope, Turn } from "../../../src/plugin/index.js";
+import type {
+  Agent,
+  Harness,
+  HiddenCredential,
+  PermissionQuestion,
+  StartScope,
+  Turn,
+} from "../../../src/plugin/index.js";
 import { allCapabilities } from "./capabilities.js";
 import type { CallOptions, ConnectedTools, FakeDelivery } from "./delivery.js";
 
@@ -21,6 +28,7 @@ export interface HarnessBehaviour {
   readonly holdsCallsMs?: number;
   readonly asksForOwnTools?: boolean;
   readonly visibleCredentials?: (request: RunRequest) => readonly string[];
+  readonly hideableCredentials?: (request: RunRequest) => readonly HiddenCredential[];
   readonly issues?: (request: RunRequest) => readonly Issue[];
   onStart?(scope: StartScope): Promise<void> | void;
   onClose?(): Promise<void> | void;
@@ -75,6 +83,10 @@ export class ScriptedHarness implements Harness {
 
   visibleCredentials(request: RunRequest): readonly string[] {
     return this.behaviour.visibleCredentials?.(request) ?? [];
+  }
+
+  hideableCredentials(request: RunRequest): readonly HiddenCredential[] {
+    return this.behaviour.hideableCredentials?.(request) ?? [];
   }
 
   async start(scope: StartScope): Promise<Agent> {

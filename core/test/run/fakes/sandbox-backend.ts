@@ -6,6 +6,8 @@ export interface SandboxBehaviour {
   readonly name?: string;
   readonly claims?: readonly Capability[];
   readonly confinement?: Sandbox["confinement"];
+  /** Hides every credential, with these in their place. */
+  readonly placeholders?: Readonly<Record<string, string>>;
   /** Runs before the sandbox is there: waits, throws, or never returns. */
   onOpen?(spec: SandboxSpec, signal: AbortSignal): Promise<void> | void;
   onClose?(): Promise<void> | void;
@@ -27,6 +29,10 @@ export class FakeSandboxBackend implements SandboxBackend {
   constructor(readonly behaviour: SandboxBehaviour = {}) {
     this.name = behaviour.name ?? "fake";
     this.claims = behaviour.claims ?? capabilities;
+  }
+
+  hides(): boolean {
+    return this.behaviour.placeholders !== undefined;
   }
 
   touches(): [] {
@@ -52,6 +58,7 @@ export class FakeSandboxBackend implements SandboxBackend {
       home: "/home",
       confinement: this.behaviour.confinement ?? "confined",
       evidence: { uid: 64_001 },
+      ...(this.behaviour.placeholders === undefined ? {} : { placeholders: this.behaviour.placeholders }),
       spawn: () => Promise.reject(new Error("nothing is spawned here")),
       writeFiles: async (files) => {
         await this.behaviour.onWriteFiles?.();

@@ -8,6 +8,7 @@ import {
   type Finding,
   type Harness,
   HarnessFailed,
+  type HiddenCredential,
   type Issue,
   type Programs,
   type RunRequest,
@@ -26,7 +27,7 @@ import {
 } from "../installation/place-program.js";
 import type { Profile } from "../profiles/profile.js";
 import { planLaunch } from "./launch.js";
-import { modelDestination, visibleCredentials } from "./model.js";
+import { hideableCredentials, modelDestination, visibleCredentials } from "./model.js";
 import { requestIssues } from "./request-issues.js";
 
 export interface AcpHarnessOptions {
@@ -70,7 +71,7 @@ export class AcpHarness implements Harness {
 
   covers(boundary: Boundary, request: RunRequest): readonly ActorGap[] {
     const gaps: ActorGap[] = [];
-    const { network, secrets } = boundary;
+    const { network } = boundary;
     const destination = modelDestination(this.#profile, request, this.#options.env);
     if (
       destination !== undefined &&
@@ -78,14 +79,6 @@ export class AcpHarness implements Harness {
       !allowsDestination(network.rules, destination)
     ) {
       gaps.push(unreachable(destination, boundary));
-    }
-    const visible = this.visibleCredentials(request);
-    if (secrets === "hidden" && visible.length > 0) {
-      gaps.push({
-        capability: "secrets.hidden",
-        reason: `${visible.join(", ")} would be in the agent's environment`,
-        cure: 'load a model gateway, or set sandboxPermission.secrets to "visible"',
-      });
     }
     return gaps;
   }
@@ -110,6 +103,10 @@ export class AcpHarness implements Harness {
 
   visibleCredentials(request: RunRequest): readonly string[] {
     return visibleCredentials(this.#profile, request, this.#options.env);
+  }
+
+  hideableCredentials(request: RunRequest): readonly HiddenCredential[] {
+    return hideableCredentials(this.#profile, request, this.#options.env);
   }
 
   async start(scope: StartScope): Promise<Agent> {

@@ -11,7 +11,7 @@ export interface LaunchOptions {
   /** The deployer's variables for this agent. */
   readonly env: Readonly<Record<string, string>>;
   readonly request: RunRequest;
-  readonly sandbox: Pick<Sandbox, "home" | "workspace">;
+  readonly sandbox: Pick<Sandbox, "home" | "workspace" | "placeholders">;
   readonly servers: readonly string[];
 }
 
@@ -37,6 +37,7 @@ export function planLaunch(options: LaunchOptions): Launch {
       ...options.env,
       ...request.modelConnection?.environment,
       ...credentials(request),
+      ...sandbox.placeholders,
       ...prepared.environment,
       ...profile.environment,
     },

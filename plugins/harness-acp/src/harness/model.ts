@@ -1,4 +1,4 @@
-import type { RunRequest } from "@ambit/core/plugin";
+import type { HiddenCredential, RunRequest } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
 
 /** The request's model as the agent knows it, or the profile's default; empty for an agent without a model. */
@@ -24,6 +24,20 @@ export function modelDestination(
     ...endpoint.variables.map((name) => connection?.environment?.[name] ?? env[name]),
   ].find((url) => url !== undefined && URL.canParse(url));
   return new URL(stated ?? endpoint.url);
+}
+
+/** The request's credentials that the agent does nothing with but send them to its model. */
+export function hideableCredentials(
+  profile: Profile,
+  request: RunRequest,
+  env: Readonly<Record<string, string>>,
+): readonly HiddenCredential[] {
+  const connection = request.modelConnection;
+  const destination = modelDestination(profile, request, env);
+  if (destination === undefined || connection?.credentialMode !== "env") return [];
+  return connection.credentials
+    .filter(({ usage }) => usage === "opaque_http")
+    .map(({ binding, value }) => ({ name: binding.name, value, hosts: [destination.hostname] }));
 }
 
 /** Names of the credentials that the agent's environment will hold: the request's, and the deployer's. */

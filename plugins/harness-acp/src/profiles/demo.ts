@@ -7,7 +7,12 @@ export const demo: Profile = {
   id: "demo",
   title: "the demo agent",
   aliases: [],
-  program: { package: "@ambit/agent-demo", bin: "ambit-agent-demo", inImage: "copied", entry: demoAgentEntry },
+  program: {
+    package: "@ambit/agent-demo",
+    bin: "ambit-agent-demo",
+    inImage: "copied",
+    entry: demoAgentEntry,
+  },
   arguments: [],
   environment: {},
   instructions: { agentsFile: "AGENTS.md", systemPrompt: false, appendSystemPrompt: false, modes: [] },
