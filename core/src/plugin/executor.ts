@@ -3,6 +3,7 @@ import type { Issue, JsonObject, RunRequest, ToolSpec } from "../contract/index.
 import type { Actor } from "./actor.js";
 import type { Log } from "./log.js";
 import type { Sandbox } from "./sandbox.js";
+import type { Scope } from "./scope.js";
 
 export interface ToolUse {
   readonly tool: ToolSpec;
@@ -27,6 +28,8 @@ export interface ToolScope {
   readonly signal: AbortSignal;
   /** Milliseconds until `signal` aborts for the time limit, for messages. */
   readonly timeoutMs: number;
+  /** For what outlives the call: runs when the run ends, before its sandbox is closed or kept. */
+  readonly defer: Scope["defer"];
   readonly log: Log;
 }
 

@@ -33,18 +33,26 @@ export class EventChannel<Event> implements AsyncIterable<Event> {
     this.close();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Event, void, undefined> {
-    for (;;) {
-      while (this.#waiting.length > 0) {
-        const batch = this.#waiting.splice(0);
-        this.#wakeWriters();
-        yield* batch;
+  /** By hand: each async generator on its way would cost an event as much as the rest of the way. */
+  [Symbol.asyncIterator](): AsyncIterator<Event, undefined> {
+    let batch: IterableIterator<Event> = [].values();
+    const next = async (): Promise<IteratorResult<Event, undefined>> => {
+      for (;;) {
+        const taken = batch.next();
+        if (taken.done !== true) return taken;
+        if (this.#waiting.length > 0) {
+          batch = this.#waiting.splice(0).values();
+          this.#wakeWriters();
+        } else if (this.#closed) {
+          return { done: true, value: undefined };
+        } else {
+          await new Promise<void>((resolve) => {
+            this.#reader = resolve;
+          });
+        }
       }
-      if (this.#closed) return;
-      await new Promise<void>((resolve) => {
-        this.#reader = resolve;
-      });
-    }
+    };
+    return { next };
   }
 
   #wakeReader(): void {

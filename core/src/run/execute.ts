@@ -25,6 +25,7 @@ export async function execute(
       sandbox: run.sandbox(),
       signal,
       timeoutMs,
+      defer: (close) => run.scope.defer(close),
       log,
     }),
   ).catch((error: unknown) => {

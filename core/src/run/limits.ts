@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const milliseconds = z.int().positive().max(2_147_483_647);
 
-/** How long a run may take, and how many there may be. Times in milliseconds. */
+/** How long a run may take, how many there may be, and how much one may say. Times in milliseconds. */
 export const runLimitsSchema = z.strictObject({
   /** Runs at once; one more is refused with 429 before any work. */
   concurrentRuns: z.int().positive().default(100),
@@ -22,5 +22,10 @@ export const runLimitsSchema = z.strictObject({
   sessionMs: milliseconds.default(600_000),
   /** Named sessions kept at once; the one that was used longest ago goes first. */
   sessions: z.int().nonnegative().default(32),
+  /**
+   * Characters of texts and events together that a result carries. Beyond, a text ends with the number of those that
+   * are missing, and `events` has a `data` event `left_out` where they begin to be. A stream's events are all told.
+   */
+  resultCharacters: z.int().positive().default(16_777_216),
 });
 export type RunLimits = z.infer<typeof runLimitsSchema>;

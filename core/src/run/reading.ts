@@ -1,24 +1,23 @@
 /**
- * A generator that can be left at any time. A plain one can't: its `return()` waits until a pending `next()` has its
- * value, and runs nothing at all before the first.
+ * A generator that can be left at any time. One that `async function*` makes can't: its `return()` waits until a
+ * pending `next()` has its value, and runs nothing at all before the first.
  *
+ * @param next the next item; not called again before it has settled, nor once the reader has left.
  * @param leave runs once, when the reader leaves; the reader waits for it.
  */
 export function leavable<Item>(
-  inner: AsyncGenerator<Item, void, undefined>,
+  next: () => Promise<IteratorResult<Item, undefined>>,
   leave: () => Promise<void>,
 ): AsyncGenerator<Item, void, undefined> {
-  const end = async () => {
-    const left = leave();
-    await inner.return();
-    await left;
+  const over = { done: true, value: undefined } as const;
+  let left: Promise<void> | undefined;
+  const end = () => {
+    left ??= leave();
+    return left;
   };
   return {
-    next: () => inner.next(),
-    return: async () => {
-      await end();
-      return { done: true, value: undefined };
-    },
+    next: () => (left === undefined ? next() : left.then(() => over)),
+    return: () => end().then(() => over),
     throw: async (error: unknown) => {
       await end();
       throw error;

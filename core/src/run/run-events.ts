@@ -14,8 +14,10 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     readonly redactor: Redactor,
     /** Whether the result carries the events; a stream's doesn't, they came before it. */
     keepsEvents: boolean,
+    /** Characters of texts and events that the result carries at most. */
+    resultCharacters: number,
   ) {
-    this.record = new TurnRecord(keepsEvents);
+    this.record = new TurnRecord(keepsEvents, resultCharacters);
   }
 
   /** For the few events of our own, for which nobody waits. */
@@ -50,7 +52,7 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     this.#channel.abandon();
   }
 
-  [Symbol.asyncIterator](): AsyncGenerator<AgentEvent, void, undefined> {
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
     return this.#channel[Symbol.asyncIterator]();
   }
 }

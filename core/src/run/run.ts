@@ -49,7 +49,8 @@ export class Run {
     const { log, limits } = services;
     this.#scope = new OwnedScope(log, limits.closeMs);
     this.#deadlines = new Deadlines(this.#scope, limits);
-    this.#events = new RunEvents(new Redactor(secretsOf(request)), options.keepsEvents);
+    const redactor = new Redactor(secretsOf(request));
+    this.#events = new RunEvents(redactor, options.keepsEvents, limits.resultCharacters);
     const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.holdsCallsMs);
     this.#interactions = new Interactions((event) => this.#events.emit(event), holdMs);
     this.#ended = new Promise((resolve) => {
@@ -85,17 +86,24 @@ export class Run {
    */
   records(): AsyncGenerator<StreamRecord, void, undefined> {
     this.#begin();
-    return leavable(this.#read(), async () => {
+    return leavable(this.#reader(), async () => {
       this.cancel(new RunCancelled("The client went away.", "caller"));
       this.#events.abandon();
       await this.#ended;
     });
   }
 
-  async *#read(): AsyncGenerator<StreamRecord, void, undefined> {
-    for await (const event of this.#events) yield { kind: "event", event };
-    await this.#ended;
-    if (this.#result !== undefined) yield { kind: "result", result: this.#result };
+  #reader(): () => Promise<IteratorResult<StreamRecord, undefined>> {
+    const events = this.#events[Symbol.asyncIterator]();
+    let told = false;
+    return async () => {
+      const { done, value: event } = await events.next();
+      if (done !== true) return { done, value: { kind: "event", event } };
+      await this.#ended;
+      if (told || this.#result === undefined) return { done, value: undefined };
+      told = true;
+      return { done: false, value: { kind: "result", result: this.#result } };
+    };
   }
 
   #begin(): void {

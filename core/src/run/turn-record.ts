@@ -1,18 +1,36 @@
 import type { AgentEvent, Usage } from "../contract/index.js";
 
-/** What the events of a turn add up to: its text, usage and stop reason, and its events with blocks coalesced. */
+/** Characters of a text's event beside the text. */
+const frameLength = 28;
+
+/**
+ * What the events of a turn add up to: its text, usage and stop reason, and its events with blocks coalesced. As much
+ * of it as a result carries; what is beyond is counted, and the result says so.
+ */
 export class TurnRecord {
   readonly #events: AgentEvent[] = [];
+  readonly #leftOut = { events: 0, characters: 0 };
+  #room: number;
   readonly #open = new Map<string, { readonly type: "message" | "thought"; text: string[] }>();
   readonly #texts: string[] = [];
   usage: Usage | undefined;
   stopReason: string | undefined;
 
-  /** @param keepsEvents false for a stream, whose terminal record carries none. */
-  constructor(readonly keepsEvents: boolean) {}
+  /**
+   * @param keepsEvents false for a stream, whose terminal record carries none.
+   * @param most characters of texts and events together.
+   */
+  constructor(
+    readonly keepsEvents: boolean,
+    readonly most: number,
+  ) {
+    this.#room = most;
+  }
 
   get output(): string {
-    return this.#texts.join("\n\n");
+    const { characters } = this.#leftOut;
+    const missing = `[${characters} more characters: a result carries ${this.most} at most, the stream all of them]`;
+    return [...this.#texts, ...(characters === 0 ? [] : [missing])].join("\n\n");
   }
 
   get events(): readonly AgentEvent[] {
@@ -27,15 +45,15 @@ export class TurnRecord {
         return;
       case "message_delta":
       case "thought_delta":
-        this.#open.get(event.id)?.text.push(event.delta);
+        this.#addText(event.id, event.delta);
         return;
       case "message_end":
       case "thought_end":
         this.#endBlock(event.id);
         return;
       case "message":
-        this.#texts.push(event.text);
-        break;
+        this.#tell({ type: "message", text: this.#fitting(event.text) });
+        return;
       case "usage": {
         const { type: _type, ...usage } = event;
         this.usage = usage;
@@ -54,16 +72,61 @@ export class TurnRecord {
     return [...this.#open].map(([id, { type }]) => ({ type: `${type}_end` as const, id }));
   }
 
+  #addText(id: string, delta: string): void {
+    const block = this.#open.get(id);
+    // A stream's thoughts are told as they come, and are no part of its output.
+    if (block === undefined || (block.type === "thought" && !this.keepsEvents)) return;
+    const text = this.#fitting(delta);
+    if (text !== "") block.text.push(text);
+  }
+
   #endBlock(id: string): void {
     const block = this.#open.get(id);
     if (block === undefined) return;
     this.#open.delete(id);
-    const text = block.text.join("");
-    if (block.type === "message") this.#texts.push(text);
-    this.#keep({ type: block.type, text });
+    this.#tell({ type: block.type, text: block.text.join("") });
+  }
+
+  #tell(event: AgentEvent & { type: "message" | "thought" }): void {
+    if (event.text === "" && this.#room === 0) return;
+    this.#room -= Math.min(this.#room, frameLength);
+    if (event.type === "message") this.#texts.push(event.text);
+    if (this.keepsEvents) this.#events.push(event);
   }
 
   #keep(event: AgentEvent): void {
-    if (this.keepsEvents) this.#events.push(event);
+    if (!this.keepsEvents) return;
+    // Without these a caller can't go on, so they are carried whatever came before.
+    const isNeeded = event.type === "interaction_request" || event.type === "done";
+    const size = JSON.stringify(event).length;
+    if (size > this.#room && !isNeeded) {
+      this.#room = 0;
+      this.#markGap();
+      this.#leftOut.events += 1;
+      return;
+    }
+    this.#room -= Math.min(size, this.#room);
+    this.#events.push(event);
+  }
+
+  /** As much of a text as there is room for; the rest is counted. */
+  #fitting(text: string): string {
+    if (text.length <= this.#room) {
+      this.#room -= text.length;
+      return text;
+    }
+    // Not through the middle of a character that takes two.
+    const fitting = text.slice(0, this.#room).replace(/[\uD800-\uDBFF]$/, "");
+    this.#room = 0;
+    this.#markGap();
+    this.#leftOut.characters += text.length - fitting.length;
+    return fitting;
+  }
+
+  /** In the place of what is missing first; its counts go on. */
+  #markGap(): void {
+    const { events, characters } = this.#leftOut;
+    if (!this.keepsEvents || events + characters > 0) return;
+    this.#events.push({ type: "data", name: "left_out", data: this.#leftOut });
   }
 }

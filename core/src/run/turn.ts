@@ -1,4 +1,4 @@
-import type { AgentEvent, ContentBlock } from "../contract/index.js";
+import type { ContentBlock } from "../contract/index.js";
 import { PluginBrokeContract } from "../errors.js";
 import type { Agent } from "../plugin/index.js";
 import { blamed } from "./attributed.js";
@@ -41,7 +41,8 @@ export async function streamTurn(run: RunContext, parts: TurnParts): Promise<voi
       // A paused turn's end is ours to tell, after the results of its open calls.
       if (event.type === "done" && paused.aborted) continue;
       const completed = toolCalls.complete(event);
-      if (completed !== undefined) await tell(run, parts.events, completed);
+      const room = completed === undefined ? undefined : parts.events.push(completed);
+      if (room !== undefined) await waitFor(room, run);
     }
   } catch (thrown) {
     throw blamed(who, thrown);
@@ -51,9 +52,7 @@ export async function streamTurn(run: RunContext, parts: TurnParts): Promise<voi
 }
 
 /** Waits for the reader: a slow one slows the agent, and doesn't make it an idle one. */
-async function tell({ deadlines, scope }: RunContext, events: RunEvents, event: AgentEvent): Promise<void> {
-  const room = events.push(event);
-  if (room === undefined) return;
+async function waitFor(room: Promise<void>, { deadlines, scope }: RunContext): Promise<void> {
   const release = deadlines.hold();
   try {
     await unlessAborted(scope.signal, () => room);

@@ -71,6 +71,7 @@ export async function call(trial: Trial): Promise<ToolOutcome> {
     sandbox,
     signal: trial.signal ?? new AbortController().signal,
     timeoutMs: 30_000,
+    defer: never,
     log,
   };
   const executor = trial.executor ?? executorOf(trial);

@@ -1,11 +1,8 @@
 """Runs one code tool: the call comes on stdin, its one reply leaves on what was stdout, prints go to stderr."""
-import asyncio
-import inspect
 import json
 import linecache
 import os
 import sys
-import traceback
 
 reply_to = os.fdopen(os.dup(1), "w", encoding="utf-8")
 # Whatever the tool or a program it starts prints must not end up in the reply.
@@ -31,12 +28,8 @@ def run(call):
     if not callable(main):
         return {"failed": "code tool must define a callable main(**inputs)"}
     value = main(**call["arguments"])
-    if inspect.isawaitable(value):
-
-        async def awaited():
-            return await value
-
-        value = asyncio.run(awaited())
+    if hasattr(value, "__await__"):
+        value = awaited(value)
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -44,7 +37,19 @@ def run(call):
     return {"returned": value}
 
 
+def awaited(value):
+    # Takes as long to load as the interpreter to start: only who needs it waits for it.
+    import asyncio
+
+    async def result():
+        return await value
+
+    return asyncio.run(result())
+
+
 def explain(error):
+    import traceback
+
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "tool.py"]
     lines = traceback.format_list(frames[-5:]) + traceback.format_exception_only(type(error), error)
     return "".join(lines).strip()

@@ -14,5 +14,7 @@ export const configSchema = z.strictObject({
     .default(4 * 1024 * 1024),
   /** Characters of what a tool printed that are given with its failure. */
   longestPrints: z.int().nonnegative().default(2_000),
+  /** After a run's first call of a runtime one interpreter of it waits, in a jail of its own, for the next call. */
+  keepsReady: z.boolean().default(true),
 });
 export type CodeConfig = z.output<typeof configSchema>;

@@ -10,8 +10,10 @@ import {
 } from "@ambit/core/plugin";
 import { collectEnd, collectStart } from "./collect.js";
 import type { CodeConfig } from "./config.js";
+import { feed } from "./feed.js";
 import { programOf, stdinOf } from "./program.js";
 import { failed, outcomeOf } from "./reply.js";
+import { type Start, WaitingInterpreters } from "./waiting.js";
 
 /**
  * Runs a tool's snippet in the run's sandbox, by `sandbox.spawn` and nothing else: whatever the sandbox guarantees
@@ -22,6 +24,9 @@ export class CodeExecutor implements ToolExecutor {
   readonly kind = "code";
   readonly site = "sandbox";
   readonly claims = [];
+
+  /** By run. */
+  readonly #runs = new Map<string, WaitingInterpreters>();
 
   constructor(readonly config: CodeConfig) {}
 
@@ -49,17 +54,22 @@ export class CodeExecutor implements ToolExecutor {
 
   async execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome> {
     const { largestReturn, longestPrints } = this.config;
-    if (call.tool.runtime === undefined) return failed("code tool has no runtime", "");
+    const { runtime } = call.tool;
+    if (runtime === undefined) return failed("code tool has no runtime", "");
+    const waiting = this.#waitingOf(scope);
+    const start: Start = (of, signal) =>
+      scope.sandbox.spawn({ ...programOf(of, this.config), role: "tool", signal });
+    const stdin = stdinOf(call);
     try {
-      const program = programOf(call.tool.runtime, this.config);
-      const child = await scope.sandbox.spawn({ ...program, role: "tool", signal: scope.signal });
+      const given = await waiting?.give(runtime, stdin, scope.signal);
+      const child = given ?? (await start(runtime, scope.signal));
       let tooLarge = false;
       const reply = collectStart(child.stdout, largestReturn, () => {
         tooLarge = true;
         void child.kill();
       });
       const prints = collectEnd(child.stderr, longestPrints);
-      await feed(child.stdin, stdinOf(call));
+      if (given === undefined) await feed(child.stdin, stdin);
       const ended = { exit: await child.exit, reply: await reply, prints: await prints };
       if (tooLarge)
         return failed(
@@ -72,19 +82,30 @@ export class CodeExecutor implements ToolExecutor {
       if (scope.signal.aborted) return failed(whyAborted(scope), "");
       scope.log.warn({ tool: call.tool.name, error }, "a code tool could not be started");
       return failed("code tool could not be started in the sandbox", "");
+    } finally {
+      // Once the answer is on its way: the next call gains nothing from this one's waiting.
+      if (!scope.signal.aborted) setImmediate(() => waiting?.prepare(runtime, start));
     }
+  }
+
+  #waitingOf(scope: ToolScope): WaitingInterpreters | undefined {
+    if (!this.config.keepsReady || !mayKeepReady(scope)) return undefined;
+    const known = this.#runs.get(scope.runId);
+    if (known !== undefined) return known;
+    const made = new WaitingInterpreters(scope.log);
+    this.#runs.set(scope.runId, made);
+    scope.defer(() => {
+      this.#runs.delete(scope.runId);
+      return made.close();
+    });
+    return made;
   }
 }
 
-/** A child that ends without reading its input is no fault of ours: its exit says what happened. */
-async function feed(stdin: WritableStream<Uint8Array>, text: string): Promise<void> {
-  const writer = stdin.getWriter();
-  try {
-    await writer.write(new TextEncoder().encode(text));
-    await writer.close();
-  } catch {
-    await writer.abort().catch(() => {});
-  }
+/** What waits counts towards the run's limits, and unconfined it would lie open to every process of its user. */
+function mayKeepReady({ sandbox, boundary: { resources } }: ToolScope): boolean {
+  const { processes = Number.POSITIVE_INFINITY, memoryMb = Number.POSITIVE_INFINITY } = resources;
+  return sandbox.confinement === "confined" && processes >= 100 && memoryMb >= 512;
 }
 
 function whyAborted({ signal, timeoutMs }: ToolScope): string {

@@ -10,10 +10,13 @@ import type { Command, Process, Sandbox } from "@ambit/core/plugin";
 export class BareSandbox implements Sandbox {
   readonly workspace = process.cwd();
   readonly home = process.cwd();
-  readonly confinement = "unconfined";
   readonly evidence = {};
   readonly commands: Command[] = [];
+  readonly processes: Process[] = [];
   readonly scratch: string[] = [];
+
+  /** @param confinement what it says of itself; nothing is confined here. */
+  constructor(readonly confinement: Sandbox["confinement"] = "unconfined") {}
 
   async spawn(command: Command): Promise<Process> {
     this.commands.push(command);
@@ -41,7 +44,7 @@ export class BareSandbox implements Sandbox {
       await rm(scratch, { recursive: true, force: true });
       return { code, signal };
     });
-    return {
+    const started: Process = {
       stdin: Writable.toWeb(child.stdin),
       stdout: Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>,
       stderr: Readable.toWeb(child.stderr) as ReadableStream<Uint8Array>,
@@ -49,6 +52,8 @@ export class BareSandbox implements Sandbox {
       exit,
       kill,
     };
+    this.processes.push(started);
+    return started;
   }
 
   writeFiles = () => Promise.reject(new Error("not part of a code tool's job"));

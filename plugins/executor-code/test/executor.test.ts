@@ -1,42 +1,17 @@
 import { existsSync } from "node:fs";
-import { type RunRequest, RunTimedOut, type ToolOutcome, type ToolSpec } from "@ambit/core/plugin";
+import { RunTimedOut } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
-import { configSchema } from "../src/config.js";
-import { CodeExecutor } from "../src/executor.js";
 import { BareSandbox } from "./bare-sandbox.js";
+import { executorOf, type Given, node, python, request, TestRun } from "./test-run.js";
 
-const request: RunRequest = {
-  messages: [],
-  customTools: [],
-  mcpServers: [],
-  skills: [],
-  harnessFiles: [],
-  permissions: { default: "allow" },
-  sandboxPermission: { enforcement: "strict" },
-};
-const boundary = {
-  network: { mode: "on", rules: [] },
-  filesystem: { mode: "on", readable: [], writable: [], denied: [] },
-  resources: {},
-  secrets: "visible",
-  enforcement: "strict",
-} as const;
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
-const executor = new CodeExecutor(configSchema.parse({ largestReturn: 200_000 }));
+const executor = executorOf({ largestReturn: 200_000 });
 
-type Given = Partial<ToolSpec> & Pick<ToolSpec, "runtime" | "code">;
-
-async function execute(
+function execute(
   given: Given,
   { input = {}, signal = new AbortController().signal, sandbox = new BareSandbox() } = {},
-): Promise<ToolOutcome> {
-  const tool: ToolSpec = { name: "tool", kind: "code", inputSchema: {}, ...given };
-  const scope = { runId: "run", request, boundary, sandbox, signal, timeoutMs: 300, log: silent };
-  return executor.execute({ id: "1", tool, arguments: input }, scope);
+) {
+  return new TestRun(executor, sandbox).call(given, input, signal);
 }
-
-const python = (code: string) => ({ runtime: "python", code }) as const;
-const node = (code: string) => ({ runtime: "node", code }) as const;
 
 describe("the returned value is the result", () => {
   const cases: [what: string, tool: Given, input: Record<string, unknown>, output: string][] = [

@@ -1,6 +1,13 @@
 import { realpathSync } from "node:fs";
 import { delimiter, dirname } from "node:path";
-import type { Domain, McpServer, Publication, ToolSource, ToolSourceScope } from "@ambit/core/plugin";
+import {
+  type Domain,
+  HarnessFailed,
+  type McpServer,
+  type Publication,
+  type ToolSource,
+  type ToolSourceScope,
+} from "@ambit/core/plugin";
 import type { McpClientConfig } from "./config.js";
 
 /**
@@ -45,19 +52,53 @@ export class StdioToolSource implements ToolSource {
       signal: scope.signal,
     });
     scope.defer(() => spawned.kill());
-    drain(spawned.stderr, (text) =>
+    const words = new LastWords(spawned.stderr, (text) =>
       scope.log.debug({ server: server.name, text }, "a stdio MCP server wrote to stderr"),
     );
-    return publicationOf(server, new SandboxStdioTransport(spawned, this.config.largestMessage), scope);
+    try {
+      return await publicationOf(
+        server,
+        new SandboxStdioTransport(spawned, this.config.largestMessage),
+        scope,
+      );
+    } catch (error) {
+      if (!(error instanceof HarnessFailed)) throw error;
+      await spawned.kill();
+      const said = await words.all();
+      if (said === "") throw error;
+      throw new HarnessFailed(`${error.message} It wrote:\n${said}`, { cause: error });
+    }
   }
 }
 
-/** Unread, a full pipe would stop the server. */
-function drain(stream: ReadableStream<Uint8Array>, said: (text: string) => void): void {
-  const decoder = new TextDecoder();
-  const reading = stream.pipeTo(
-    new WritableStream({ write: (chunk) => said(decoder.decode(chunk, { stream: true }).slice(0, 2_000)) }),
-  );
-  // The server was killed: nothing more is said.
-  reading.catch(() => {});
+/** Characters, in whole lines, of what a server wrote that are told when it can't be reached: they often say why. */
+const longestWords = 1_000;
+
+/** Reads what a server writes to stderr, which would stop it unread, and keeps the end of it. */
+class LastWords {
+  readonly #read: Promise<void>;
+  #end = "";
+
+  constructor(stream: ReadableStream<Uint8Array>, said: (text: string) => void) {
+    const decoder = new TextDecoder();
+    const reading = stream.pipeTo(
+      new WritableStream({
+        write: (chunk) => {
+          const text = decoder.decode(chunk, { stream: true });
+          this.#end = (this.#end + text).slice(-longestWords);
+          said(text.slice(0, 2_000));
+        },
+      }),
+    );
+    // The server was killed: nothing more is said.
+    this.#read = reading.catch(() => {});
+  }
+
+  /** Once the server has ended. */
+  async all(): Promise<string> {
+    await this.#read;
+    // Of a line that was cut the rest might be that of a secret, which nothing would recognise any more.
+    const whole = this.#end.length < longestWords ? 0 : this.#end.indexOf("\n") + 1 || longestWords;
+    return this.#end.slice(whole).trim();
+  }
 }

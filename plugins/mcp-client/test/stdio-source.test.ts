@@ -31,15 +31,21 @@ test("a server in the sandbox: careless prints are skipped, its environment is i
 });
 
 test.each([
-  ["ends at once", ["-e", "process.exit(1)"]],
+  ["ends at once", ["-e", "process.exit(1)"], /missing\.$/],
+  [
+    "says why it ends",
+    ["-e", "console.error('x'.repeat(5000) + '\\nno such package'); process.exit(1)"],
+    /missing\. It wrote:\nno such package$/,
+  ],
   [
     "sends a message without end",
     ["-e", "process.stdout.write('x'.repeat(3000)); setInterval(() => {}, 1000)"],
+    /missing\.$/,
   ],
-])("a server that %s fails the run, and nothing of it remains", async (_what, args) => {
+])("a server that %s fails the run, and nothing of it remains", async (_what, args, message) => {
   const scope = new TestScope();
   const source = new StdioToolSource(configSchema.parse({ largestMessage: 1_000 }));
-  await expect(source.connect(stdioServer("node", args), scope)).rejects.toThrow("could not be reached");
+  await expect(source.connect(stdioServer("node", args), scope)).rejects.toThrow(message);
   await scope.close();
   await Promise.all(scope.exits);
 });

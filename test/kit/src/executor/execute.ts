@@ -9,7 +9,7 @@ import {
 } from "@ambit/core/plugin";
 import type { z } from "zod";
 import { freshNonce } from "../decoys/nonce.js";
-import { silentLog } from "../stage/kit-scope.js";
+import { KitScope, silentLog } from "../stage/kit-scope.js";
 import type { ExecutorCase } from "./executor-case.js";
 import { deepFrozen } from "./frozen.js";
 import { Observation } from "./observe.js";
@@ -56,6 +56,7 @@ export async function executeCase(
   one.prepare?.(world);
   const before = world.requests();
   const observation = new Observation(world.folder);
+  const scope = new KitScope();
   try {
     const outcome = await executor.execute(
       deepFrozen({ id: freshNonce(), tool: use.tool, arguments: one.arguments ?? {} }),
@@ -66,12 +67,14 @@ export async function executeCase(
         sandbox: observation.through(world.sandbox),
         signal,
         timeoutMs,
+        defer: (close) => scope.defer(close),
         log: silentLog,
       },
     );
     if (world.requests() > before) observation.domains.add("network");
     return { outcome, observed: observation.end() };
   } finally {
+    await scope.close();
     observation.end();
   }
 }

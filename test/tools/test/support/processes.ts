@@ -5,6 +5,28 @@ export function running(marker: string): number {
   return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && commandOf(name).includes(marker)).length;
 }
 
+/** The same among those that a process has started, and what they have started. */
+export function runningBelow(pid: number, marker: string): number {
+  const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const parents = new Map(all.map((name) => [Number(name), parentOf(name)]));
+  const isBelow = (one: number): boolean => {
+    const parent = parents.get(one);
+    return parent === pid || (parent !== undefined && isBelow(parent));
+  };
+  return all.filter((name) => isBelow(Number(name)) && commandOf(name).includes(marker)).length;
+}
+
+function parentOf(pid: string): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // Behind the program's name, which may hold anything, come its state and its parent.
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  } catch {
+    // It has left meanwhile.
+    return undefined;
+  }
+}
+
 function commandOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
