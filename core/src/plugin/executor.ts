@@ -18,19 +18,23 @@ export interface ToolCall {
   readonly arguments: JsonObject;
 }
 
-export interface ToolScope {
+/** A run, as an executor sees it. */
+export interface RunScope {
   readonly runId: string;
   readonly request: RunRequest;
   /** What the run may touch: an executor on the runner keeps to it by itself. */
   readonly boundary: Boundary;
   readonly sandbox: Sandbox;
+  /** For what outlives a call: runs when the run ends, before its sandbox is closed or kept. */
+  readonly defer: Scope["defer"];
+  readonly log: Log;
+}
+
+export interface ToolScope extends RunScope {
   /** Aborts on the tool's time limit, on cancel, and when the run ends. */
   readonly signal: AbortSignal;
   /** Milliseconds until `signal` aborts for the time limit, for messages. */
   readonly timeoutMs: number;
-  /** For what outlives the call: runs when the run ends, before its sandbox is closed or kept. */
-  readonly defer: Scope["defer"];
-  readonly log: Log;
 }
 
 export type ToolOutcome =
@@ -45,6 +49,8 @@ export interface ToolExecutor extends Actor<ToolUse> {
   readonly kind: string;
   /** What a tool of this kind lacks to be executed at all, by path within the tool (`callRef`). Pure. */
   issues(use: ToolUse): readonly Issue[];
+  /** Called once the run's agent is up, to make ready what its first calls would wait for. Returns at once. */
+  prepare?(tools: readonly ToolSpec[], scope: RunScope): void;
   /** Never throws for a tool's own failure. */
   execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome>;
 }

@@ -1,5 +1,5 @@
 import { PluginBrokeContract, RunTimedOut } from "../errors.js";
-import type { PublishedOutcome, ToolCall, ToolExecutor, ToolOutcome } from "../plugin/index.js";
+import type { PublishedOutcome, RunScope, ToolCall, ToolExecutor, ToolOutcome } from "../plugin/index.js";
 import { blamed } from "./attributed.js";
 import { answeredWithin, LinkedAbort } from "./linked-abort.js";
 import type { RunContext } from "./run-context.js";
@@ -15,19 +15,10 @@ export async function execute(
   call: ToolCall,
   given: AbortSignal,
 ): Promise<ToolOutcome> {
-  const { plan, request, runId, log, limits } = run;
+  const { limits } = run;
   const timeoutMs = call.tool.timeoutMs ?? limits.toolMs;
   const outcome = await limited<ToolOutcome>(run, call.tool.name, timeoutMs, given, (signal) =>
-    executor.execute(call, {
-      runId,
-      request,
-      boundary: plan.boundary,
-      sandbox: run.sandbox(),
-      signal,
-      timeoutMs,
-      defer: (close) => run.scope.defer(close),
-      log,
-    }),
+    executor.execute(call, { ...scopeOf(run), signal, timeoutMs }),
   ).catch((error: unknown) => {
     throw blamed(`Executor '${executor.name}'`, error);
   });
@@ -35,6 +26,30 @@ export async function execute(
   throw new PluginBrokeContract(
     `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
   );
+}
+
+/** Lets the run's executors make ready what their first calls would wait for. @throws PluginBrokeContract */
+export function prepareExecutors(run: RunContext): void {
+  for (const { probed, uses } of run.plan.executors) {
+    const executor = probed.actor;
+    try {
+      executor.prepare?.(uses, scopeOf(run));
+    } catch (error) {
+      throw blamed(`Executor '${executor.name}'`, error);
+    }
+  }
+}
+
+function scopeOf(run: RunContext): RunScope {
+  const { plan, request, runId, log, scope } = run;
+  return {
+    runId,
+    request,
+    boundary: plan.boundary,
+    sandbox: run.sandbox(),
+    defer: (close) => scope.defer(close),
+    log,
+  };
 }
 
 /** A call that a tool source makes, within a time limit. */

@@ -5,6 +5,7 @@ import { type AmbitError, RunCancelled, toAmbitError } from "../errors.js";
 import type { ActorKinds, Agent } from "../plugin/index.js";
 import { Answers } from "./answers.js";
 import { Deadlines } from "./deadlines.js";
+import { prepareExecutors } from "./execute.js";
 import { Gatekeeper } from "./gatekeeper.js";
 import { Interactions } from "./interactions.js";
 import { cancelledByCaller, conclude } from "./outcome.js";
@@ -165,6 +166,7 @@ export class Run {
       // An agent that didn't end its turn can't be given another.
       if (!turnEnded) await dismiss(session, started);
     });
+    prepareExecutors(run);
     const remembers = warm || agent.history === "loaded";
     if (remembers) this.#history = warm ? "warm" : "loaded";
     else if (hasHistory(request)) this.#history = "replayed";

@@ -147,6 +147,17 @@ describe("what an actor does wrong ends the run, with the code of the person who
     expect(result.error).toContain("'docs'");
   });
 
+  test("an executor that throws when it is to make itself ready", async () => {
+    const prepare = () => {
+      throw new Error("bug");
+    };
+    const executor = new FakeExecutor({ prepare });
+    const world = await createWorld({ script: says("never"), executors: [executor] });
+    const { result } = await world.run({ customTools: [tool] });
+    expect(result).toMatchObject({ ok: false, failure: { code: "plugin_broke_contract" } });
+    expect(world.harness.closed).toBe(1);
+  });
+
   test("an actor whose answers break the receipt", async () => {
     let planned = false;
     const world = await createWorld({

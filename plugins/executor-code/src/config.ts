@@ -1,11 +1,11 @@
 import { z } from "zod";
 
 export const configSchema = z.strictObject({
-  /** Programs looked up in the sandbox, in `path`; an absolute path is used as it is. */
+  /** Programs looked up in the sandbox, in `path` or its image's own; an absolute path is used as it is. */
   interpreters: z
     .strictObject({ python: z.string().min(1).default("python3"), node: z.string().min(1).default("node") })
     .prefault({}),
-  /** `PATH` of a tool's process, as seen inside the sandbox. The folder of the runner's own node is added last. */
+  /** `PATH` of a tool's process, where the sandbox shows the runner's programs. The folder of the runner's own node is added last. */
   path: z.string().min(1).default("/usr/local/bin:/usr/bin:/bin"),
   /** Bytes of a returned value, as JSON; a longer one is a failure. Default 4 MiB. */
   largestReturn: z
@@ -14,7 +14,7 @@ export const configSchema = z.strictObject({
     .default(4 * 1024 * 1024),
   /** Characters of what a tool printed that are given with its failure. */
   longestPrints: z.int().nonnegative().default(2_000),
-  /** After a run's first call of a runtime one interpreter of it waits, in a jail of its own, for the next call. */
+  /** Whether one interpreter of each runtime that a run has tools for waits, in a jail of its own, for the next call. */
   keepsReady: z.boolean().default(true),
 });
 export type CodeConfig = z.output<typeof configSchema>;

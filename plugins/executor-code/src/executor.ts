@@ -1,11 +1,13 @@
 import {
   type Domain,
   type Issue,
+  type RunScope,
   RunTimedOut,
   type ToolCall,
   type ToolExecutor,
   type ToolOutcome,
   type ToolScope,
+  type ToolSpec,
   type ToolUse,
 } from "@ambit/core/plugin";
 import { collectEnd, collectStart } from "./collect.js";
@@ -52,13 +54,19 @@ export class CodeExecutor implements ToolExecutor {
     return issues;
   }
 
+  /** One interpreter of each runtime that the run has tools for: while its model thinks, they come up. */
+  prepare(tools: readonly ToolSpec[], scope: RunScope): void {
+    const waiting = this.#waitingOf(scope);
+    const runtimes = new Set(tools.flatMap(({ runtime }) => runtime ?? []));
+    for (const runtime of runtimes) waiting?.prepare(runtime, this.#startIn(scope));
+  }
+
   async execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome> {
     const { largestReturn, longestPrints } = this.config;
     const { runtime } = call.tool;
     if (runtime === undefined) return failed("code tool has no runtime", "");
     const waiting = this.#waitingOf(scope);
-    const start: Start = (of, signal) =>
-      scope.sandbox.spawn({ ...programOf(of, this.config), role: "tool", signal });
+    const start = this.#startIn(scope);
     const stdin = stdinOf(call);
     try {
       const given = await waiting?.give(runtime, stdin, scope.signal);
@@ -88,7 +96,12 @@ export class CodeExecutor implements ToolExecutor {
     }
   }
 
-  #waitingOf(scope: ToolScope): WaitingInterpreters | undefined {
+  #startIn({ sandbox }: RunScope): Start {
+    return (runtime, signal) =>
+      sandbox.spawn({ ...programOf(runtime, this.config, sandbox.image), role: "tool", signal });
+  }
+
+  #waitingOf(scope: RunScope): WaitingInterpreters | undefined {
     if (!this.config.keepsReady || !mayKeepReady(scope)) return undefined;
     const known = this.#runs.get(scope.runId);
     if (known !== undefined) return known;
@@ -103,7 +116,7 @@ export class CodeExecutor implements ToolExecutor {
 }
 
 /** What waits counts towards the run's limits, and unconfined it would lie open to every process of its user. */
-function mayKeepReady({ sandbox, boundary: { resources } }: ToolScope): boolean {
+function mayKeepReady({ sandbox, boundary: { resources } }: RunScope): boolean {
   const { processes = Number.POSITIVE_INFINITY, memoryMb = Number.POSITIVE_INFINITY } = resources;
   return sandbox.confinement === "confined" && processes >= 100 && memoryMb >= 512;
 }

@@ -1,6 +1,6 @@
 import { readFileSync, realpathSync } from "node:fs";
 import { delimiter, dirname } from "node:path";
-import type { Command, ToolCall } from "@ambit/core/plugin";
+import type { Command, ImagePrograms, ToolCall } from "@ambit/core/plugin";
 import type { CodeConfig } from "./config.js";
 
 export type Runtime = "python" | "node";
@@ -17,17 +17,25 @@ const replyOnThree = 'exec 3>&1 1>&2; exec "$@"';
  * The process that runs a tool. Its arguments hold our own bootstrap and nothing of the tool's: code, arguments and
  * values travel on stdin, where no other process can read them.
  */
-export function programOf(runtime: Runtime, config: CodeConfig): Pick<Command, "argv" | "env"> {
+export function programOf(
+  runtime: Runtime,
+  config: CodeConfig,
+  image: ImagePrograms | undefined,
+): Pick<Command, "argv" | "env"> {
   const interpreter = config.interpreters[runtime];
-  const ownNode = dirname(realpathSync(process.execPath));
   return {
     argv:
       runtime === "python"
         ? [interpreter, "-I", "-c", bootstraps.python]
         : ["/bin/sh", "-c", replyOnThree, "sh", interpreter, "-e", bootstraps.node],
     // HOME and TMPDIR are the sandbox's to set: each tool has its own.
-    env: { PATH: [config.path, ownNode].join(delimiter), LANG: "C.UTF-8", LC_ALL: "C.UTF-8" },
+    env: { PATH: image?.searchPath ?? runnerPath(config), LANG: "C.UTF-8", LC_ALL: "C.UTF-8" },
   };
+}
+
+function runnerPath({ path }: CodeConfig): string {
+  const ownNode = dirname(realpathSync(process.execPath));
+  return [path, ownNode].join(delimiter);
 }
 
 /** What the bootstrap reads from stdin. */

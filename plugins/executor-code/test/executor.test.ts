@@ -146,6 +146,13 @@ describe("an end is the end", () => {
     expect(outcome).toEqual({ status: "failed", output: "code tool was aborted" });
   });
 
+  test("in a sandbox with an image of its own, the interpreter is the one on the image's PATH", async () => {
+    const sandbox = new BareSandbox();
+    sandbox.image = { searchPath: process.env.PATH ?? "", copies: "/copies" };
+    await new TestRun(executorOf({ path: "/nowhere" }), sandbox).call(python("def main(): return 1"));
+    expect(sandbox.commands.map(({ env }) => env.PATH)).toEqual([process.env.PATH]);
+  });
+
   test("a sandbox that can't spawn is the tool's failure, not the run's", async () => {
     const sandbox = new BareSandbox();
     sandbox.spawn = () => Promise.reject(new Error("no room"));

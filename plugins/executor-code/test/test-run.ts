@@ -1,4 +1,4 @@
-import type { Boundary, RunRequest, Sandbox, ToolOutcome, ToolSpec } from "@ambit/core/plugin";
+import type { Boundary, RunRequest, RunScope, Sandbox, ToolOutcome, ToolSpec } from "@ambit/core/plugin";
 import { configSchema } from "../src/config.js";
 import { CodeExecutor } from "../src/executor.js";
 
@@ -21,6 +21,10 @@ export const executorOf = (config: object = {}) => new CodeExecutor(configSchema
 
 let runs = 0;
 
+function toolOf(given: Given): ToolSpec {
+  return { name: "tool", kind: "code", inputSchema: {}, ...given };
+}
+
 /** What a run gives an executor: calls, then its end. */
 export class TestRun {
   readonly #id = `run-${runs++}`;
@@ -32,9 +36,17 @@ export class TestRun {
     readonly resources: Boundary["resources"] = {},
   ) {}
 
+  prepare(...given: readonly Given[]): void {
+    this.executor.prepare(given.map(toolOf), this.#scope());
+  }
+
   call(given: Given, input = {}, signal = new AbortController().signal): Promise<ToolOutcome> {
-    const tool: ToolSpec = { name: "tool", kind: "code", inputSchema: {}, ...given };
-    const scope = {
+    const scope = { ...this.#scope(), signal, timeoutMs: 300 };
+    return this.executor.execute({ id: "1", tool: toolOf(given), arguments: input }, scope);
+  }
+
+  #scope(): RunScope {
+    return {
       runId: this.#id,
       request,
       boundary: {
@@ -45,12 +57,9 @@ export class TestRun {
         enforcement: "strict",
       } as const,
       sandbox: this.sandbox,
-      signal,
-      timeoutMs: 300,
       defer: (close: () => void | Promise<void>) => void this.#deferred.push(close),
       log: silent,
     };
-    return this.executor.execute({ id: "1", tool, arguments: input }, scope);
   }
 
   async end(): Promise<void> {

@@ -47,6 +47,15 @@ describe.each(cases)("%s: the interpreter that waits for a run's next call", (_r
     expect(spawn).toHaveBeenCalledTimes(1);
   });
 
+  test("waits for the first call already, once for each runtime that the run has tools for", async () => {
+    const { run, sandbox } = startRun();
+    run.prepare(first, second, first);
+    await started(sandbox, 1);
+    expect(returned(await run.call(second))).toEqual([process.pid, false, false]);
+    // The one that had the call, and the next.
+    await started(sandbox, 2);
+  });
+
   test("was started without anything of a tool", async () => {
     const { run, sandbox } = startRun();
     await run.call({ ...first, env: { TOKEN: "s3cret-value" } }, {});

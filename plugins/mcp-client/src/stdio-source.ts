@@ -44,7 +44,9 @@ export class StdioToolSource implements ToolSource {
     // The MCP SDK takes tens of milliseconds to load: only runs that bring such a server wait for it.
     const { publicationOf } = await import("./publication.js");
     const { SandboxStdioTransport } = await import("./stdio-transport.js");
-    const path = [this.config.path, dirname(realpathSync(process.execPath))].join(delimiter);
+    const { image } = scope.sandbox;
+    const onRunner = [this.config.path, dirname(realpathSync(process.execPath))].join(delimiter);
+    const path = image?.searchPath ?? onRunner;
     const spawned = await scope.sandbox.spawn({
       argv: [connection.command, ...(connection.args ?? [])],
       env: { PATH: path, LANG: "C.UTF-8", ...connection.env },

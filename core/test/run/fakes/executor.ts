@@ -1,6 +1,13 @@
 import type { ActorGap, Boundary } from "../../../src/boundary/index.js";
-import type { Capability, Domain, Issue, Site } from "../../../src/contract/index.js";
-import type { ToolCall, ToolExecutor, ToolOutcome, ToolScope, ToolUse } from "../../../src/plugin/index.js";
+import type { Capability, Domain, Issue, Site, ToolSpec } from "../../../src/contract/index.js";
+import type {
+  RunScope,
+  ToolCall,
+  ToolExecutor,
+  ToolOutcome,
+  ToolScope,
+  ToolUse,
+} from "../../../src/plugin/index.js";
 import { proofsOf } from "./capabilities.js";
 
 export interface ExecutorBehaviour {
@@ -11,6 +18,7 @@ export interface ExecutorBehaviour {
   covers?(boundary: Boundary, use: ToolUse): readonly ActorGap[];
   issues?(use: ToolUse): readonly Issue[];
   execute?(call: ToolCall, scope: ToolScope): Promise<ToolOutcome>;
+  prepare?(tools: readonly ToolSpec[], scope: RunScope): void;
 }
 
 /** Answers every call with its arguments, unless it is told otherwise. */
@@ -42,6 +50,10 @@ export class FakeExecutor implements ToolExecutor {
 
   async probe() {
     return proofsOf(this.claims);
+  }
+
+  prepare(tools: readonly ToolSpec[], scope: RunScope): void {
+    this.behaviour.prepare?.(tools, scope);
   }
 
   async execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome> {
