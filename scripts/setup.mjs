@@ -22,6 +22,13 @@ const systemPackages = [
     brings: "/etc/ssl/certs/ca-certificates.crt",
     reason: "TLS from inside a sandbox",
   },
+  { name: "iproute2", brings: "ip", reason: "the loopback Daytona of the tests links its sandboxes with it" },
+  {
+    name: "nftables",
+    brings: "nft",
+    reason: "the loopback Daytona of the tests limits their networks with it",
+  },
+  { name: "procps", brings: "pgrep", reason: "tests look for processes inside a sandbox" },
   { name: "curl", brings: "curl", reason: "the README's examples, and attacks on a network boundary" },
 ];
 

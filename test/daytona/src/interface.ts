@@ -1,0 +1,143 @@
+import type { WorldHost } from "./options.js";
+
+/** A running loopback Daytona. Everything it started ends with `close()`, or with this process. */
+export interface LoopbackDaytona {
+  /** For the SDK's `apiUrl`: `http://127.0.0.1:<port>/api`. */
+  readonly apiUrl: string;
+  /** For the SDK's `apiKey`. */
+  readonly apiKey: string;
+  /** Which limits this machine enforces on sandboxes, of `memory`, `cpu`, `pids` and `devices`. Disk always is. */
+  readonly limits: readonly string[];
+  readonly faults: Faults;
+  readonly world: World;
+  /** All that exist now, stopped and failed ones included, deleted ones not. */
+  sandboxes(): readonly LoopbackSandboxView[];
+  /** Organisation secrets that exist now, with their values: what a test compares traffic and files with. */
+  secrets(): readonly LoopbackSecretView[];
+  /** Every request that arrived, oldest first: to look at what a plugin asked for, and how often. */
+  requests(): readonly ApiRequest[];
+  /** Safe to call twice. No process, network namespace, mount, cgroup, socket or folder remains. */
+  close(): Promise<void>;
+}
+
+export interface LoopbackSandboxView {
+  readonly id: string;
+  readonly name: string;
+  /** `creating`, `started`, `stopped`, `error`, … as on the wire. */
+  readonly state: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly snapshot: string | undefined;
+  /** The settings that are applied to its network now, which an `ignored` override makes differ from the wire's. */
+  readonly network: AppliedNetwork;
+  /** Its address on the loopback's network, 10.98.x.2. */
+  readonly address: string;
+  /** The pid, on this machine, of the first process in its pid namespace. Undefined unless it is started. */
+  readonly pid: number | undefined;
+  /** When it was last reported active, in milliseconds since the epoch. */
+  readonly lastActivityAt: number;
+}
+
+export interface AppliedNetwork {
+  readonly blockAll: boolean;
+  /** IPv4 ranges. Undefined: not limited by address. */
+  readonly allowList: readonly string[] | undefined;
+  /** Names, `*.suffix` among them. Undefined: not limited by name. */
+  readonly domains: readonly string[] | undefined;
+}
+
+export interface LoopbackSecretView {
+  readonly id: string;
+  readonly name: string;
+  readonly value: string;
+  /** What stands in the sandbox's environment instead of the value. */
+  readonly placeholder: string;
+  readonly hosts: readonly string[];
+}
+
+export interface ApiRequest {
+  readonly method: string;
+  /** Path and query, from the server's root: `/api/sandbox?limit=2`, `/toolbox/<id>/process/execute`. */
+  readonly url: string;
+  /** The answer's; 0 while it is under way or where the connection was cut. */
+  readonly status: number;
+}
+
+/** Things that go wrong on the platform's side. Each concerns what comes after the call, unless it says otherwise. */
+export interface Faults {
+  /** Answers the next matching requests with an error, or cuts them off. The oldest matching fault is used first. */
+  answer(fault: RequestFault): void;
+  /**
+   * What becomes of the sandbox that the next create makes. `never_starts`: stays `creating`. `error` and
+   * `build_failed`: gets there instead of `started`, with an `errorReason`. Called twice, it holds for two.
+   */
+  nextSandbox(fate: "never_starts" | "error" | "build_failed"): void;
+  /** Stops a sandbox as auto-stop does in mid-run: its processes are killed, its log streams end. */
+  stop(idOrName: string): Promise<void>;
+  /** Kills a sandbox and leaves it in `error`. */
+  crash(idOrName: string): Promise<void>;
+  /** From now on the key is refused with 401. */
+  expireKey(): void;
+  renewKey(): void;
+  /** Cuts every log stream that is open now, as a lost connection would: no close frame. Returns how many. */
+  cutLogStreams(): number;
+  /** Takes back all of `answer` and `nextSandbox` that hasn't been used, and renews the key. */
+  clear(): void;
+}
+
+export interface RequestFault {
+  /** Default: any. */
+  readonly method?: string;
+  /** Matched against path and query. A string must equal the path without the query. */
+  readonly path: RegExp | string;
+  /** A status, or `cut`: the connection is closed without an answer. */
+  readonly status: number | "cut";
+  /** Default: the status's own name. */
+  readonly message?: string;
+  /** As in the error's body, such as `SESSION_ENDED`. */
+  readonly code?: string;
+  /** A 429 gets `X-RateLimit-*` and `Retry-After-sandbox-create: 1` unless these headers are given. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** How many requests it answers. Default: 1. */
+  readonly times?: number;
+  /** The request is carried out first, so only its answer is lost. Default: false. Not for WebSockets. */
+  readonly afterwards?: boolean;
+}
+
+/** The hosts outside. They answer on a network that only sandboxes of this loopback have a route to. */
+export interface World {
+  hosts(): readonly WorldHostView[];
+  /** Resolves when it listens. A name or address that is taken rejects. */
+  add(host: WorldHost): Promise<WorldHostView>;
+  /** HTTP requests that arrived at hosts without `forwardTo`, oldest first. */
+  requests(): readonly WorldRequest[];
+  /** Every TCP connection and UDP datagram that arrived at a host, oldest first. */
+  arrivals(): readonly WorldArrival[];
+  /** Names that sandboxes asked the resolver for, oldest first, whether they exist or not. */
+  queries(): readonly { readonly sandboxId: string; readonly name: string }[];
+  /** Forgets what was recorded. */
+  clear(): void;
+}
+
+export interface WorldHostView {
+  readonly name: string;
+  readonly address: string;
+  readonly ports: readonly number[];
+}
+
+export interface WorldRequest {
+  readonly host: string;
+  readonly port: number;
+  /** Undefined where the sandbox is gone already. */
+  readonly sandboxId: string | undefined;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+export interface WorldArrival {
+  readonly host: string;
+  readonly port: number;
+  readonly protocol: "tcp" | "udp";
+  readonly sandboxId: string | undefined;
+}

@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { removeLeftCgroups } from "./runner/cgroups.js";
+
+const prefix = "ambit-daytona-";
+const pattern = /^ambit-daytona-(\d+)-(\d+)-/;
+
+/** When a process started, in the kernel's ticks since boot: with the pid, its name for ever. */
+function startTime(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the name is a loopback's whose owner doesn't live any more. */
+function isLeft(name: string): boolean {
+  const [, pid, started] = pattern.exec(name) ?? [];
+  return pid !== undefined && startTime(Number(pid)) !== started;
+}
+
+/** A folder of one's own. Its name, which the cgroups bear too, tells whether its owner lives. */
+export async function createFolder(): Promise<{ readonly folder: string; readonly name: string }> {
+  const own = `${prefix}${process.pid}-${startTime(process.pid)}-`;
+  const folder = await mkdtemp(join(tmpdir(), own));
+  return { folder, name: basename(folder) };
+}
+
+/**
+ * Removes what killed owners left: folders and cgroups. Namespaces, links, mounts and processes are gone already: a
+ * runner ends with its owner, and all of these with the runner.
+ */
+export async function removeLeftovers(): Promise<void> {
+  for (const name of await readdir(tmpdir()))
+    if (isLeft(name)) await rm(join(tmpdir(), name), { recursive: true, force: true });
+  await removeLeftCgroups(isLeft);
+}

@@ -1,0 +1,117 @@
+import { rm } from "node:fs/promises";
+import { ApiServer } from "./control/api-server.js";
+import { FaultPlan } from "./control/fault-plan.js";
+import { watchIntervals } from "./control/intervals.js";
+import { LogStreams } from "./control/log-streams.js";
+import { addOrganizationRoutes } from "./control/organization-routes.js";
+import { RunnerClient } from "./control/runner-client.js";
+import { addSandboxRoutes } from "./control/sandbox-routes.js";
+import { sandboxView } from "./control/sandbox-view.js";
+import { Sandboxes } from "./control/sandboxes.js";
+import { Secrets } from "./control/secrets.js";
+import { ToolboxProxy } from "./control/toolbox-proxy.js";
+import { Routes } from "./http/routes.js";
+import type { Faults, LoopbackDaytona } from "./interface.js";
+import { createFolder, removeLeftovers } from "./leftovers.js";
+import { type LoopbackOptions, loopbackOptions, type ResolvedOptions } from "./options.js";
+import { unavailableReason } from "./requirements.js";
+import { WorldServer } from "./world/world-server.js";
+
+/**
+ * Starts one, after removing what killed ones left. Rejects where `unavailableReason()` has a reason, with it, and
+ * where the options are wrong.
+ */
+export async function startLoopbackDaytona(wanted: LoopbackOptions = {}): Promise<LoopbackDaytona> {
+  const options = loopbackOptions.parse(wanted);
+  const reason = unavailableReason();
+  if (reason !== undefined) throw new Error(reason);
+  await removeLeftovers();
+  const { folder, name } = await createFolder();
+  const undo: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
+  const close = async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  };
+  try {
+    return await assemble(options, folder, name, undo, close);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function assemble(
+  options: ResolvedOptions,
+  folder: string,
+  name: string,
+  undo: (() => Promise<unknown>)[],
+  close: () => Promise<void>,
+): Promise<LoopbackDaytona> {
+  const world = new WorldServer(`${folder}/world.sock`);
+  await world.listen();
+  undo.push(() => world.close());
+
+  const { essentials, openResolver } = options.organization;
+  const runner: RunnerClient = await RunnerClient.start(
+    { folder, name, essentials, openResolver },
+    (said) => {
+      if (said.report === "exited") sandboxes.ended(said.id);
+      else if (said.report === "query") world.heardQuery(said.id, said.name);
+      else world.heardDatagram(said.id, said.host, said.port);
+    },
+  );
+  undo.push(() => runner.close());
+  world.connect(runner);
+  for (const host of options.world) await world.add(host);
+
+  const secrets = new Secrets();
+  const sandboxes: Sandboxes = new Sandboxes(options, runner, secrets);
+  const faults = new FaultPlan();
+  const logStreams = new LogStreams();
+  const routes = new Routes();
+  const toolbox = new ToolboxProxy(sandboxes, folder);
+  const server = new ApiServer({ apiKey: options.apiKey, routes, toolbox, logStreams, faults });
+  await server.listen();
+  const toolboxUrl = () => `${server.url}/toolbox`;
+  addSandboxRoutes(routes, { sandboxes, faults, options, toolboxUrl });
+  addOrganizationRoutes(routes, secrets, sandboxes, options);
+  undo.push(async () => {
+    logStreams.close();
+    await server.close();
+  });
+  const intervals = watchIntervals(sandboxes, options.minuteMs, (error) =>
+    process.emitWarning(String(error)),
+  );
+  undo.push(async () => intervals.stop());
+
+  return {
+    apiUrl: `${server.url}/api`,
+    apiKey: options.apiKey,
+    limits: runner.limits,
+    faults: faultsOf(faults, sandboxes, logStreams),
+    world,
+    sandboxes: () => sandboxes.all().map(sandboxView),
+    secrets: () =>
+      secrets
+        .all()
+        .map(({ id, name, value, placeholder, hosts }) => ({ id, name, value, placeholder, hosts })),
+    requests: () => server.requests.map((request) => ({ ...request })),
+    close,
+  };
+}
+
+function faultsOf(plan: FaultPlan, sandboxes: Sandboxes, logStreams: LogStreams): Faults {
+  return {
+    answer: (fault) => plan.answer(fault),
+    nextSandbox: (fate) => plan.nextSandbox(fate),
+    stop: (idOrName) => sandboxes.stop(sandboxes.get(idOrName)),
+    crash: (idOrName) => sandboxes.crash(sandboxes.get(idOrName)),
+    expireKey: () => {
+      plan.keyIsExpired = true;
+    },
+    renewKey: () => {
+      plan.keyIsExpired = false;
+    },
+    cutLogStreams: () => logStreams.cut(),
+    clear: () => plan.clear(),
+  };
+}

@@ -1,0 +1,10 @@
+/** The loopback's own addresses. They exist in a runner's network namespace and in its sandboxes', nowhere else. */
+export const worldRange = "10.99.0.0/24";
+export const worldAddress = (number: number) => `10.99.0.${number}`;
+/** The runner's side of a sandbox's link: gateway and resolver. */
+export const gatewayAddress = (index: number) => `10.98.${index}.1`;
+export const sandboxAddress = (index: number) => `10.98.${index}.2`;
+
+/** Where web traffic of a limited sandbox is led to. */
+export const httpProxyPort = 3128;
+export const tlsProxyPort = 3129;

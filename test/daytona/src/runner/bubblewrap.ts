@@ -1,0 +1,82 @@
+import { existsSync, lstatSync } from "node:fs";
+import { daemon, nodeInside, systemLinks, users } from "./image.js";
+import type { SandboxSpec } from "./messages.js";
+
+/**
+ * What root keeps inside: enough to make users of its own, to end their processes, and to mount what only it sees.
+ * Not what reaches the machine's devices, kernel modules, clock or network set-up.
+ */
+const capabilities = [
+  "CHOWN",
+  "DAC_OVERRIDE",
+  "FOWNER",
+  "FSETID",
+  "KILL",
+  "SETGID",
+  "SETUID",
+  "SETPCAP",
+  "NET_BIND_SERVICE",
+  "NET_RAW",
+  "SYS_CHROOT",
+  "SYS_ADMIN",
+  "AUDIT_WRITE",
+];
+
+/** Read-only parts of the machine's own /etc that programs of /usr expect. */
+const systemSettings = ["/etc/ssl", "/etc/alternatives", "/etc/pam.d", "/etc/security", "/etc/login.defs"];
+
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** The daemon's environment, which everything in the sandbox inherits. */
+function environment(spec: SandboxSpec, extra: Readonly<Record<string, string>>): Record<string, string> {
+  const { user } = spec.image;
+  const node = nodeInside();
+  return {
+    PATH: node.bind ? `/opt/node/bin:${path}` : path,
+    HOME: users[user].home,
+    USER: user,
+    LANG: "C.UTF-8",
+    ...spec.image.env,
+    ...spec.env,
+    ...extra,
+    DAYTONA_SANDBOX_ID: spec.id,
+    DAYTONA_SANDBOX_USER: user,
+    LOOPBACK_SESSION_GRACE_MS: String(spec.sessionGraceMs),
+  };
+}
+
+/** bwrap's options, for its `--args`: they hold the sandbox's variables, which no process list may show. */
+export function options(spec: SandboxSpec, root: string, env: Readonly<Record<string, string>>): string[] {
+  const node = nodeInside();
+  const bound = systemLinks.filter(
+    (name) => existsSync(`/${name}`) && !lstatSync(`/${name}`).isSymbolicLink(),
+  );
+  const readOnly = (source: string, target: string) => ["--ro-bind", source, target];
+  return [
+    ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--unshare-cgroup-try"],
+    ...["--die-with-parent", "--hostname", spec.id.slice(0, 12)],
+    ...["--bind", root, "/"],
+    ...readOnly("/usr", "/usr"),
+    ...bound.flatMap((name) => readOnly(`/${name}`, `/${name}`)),
+    ...systemSettings.flatMap((file) => ["--ro-bind-try", file, file]),
+    ...["--proc", "/proc", "--dev", "/dev"],
+    ...readOnly(daemon.source, `${daemon.folder}/dist`),
+    ...readOnly(daemon.manifest, `${daemon.folder}/package.json`),
+    ...(node.bind ? readOnly(node.bind[0], node.bind[1]) : []),
+    ...Object.entries(spec.image.binds).flatMap(([source, target]) => readOnly(source, target)),
+    ...["--cap-drop", "ALL"],
+    ...capabilities.flatMap((name) => ["--cap-add", `CAP_${name}`]),
+    "--clearenv",
+    ...Object.entries(environment(spec, env)).flatMap(([name, value]) => ["--setenv", name, value]),
+    ...["--chdir", users[spec.image.user].home],
+  ];
+}
+
+/** The daemon's command line, as whoever the image runs as. */
+export function command(spec: SandboxSpec): string[] {
+  const run = [nodeInside().program, daemon.main];
+  if (spec.image.user === "root") return run;
+  const id = String(users[spec.image.user].uid);
+  const bare = ["--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all"];
+  return ["setpriv", "--reuid", id, "--regid", id, "--init-groups", ...bare, ...run];
+}

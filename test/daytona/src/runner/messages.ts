@@ -1,0 +1,91 @@
+import { z } from "zod";
+import { snapshot } from "../options.js";
+
+/** What is applied to a sandbox's network. */
+export const network = z.strictObject({
+  blockAll: z.boolean(),
+  /** IPv4 ranges; null: not limited by address. */
+  allowList: z.array(z.string()).nullable(),
+  /** Names, `*.suffix` among them; null: not limited by name. */
+  domains: z.array(z.string()).nullable(),
+});
+export type Network = z.infer<typeof network>;
+
+/** A placeholder that the proxy replaces in requests to these hosts; no hosts means to all. */
+export const substitution = z.strictObject({
+  placeholder: z.string(),
+  value: z.string(),
+  hosts: z.array(z.string()),
+});
+export type Substitution = z.infer<typeof substitution>;
+
+export const sandboxSpec = z.strictObject({
+  id: z.string(),
+  /** Which of the loopback's networks is its own: 10.98.<index>.0/24. */
+  index: z.int().min(1).max(254),
+  image: snapshot,
+  env: z.record(z.string(), z.string()),
+  cpu: z.number(),
+  memoryBytes: z.int(),
+  diskBytes: z.int(),
+  sessionGraceMs: z.int(),
+});
+export type SandboxSpec = z.infer<typeof sandboxSpec>;
+
+const id = z.string();
+
+/** What the control plane asks of its runner. */
+export const call = z.discriminatedUnion("method", [
+  z.strictObject({ method: z.literal("create"), spec: sandboxSpec }),
+  z.strictObject({
+    method: z.literal("start"),
+    id,
+    network,
+    substitutions: z.array(substitution),
+    env: z.record(z.string(), z.string()),
+  }),
+  z.strictObject({ method: z.literal("stop"), id }),
+  z.strictObject({ method: z.literal("destroy"), id }),
+  z.strictObject({
+    method: z.literal("network"),
+    id,
+    network,
+    substitutions: z.array(substitution),
+  }),
+  z.strictObject({
+    method: z.literal("host"),
+    name: z.string(),
+    address: z.string(),
+    ports: z.array(z.int()),
+  }),
+  z.strictObject({ method: z.literal("close") }),
+]);
+export type Call = z.infer<typeof call>;
+export const numberedCall = z.strictObject({ number: z.int(), call });
+
+/** How a runner is started: the first message it gets. */
+export const setup = z.strictObject({
+  /** Holds its sockets and the sandboxes' mount points. */
+  folder: z.string(),
+  /** The name of its cgroups, apart from every other runner's. */
+  name: z.string(),
+  essentials: z.array(z.string()),
+  /** The resolver answers sandboxes that may reach nothing else, too. */
+  openResolver: z.boolean(),
+});
+export type Setup = z.infer<typeof setup>;
+
+/** What a runner says. `pid` answers a start. */
+export const report = z.discriminatedUnion("report", [
+  z.strictObject({ report: z.literal("ready"), limits: z.array(z.string()) }),
+  z.strictObject({ report: z.literal("done"), number: z.int(), pid: z.int().optional() }),
+  z.strictObject({ report: z.literal("failed"), number: z.int(), message: z.string() }),
+  z.strictObject({ report: z.literal("exited"), id }),
+  z.strictObject({ report: z.literal("query"), id, name: z.string() }),
+  z.strictObject({ report: z.literal("datagram"), id, host: z.string(), port: z.int() }),
+]);
+export type Report = z.infer<typeof report>;
+
+/** The first line on a connection from a runner to the world's socket. */
+export const arrival = z.strictObject({ host: z.string(), port: z.int(), id: z.string().optional() });
+export type Arrival = z.infer<typeof arrival>;

@@ -1,0 +1,36 @@
+/**
+ * The name in a TLS client's first message, `undefined` where it names none, `"incomplete"` where more bytes are
+ * needed to tell.
+ */
+export function serverName(data: Buffer): string | undefined | "incomplete" {
+  const recordHeader = 5;
+  if (data.length < recordHeader) return "incomplete";
+  const isHandshake = data[0] === 22;
+  if (!isHandshake) return undefined;
+  const end = recordHeader + data.readUInt16BE(3);
+  if (data.length < end) return "incomplete";
+  try {
+    // Type and length of the message, version, random.
+    let position = recordHeader + 4 + 2 + 32;
+    position += 1 + data.readUInt8(position); // Session id.
+    position += 2 + data.readUInt16BE(position); // Cipher suites.
+    position += 1 + data.readUInt8(position); // Compression methods.
+    position += 2; // Length of all extensions.
+    while (position + 4 <= end) {
+      const type = data.readUInt16BE(position);
+      const length = data.readUInt16BE(position + 2);
+      const isServerName = type === 0;
+      // Length of the list, kind of the name and its length stand before it.
+      if (isServerName)
+        return data
+          .subarray(position + 9, position + 4 + length)
+          .toString("latin1")
+          .toLowerCase();
+      position += 4 + length;
+    }
+  } catch (error) {
+    // Cut short within: it is no message that a server would take.
+    if (!(error instanceof RangeError)) throw error;
+  }
+  return undefined;
+}

@@ -1,0 +1,47 @@
+import { constants, type FileHandle, open } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ApiError } from "../http/api-error.js";
+
+const code = (error: unknown) => (error instanceof Error && "code" in error ? error.code : undefined);
+
+/** How long a command may take to open its input, in milliseconds. */
+const openLimitMs = 2_000;
+
+/**
+ * Writes to a command's input pipe, waiting while it is full. Never blocks a thread: a command that doesn't read
+ * would hold it for ever. `finished` throws where the command is over.
+ */
+export async function writeInput(pipe: string, data: Buffer, finished: () => Promise<void>): Promise<void> {
+  const file = await openInput(pipe, finished);
+  try {
+    let rest = data;
+    while (rest.length > 0) {
+      try {
+        const { bytesWritten } = await file.write(rest);
+        rest = rest.subarray(bytesWritten);
+      } catch (error) {
+        if (code(error) !== "EAGAIN") throw new ApiError(500, `failed to write to input pipe: ${error}`);
+        await finished();
+        await sleep(2);
+      }
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function openInput(pipe: string, finished: () => Promise<void>): Promise<FileHandle> {
+  const deadline = performance.now() + openLimitMs;
+  for (;;) {
+    await finished();
+    try {
+      return await open(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
+    } catch (error) {
+      // Not made yet, or not opened by the command yet.
+      const maySucceed = code(error) === "ENOENT" || code(error) === "ENXIO";
+      if (!maySucceed || performance.now() > deadline)
+        throw new ApiError(500, `failed to open input pipe: ${error}`);
+      await sleep(5);
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * The daemon inside a container: runs commands, keeps sessions, reads and writes files, as whoever the image runs
+ * as. It needs nothing but Node. Multipart bodies and WebSockets are the control plane's business.
+ */
+import { createServer } from "node:http";
+import { ApiError, sendError } from "../http/api-error.js";
+import { sendJson } from "../http/json.js";
+import { Routes } from "../http/routes.js";
+import { execute } from "./execute.js";
+import { addFileRoutes } from "./file-routes.js";
+import { toolboxPort } from "./port.js";
+import { addSessionRoutes } from "./session-routes.js";
+import { Sessions } from "./sessions.js";
+
+const home = process.env.HOME ?? "/";
+const grace = Number(process.env.LOOPBACK_SESSION_GRACE_MS);
+// Of the daemon, not of what runs in the sandbox.
+delete process.env.LOOPBACK_SESSION_GRACE_MS;
+
+const routes = new Routes();
+routes
+  .on("GET", "/user-home-dir", ({ response }) => sendJson(response, 200, { dir: home }))
+  .on("GET", "/work-dir", ({ response }) => sendJson(response, 200, { dir: process.cwd() }))
+  .on("GET", "/version", ({ response }) => sendJson(response, 200, { version: "loopback" }))
+  .on("POST", "/process/execute", execute);
+addSessionRoutes(routes, new Sessions(`${home}/.daytona/sessions`, grace));
+addFileRoutes(routes);
+
+const server = createServer(async (request, response) => {
+  try {
+    const url = new URL(request.url ?? "/", "http://toolbox");
+    const route = routes.find(request.method ?? "GET", url);
+    if (!route) throw new ApiError(404, "404 page not found");
+    await route.handler({ request, response, path: route.path, query: url.searchParams });
+  } catch (error) {
+    sendError(request, response, error, "DAYTONA_DAEMON");
+  }
+});
+// Uploads and blocking commands take as long as they take.
+server.requestTimeout = 0;
+server.listen(toolboxPort, "0.0.0.0", () => process.stdout.write("listening\n"));

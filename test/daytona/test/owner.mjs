@@ -1,0 +1,9 @@
+/** An owner of a loopback with a sandbox in it, to be killed. Prints the sandbox's pid and waits. */
+import { startLoopbackDaytona } from "@ambit/daytona-loopback";
+import { Daytona } from "@daytona/sdk";
+
+const loopback = await startLoopbackDaytona({ startDelayMs: 0 });
+const { apiKey, apiUrl } = loopback;
+await new Daytona({ apiKey, apiUrl, target: "us" }).create();
+process.stdout.write(`${loopback.sandboxes()[0]?.pid}\n`);
+setInterval(() => {}, 1_000);

@@ -1,0 +1,170 @@
+import { describe, expect, it } from "vitest";
+import WebSocket from "ws";
+import { useLoopback, useSandbox } from "./loopback.js";
+
+/** Frames of a log stream, as they arrive. Resolves when it is closed. */
+async function frames(url: string, apiKey: string): Promise<{ sizes: number[]; data: Buffer; code: number }> {
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${apiKey}` } });
+  const chunks: Buffer[] = [];
+  socket.on("message", (data: Buffer) => chunks.push(data));
+  const code = await new Promise<number>((resolve, reject) =>
+    socket.once("close", resolve).once("error", reject),
+  );
+  return { sizes: chunks.map(({ length }) => length), data: Buffer.concat(chunks), code };
+}
+
+describe.concurrent("sessions", () => {
+  const fixture = useLoopback({ sessionGraceMs: 300 });
+  const sandbox = useSandbox(fixture);
+
+  let number = 0;
+  async function session(): Promise<string> {
+    number += 1;
+    const id = `session-${number}`;
+    await sandbox().process.createSession(id);
+    return id;
+  }
+
+  async function begin(id: string, command: string, suppressInputEcho = true): Promise<string> {
+    const request = { command, runAsync: true, suppressInputEcho };
+    const { cmdId = "" } = await sandbox().process.executeSessionCommand(id, request);
+    return cmdId;
+  }
+
+  const exitCode = async (id: string, cmdId: string) =>
+    (await sandbox().process.getSessionCommand(id, cmdId)).exitCode;
+  const finished = (id: string, cmdId: string) => expect.poll(() => exitCode(id, cmdId)).toBeDefined();
+
+  const logsUrl = (id: string, cmdId: string) =>
+    `${sandbox().toolboxProxyUrl.replace("http", "ws")}/${sandbox().id}/process/session/${id}/command/${cmdId}/logs?follow=true`;
+
+  it("labels every line of both streams, in frames of 1,024 bytes at most", async () => {
+    const id = await session();
+    const cmdId = await begin(id, "head -c 5000 /dev/zero | tr '\\0' x; echo; printf 'no newline' >&2");
+    const { sizes, data, code } = await frames(logsUrl(id, cmdId), fixture().loopback.apiKey);
+    expect(Math.max(...sizes)).toBe(1024);
+    const text = data.toString("latin1");
+    expect(text).toContain(`\x01\x01\x01${"x".repeat(5000)}\n`);
+    expect(text).toContain("\x02\x02\x02no newline\n");
+    expect(code).toBe(1000);
+  });
+
+  it("ends a follow only when the log was quiet for about fifty looks after the exit", async () => {
+    const id = await session();
+    const cmdId = await begin(id, "echo done");
+    const order: string[] = [];
+    const stream = frames(logsUrl(id, cmdId), fixture().loopback.apiKey).then(() =>
+      order.push("stream ended"),
+    );
+    await finished(id, cmdId);
+    order.push("command ended");
+    await stream;
+    expect(order).toEqual(["command ended", "stream ended"]);
+  });
+
+  it("begins at the first byte at every connection", async () => {
+    const id = await session();
+    const cmdId = await begin(id, "echo one; echo two");
+    await finished(id, cmdId);
+    const { apiKey } = fixture().loopback;
+    const [first, second] = await Promise.all([
+      frames(logsUrl(id, cmdId), apiKey),
+      frames(logsUrl(id, cmdId), apiKey),
+    ]);
+    expect(first.data.toString()).toBe("\x01\x01\x01one\n\x01\x01\x01two\n");
+    expect(second.data.equals(first.data)).toBe(true);
+  });
+
+  it("keeps tabs, carriage returns, escapes and UTF-8, and drops NULs", async () => {
+    const id = await session();
+    const command = `printf 'a\\tb\\rc\\033[1m \\\\n é\\0after\\n'`;
+    const { stdout } = await sandbox().process.executeSessionCommand(id, { command });
+    expect(stdout).toBe("a\tb\rc\x1b[1m \\n éafter\n");
+  });
+
+  it("appends a newline to input, and echoes it unless told not to", async () => {
+    const id = await session();
+    const echoed = await begin(id, "read -r line; echo got:$line", false);
+    await sandbox().process.sendSessionCommandInput(id, echoed, "loud");
+    await finished(id, echoed);
+    expect((await sandbox().process.getSessionCommandLogs(id, echoed)).stdout?.split("\n").sort()).toEqual([
+      "",
+      "got:loud",
+      "loud",
+    ]);
+    const silent = await begin(id, "read -r line; echo got:$line");
+    await sandbox().process.sendSessionCommandInput(id, silent, "quiet\n");
+    await finished(id, silent);
+    expect((await sandbox().process.getSessionCommandLogs(id, silent)).stdout).toBe("got:quiet\n");
+  });
+
+  it("never ends the input of an asynchronous command, and gives a synchronous one none", async () => {
+    const id = await session();
+    expect(await sandbox().process.executeSessionCommand(id, { command: "cat; echo over" })).toMatchObject({
+      stdout: "over\n",
+    });
+    const cmdId = await begin(id, "cat; echo over");
+    await sandbox().process.sendSessionCommandInput(id, cmdId, "line");
+    const text = async () => (await sandbox().process.getSessionCommandLogs(id, cmdId)).stdout;
+    await expect.poll(text).toBe("line\n");
+    expect(await exitCode(id, cmdId)).toBeUndefined();
+    await sandbox().process.deleteSession(id);
+  });
+
+  it("carries a line of a megabyte both ways", async () => {
+    const id = await session();
+    const cmdId = await begin(id, "head -n 1 | wc -c; head -n 1");
+    const line = "é".repeat(500_000);
+    await sandbox().process.sendSessionCommandInput(id, cmdId, line);
+    await sandbox().process.sendSessionCommandInput(id, cmdId, line);
+    await finished(id, cmdId);
+    expect((await sandbox().process.getSessionCommandLogs(id, cmdId)).stdout).toBe(`1000001\n${line}\n`);
+  });
+
+  it("keeps variables and folder between commands", async () => {
+    const id = await session();
+    await sandbox().process.executeSessionCommand(id, { command: "cd /tmp; KEPT=yes" });
+    const { stdout } = await sandbox().process.executeSessionCommand(id, { command: 'echo "$PWD $KEPT"' });
+    expect(stdout).toBe("/tmp yes\n");
+  });
+
+  it("refuses a session twice, input to what is over, and what isn't there", async () => {
+    const id = await session();
+    const { process } = sandbox();
+    await expect(process.createSession(id)).rejects.toMatchObject({ statusCode: 409, code: "CONFLICT" });
+    const cmdId = await begin(id, "true");
+    await finished(id, cmdId);
+    await expect(process.sendSessionCommandInput(id, cmdId, "late")).rejects.toMatchObject({
+      statusCode: 410,
+      code: "COMMAND_ALREADY_COMPLETED",
+    });
+    await expect(process.getSession("nowhere")).rejects.toMatchObject({ statusCode: 404 });
+    await expect(process.getSessionCommand(id, "nothing")).rejects.toMatchObject({ statusCode: 404 });
+    const ended = await session();
+    const exits = await begin(ended, "exit 3");
+    await expect
+      .poll(() => process.sendSessionCommandInput(ended, exits, "x").catch((error) => error.code))
+      .toBe("SESSION_ENDED");
+  });
+
+  it("ends all of a deleted session: what ignores SIGTERM, and what left its group", async () => {
+    const id = await session();
+    await begin(id, "trap '' TERM; setsid sleep 4201 & while :; do sleep 4202; done");
+    const running = async () =>
+      (await sandbox().process.executeCommand("pgrep -c -x -f 'sleep 420[12]'")).result.trim();
+    await expect.poll(running).toBe("2");
+    await sandbox().process.deleteSession(id);
+    expect(await running()).toBe("0");
+  });
+
+  it("kills a command past its timeout with all of its group", async () => {
+    const { process } = sandbox();
+    await expect(
+      process.executeCommand("sleep 4301 & sleep 4302", undefined, undefined, 1),
+    ).rejects.toMatchObject({
+      statusCode: 408,
+      code: "PROCESS_EXECUTION_TIMEOUT",
+    });
+    expect((await process.executeCommand("pgrep -c -x -f 'sleep 430[12]'")).result.trim()).toBe("0");
+  });
+});
