@@ -48,12 +48,16 @@ export function allProcesses(): readonly number[] {
     .map(Number);
 }
 
-/** All that a process has started and that still runs below it, itself left out. */
+/** Named so on its command line: it belongs to the runner, and ends after it. */
+const watch = "ambit-watch";
+
+/** All that a process has started and that still runs below it, itself and a runner's watch left out. */
 export function descendantsOf(pid: number): readonly ProcessIdentity[] {
   const children = new Map<number, ProcessIdentity[]>();
   for (const each of allProcesses()) {
     const stat = statOf(each);
     if (stat === undefined || stat.state === "Z") continue;
+    if (readable(`/proc/${each}/cmdline`).includes(watch)) continue;
     const siblings = children.get(stat.parent);
     const identity = { pid: each, started: stat.started };
     if (siblings === undefined) children.set(stat.parent, [identity]);

@@ -20,6 +20,18 @@ import type { Lookup } from "./egress/index.js";
 import { defaultDataFolder } from "./folders/data-folder.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
 
+/** What a sandbox of this host is opened with. */
+export interface LocalSetup {
+  readonly config: LocalConfig;
+  readonly dataFolder: string;
+  readonly lookup: Lookup | undefined;
+}
+
+const setups = new WeakMap<LocalSandbox, LocalSetup>();
+
+/** For the kit's controls, which are opened like the sandboxes beside them. */
+export const setupOf = (backend: LocalSandbox): LocalSetup | undefined => setups.get(backend);
+
 /** Sandboxes on the runner's own host: confined by bubblewrap, or not at all. */
 export class LocalSandbox implements SandboxBackend {
   readonly name = "local";
@@ -36,6 +48,7 @@ export class LocalSandbox implements SandboxBackend {
     this.#config = config;
     this.#dataFolder = config.dataFolder ?? defaultDataFolder();
     this.#lookup = lookup;
+    setups.set(this, { config, dataFolder: this.#dataFolder, lookup });
   }
 
   touches(): readonly Domain[] {
@@ -100,20 +113,11 @@ export class LocalSandbox implements SandboxBackend {
 
   /** The first use reaps what dead runners left, and takes a folder for this one. */
   #ownFolder(): Promise<RunnerFolder> {
-    this.#runner ??= import("./folders/runner-folder.js")
-      .then(async ({ claimRunnerFolder }) => {
-        const runner = await claimRunnerFolder(this.#dataFolder);
-        const { reap } = await import("./reaper/reap.js");
-        await reap(this.#dataFolder);
-        return runner;
-      })
+    this.#runner ??= import("./reaper/open-runner.js")
+      .then(({ openRunner }) => openRunner(this.#dataFolder))
       .catch((error: unknown) => {
         this.#runner = undefined;
-        throw error instanceof SandboxFailed
-          ? error
-          : new SandboxFailed(`${this.#dataFolder} can't be used: set sandbox-local's dataFolder`, {
-              cause: error,
-            });
+        throw error;
       });
     return this.#runner;
   }

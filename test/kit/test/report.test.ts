@@ -23,6 +23,14 @@ const report: VerifyReport = {
           control: { result: "reached", detail: "x" },
           guarded: { result: "reached", detail: "a decoy saw it\n\u001b[31m" },
         },
+        {
+          id: "network.deny/udp",
+          title: "send",
+          verdict: "proven",
+          without: "network namespace",
+          control: { result: "reached", detail: "x" },
+          guarded: { result: "blocked", detail: "EPERM" },
+        },
       ],
       allowances: [
         {
@@ -52,6 +60,7 @@ describe("the report as a table", () => {
       "ESCAPED   network.deny  it looked",
       "  must work: its channel: blocked (EPERM)",
       "  escaped    tcp                          control reached    guarded reached    a decoy saw it  [31m",
+      "  proven     udp                          control reached    guarded blocked    without network namespace · EPERM",
       "",
       "REFUSED   resources.disk  no | sized file system: mount one",
       "",
@@ -75,6 +84,10 @@ describe("the matrix for the documentation", () => {
       for (const { title } of attacks[capability])
         expect(text).toContain(`| ${title.replaceAll("|", "\\|")} |`);
     }
+    expect(text).toContain(
+      "| send a datagram to a UDP server on the host's loopback | network namespace | proven |",
+    );
+    expect(text).toContain("| connect to a TCP server on the host's loopback | any guard | escaped |");
     expect(text).toContain("| `network.deny` | escaped |");
     expect(text).toContain("refused: no \\| sized file system");
     expect(text).toContain("| `resources.cpu` | not looked at |");

@@ -53,5 +53,17 @@ export function roomImports(files: readonly SourceFile[]): string[] {
   });
 }
 
+/** Weakened jails are for the kit's controls: neither the plugin itself nor anybody else comes upon them. */
+export function weakenedImports(files: readonly SourceFile[]): string[] {
+  const weakened = "plugins/sandbox-local/src/weakened";
+  const allowed = [`${weakened}/`, "test/kit/src/control/local/", "test/kit/test/"];
+  const others = files.filter(({ path }) => !allowed.some((folder) => path.startsWith(folder)));
+  return violations(others, (file, specifier) =>
+    isRelative(specifier)
+      ? !`${join(dirname(file.path), specifier)}/`.startsWith(`${weakened}/`)
+      : !/^@ambit\/sandbox-local\/.*weakened/.test(specifier),
+  );
+}
+
 const roomOf = (path: string) => path.split("/")[2] ?? "";
 const floorOf = (room: string) => floors.findIndex((floor) => floor.includes(room));

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { coreImports, pluginImports, roomImports } from "../rules/imports.js";
+import { coreImports, pluginImports, roomImports, weakenedImports } from "../rules/imports.js";
 import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
 import type { SourceFile } from "../rules/source-file.js";
@@ -74,6 +74,29 @@ const cases: Case[] = [
       ["core/src/run/run.ts", `import "./scope.js"; import "../registry/load.js"; import "../errors.js";`],
       ["core/src/errors.ts", `import type { Gap } from "./contract/failure.js";`],
       ["core/src/index.ts", `export * from "./run/index.js";`],
+    ],
+  },
+  {
+    rule: weakenedImports,
+    promise: "weakened jails are reached by the kit's controls alone",
+    // Tests of the plugin's own see to what is in them.
+    tree: () => code.filter(({ path }) => !path.startsWith("plugins/sandbox-local/test/weakened/")),
+    broken: [
+      ["server/src/open.ts", `import { WeakenedSandboxes } from "@ambit/sandbox-local/weakened";`],
+      ["server/src/open.ts", `const load = () => import("@ambit/sandbox-local/dist/weakened/index.js");`],
+      ["plugins/one/src/index.ts", `import type { Mechanism } from "@ambit/sandbox-local/weakened";`],
+      ["plugins/sandbox-local/src/index.ts", `export * from "./weakened/index.js";`],
+      ["plugins/sandbox-local/src/confined/open.ts", `import "../weakened/arguments.js";`],
+      ["test/kit/src/judge/trials.ts", `import "@ambit/sandbox-local/weakened";`],
+    ],
+    kept: [
+      ["test/kit/src/control/local/without.ts", `import "@ambit/sandbox-local/weakened";`],
+      [
+        "plugins/sandbox-local/src/weakened/index.ts",
+        `import "./arguments.js"; import "../confined/open.js";`,
+      ],
+      ["plugins/sandbox-local/src/confined/open.ts", `import type { Weakening } from "./weakening.js";`],
+      ["server/src/plugins.ts", `import sandboxLocal from "@ambit/sandbox-local";`],
     ],
   },
   {

@@ -8,7 +8,7 @@ export const jailInfoSchema = z.object({
   "ipc-namespace": z.number().optional(),
   "mnt-namespace": z.number(),
   "net-namespace": z.number().optional(),
-  "pid-namespace": z.number(),
+  "pid-namespace": z.number().optional(),
   "uts-namespace": z.number().optional(),
 });
 export type JailInfo = z.infer<typeof jailInfoSchema>;
@@ -56,7 +56,8 @@ export function ownNamespaces(): Namespaces {
 /** What must be true of a jail's program before its first instruction. */
 export interface Expected {
   readonly uid: number;
-  readonly network: "own" | "shared";
+  /** Namespaces that stay the runner's. */
+  readonly shared: readonly (keyof Namespaces)[];
   readonly seccomp: boolean;
 }
 
@@ -73,14 +74,8 @@ export function judge(
 ): Evidence {
   const namespaces: Record<string, number> = {};
   const wrong: string[] = [];
-  const own = [
-    "mnt",
-    "pid",
-    "ipc",
-    "uts",
-    ...(expected.network === "own" ? (["net"] as const) : []),
-  ] as const;
-  for (const name of own) {
+  for (const name of ["mnt", "pid", "ipc", "uts", "net"] as const) {
+    if (expected.shared.includes(name)) continue;
     const inode = info[`${name}-namespace`];
     if (inode === undefined || inode === runner[name]) wrong.push(`its ${name} namespace is the runner's`);
     else namespaces[`${name}Namespace`] = inode;

@@ -5,8 +5,8 @@ import { createInterface } from "node:readline";
 import type { Duplex, Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
-import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
-import { killMarked, markerVariable } from "../process/marked-processes.js";
+import { descriptorTable } from "../process/descriptors.js";
+import { killMarked } from "../process/marked-processes.js";
 import { startChild } from "../process/start-child.js";
 import {
   type Expected,
@@ -31,13 +31,15 @@ export interface LaunchOptions {
   /** Open descriptors for numbers from `jailDescriptors.seccomp` on. */
   readonly descriptors: readonly number[];
   readonly devNull: number;
+  /** Descriptors that the launcher would inherit from the runner's own parent: they are closed. */
+  readonly inheritable: readonly number[];
   readonly expected: Expected;
   readonly runnerNamespaces: Namespaces;
   /** For messages: the payload's program. */
   readonly program: string;
   /** Milliseconds until a jail that isn't up is given up. */
   readonly startMs: number;
-  /** In bubblewrap's own environment, and so that of what it starts until that becomes the jail's first program. */
+  /** On the command line of bubblewrap, of what it starts, and of the jail's first process. */
   readonly mark: string;
   /** Puts the waiting process into the session's groups; undefined when nothing waits for it. */
   readonly join: ((pid: number) => void) | undefined;
@@ -65,10 +67,9 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
     // Nothing of the runner's: bubblewrap's own variables are those of a process of the jail.
     env: {
       PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-      [markerVariable]: options.mark,
     },
     cwd: "/",
-    stdio: [...descriptorTable(planned, inheritableDescriptors(), options.devNull)],
+    stdio: [...descriptorTable(planned, options.inheritable, options.devNull)],
     ...(launch.user ?? {}),
   });
   const stop = () => child.kill("SIGKILL");

@@ -13,7 +13,11 @@ export async function openConfined(options: SessionOptions): Promise<ConfinedSan
     const nothing = { argv: ["/bin/sh", "-c", ":"], env: {} } as const;
     const trial = await spawnConfined(session, nothing, { rules: false });
     await trial.exit;
-    return new ConfinedSandbox(session, { ...trial.evidence, ...session.groups?.evidence });
+    return new ConfinedSandbox(session, {
+      ...trial.evidence,
+      ...session.groups?.evidence,
+      ...session.weakening?.evidence,
+    });
   } catch (error) {
     await session.close();
     throw error;

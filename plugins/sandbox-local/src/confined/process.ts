@@ -1,8 +1,7 @@
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command, Evidence, Exit, Process } from "@ambit/core/plugin";
-import { SandboxFailed } from "@ambit/core/plugin";
-import { readableOf, writableOf } from "../process/streams.js";
+import { pipesOf } from "../process/pipes.js";
 import { endProcess, type HostProcess, hasEnded, signalProcess } from "./host-process.js";
 import type { Launched } from "./launch.js";
 
@@ -22,16 +21,13 @@ export class ConfinedProcess implements Process {
   #killed = false;
 
   constructor({ child, init, payload, evidence }: Launched, signal: Command["signal"]) {
-    const { stdin, stdout, stderr } = child;
-    if (stdin === null || stdout === null || stderr === null) {
-      throw new SandboxFailed("A jail was started without its three pipes");
-    }
     this.#init = init;
     this.#payload = payload;
     this.evidence = evidence;
-    this.stdin = writableOf(stdin);
-    this.stdout = readableOf(stdout);
-    this.stderr = readableOf(stderr);
+    const { stdin, stdout, stderr } = pipesOf(child);
+    this.stdin = stdin;
+    this.stdout = stdout;
+    this.stderr = stderr;
     const onAbort = () => this.#end();
     signal?.addEventListener("abort", onAbort, { once: true });
     const ended =

@@ -11,6 +11,7 @@ import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
 import type { RunnerKit } from "./runner-kit.js";
 import { isPassable, ownRuntime, type Runtimes, resolveRuntimes } from "./runtimes.js";
+import type { Weakening } from "./weakening.js";
 
 /** What one session's jails share. */
 export interface ConfinedSession {
@@ -26,6 +27,7 @@ export interface ConfinedSession {
   /** Undefined when the network is the host's. */
   readonly channel: SessionChannel | undefined;
   readonly runtimes: Runtimes;
+  readonly weakening: Weakening | undefined;
   /** Whether the workspace was looked through for links that lead out. A jail can't make one. */
   linksSettled: boolean;
   /** How many jails were started. */
@@ -41,12 +43,15 @@ export interface SessionOptions {
   readonly runner: RunnerFolder;
   readonly kit: RunnerKit;
   readonly lookup: Lookup | undefined;
+  /** For controls of the conformance kit alone. */
+  readonly weakening?: Weakening;
 }
 
 /** Opens all that is shared, or nothing. */
 export async function openSession(options: SessionOptions): Promise<ConfinedSession> {
-  const { spec, config, runner, kit } = options;
+  const { spec, config, runner, kit, weakening } = options;
   const opened: (() => Promise<void>)[] = [];
+  if (weakening !== undefined) opened.push(() => weakening.close());
   const close = async () => {
     const failures: unknown[] = [];
     for (let step = opened.pop(); step !== undefined; step = opened.pop()) {
@@ -59,7 +64,8 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     }
   };
   try {
-    const user = process.getuid?.() === 0 ? await leaseUserId(config.userIds) : undefined;
+    const lease = weakening?.lease ?? (() => leaseUserId(config.userIds));
+    const user = process.getuid?.() === 0 ? await lease() : undefined;
     if (user !== undefined) {
       opened.push(() => user.release());
       await checkReachable(runner.path);
@@ -93,6 +99,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       groups,
       channel,
       runtimes,
+      weakening,
       linksSettled: false,
       spawned: 0,
       close,
@@ -103,7 +110,10 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
   }
 }
 
-function openProxy(channel: SessionChannel, { spec, lookup }: SessionOptions): Promise<EgressProxy> {
+function openProxy(
+  channel: SessionChannel,
+  { spec, lookup, weakening }: SessionOptions,
+): Promise<EgressProxy> {
   return openEgressProxy({
     listen: { server: channel.proxied },
     policy: spec.boundary.network,
@@ -118,6 +128,7 @@ function openProxy(channel: SessionChannel, { spec, lookup }: SessionOptions): P
       spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
     },
     ...(lookup === undefined ? {} : { lookup }),
+    ...(weakening === undefined ? {} : { checks: weakening.egressChecks }),
   });
 }
 

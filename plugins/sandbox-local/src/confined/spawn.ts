@@ -1,7 +1,8 @@
 import { closeSync, openSync } from "node:fs";
 import { type Command, type Process, SandboxFailed } from "@ambit/core/plugin";
 import { openFolder } from "../folders/open-beneath.js";
-import { markOf } from "../process/marked-processes.js";
+import { inheritableDescriptors } from "../process/descriptors.js";
+import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
 import { bubblewrapArguments, type Jail } from "./arguments.js";
 import { jailEnvironment } from "./environment.js";
@@ -24,7 +25,7 @@ export async function spawnConfined(
   command: Command,
   { rules: applied = true }: { readonly rules?: boolean } = {},
 ): Promise<Process> {
-  const { spec, config, kit, folder, user } = session;
+  const { spec, config, kit, folder, user, weakening } = session;
   const { filesystem } = spec.boundary;
   checkCommand(command);
   const closing: (() => Promise<void> | void)[] = [];
@@ -66,26 +67,35 @@ export async function spawnConfined(
       cwd: command.cwd ?? inside.workspace,
       descriptors: { seccomp: jailDescriptors.seccomp, info: jailDescriptors.info },
     };
+    const planned = bubblewrapArguments(jail);
+    const given = (weakening?.descriptors ?? []).map(give);
     const relay: Relay = session.network === "own" ? kit.programs.relay : { kind: "none" };
     const [program, ...args] = command.argv;
+    const mark = markOf(session.runnerKey, spec.id, ++session.spawned);
     const launched = await launchJail({
       launch: launchOf({
         jail: [
+          ...(weakening?.launcher(given) ?? []),
           ...[kit.programs.bubblewrap, "--args", String(jailDescriptors.arguments), "--"],
-          ...["/bin/sh", "-c", gateScript(relay), "sh", program, ...args],
+          ...["/bin/sh", "-c", gateScript(relay), markArgument(mark), program, ...args],
         ],
         waitsForGroups: session.groups !== undefined,
         lifts: session.runtimes.lifts,
         user,
       }),
-      bubblewrapArguments: bubblewrapArguments(jail),
+      bubblewrapArguments: weakening?.arguments(planned, given) ?? planned,
       descriptors,
       devNull: kit.devNull,
-      expected: { uid: user?.uid ?? ownUid(), network: session.network, seccomp: true },
+      inheritable: weakening?.closesDescriptors === false ? [] : inheritableDescriptors(),
+      expected: {
+        uid: user?.uid ?? ownUid(),
+        shared: [...(session.network === "shared" ? (["net"] as const) : []), ...(weakening?.shared ?? [])],
+        seccomp: weakening?.seccomp ?? true,
+      },
       runnerNamespaces: kit.namespaces,
       program,
       startMs: config.startMs,
-      mark: markOf(session.runnerKey, spec.id, ++session.spawned),
+      mark,
       join: session.groups?.join,
       signal: command.signal,
     });

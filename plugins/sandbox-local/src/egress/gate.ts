@@ -8,6 +8,7 @@ import {
   type NetworkDecision,
   type Target,
 } from "@ambit/core/plugin";
+import type { EgressChecks } from "./checks.js";
 import type { EgressLimits } from "./limits.js";
 import type { OpenSockets } from "./open-sockets.js";
 
@@ -58,6 +59,7 @@ export interface GateOptions {
   readonly onDecision: (decision: EgressDecision) => void;
   readonly limits: EgressLimits;
   readonly sockets: OpenSockets;
+  readonly checks: EgressChecks;
 }
 
 /** A destination that passed, before or after it is dialled. */
@@ -81,6 +83,10 @@ export class Gate {
 
   get limits(): EgressLimits {
     return this.#options.limits;
+  }
+
+  get checks(): EgressChecks {
+    return this.#options.checks;
   }
 
   /** Resolves once and judges every address. Rejects with `UpstreamFailure` when a listed name doesn't resolve. */

@@ -10,7 +10,7 @@ import { type Duplex, pipeline } from "node:stream";
 import { formatTarget, readAuthority, type Target } from "@ambit/core/plugin";
 import { type Answer, answerBytes, answerHeaders, refusal, unusable, upstreamFailure } from "./answers.js";
 import { type Admitted, type EgressProtocol, escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
-import { readHttpDestination, valuesOf } from "./http-destination.js";
+import { valuesOf } from "./http-destination.js";
 import { copyRequestHeaders, responseHeaders } from "./http-headers.js";
 import { carryTunnel, join } from "./tunnel.js";
 
@@ -197,7 +197,7 @@ export class HttpSide {
   /** From a request to a connection: refused, failed, or dialled. Answers in the first two cases. */
   async #route(request: IncomingMessage, answer: (answer: Answer) => void): Promise<Route | undefined> {
     const inside = this.#tunnels.get(request.socket);
-    const destination = readHttpDestination(request, inside);
+    const destination = this.#gate.checks.destination(request, inside);
     if (!destination.ok) {
       if (destination.kind === "unusable") return void answer(unusable(400, destination.reason));
       const shown = inside?.target ?? { host: escapeForReport(destination.raw), port: 0 };

@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { NetworkBoundary } from "@ambit/core/plugin";
 import { answerBytes, unusable } from "./answers.js";
+import { type EgressChecks, egressChecks } from "./checks.js";
 import { addressesOfThisHost, type EgressDecision, Gate, type Lookup, lookupOnThisHost } from "./gate.js";
 import { HttpSide } from "./http-side.js";
 import { defaultLimits, type EgressLimits } from "./limits.js";
@@ -20,6 +21,8 @@ export interface EgressProxyOptions {
   /** Addresses that are the runner's own. Default: those of its interfaces, read anew for each connection. */
   readonly hostAddresses?: () => readonly string[];
   readonly limits?: Partial<EgressLimits>;
+  /** Default: every name that a client gives must be the one that was let through. */
+  readonly checks?: EgressChecks;
   /** An error of the proxy's own; the connection it happened on is already cut. Default: a process warning. */
   readonly onFault?: (fault: unknown) => void;
 }
@@ -56,6 +59,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     onDecision: options.onDecision,
     limits,
     sockets,
+    checks: options.checks ?? egressChecks,
   });
   const onFault =
     options.onFault ??

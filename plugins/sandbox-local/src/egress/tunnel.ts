@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import { judgeFirstFlight } from "./first-flight.js";
 import type { Admitted, Gate } from "./gate.js";
 import type { EgressLimits } from "./limits.js";
 import { SocketReader } from "./socket-reader.js";
@@ -41,7 +40,7 @@ export async function carryTunnel(
   try {
     for (let needed = 1; ; ) {
       const bytes = await reader.peek(needed);
-      const flight = judgeFirstFlight(target, bytes, bytes.length < needed);
+      const flight = gate.checks.firstFlight(target, bytes, bytes.length < needed);
       if (flight.verdict === "wait") {
         needed = flight.needed;
         if (bytes.length > 0) startDeadline();

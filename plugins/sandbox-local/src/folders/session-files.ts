@@ -13,8 +13,14 @@ export interface Place {
   readonly outside: string;
 }
 
-/** A session's files, as the runner reads and writes them: nothing in the way may be a link. */
-export class SessionFiles {
+/** A session's files, as the runner reads and writes them. Paths are absolute, and as processes see them. */
+export interface RunnerFiles {
+  write(files: readonly FileEntry[]): Promise<void>;
+  read(path: string): Promise<Uint8Array>;
+}
+
+/** Nothing in the way to a file may be a link. */
+export class SessionFiles implements RunnerFiles {
   readonly #places: readonly Place[];
   readonly #owner: Ownership | undefined;
 

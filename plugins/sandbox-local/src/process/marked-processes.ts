@@ -5,23 +5,33 @@ import { signal } from "./signal.js";
 /** Names the process's origin in its environment, which its descendants inherit also when they detach. */
 export const markerVariable = "AMBIT_SANDBOX";
 
+/**
+ * The same as an argument, for jails: another user's environment can't be read without CAP_SYS_PTRACE, which a
+ * container's root doesn't have, but everybody's command line can.
+ */
+export function markArgument(mark: string): string {
+  return `${markerVariable}=${mark}`;
+}
+
 /** A process's mark: the runner's key, the sandbox's id, and a number for each spawn. */
 export function markOf(runnerKey: string, sandboxId = "", spawned?: number): string {
   return `${runnerKey}/${sandboxId}${sandboxId === "" ? "" : "/"}${spawned === undefined ? "" : `${spawned}/`}`;
 }
 
 /**
- * Kills every process that carries a mark beginning so, until none is found. A process that drops its environment
- * and its group escapes this: without a pid namespace nothing can promise more, and nothing is claimed.
+ * Kills every process that carries a mark beginning so, until none is found. Of an unconfined run, a process that
+ * drops its environment and its group escapes this: without a pid namespace nothing can promise more, and nothing is claimed.
  *
  * @param group also the processes of this process group.
+ * @param looks how often nothing must be found. One that is just becoming another program shows no mark: where something
+ * was cut off in the middle, look again.
  * @returns how many were killed.
  */
-export async function killMarked(mark: string, group?: number): Promise<number> {
+export async function killMarked(mark: string, group?: number, looks = 1): Promise<number> {
   const killed = new Set<number>();
-  for (let round = 0; round < 50; round++) {
+  for (let round = 0, inVain = 0; round < 50; round++) {
     const found = findMarked(mark, group);
-    if (found.length === 0) break;
+    if (found.length === 0 && ++inVain >= looks) break;
     for (const pid of found) {
       killed.add(pid);
       signal(pid, "SIGKILL");
@@ -33,7 +43,7 @@ export async function killMarked(mark: string, group?: number): Promise<number> 
 
 function findMarked(mark: string, group: number | undefined): readonly number[] {
   if (process.platform !== "linux") return [];
-  const sought = `${markerVariable}=${mark}`;
+  const sought = markArgument(mark);
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
@@ -41,8 +51,10 @@ function findMarked(mark: string, group: number | undefined): readonly number[] 
 }
 
 function isMarked(pid: number, sought: string): boolean {
-  const environment = readProcess(pid, "environ");
-  return environment.startsWith(sought) || environment.includes(`\0${sought}`);
+  return (["environ", "cmdline"] as const).some((file) => {
+    const text = readProcess(pid, file);
+    return text.startsWith(sought) || text.includes(`\0${sought}`);
+  });
 }
 
 function inGroup(pid: number, group: number | undefined): boolean {
@@ -54,7 +66,7 @@ function inGroup(pid: number, group: number | undefined): boolean {
 }
 
 /** Empty for a process that is gone, or another user's: neither is ours. */
-function readProcess(pid: number, file: "environ" | "stat"): string {
+function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "latin1");
   } catch (error) {

@@ -1,12 +1,11 @@
 import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Command, Exit, Process } from "@ambit/core/plugin";
-import { SandboxFailed } from "@ambit/core/plugin";
 import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
 import { killMarked, markerVariable } from "../process/marked-processes.js";
+import { pipesOf } from "../process/pipes.js";
 import { signal } from "../process/signal.js";
 import { checkCommand, startChild } from "../process/start-child.js";
-import { readableOf, writableOf } from "../process/streams.js";
 
 /** Milliseconds between a polite end and the other one. */
 const politeMs = 2_000;
@@ -55,22 +54,19 @@ class UnconfinedProcess implements Process {
   readonly #group: number;
 
   constructor(child: ChildProcess, group: number, place: UnconfinedPlace, abort: AbortSignal | undefined) {
-    const { stdin, stdout, stderr } = child;
-    if (stdin === null || stdout === null || stderr === null) {
-      throw new SandboxFailed("A process was started without its three pipes");
-    }
     this.#child = child;
     this.#group = group;
-    this.stdin = writableOf(stdin);
-    this.stdout = readableOf(stdout);
-    this.stderr = readableOf(stderr);
+    const { stdin, stdout, stderr } = pipesOf(child);
+    this.stdin = stdin;
+    this.stdout = stdout;
+    this.stderr = stderr;
     const onAbort = () => signal(-group, "SIGKILL");
     abort?.addEventListener("abort", onAbort, { once: true });
     this.exit = new Promise((resolve) => {
       child.once("exit", (code, name) => {
         abort?.removeEventListener("abort", onAbort);
         const settle = () => resolve({ code, signal: name });
-        killMarked(place.mark, group)
+        killMarked(place.mark, group, name === null ? 1 : 3)
           .then((stragglers) => place.onGone(stragglers))
           .then(settle, settle);
       });

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import type { Boundary } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
 import { limitsOf } from "../../src/claims.js";
@@ -136,6 +137,13 @@ test("the gate never starts a payload before it was told to", () => {
     expect(lines.slice(start - 2, start)).toEqual(["read -r _ambit <&3 || exit 125", "exec 3>&-"]);
     expect(lines.slice(start + 1)).toEqual([")", "exit $?"]);
   }
+});
+
+test("the relay holds no small packet back until the one before it was acknowledged", async () => {
+  const script = gateScript({ kind: "socat", program: "/usr/bin/socat" });
+  expect(script).toMatch(/TCP4-LISTEN:\S*,nodelay /);
+  const relay = await readFile(new URL("../../inside/relay.cjs", import.meta.url), "utf8");
+  expect(relay).toContain("noDelay: true");
 });
 
 test("an unknown setting is refused by name", () => {

@@ -1,13 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { chmod, chown, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { markArgument, markOf } from "../../src/process/marked-processes.js";
 import { hostPids, statusRow } from "../support/host-processes.js";
-import { startRunner } from "../support/runner.js";
-import { closed, openConfined, path, run, specOf, temporaryFolder } from "../support/specs.js";
+import { closed, everythingOn, openConfined, path, run, specOf, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";
 
 /** Processes that hold something of the data folder open, as one does that is left over in the middle of its start. */
@@ -25,35 +26,69 @@ function holdersOf(dataFolder: string): readonly string[] {
   });
 }
 
+/** Processes that carry the mark of a runner of one of the data folders in this one. */
+async function markedIn(folder: string): Promise<readonly string[]> {
+  const runners = (await readdir(folder)).map((name) => readdir(join(folder, name, "runners")));
+  const keys = (await Promise.all(runners)).flat();
+  const sought = keys.map((key) => markArgument(markOf(key)));
+  return hostPids().filter((pid) => {
+    try {
+      const files = ["environ", "cmdline"].map((file) => readFileSync(`/proc/${pid}/${file}`, "latin1"));
+      return sought.some((mark) => files.some((text) => `\0${text}`.includes(`\0${mark}`)));
+    } catch (error) {
+      // Gone since it was listed, or another user's.
+      if (error instanceof Error && "code" in error) return false;
+      throw error;
+    }
+  });
+}
+
+const confined = { unconfined: "refuse", boundary: closed };
+const bare = { unconfined: "prefer", boundary: everythingOn };
+
+/** As a container's root is by default: of another user's process it can't read the environment. */
+const withoutTracing = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", "--"];
+
 test.each([
-  ["this user", undefined],
-  ["an ordinary user", isRoot ? ordinaryUser : undefined],
+  ["confined, of this user", 60, confined, undefined, []],
+  ["confined, of an ordinary user", 20, confined, isRoot ? ordinaryUser : undefined, []],
+  ["confined, of a container's root", 20, confined, undefined, isRoot ? withoutTracing : []],
+  ["unconfined", 40, bare, undefined, []],
 ])(
-  "a runner of %s that is killed while jails come up leaves no process after the next start",
-  async (_name, user) => {
+  "a runner that is killed while processes come up leaves none: %s, %i times",
+  { timeout: 240_000 },
+  async (_name, kills, { unconfined, boundary }, user, prefix) => {
     const dataFolder = await temporaryFolder();
     await chmod(dataFolder, 0o711);
     if (user !== undefined) await chown(dataFolder, user.uid, user.gid);
     const program = fileURLToPath(new URL("../support/starter.mjs", import.meta.url));
-    const { onDecision: _unused, log: _too, ...spec } = specOf({ boundary: closed });
-    for (let each = 0; each < 5; each++) {
-      const texts = [{ dataFolder }, spec].map((part) => JSON.stringify(part));
-      const runner = spawn(process.execPath, [program, ...texts], {
+    const { onDecision: _unused, log: _too, ...spec } = specOf({ boundary });
+    const startAndKill = async (number: number) => {
+      // A data folder each: no start of another cleans up behind it.
+      const config = { dataFolder: join(dataFolder, String(number)), unconfined };
+      const texts = [config, spec].map((part) => JSON.stringify(part));
+      const [command = process.execPath, ...args] = [...prefix, process.execPath, program, ...texts];
+      const runner = spawn(command, args, {
         stdio: ["ignore", "pipe", "inherit"],
         cwd: "/",
         ...user,
       });
       onTestFinished(() => void runner.kill("SIGKILL"));
       await once(runner.stdout, "data");
-      await new Promise((resolve) => setTimeout(resolve, 20 + each * 17));
+      // Somewhere in the start of one process or another: there are always four under way.
+      await delay(Math.random() * 40);
       const gone = once(runner, "exit");
       runner.kill("SIGKILL");
       await gone;
+    };
+    for (let killed = 0; killed < kills; killed += 4) {
+      await Promise.all([0, 1, 2, 3].map((other) => startAndKill(killed + other)));
     }
-    const next = await startRunner({ dataFolder }, "echo up; read _", user === undefined ? {} : { user });
-    await next.kill();
-    await expect.poll(() => holdersOf(dataFolder)).toEqual([]);
-    expect(await readdir(join(dataFolder, "runners"))).toHaveLength(1);
+    await expect.poll(() => markedIn(dataFolder), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => holdersOf(dataFolder), { timeout: 5_000 }).toEqual([]);
+    await delay(500);
+    expect(await markedIn(dataFolder)).toEqual([]);
+    expect(holdersOf(dataFolder)).toEqual([]);
   },
 );
 

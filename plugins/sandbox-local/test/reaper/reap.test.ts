@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { countWith } from "../support/host-processes.js";
-import { startRunner } from "../support/runner.js";
+import { killWatchOf, startRunner } from "../support/runner.js";
 import { closed, isRunning, scope, specOf, temporaryFolder, unconfinedBackend } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";
 
@@ -17,7 +17,7 @@ test("the next start ends and removes what a killed runner left, and touches no 
   const dataFolder = await temporaryFolder();
   const config = { dataFolder, unconfined: "prefer" };
   const [dead, alive] = await Promise.all([startRunner(config, daemon), startRunner(config, daemon)]);
-  await dead.kill();
+  await dead.killWithWatch();
   // The control: nothing else cleans up after an unconfined one.
   expect(await isRunning(Number(dead.said))).toBe(true);
   expect(await readdir(join(dataFolder, "runners"))).toHaveLength(2);
@@ -27,9 +27,12 @@ test("the next start ends and removes what a killed runner left, and touches no 
   expect(await isRunning(Number(alive.said))).toBe(true);
   // The live runner's, and this test's own.
   expect(await readdir(join(dataFolder, "runners"))).toHaveLength(2);
+  // With its watch, it needs no next start.
   await alive.kill();
+  await expect.poll(() => isRunning(Number(alive.said))).toBe(false);
   await restart(dataFolder);
-  expect(await isRunning(Number(alive.said))).toBe(false);
+  // This test's own, of two starts.
+  expect(await readdir(join(dataFolder, "runners"))).toHaveLength(2);
 });
 
 /** The next start of a runner, as far as the sandbox sees one: its first use. */
@@ -95,6 +98,7 @@ test("a runner that ends with a session open leaves the next start what it needs
     config,
     `setsid sleep ${seconds} </dev/null >/dev/null 2>&1 & echo up; read _`,
   );
+  await killWatchOf(runner.child.pid ?? 0);
   const gone = once(runner.child, "exit");
   runner.child.kill("SIGUSR2");
   await gone;

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { argumentsOf, hostPids, statusRow } from "./host-processes.js";
 import { specOf } from "./specs.js";
 
 export interface OtherRunner {
@@ -12,6 +13,8 @@ export interface OtherRunner {
   readonly evidence: Record<string, string | number | boolean>;
   /** SIGKILL, and the end of it. */
   kill(): Promise<void>;
+  /** SIGKILL also to the process that watches over it: nothing cleans up then. */
+  killWithWatch(): Promise<void>;
 }
 
 export interface RunnerOptions {
@@ -48,7 +51,19 @@ export async function startRunner(
       throw new Error(`The other runner ended with ${code} before it had a sandbox`);
     }),
   ]);
-  return { child, kill, ...JSON.parse(String(line)) };
+  const killWithWatch = async () => {
+    await killWatchOf(child.pid ?? 0);
+    await kill();
+  };
+  return { child, kill, killWithWatch, ...JSON.parse(String(line)) };
+}
+
+/** A runner's watch ends with its runner; without it, what was started is left. */
+export async function killWatchOf(runner: number): Promise<void> {
+  for (const pid of hostPids()) {
+    const isChild = statusRow(pid, "PPid") === String(runner);
+    if (isChild && (await argumentsOf(pid)).includes("ambit-watch")) process.kill(Number(pid), "SIGKILL");
+  }
 }
 
 function pipeOf(child: ChildProcess): NodeJS.ReadableStream {

@@ -1,22 +1,27 @@
 import type { Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Attack } from "../attacks/attack.js";
+import type { Decoys } from "../decoys/decoys.js";
 import { BareSandbox } from "./bare-sandbox.js";
 import { startOpenProxy } from "./open-proxy.js";
 import { unprivilegedUser } from "./unprivileged-user.js";
 
 /** Shows that an attack works where nothing stops it: only then does its failure prove something. */
 export interface Control {
-  /** What the attack meets instead of the guard, for tables: "a bare process". */
+  /** What attacks meet instead of the guard, for tables: "a bare process". */
   readonly what: string;
+  /** What of the guard was taken out for this attack, where it isn't all of it: "pid namespace". */
+  without?(attack: Attack): string;
   /** A place like the sandbox under test, with what should stop this attack taken out. */
-  open(attack: Attack, spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+  open(attack: Attack, spec: SandboxSpec, scope: Scope, decoys: Decoys): Promise<Sandbox>;
   /** A module whose default export makes a backend of that kind, for attacks that need a runner of their own. */
-  readonly runnerModule?: URL;
+  readonly runnerModule?: URL | ((attack: Attack) => URL);
+  /** The same for the whole guard, where the kit isn't given one. */
+  readonly guardedRunnerModule?: URL;
 }
 
 /**
- * A bare process on this host, as an unprivileged user, with decoys only: for test machines. On an operator's host
- * nothing runs bare: there a control is the same jail with one mechanism taken out, which its backend provides.
+ * A bare process on this host, as an unprivileged user, with decoys only: for test machines. On an operator's host a
+ * control is the same jail with one mechanism taken out, where its backend provides that.
  */
 export function bareControl(): Control {
   return {

@@ -1,31 +1,32 @@
 import { normaliseBoundary } from "@ambit/core";
 import { domainOf, type SandboxBackend } from "@ambit/core/plugin";
-import { BareSandbox } from "./bare-sandbox.js";
-import type { Control } from "./control.js";
-import { startOpenProxy } from "./open-proxy.js";
-import { unprivilegedUser } from "./unprivileged-user.js";
+import { bareControl, type Control } from "./control.js";
+import { localControl } from "./local/local-control.js";
 
 /**
- * For an operator's own host, where nothing destructive runs bare: what uses up memory, processors, processes or disk
- * runs in the same jail without the limit, and everything else as a plain unprivileged process that reaches for
- * decoys. Nothing runs as root: an attack that needs it is said to prove nothing here.
+ * For an operator's own host: nothing destructive runs bare, and nothing as root. A backend that has controls of its own
+ * (the local sandbox) is attacked in its own jail with the one mechanism taken out. For any other, what uses up memory,
+ * processors, processes or disk runs in the same sandbox without the limit, and everything else as a plain unprivileged
+ * process that reaches for decoys.
  */
 export function operatorControl(backend: SandboxBackend): Control {
+  return localControl(backend) ?? withoutLimits(backend);
+}
+
+function withoutLimits(backend: SandboxBackend): Control {
   const { boundary } = normaliseBoundary({ enforcement: "strict" });
+  const bare = bareControl();
   return {
+    ...bare,
     what: "a bare process that may reach decoys only; for resources, the same jail without the limit",
-    open: async ({ capability }, spec, scope) => {
-      if (domainOf(capability) === "resources") {
-        const sandbox = await backend.open({ ...spec, boundary, required: [] }, scope);
-        if (sandbox.confinement === "confined") return sandbox;
-        await sandbox.close();
-        throw new Error("without a limit nothing confines it here, and it doesn't run bare");
+    open: async (attack, spec, scope, decoys) => {
+      if (domainOf(attack.capability) !== "resources") {
+        return bare.open({ ...attack, asRoot: false }, spec, scope, decoys);
       }
-      const proxy = await startOpenProxy();
-      scope.defer(() => proxy.close());
-      const user = unprivilegedUser();
-      return BareSandbox.open({ user, confinement: "unconfined", env: proxy.env });
+      const sandbox = await backend.open({ ...spec, boundary, required: [] }, scope);
+      if (sandbox.confinement === "confined") return sandbox;
+      await sandbox.close();
+      throw new Error("without a limit nothing confines it here, and it doesn't run bare");
     },
-    runnerModule: new URL("../../dist/control/bare-backend.js", import.meta.url),
   };
 }

@@ -29,14 +29,22 @@ export interface DecoyProcess extends Shared {
   close(): Promise<void>;
 }
 
-/** @param user whose process it is, where the kit may choose; default the kit's own. */
+/**
+ * @param user whose process it is, where the kit may choose; default the kit's own.
+ * @param userNamespace path of a user namespace to be in; default the kit's own.
+ */
 export async function startDecoyProcess(
   secret: string,
   user?: { readonly uid: number; readonly gid: number },
+  userNamespace?: string,
 ): Promise<DecoyProcess> {
   const nonce = freshNonce();
   const argv = ["-I", "-S", "-c", python(decoyProgram), JSON.stringify({ nonce }), nonce];
-  const child = spawn(interpreter, argv, {
+  const [program = interpreter, ...prefix] =
+    userNamespace === undefined
+      ? []
+      : ["nsenter", `--user=${userNamespace}`, "--preserve-credentials", "--", interpreter];
+  const child = spawn(program, [...prefix, ...argv], {
     env: { PATH: searchPath, DECOY_SECRET: secret },
     stdio: ["pipe", "pipe", "pipe"],
     ...(user ?? {}),

@@ -3,6 +3,7 @@ import { allowances } from "../allowances/catalogue.js";
 import type { Attack } from "../attacks/attack.js";
 import { attacks } from "../attacks/catalogue.js";
 import type { Control } from "../control/control.js";
+import { canary } from "../decoys/canary.js";
 import type { ChangingNames } from "../decoys/changing-names.js";
 import { type Decoys, startDecoys } from "../decoys/decoys.js";
 import { opens, planRefuses } from "./refusal.js";
@@ -86,7 +87,7 @@ async function judgeGuard(
   options: JudgeOptions,
   decoys: Decoys,
 ): Promise<Pick<CapabilityReport, "standing" | "attacks" | "allowances">> {
-  const { runnerModule } = options;
+  const runnerModule = options.runnerModule ?? options.control.guardedRunnerModule;
   const { claims } = backend;
   const place = {
     capability,
@@ -104,10 +105,10 @@ async function judgeGuard(
     for (const { id, title, ...rest } of allowances[capability]) {
       allowanceRows.push({ id, title, outcome: await guarded.try({ id, title, ...rest }) });
     }
-    for (const attack of applicable(attacks[capability], options)) {
+    for (const attack of applicable(attacks[capability], { ...options, runnerModule })) {
       const control = await tryUnguarded(attack, options.control, place);
       const outcome = await guarded.try(attack);
-      attackRows.push(rowOf(attack, control, outcome, options.exempt));
+      attackRows.push(rowOf(attack, control, outcome, options));
     }
   } finally {
     restore();
@@ -134,22 +135,19 @@ function rowOf(
   attack: Attack,
   control: AttackRow["control"],
   guarded: AttackRow["guarded"],
-  exempt: JudgeOptions["exempt"],
+  options: Pick<JudgeOptions, "control" | "exempt">,
 ): AttackRow {
   const { id, title } = attack;
-  const reason = exempt?.[id];
-  if (reason === undefined)
-    return { id, title, control, guarded, verdict: verdictOf(attack, control, guarded) };
+  const without = options.control.without?.(attack);
+  const reason = options.exempt?.[id];
+  const row = { id, title, ...(without === undefined ? {} : { without }), control };
+  if (reason === undefined) return { ...row, guarded, verdict: verdictOf(attack, control, guarded) };
   return {
-    id,
-    title,
-    control,
+    ...row,
     guarded: { ...guarded, detail: `${guarded.detail} (exempt: ${reason})` },
     verdict: "exempt",
   };
 }
-
-const canary = "KIT_CANARY";
 
 /** The runner's own environment holds the secret while attacks run: what leaks of it is found inside. */
 function plantInEnvironment(secret: string): () => void {

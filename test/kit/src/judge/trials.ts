@@ -39,10 +39,11 @@ export class GuardedTrials {
 
 /** The same attack where nothing stops it, in a sandbox of its own. */
 export function tryUnguarded(attack: Attack, control: Control, place: Place): Promise<Outcome> {
+  const { runnerModule } = control;
   return tryAlone(attack, {
     ...place,
-    runnerModule: control.runnerModule,
-    open: (spec, scope) => control.open(attack, spec, scope),
+    runnerModule: typeof runnerModule === "function" ? runnerModule(attack) : runnerModule,
+    open: (spec, scope) => control.open(attack, spec, scope, place.decoys),
   });
 }
 

@@ -26,6 +26,8 @@ export function verdictOf(
 export interface AttackRow {
   readonly id: string;
   readonly title: string;
+  /** What of the guard the control lacked; undefined where it lacked all of it. */
+  readonly without?: string;
   readonly control: Outcome;
   readonly guarded: Outcome;
   readonly verdict: Verdict;

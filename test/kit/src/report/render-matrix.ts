@@ -1,4 +1,5 @@
 import { capabilities, promises } from "@ambit/core/plugin";
+import type { Attack } from "../attacks/attack.js";
 import { attacks } from "../attacks/catalogue.js";
 import type { VerifyReport } from "./run-attacks.js";
 
@@ -23,10 +24,11 @@ export function renderEnforcementMatrix(columns: readonly MatrixColumn[]): strin
       promises[capability],
       "",
       table(
-        ["attack", ...head.slice(1)],
-        attacks[capability].map(({ id, title }) => [
-          title,
-          ...columns.map(({ report }) => verdictIn(report, id)),
+        ["attack", "works without", ...head.slice(1)],
+        attacks[capability].map((attack: Attack) => [
+          attack.title,
+          lackingIn(columns, attack),
+          ...columns.map(({ report }) => verdictIn(report, attack.id)),
         ]),
       ),
     ].join("\n"),
@@ -43,6 +45,14 @@ function standingIn({ capabilities: reports }: VerifyReport, capability: string)
 function verdictIn({ capabilities: reports }: VerifyReport, id: string): string {
   const row = reports.flatMap(({ attacks: rows }) => rows).find((one) => one.id === id);
   return row === undefined ? "–" : row.verdict;
+}
+
+/** What the control lacked in which the attack worked, as the first host tells it where one did. */
+function lackingIn(columns: readonly MatrixColumn[], { id, needs }: Pick<Attack, "id" | "needs">): string {
+  const rows = columns.flatMap(({ report }) => report.capabilities.flatMap(({ attacks: made }) => made));
+  const row = rows.find((one) => one.id === id && one.control.result === "reached");
+  if (row === undefined) return needs === undefined ? "–" : `– (needs ${needs})`;
+  return row.without ?? "any guard";
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -35,9 +35,10 @@ function linesOf(report: CapabilityReport, width: number): readonly string[] {
   ];
 }
 
-function rowLine({ id, verdict, control, guarded }: AttackRow): string {
+function rowLine({ id, verdict, without, control, guarded }: AttackRow): string {
   const name = id.slice(id.indexOf("/") + 1);
-  return `  ${verdict.padEnd(10)} ${name.padEnd(28)} control ${control.result.padEnd(10)} guarded ${guarded.result.padEnd(10)} ${guarded.detail}`;
+  const lacking = without === undefined ? "" : `without ${without} · `;
+  return `  ${verdict.padEnd(10)} ${name.padEnd(28)} control ${control.result.padEnd(10)} guarded ${guarded.result.padEnd(10)} ${lacking}${guarded.detail}`;
 }
 
 function userOf({ host }: VerifyReport): string {

@@ -40,7 +40,11 @@ export function permissionFor(
             "localhost",
             `*.${listedZone}`,
             ...(claims.includes("network.allow-cidr")
-              ? [`${listed.host}:${listed.port}`, ...(listed6 === undefined ? [] : [`[::1]:${listed6.port}`])]
+              ? [
+                  // In both families: a name may lead to an address that this host doesn't have.
+                  ...[`${listed.host}:${listed.port}`, `[::1]:${listed.port}`],
+                  ...(listed6 === undefined ? [] : [`[::1]:${listed6.port}`]),
+                ]
               : []),
           ],
         },

@@ -53,10 +53,12 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
     decoys,
     openBeside: (overrides) => open(specFor(overrides)),
     decoyProcess: () => {
-      decoyProcess ??= startDecoyProcess(decoys.secret, userOf(sandbox)).then((started) => {
-        scope.defer(() => started.close());
-        return started;
-      });
+      decoyProcess ??= startDecoyProcess(decoys.secret, userOf(sandbox), namespaceOf(sandbox)).then(
+        (started) => {
+          scope.defer(() => started.close());
+          return started;
+        },
+      );
       return decoyProcess;
     },
     ...(options.runnerModule === undefined
@@ -86,4 +88,10 @@ function userOf({ evidence }: Sandbox): { uid: number; gid: number } | undefined
   if (process.getuid?.() !== 0) return undefined;
   const { uid } = evidence;
   return typeof uid === "number" ? { uid, gid: uid } : unprivilegedUser();
+}
+
+/** A control's own user namespace, in which the decoys are to be: it says so where it has one that is shared. */
+function namespaceOf({ evidence }: Sandbox): string | undefined {
+  const { sharedUserNamespace } = evidence;
+  return typeof sharedUserNamespace === "string" ? sharedUserNamespace : undefined;
 }

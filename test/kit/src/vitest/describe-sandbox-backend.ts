@@ -15,8 +15,11 @@ import { applicable, type CapabilityReport, judgeCapability } from "../judge/jud
 import { mustProve } from "./must-prove.js";
 
 export interface SandboxSuiteOptions {
-  /** Where attacks must work. Default: a bare process on this host, as an unprivileged user, with decoys only. */
-  readonly control?: Control;
+  /**
+   * Where attacks must work, or what makes it for the backend under test. Default: a bare process on this host, as an
+   * unprivileged user, with decoys only.
+   */
+  readonly control?: Control | ((backend: SandboxBackend) => Control);
   /**
    * A plain module (`.mjs`) whose default export makes the backend, `() => new X()`. With it, attacks that need a runner
    * of their own are made too: inherited descriptors, a runner that is killed.
@@ -99,7 +102,8 @@ function describeCapability(
   describe(`${capability}: ${promises[capability]}`, () => {
     let report: CapabilityReport;
     beforeAll(async () => {
-      const { control = bareControl(), runnerModule, names, exempt } = options;
+      const { control: given = bareControl(), runnerModule, names, exempt } = options;
+      const control = typeof given === "function" ? given(backend) : given;
       const judging = { control, runnerModule, names, exempt };
       report = await judgeCapability(backend, findings, capability, judging);
     }, capabilityMs);

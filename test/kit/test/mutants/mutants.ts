@@ -27,7 +27,7 @@ const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0) {", "if
 
 const noSeccomp: readonly Patch[] = [
   plugin("confined/arguments.js", "jail.descriptors.seccomp === undefined ?", "true ?"),
-  plugin("confined/spawn.js", "seccomp: true", "seccomp: false"),
+  plugin("confined/spawn.js", "weakening?.seccomp ?? true", "false"),
 ];
 
 export const mutants: readonly MutantCase[] = [
@@ -36,11 +36,7 @@ export const mutants: readonly MutantCase[] = [
     needsRoot: true,
     patches: [
       noEvidence,
-      plugin(
-        "confined/session.js",
-        "process.getuid?.() === 0 ? await leaseUserId(config.userIds) : undefined",
-        "undefined",
-      ),
+      plugin("confined/session.js", "process.getuid?.() === 0 ? await lease() : undefined", "undefined"),
     ],
     capability: "filesystem.workspace-only",
     caughtBy: ["filesystem.workspace-only/kernel-settings"],
@@ -72,7 +68,7 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "descriptors inherited",
-    patches: [plugin("confined/launch.js", "inheritableDescriptors(), options", "[], options")],
+    patches: [plugin("confined/launch.js", "options.inheritable, options", "[], options")],
     capability: "filesystem.host-hidden",
     caughtBy: ["filesystem.host-hidden/inherited-descriptors"],
   },

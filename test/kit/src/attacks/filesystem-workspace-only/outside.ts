@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { untouched } from "../../decoys/decoys.js";
 import type { Stage } from "../attack.js";
@@ -14,7 +14,11 @@ export async function damage({ decoys }: Stage): Promise<string | undefined> {
   const victim = present.includes(victimFile.slice(path.length + 1))
     ? await readFile(victimFile, "utf8")
     : undefined;
-  if (victim !== untouched) await writeFile(victimFile, untouched);
+  if (victim !== untouched) {
+    await writeFile(victimFile, untouched);
+    // Made anew it has the mode that the process's umask left.
+    await chmod(victimFile, 0o666);
+  }
   if (victim === undefined) return "the victim was removed";
   if (victim !== untouched) return "the victim was written";
   return added.length > 0 ? `something was put beside the victim (${added.length})` : undefined;

@@ -1,0 +1,34 @@
+import type { Evidence } from "@ambit/core/plugin";
+import type { EgressChecks } from "../egress/index.js";
+import type { Ownership } from "../folders/open-beneath.js";
+import type { Place, RunnerFiles } from "../folders/session-files.js";
+import type { UserIdLease } from "../identity/user-ids.js";
+
+/**
+ * What is taken out of a session's jails so that an attack works there: the control beside which its failure in a whole
+ * jail proves something. Nothing configures this, and `LocalSandbox` has no place for it: only
+ * `@ambit/sandbox-local/weakened` makes one, which only the conformance kit imports.
+ */
+export interface Weakening {
+  /** Changes bubblewrap's command line. `given` numbers what `descriptors` holds. */
+  arguments(planned: readonly string[], given: readonly number[]): readonly string[];
+  /** What starts bubblewrap, with its arguments; empty for nothing. */
+  launcher(given: readonly number[]): readonly string[];
+  /** Open descriptors for the launcher, besides the jail's own. */
+  readonly descriptors: readonly number[];
+  /** Namespaces that stay the runner's. */
+  readonly shared: readonly ("ipc" | "pid")[];
+  readonly seccomp: boolean;
+  /** Whether descriptors that the runner inherited are closed. */
+  readonly closesDescriptors: boolean;
+  /** In place of a user id of its own. */
+  readonly lease?: () => Promise<UserIdLease>;
+  /** In place of the proxy's comparison of names. */
+  readonly egressChecks: EgressChecks;
+  /** In place of files that are opened through no link. */
+  readonly files?: (places: readonly Place[], owner: Ownership | undefined) => RunnerFiles;
+  /** For whoever opened it. */
+  readonly evidence: Evidence;
+  /** Called when the session is closed, or wasn't opened. */
+  close(): Promise<void>;
+}

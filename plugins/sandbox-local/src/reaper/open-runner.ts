@@ -1,0 +1,22 @@
+import { SandboxFailed } from "@ambit/core/plugin";
+import { claimRunnerFolder, type RunnerFolder } from "../folders/runner-folder.js";
+import { reap } from "./reap.js";
+import { watchOver } from "./watch.js";
+
+/**
+ * Reaps what dead runners left in the data folder, and takes a place in it for this one.
+ *
+ * @param isWatched whether what it leaves when it is killed ends at once, and not at the next start.
+ * @throws SandboxFailed when the folder can't be used.
+ */
+export async function openRunner(dataFolder: string, isWatched = true): Promise<RunnerFolder> {
+  try {
+    const runner = await claimRunnerFolder(dataFolder);
+    if (isWatched) await watchOver(runner.key);
+    await reap(dataFolder);
+    return runner;
+  } catch (error) {
+    if (error instanceof SandboxFailed) throw error;
+    throw new SandboxFailed(`${dataFolder} can't be used: set sandbox-local's dataFolder`, { cause: error });
+  }
+}

@@ -1,0 +1,53 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
+import { markerVariable } from "../process/marked-processes.js";
+
+/**
+ * Waits for the end of its input, which comes with the runner's, however that ends. Then kills whatever carries the
+ * runner's mark, until nothing has been found for a while: what was being started in that moment shows up late.
+ */
+const script = `
+read -r _
+quiet=0
+rounds=0
+while [ $quiet -lt 8 ] && [ $rounds -lt 200 ]; do
+  rounds=$((rounds + 1))
+  found=$(grep -lsz -e "^$1=$2/" /proc/[0-9]*/environ /proc/[0-9]*/cmdline)
+  if [ -z "$found" ]; then quiet=$((quiet + 1)); else quiet=0; fi
+  for path in $found; do
+    pid=\${path#/proc/}
+    kill -9 "\${pid%/*}"
+  done
+  sleep 0.04
+done`;
+
+/**
+ * Starts the process that outlives this one for a moment. Jails and unconfined processes end with the runner only
+ * from some point of their start on: bubblewrap's child waits for bubblewrap, and asks to end with it afterwards.
+ */
+export async function watchOver(runnerKey: string): Promise<void> {
+  if (process.platform !== "linux") return; // Nothing to look through.
+  const devNull = openSync("/dev/null", "r+");
+  try {
+    const child = spawn("/bin/sh", ["-c", script, "ambit-watch", markerVariable, runnerKey], {
+      cwd: "/",
+      env: { PATH: "/usr/bin:/bin" },
+      // A group of its own: what a terminal tells the runner isn't meant for it.
+      detached: true,
+      stdio: [...descriptorTable(["pipe", "ignore", "ignore"] as const, inheritableDescriptors(), devNull)],
+    });
+    await once(child, "spawn");
+    const { stdin } = child;
+    if (stdin === null) throw new SandboxFailed("The runner's watch was started without its pipe");
+    stdin.on("error", () => undefined); // Were it killed, the next start would do what it is there for.
+    child.unref();
+    if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();
+  } catch (error) {
+    throw new SandboxFailed("The process that watches over the runner can't be started", { cause: error });
+  } finally {
+    closeSync(devNull);
+  }
+}

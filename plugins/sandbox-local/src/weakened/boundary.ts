@@ -1,0 +1,22 @@
+import type { Boundary, NetworkBoundary } from "@ambit/core/plugin";
+import type { Mechanism } from "./mechanisms.js";
+
+/** A boundary without what the mechanisms would hold. Pure. @param listed an allowlist of decoys only. */
+export function weakenedBoundary(
+  boundary: Boundary,
+  without: readonly Mechanism[],
+  listed: NetworkBoundary,
+): Boundary {
+  const lacks = (mechanism: Mechanism) => without.includes(mechanism);
+  const { network, filesystem, resources } = boundary;
+  return {
+    ...boundary,
+    network: lacks("network namespace") ? { mode: "on", rules: [] } : lacks("allowlist") ? listed : network,
+    filesystem: {
+      ...filesystem,
+      ...(lacks("mode of the workspace") ? { mode: "workspace" } : {}),
+      ...(lacks("path rules") ? { readable: [], writable: [], denied: [] } : {}),
+    },
+    resources: lacks("limits") ? {} : resources,
+  };
+}

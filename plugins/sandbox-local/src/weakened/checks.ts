@@ -1,0 +1,22 @@
+import { type EgressChecks, egressChecks } from "../egress/index.js";
+import type { Mechanism } from "./mechanisms.js";
+
+/** The proxy's comparisons of names, without those that are named. */
+export function weakenedChecks(without: readonly Mechanism[]): EgressChecks {
+  return {
+    firstFlight: without.includes("server name check")
+      ? () => ({ verdict: "pass" })
+      : egressChecks.firstFlight,
+    destination: without.includes("host header check") ? withOwnHost : egressChecks.destination,
+  };
+}
+
+/** Reads the request as if its Host header were the one that its target asks for. */
+const withOwnHost: EgressChecks["destination"] = (request, tunnel) => {
+  const authority = tunnel?.target ?? /^http:\/\/([^/?#]*)/i.exec(request.url ?? "")?.[1] ?? "";
+  const host = typeof authority === "string" ? authority : `${authority.host}:${authority.port}`;
+  const rawHeaders = request.rawHeaders.map((text, index, all) =>
+    index % 2 === 1 && all[index - 1]?.toLowerCase() === "host" ? host : text,
+  );
+  return egressChecks.destination(Object.create(request, { rawHeaders: { value: rawHeaders } }), tunnel);
+};

@@ -1,0 +1,155 @@
+import { existsSync, readdirSync } from "node:fs";
+import { chmod, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { NetworkBoundary, Sandbox, SandboxBackend, SandboxSpec } from "@ambit/core/plugin";
+import { LocalSandbox, type LocalSetup, setupOf } from "../backend.js";
+import { openConfined } from "../confined/open.js";
+import { makeRunnerKit, type RunnerKit } from "../confined/runner-kit.js";
+import type { Weakening } from "../confined/weakening.js";
+import type { RunnerFolder } from "../folders/runner-folder.js";
+import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
+import { openRunner } from "../reaper/open-runner.js";
+import { weakenedArguments } from "./arguments.js";
+import { weakenedBoundary } from "./boundary.js";
+import { weakenedChecks } from "./checks.js";
+import { LinkedFiles } from "./linked-files.js";
+import type { Decoys, Mechanism } from "./mechanisms.js";
+import { openUserNamespace } from "./user-namespace.js";
+
+export { type Decoys, type Mechanism, mechanisms } from "./mechanisms.js";
+
+/**
+ * `@ambit/sandbox-local/weakened`: jails of the local sandbox with named mechanisms taken out, for the controls of the
+ * conformance kit alone, which runs nothing but its own bounded attacks on decoys in them. No configuration leads here,
+ * the plugin registers none of it, and a test of the repository sees to it that nothing else imports it.
+ */
+export class WeakenedSandboxes {
+  readonly #setup: LocalSetup;
+  readonly #runners = new Map<boolean, Promise<Runner>>();
+  #oneForAll: Promise<UserIdLease> | undefined;
+
+  constructor(setup: LocalSetup) {
+    this.#setup = setup;
+  }
+
+  /** Undefined for a sandbox of another kind. */
+  static beside(backend: SandboxBackend): WeakenedSandboxes | undefined {
+    const setup = backend instanceof LocalSandbox ? setupOf(backend) : undefined;
+    return setup && new WeakenedSandboxes(setup);
+  }
+
+  /** The configuration of the sandbox that these stand beside. */
+  get config(): LocalSetup["config"] {
+    return this.#setup.config;
+  }
+
+  /**
+   * Opens a confined sandbox without the mechanisms; all others are as in any.
+   *
+   * @param listed an allowlist of decoys only, where the run's own doesn't hold.
+   * @throws SandboxFailed where a jail can't be had; nothing runs bare instead.
+   */
+  async open(
+    spec: SandboxSpec,
+    without: readonly Mechanism[],
+    decoys: Decoys,
+    listed: NetworkBoundary,
+  ): Promise<Sandbox> {
+    const { folder, kit } = await this.#ownRunner(without);
+    const { config, dataFolder, lookup } = this.#setup;
+    const boundary = weakenedBoundary(spec.boundary, without, listed);
+    return openConfined({
+      spec: { ...spec, boundary, required: [] },
+      config: without.includes("path rules") ? { ...config, keptPaths: [] } : config,
+      dataFolder,
+      runner: folder,
+      kit,
+      lookup,
+      weakening: await this.#weakening(spec.id, without, decoys, { folder, kit }),
+    });
+  }
+
+  async #weakening(
+    id: string,
+    without: readonly Mechanism[],
+    decoys: Decoys,
+    { folder, kit }: Runner,
+  ): Promise<Weakening> {
+    const lacks = (mechanism: Mechanism) => without.includes(mechanism);
+    const scratch = lacks("scratch of its own") ? join(folder.path, `scratch-${id}`) : undefined;
+    if (scratch !== undefined) {
+      await mkdir(scratch);
+      await chmod(scratch, 0o1777);
+    }
+    const lease = await this.#lease(without);
+    const namespace = lacks("user namespace") ? await openUserNamespace(lease) : undefined;
+    const sessions = () => (lacks("sessions kept apart") ? workspacesIn(folder.path) : []);
+    return {
+      arguments: (planned, given) =>
+        weakenedArguments(planned, {
+          without,
+          decoys,
+          scratch,
+          sessions: sessions(),
+          userNamespace: given[0],
+        }),
+      descriptors: namespace === undefined ? [] : [kit.devNull],
+      // Opened by the session's user, over the number that was kept for it.
+      launcher: ([number]) =>
+        namespace === undefined
+          ? []
+          : ["/bin/sh", "-c", `exec ${number}<"$1"; shift; exec "$@"`, "sh", namespace.path],
+      shared: [
+        ...(lacks("ipc namespace") ? (["ipc"] as const) : []),
+        ...(lacks("pid namespace") ? (["pid"] as const) : []),
+      ],
+      seccomp: !lacks("system call filter"),
+      closesDescriptors: !lacks("closed descriptors"),
+      ...(lease === undefined ? {} : { lease: () => Promise.resolve(lease) }),
+      egressChecks: weakenedChecks(without),
+      ...(lacks("files opened through no link")
+        ? { files: (places, owner) => new LinkedFiles(places, owner, decoys.folders) }
+        : {}),
+      evidence: namespace === undefined ? {} : { sharedUserNamespace: namespace.path },
+      close: async () => {
+        await namespace?.close();
+        if (scratch !== undefined) await rm(scratch, { recursive: true, force: true });
+      },
+    };
+  }
+
+  /** A user id that is known before the session opens; undefined where the session takes its own. */
+  async #lease(without: readonly Mechanism[]): Promise<UserIdLease | undefined> {
+    if (process.getuid?.() !== 0) return undefined;
+    const { userIds } = this.#setup.config;
+    if (without.includes("sessions kept apart")) {
+      this.#oneForAll ??= leaseUserId(userIds);
+      // Given back by the end of this process: no session knows that it is the last one.
+      return { ...(await this.#oneForAll), release: () => Promise.resolve() };
+    }
+    return without.includes("user namespace") ? leaseUserId(userIds) : undefined;
+  }
+
+  async #ownRunner(without: readonly Mechanism[]): Promise<Runner> {
+    const isWatched = !without.includes("end with the runner");
+    const known = this.#runners.get(isWatched);
+    if (known !== undefined) return known;
+    const runner = openRunner(this.#setup.dataFolder, isWatched).then(async (folder) => ({
+      folder,
+      kit: await makeRunnerKit(folder.path),
+    }));
+    this.#runners.set(isWatched, runner);
+    return runner;
+  }
+}
+
+interface Runner {
+  readonly folder: RunnerFolder;
+  readonly kit: RunnerKit;
+}
+
+function workspacesIn(runnerFolder: string): readonly string[] {
+  return readdirSync(runnerFolder)
+    .map((name) => join(runnerFolder, name, "workspace"))
+    .filter((path) => existsSync(path));
+}

@@ -1,0 +1,68 @@
+import { describe, expect, test } from "vitest";
+import { type Rewriting, weakenedArguments } from "../../src/weakened/arguments.js";
+import { mechanisms } from "../../src/weakened/mechanisms.js";
+
+const planned = [
+  ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--disable-userns"],
+  ...["--new-session", "--die-with-parent", "--as-pid-1", "--proc", "/proc", "--remount-ro", "/dev"],
+  ...["--remount-ro", "/", "--clearenv", "--setenv", "A", "--seccomp", "--seccomp", "6"],
+];
+const whole: Rewriting = {
+  without: [],
+  decoys: { folders: ["/decoys"], environment: { CANARY: "1" } },
+  scratch: undefined,
+  sessions: [],
+  userNamespace: undefined,
+};
+const changeOf = (change: Partial<Rewriting>) => {
+  const result = weakenedArguments(planned, { ...whole, ...change });
+  return {
+    gone: planned.filter((argument) => !result.includes(argument)),
+    added: result.filter((argument) => !planned.includes(argument)),
+  };
+};
+
+test("a jail that lacks nothing is the planned one", () => {
+  expect(weakenedArguments(planned, whole)).toEqual(planned);
+});
+
+describe("only what is named is taken out", () => {
+  test.each<[string, Partial<Rewriting>, readonly string[], readonly string[]]>([
+    ["the ipc namespace", { without: ["ipc namespace"] }, ["--unshare-ipc"], []],
+    [
+      "the pid namespace",
+      { without: ["pid namespace"] },
+      ["--unshare-pid", "--as-pid-1", "--proc"],
+      ["--ro-bind"],
+    ],
+    ["the end with the runner", { without: ["end with the runner"] }, ["--die-with-parent"], []],
+    ["nested namespaces", { without: ["refusal of nested user namespaces"] }, ["--disable-userns"], []],
+    ["the user namespace", { userNamespace: 9 }, ["--unshare-user", "--disable-userns"], ["--userns", "9"]],
+    ["the filter", { without: ["system call filter"] }, ["6"], []],
+    ["hidden files", { without: ["hidden host files"] }, [], ["--bind", "/decoys", "/decoys"]],
+    ["scratch", { scratch: "/s" }, [], ["--bind", "/s", "/tmp"]],
+    ["sessions", { sessions: ["/w"] }, [], ["--bind", "/w", "/run/session-0"]],
+    ["the environment", { without: ["cleared environment"] }, [], ["CANARY", "1"]],
+  ])("%s", (_name, change, gone, added) => {
+    expect(changeOf(change)).toEqual({ gone, added });
+  });
+
+  test("a variable's value that looks like the filter stays", () => {
+    const result = weakenedArguments(planned, { ...whole, without: ["system call filter"] });
+    expect(result.slice(-3)).toEqual(["--setenv", "A", "--seccomp"]);
+  });
+
+  test("and nothing at all by what isn't on the command line", () => {
+    const onIt = [
+      ...["ipc namespace", "pid namespace", "end with the runner", "refusal of nested user namespaces"],
+      ...["system call filter", "hidden host files", "cleared environment"],
+    ];
+    const without = mechanisms.filter((mechanism) => !onIt.includes(mechanism));
+    expect(changeOf({ without })).toEqual({ gone: [], added: [] });
+  });
+});
+
+test("a jail of another shape is refused, so that no control is a whole jail", () => {
+  const other = planned.filter((argument) => argument !== "--unshare-ipc");
+  expect(() => weakenedArguments(other, { ...whole, without: ["ipc namespace"] })).toThrow(/--unshare-ipc/);
+});

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import * as entry from "../../src/index.js";
+import { configSchema } from "../../src/index.js";
+import { mechanisms, WeakenedSandboxes } from "../../src/weakened/index.js";
+import { closed, confinedBackend, finish, path, scope, shell, specOf } from "../support/specs.js";
+
+describe("weakened jails", () => {
+  test("are reached by no configuration and by nothing that the plugin exports", () => {
+    expect(Object.keys(entry).sort()).toEqual(["LocalSandbox", "configSchema", "default"]);
+    for (const name of ["weakening", "weakenings", "without", ...mechanisms]) {
+      expect(configSchema.safeParse({ [name]: ["system call filter"] }).success).toBe(false);
+    }
+  });
+
+  test("lack what is named, and the sandbox beside them lacks nothing", async () => {
+    const backend = await confinedBackend();
+    const weakened = WeakenedSandboxes.beside(backend);
+    if (weakened === undefined) throw new Error("there is nothing beside the local sandbox");
+    const decoys = { folders: [], environment: { CANARY: "seen" } };
+    const open = await weakened.open(
+      specOf({ boundary: closed }),
+      ["system call filter", "cleared environment"],
+      decoys,
+      closed.network,
+    );
+    const whole = await backend.open(specOf({ boundary: closed }), scope);
+    const look = shell("grep '^Seccomp:' /proc/self/status; echo \"$CANARY\"");
+    const outputs = [];
+    for (const sandbox of [open, whole]) {
+      const { stdout } = await finish(await sandbox.spawn({ argv: look, env: { PATH: path } }));
+      outputs.push(stdout);
+      await sandbox.close();
+    }
+    expect(outputs).toEqual(["Seccomp:\t0\nseen\n", "Seccomp:\t2\n\n"]);
+  });
+
+  test("stand beside the local sandbox alone", () => {
+    const other = {
+      name: "local",
+      site: "sandbox",
+      claims: [],
+      touches: () => [],
+      covers: () => [],
+      probe: () => Promise.resolve([]),
+      open: () => Promise.reject(new Error("another")),
+    } as const;
+    expect(WeakenedSandboxes.beside(other)).toBeUndefined();
+  });
+});

@@ -1,0 +1,31 @@
+import { normaliseBoundary } from "@ambit/core";
+import type { NetworkBoundary } from "@ambit/core/plugin";
+import type { Decoys as StandIns } from "@ambit/sandbox-local/weakened";
+import type { Attack } from "../../attacks/attack.js";
+import { canary } from "../../decoys/canary.js";
+import type { Decoys } from "../../decoys/decoys.js";
+
+/** What stands where a mechanism was taken out. */
+export function standIns({ id }: Pick<Attack, "id">, { folder, secret }: Decoys): StandIns {
+  return {
+    // A decoy process has its shared memory where all of this host do.
+    folders: [id === "filesystem.host-hidden/shared-memory" ? "/dev/shm" : folder.path],
+    environment: { [canary]: secret },
+  };
+}
+
+/** An allowlist of the kit's decoys, by name and by address with port, and of nothing else. */
+export function decoyList(decoys: Decoys): NetworkBoundary {
+  const { tcp, tcp6, neighbour, rebound, listed, listed6, unlisted } = decoys;
+  const addresses = [tcp, tcp6, neighbour, rebound, listed, listed6]
+    .filter((endpoint) => endpoint !== undefined)
+    // In both families: a name may lead to an address that this host doesn't have.
+    .flatMap(({ host, port }) => [
+      host.includes(":") ? `127.0.0.1:${port}` : `${host}:${port}`,
+      `[::1]:${port}`,
+    ]);
+  // A name leads nowhere but to the addresses.
+  const names = ["localhost", ...(unlisted === undefined ? [] : [unlisted.host])];
+  const allowlist = [...names, ...addresses];
+  return normaliseBoundary({ network: { allowlist }, enforcement: "strict" }).boundary.network;
+}

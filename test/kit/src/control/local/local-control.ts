@@ -1,0 +1,31 @@
+import type { SandboxBackend } from "@ambit/core/plugin";
+import { WeakenedSandboxes } from "@ambit/sandbox-local/weakened";
+import { bareControl, type Control } from "../control.js";
+import { decoyList, standIns } from "./decoys-only.js";
+import { localRunner } from "./local-runner.js";
+import { withoutFor } from "./without.js";
+
+/** The local sandbox's own jail with what stops the attack taken out of it. Undefined for another backend. */
+export function localControl(backend: SandboxBackend): Control | undefined {
+  const weakened = WeakenedSandboxes.beside(backend);
+  if (weakened === undefined) return undefined;
+  const bare = bareControl();
+  return {
+    what: "the same jail without what is named beside each attack",
+    without: (attack) => {
+      const without = withoutFor(attack);
+      return without === "bare" ? "the whole jail" : without.join(", ");
+    },
+    open: (attack, spec, scope, decoys) => {
+      const without = withoutFor(attack);
+      // Never as root: what needs it is said to prove nothing here.
+      if (without === "bare") return bare.open({ ...attack, asRoot: false }, spec, scope, decoys);
+      return weakened.open(spec, without, standIns(attack, decoys), decoyList(decoys));
+    },
+    runnerModule: (attack) => {
+      const without = withoutFor(attack);
+      return localRunner(weakened.config, without === "bare" ? [] : without);
+    },
+    guardedRunnerModule: localRunner(weakened.config, []),
+  };
+}

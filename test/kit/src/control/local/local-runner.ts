@@ -1,0 +1,46 @@
+import { chmodSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { domains, type SandboxBackend } from "@ambit/core/plugin";
+import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
+import { type Mechanism, mechanisms, WeakenedSandboxes } from "@ambit/sandbox-local/weakened";
+import { z } from "zod";
+
+/** What a runner of its own is told in the query of this module's address. */
+const orderSchema = z.object({
+  config: configSchema,
+  /** Empty: the sandbox as it is. */
+  without: z.array(z.enum(mechanisms)),
+});
+
+const here = new URL("../../../dist/control/local/local-runner.js", import.meta.url);
+
+/** This module as one that makes the local sandbox, for a runner in a process of its own. */
+export function localRunner(config: z.output<typeof configSchema>, without: readonly Mechanism[]): URL {
+  const url = new URL(here);
+  url.searchParams.set("order", JSON.stringify({ config, without }));
+  return url;
+}
+
+const listsNothing = { mode: "off", rules: [] } as const;
+
+export default function localBackend(): SandboxBackend {
+  const order: unknown = JSON.parse(new URL(import.meta.url).searchParams.get("order") ?? "null");
+  const { config, without } = orderSchema.parse(order);
+  // Goes with the kit's temporary folder: this runner may be killed, and nobody starts after it.
+  const dataFolder = mkdtempSync(join(tmpdir(), "runner-"));
+  chmodSync(dataFolder, 0o755);
+  const backend = new LocalSandbox({ ...config, dataFolder });
+  if (without.length === 0) return backend;
+  const weakened = WeakenedSandboxes.beside(backend);
+  if (weakened === undefined) throw new Error("the local sandbox isn't itself");
+  return {
+    name: "local, weakened",
+    site: "sandbox",
+    claims: [],
+    touches: () => domains,
+    covers: () => [],
+    probe: () => Promise.resolve([]),
+    open: (spec) => weakened.open(spec, without, { folders: [], environment: {} }, listsNothing),
+  };
+}
