@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
+import { SandboxFailed } from "../errors.js";
 
 /** An open folder, so that whoever may rename it in the meantime can't make us act in another one. */
 export interface OpenFolder {
@@ -13,9 +14,6 @@ export interface Ownership {
   readonly uid: number;
   readonly gid: number;
 }
-
-/** A path that can't be reached, read or written as it must be. The message names it and says why. */
-export class PathRefused extends Error {}
 
 const asFolder = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
@@ -32,7 +30,7 @@ export async function openFolder(path: string): Promise<OpenFolder> {
  * Opens the folder at `names` below `root`, one name at a time and never through a link.
  *
  * @param make missing folders are made, and given to this owner; without it they are an error.
- * @throws PathRefused naming the first part that is a link, a file, or missing.
+ * @throws SandboxFailed naming the first part that is a link, a file, or missing.
  */
 export async function openBeneath(
   root: string,
@@ -65,6 +63,13 @@ async function step(
   }
   try {
     await mkdir(inFolder(parent, name), { mode: 0o755 });
+  } catch (error) {
+    // Somebody was faster: a second file for the same folder, or the session itself, whose folder is then its own.
+    if (codeOf(error) === "EEXIST")
+      return await enter().catch((reason: unknown) => Promise.reject(refusal(path, reason)));
+    throw refusal(path, error);
+  }
+  try {
     const made = await enter();
     if (make.owner !== undefined) await made.handle.chown(make.owner.uid, make.owner.gid);
     return made;
@@ -83,11 +88,11 @@ export function namesBelow(inside: string, path: string): readonly string[] | un
   return names.length === 0 || names.includes("..") ? undefined : names;
 }
 
-export function refusal(path: string, error: unknown): PathRefused {
+export function refusal(path: string, error: unknown): SandboxFailed {
   const code = codeOf(error);
   const isLink = code === "ELOOP" || code === "ENOTDIR";
   const why = isLink ? "a link or a file stands in its way" : (code ?? String(error));
-  return new PathRefused(`${path} can't be reached without following links: ${why}`, { cause: error });
+  return new SandboxFailed(`${path} can't be reached without following links: ${why}`, { cause: error });
 }
 
 export function codeOf(error: unknown): string | undefined {

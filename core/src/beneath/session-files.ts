@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
-import { inFolder, namesBelow, type Ownership, openBeneath, PathRefused, refusal } from "./open-beneath.js";
+import { SandboxFailed } from "../errors.js";
+import { inFolder, namesBelow, type Ownership, openBeneath, refusal } from "./open-beneath.js";
 
 /** Bytes. A file that an agent made without end mustn't fill the reader's memory. */
-const largestRead = 64 * 1024 * 1024;
+export const largestRead = 64 * 1024 * 1024;
 
 /** A folder as processes see it, and where it lies for whoever reads and writes. */
 export interface Place {
@@ -18,8 +19,14 @@ export interface SessionFile {
   readonly executable?: boolean;
 }
 
+/** A session's files, as whoever keeps its sandbox reads and writes them. Paths are absolute, and as processes see them. */
+export interface KeptFiles {
+  write(files: readonly SessionFile[]): Promise<void>;
+  read(path: string): Promise<Uint8Array>;
+}
+
 /** A session's files, read and written by someone with more rights than the session has: nothing in the way may be a link. */
-export class SessionFiles {
+export class SessionFiles implements KeptFiles {
   readonly #places: readonly Place[];
   readonly #owner: Ownership | undefined;
 
@@ -28,8 +35,12 @@ export class SessionFiles {
     this.#owner = owner;
   }
 
-  /** @throws PathRefused */
-  async write({ path, content, executable = false }: SessionFile): Promise<void> {
+  /** @throws SandboxFailed */
+  async write(files: readonly SessionFile[]): Promise<void> {
+    for (const file of files) await this.#write(file);
+  }
+
+  async #write({ path, content, executable = false }: SessionFile): Promise<void> {
     const { root, folders, name } = this.#locate(path);
     const folder = await openBeneath(root, folders, { owner: this.#owner });
     // A new file takes the place of whatever stands there: written through, a hard link would lead outside.
@@ -45,7 +56,7 @@ export class SessionFiles {
       await rename(draft, inFolder(folder, name));
     } catch (error) {
       await rm(draft, { force: true });
-      throw new PathRefused(`${path} can't be written: ${error instanceof Error ? error.message : error}`, {
+      throw new SandboxFailed(`${path} can't be written: ${error instanceof Error ? error.message : error}`, {
         cause: error,
       });
     } finally {
@@ -53,7 +64,7 @@ export class SessionFiles {
     }
   }
 
-  /** @throws PathRefused */
+  /** @throws SandboxFailed */
   async read(path: string): Promise<Uint8Array> {
     const { root, folders, name } = this.#locate(path);
     const folder = await openBeneath(root, folders);
@@ -65,8 +76,8 @@ export class SessionFiles {
       });
       try {
         const found = await handle.stat();
-        if (!found.isFile()) throw new PathRefused(`${path} isn't a regular file`);
-        if (found.size > largestRead) throw new PathRefused(`${path} is larger than ${largestRead} bytes`);
+        if (!found.isFile()) throw new SandboxFailed(`${path} isn't a regular file`);
+        if (found.size > largestRead) throw new SandboxFailed(`${path} is larger than ${largestRead} bytes`);
         return new Uint8Array(await handle.readFile());
       } finally {
         await handle.close();
@@ -84,6 +95,6 @@ export class SessionFiles {
         return { root: outside, folders: names.slice(0, -1), name };
     }
     const where = this.#places.map(({ inside }) => inside).join(" or ");
-    throw new PathRefused(`${JSON.stringify(path)} doesn't lie in ${where}`);
+    throw new SandboxFailed(`${JSON.stringify(path)} doesn't lie in ${where}`);
   }
 }

@@ -1,5 +1,6 @@
 /** All that a plugin's author imports. */
 
+export * from "../beneath/index.js";
 export {
   type ActorGap,
   allowsDestination,

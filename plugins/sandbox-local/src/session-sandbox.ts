@@ -4,12 +4,12 @@ import {
   type Exposure,
   type FetchHandler,
   type FileEntry,
+  type KeptFiles,
   type Process,
   type Sandbox,
   SandboxFailed,
 } from "@ambit/core/plugin";
 import { exposeOnLoopback } from "./expose/channel.js";
-import type { RunnerFiles } from "./folders/session-files.js";
 
 /** What confined and unconfined sandboxes do alike: keep count of what is open, and close all of it. */
 export abstract class SessionSandbox implements Sandbox {
@@ -18,14 +18,14 @@ export abstract class SessionSandbox implements Sandbox {
   abstract readonly home: string;
   abstract readonly evidence: Evidence;
   readonly #id: string;
-  readonly #files: RunnerFiles;
+  readonly #files: KeptFiles;
   readonly #starting = new Set<Promise<unknown>>();
   readonly #processes = new Set<Process>();
   readonly #exposures = new Set<Exposure>();
   #closed: Promise<void> | undefined;
 
   /** @param id for messages. */
-  constructor(id: string, files: RunnerFiles) {
+  constructor(id: string, files: KeptFiles) {
     this.#id = id;
     this.#files = files;
   }

@@ -2,11 +2,19 @@ import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 /** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
-const floors = [["contract"], ["errors.ts"], ["boundary"], ["plugin"], ["registry", "bridge"], ["run"]];
+const floors = [
+  ["contract"],
+  ["errors.ts"],
+  ["beneath"],
+  ["boundary"],
+  ["plugin"],
+  ["registry", "bridge"],
+  ["run"],
+];
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins = /^@ambit\/(core(\/(contract|plugin|bridge))?|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
-const publicToTests = /^@ambit\/(testkit|model-server)$/;
+const publicToTests = /^@ambit\/(testkit|model-server|daytona-loopback)$/;
 
 const isOurs = (specifier: string) => /^(@ambit\/|ambit(\/|$))/.test(specifier);
 const isRelative = (specifier: string) => specifier.startsWith(".");

@@ -1,6 +1,6 @@
 import { cp, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { codeOf } from "../folders/open-beneath.js";
+import { codeOf } from "@ambit/core/plugin";
 import { makeReadableFolder, writeReadable } from "../folders/readable.js";
 import type { ShownPath } from "./arguments.js";
 import { inside } from "./inside.js";

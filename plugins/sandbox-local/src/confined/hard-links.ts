@@ -1,8 +1,7 @@
 import { constants } from "node:fs";
 import { lstat, open, opendir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { SandboxFailed } from "@ambit/core/plugin";
-import { inFolder, openBeneath } from "../folders/open-beneath.js";
+import { inFolder, openBeneath, SandboxFailed } from "@ambit/core/plugin";
 
 /** A file that has more names than the workspace shows: writing it here writes it there. */
 export interface OutsideLink {

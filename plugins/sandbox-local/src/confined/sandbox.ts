@@ -1,5 +1,12 @@
-import type { Command, Evidence, Exposure, FetchHandler, Process } from "@ambit/core/plugin";
-import { type RunnerFiles, SessionFiles } from "../folders/session-files.js";
+import {
+  type Command,
+  type Evidence,
+  type Exposure,
+  type FetchHandler,
+  type KeptFiles,
+  type Process,
+  SessionFiles,
+} from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
 import { channelUrl, inside } from "./inside.js";
 import type { ConfinedSession } from "./session.js";
@@ -39,7 +46,7 @@ export class ConfinedSandbox extends SessionSandbox {
   }
 }
 
-function filesOf({ folder, user, spec, weakening }: ConfinedSession): RunnerFiles {
+function filesOf({ folder, user, spec, weakening }: ConfinedSession): KeptFiles {
   const home = { inside: inside.agentHome, outside: folder.home };
   const workspace = { inside: inside.workspace, outside: folder.workspace };
   const places = spec.boundary.filesystem.mode === "off" ? [home] : [workspace, home];

@@ -1,6 +1,5 @@
 import { closeSync, openSync } from "node:fs";
-import { type Command, type Process, SandboxFailed } from "@ambit/core/plugin";
-import { openFolder } from "../folders/open-beneath.js";
+import { type Command, openFolder, type Process, SandboxFailed } from "@ambit/core/plugin";
 import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";

@@ -1,5 +1,5 @@
 import { access, lstat, readlink } from "node:fs/promises";
-import { codeOf } from "../folders/open-beneath.js";
+import { codeOf } from "@ambit/core/plugin";
 import type { SystemEntry } from "./arguments.js";
 
 const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];

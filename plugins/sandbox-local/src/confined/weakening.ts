@@ -1,7 +1,5 @@
-import type { Evidence } from "@ambit/core/plugin";
+import type { Evidence, KeptFiles, Ownership, Place } from "@ambit/core/plugin";
 import type { EgressChecks } from "../egress/index.js";
-import type { Ownership } from "../folders/open-beneath.js";
-import type { Place, RunnerFiles } from "../folders/session-files.js";
 import type { UserIdLease } from "../identity/user-ids.js";
 
 /**
@@ -26,7 +24,7 @@ export interface Weakening {
   /** In place of the proxy's comparison of names. */
   readonly egressChecks: EgressChecks;
   /** In place of files that are opened through no link. */
-  readonly files?: (places: readonly Place[], owner: Ownership | undefined) => RunnerFiles;
+  readonly files?: (places: readonly Place[], owner: Ownership | undefined) => KeptFiles;
   /** For whoever opened it. */
   readonly evidence: Evidence;
   /** Called when the session is closed, or wasn't opened. */

@@ -1,14 +1,14 @@
 import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
-import type { FilesystemBoundary } from "@ambit/core/plugin";
 import {
   codeOf,
+  type FilesystemBoundary,
   inFolder,
   type OpenFolder,
   type Ownership,
   openBeneath,
   refusal,
-} from "../folders/open-beneath.js";
+} from "@ambit/core/plugin";
 import type { WorkspaceMount } from "./arguments.js";
 
 /** One rule of a workspace: what may happen at a path in it. */

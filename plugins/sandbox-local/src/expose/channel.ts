@@ -5,13 +5,16 @@ import { join } from "node:path";
 import {
   type Exposure,
   type FetchHandler,
+  inFolder,
   matchesBearer,
   newToken,
+  type OpenFolder,
+  type Ownership,
+  openFolder,
   requireBearer,
   SandboxFailed,
 } from "@ambit/core/plugin";
 import { getRequestListener } from "@hono/node-server";
-import { inFolder, type OpenFolder, type Ownership, openFolder } from "../folders/open-beneath.js";
 import { putThrough } from "./switchboard.js";
 
 /** Serves a handler on the host's loopback, for processes that share the host's network. */

@@ -1,6 +1,6 @@
 import { chmod, lstat, opendir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { codeOf } from "./open-beneath.js";
+import { codeOf } from "@ambit/core/plugin";
 
 const options = { recursive: true, force: true, maxRetries: 3, retryDelay: 20 } as const;
 

@@ -3,8 +3,8 @@ import { existsSync, readdirSync, rmSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
+import { codeOf, inFolder, type OpenFolder, openFolder } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
-import { codeOf, inFolder, type OpenFolder, openFolder } from "./open-beneath.js";
 
 const lifeline = "alive";
 /** What every session's folder has. */

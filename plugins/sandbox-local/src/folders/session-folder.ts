@@ -1,7 +1,6 @@
 import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { SandboxFailed } from "@ambit/core/plugin";
-import { codeOf, type Ownership } from "./open-beneath.js";
+import { codeOf, type Ownership, SandboxFailed } from "@ambit/core/plugin";
 import { removeTree } from "./remove-tree.js";
 
 /** In a session's folder: the cgroups made for it, as a JSON list of folders. */

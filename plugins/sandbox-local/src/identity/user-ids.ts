@@ -1,6 +1,5 @@
 import { createServer, type Server } from "node:net";
-import { SandboxFailed } from "@ambit/core/plugin";
-import { codeOf } from "../folders/open-beneath.js";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
 export interface UserIdRange {
   readonly first: number;

@@ -1,8 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { codeOf } from "@ambit/core/plugin";
 import { z } from "zod";
 import { removeGroups } from "../cgroup/session-groups.js";
-import { codeOf } from "../folders/open-beneath.js";
 import { removeTree } from "../folders/remove-tree.js";
 import { deadRunners } from "../folders/runner-folder.js";
 import { groupsRecord } from "../folders/session-folder.js";

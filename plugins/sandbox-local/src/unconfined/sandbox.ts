@@ -1,7 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Command, Evidence, Log, Process } from "@ambit/core/plugin";
-import { SessionFiles } from "../folders/session-files.js";
+import { type Command, type Evidence, type Log, type Process, SessionFiles } from "@ambit/core/plugin";
 import type { SessionFolder } from "../folders/session-folder.js";
 import { killMarked, markOf } from "../process/marked-processes.js";
 import { SessionSandbox } from "../session-sandbox.js";

@@ -1,11 +1,16 @@
 import { chown, mkdir, readFile, realpath, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type FileEntry, SandboxFailed } from "@ambit/core/plugin";
-import { namesBelow, type Ownership } from "../folders/open-beneath.js";
-import type { Place, RunnerFiles } from "../folders/session-files.js";
+import {
+  type FileEntry,
+  type KeptFiles,
+  namesBelow,
+  type Ownership,
+  type Place,
+  SandboxFailed,
+} from "@ambit/core/plugin";
 
 /** A session's files, read and written through whatever links stand in the way, as long as they lead to decoys. */
-export class LinkedFiles implements RunnerFiles {
+export class LinkedFiles implements KeptFiles {
   readonly #places: readonly Place[];
   readonly #owner: Ownership | undefined;
   readonly #decoys: readonly string[];
