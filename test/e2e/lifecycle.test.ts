@@ -1,3 +1,4 @@
+import { readdir } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import {
   demo,
@@ -121,7 +122,7 @@ describe("when somebody is killed in mid-run", () => {
     await expect(resultOf(records)).rejects.toThrow();
   });
 
-  it("the runner, by SIGKILL: nothing is left after the next start", async () => {
+  it("the runner, by SIGKILL: no process is left, and nothing after the next start", async () => {
     const folder = await emptyFolder();
     const env = { AMBIT_E2E_DATA: `${folder}/data` };
     const server = await serve(env, ownData);
@@ -132,10 +133,13 @@ describe("when somebody is killed in mid-run", () => {
     server.process.kill("SIGKILL");
     await server.exit;
     await expect(resultOf(records)).rejects.toThrow();
-    const next = await serve(env, ownData);
-    expect(await (await next.post("/run", demo("say again"))).json()).toMatchObject({ ok: true });
     await expect.poll(() => running(marker), patience).toEqual([]);
     await expect.poll(() => started.filter((pid) => isAlive(pid)), patience).toEqual([]);
+    const dead = await readdir(`${folder}/data/runners`);
+    const next = await serve(env, ownData);
+    expect(await (await next.post("/run", demo("say again"))).json()).toMatchObject({ ok: true });
+    const kept = await readdir(`${folder}/data/runners`);
+    expect(kept.filter((name) => dead.includes(name))).toEqual([]);
   });
 });
 

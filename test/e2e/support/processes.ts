@@ -28,9 +28,9 @@ export function processes(): readonly ProcessInfo[] {
     });
 }
 
-/** All that a process has started, and what those have. */
+/** All that a process has started, and what those have; but for the runner's watch, which ends after the runner. */
 export function descendantsOf(pid: number): readonly ProcessInfo[] {
-  const all = processes();
+  const all = processes().filter(({ command }) => !command.includes("ambit-watch"));
   const below = (parent: number): readonly ProcessInfo[] =>
     all.filter((process) => process.parent === parent).flatMap((process) => [process, ...below(process.pid)]);
   return below(pid);

@@ -43,7 +43,7 @@ it("an interpreter waits for the run's next call, and is gone with the run altho
   await stage.runner.endSession(sessionId);
 });
 
-it("a run without a call of a code tool has none", async () => {
+it("one that no call came for goes with the run too", async () => {
   const run = await stage.begin({ harness: "demo", ...asking("say hello"), customTools: [first] });
   expect(await run.result).toMatchObject({ ok: true });
   expect(run.of("tool_call")).toEqual([]);

@@ -1,0 +1,27 @@
+const { LOOPBACK_DAYTONA_URL, LOOPBACK_DAYTONA_DATA } = process.env;
+
+/** Two sandboxes to choose from by name; the second on a loopback Daytona, whose key is in DAYTONA_API_KEY. */
+export default {
+  plugins: [
+    "@ambit/sandbox-local",
+    {
+      use: "@ambit/sandbox-daytona",
+      config: {
+        apiUrl: LOOPBACK_DAYTONA_URL,
+        snapshot: "agents",
+        dataFolder: LOOPBACK_DAYTONA_DATA,
+        canary: {
+          address: "10.99.0.20:80",
+          name: "name.example.test:80",
+          forbidden: ["other.example.test:80"],
+          attemptMs: 500,
+        },
+      },
+    },
+    "@ambit/harness-acp",
+    "@ambit/mcp-http",
+    "@ambit/executor-callback",
+    "@ambit/executor-code",
+    "@ambit/executor-client",
+  ],
+};
