@@ -1,0 +1,83 @@
+import {
+  type ActorGap,
+  type Boundary,
+  type Capability,
+  type Domain,
+  domains,
+  type Finding,
+  type Sandbox,
+  type SandboxBackend,
+  SandboxFailed,
+  type SandboxSpec,
+  type Scope,
+} from "@ambit/core/plugin";
+import { Account } from "./account.js";
+import { claimsOf, limitsOf } from "./claims.js";
+import type { DaytonaConfig } from "./config.js";
+import { takesSecretFor } from "./limits/network.js";
+
+/** Sandboxes on Daytona, each reached over the bridge. */
+export class DaytonaSandbox implements SandboxBackend {
+  readonly name = "daytona";
+  readonly site = "sandbox";
+  readonly programs = "image";
+  readonly claims: readonly Capability[];
+  readonly #account: Account;
+
+  constructor(config: DaytonaConfig) {
+    this.claims = claimsOf(config);
+    this.#account = new Account(config);
+  }
+
+  touches(): readonly Domain[] {
+    return domains;
+  }
+
+  covers(boundary: Boundary): readonly ActorGap[] {
+    return limitsOf(boundary, this.#account.config);
+  }
+
+  hides(hosts: readonly string[], boundary: Boundary): boolean {
+    return takesSecretFor(hosts, boundary.network);
+  }
+
+  async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+    const key = this.#account.findKey();
+    if (key === undefined) return this.#withoutKey();
+    const { probeDaytona } = await import("./canary/probe.js");
+    return probeDaytona(this.#account, key, signal);
+  }
+
+  async open(spec: SandboxSpec, scope: Scope): Promise<Sandbox> {
+    const [limit] = this.covers(spec.boundary);
+    if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.cure}`);
+    const unclaimed = spec.required.find((capability) => !this.claims.includes(capability));
+    if (unclaimed !== undefined) throw new SandboxFailed(`The Daytona sandbox doesn't enforce ${unclaimed}`);
+    const key = this.#account.key();
+    // The platform's SDK and the bridge come with the first sandbox or probe: a server's start does without them.
+    const { openSandbox } = await import("./open/open.js");
+    const { isContradiction } = await import("./canary/contradiction.js");
+    this.#reap(spec.log);
+    try {
+      return await openSandbox(this.#account, spec, scope);
+    } catch (error) {
+      if (isContradiction(error)) {
+        const { FindingStore } = await import("./canary/store.js");
+        await new FindingStore(this.#account).forget(key);
+      }
+      throw error;
+    }
+  }
+
+  /** Beside the first sandbox: it can wait for no one's leftovers. */
+  #reap(log: SandboxSpec["log"]): void {
+    void this.#account
+      .keepReaping(log)
+      .catch((error: unknown) => log.warn({ error }, "what dead runners left couldn't be found"));
+  }
+
+  #withoutKey(): readonly Finding[] {
+    const [reason, cure] = ["there is no key for Daytona", this.#account.howToGiveKey()];
+    return this.claims.map((capability) => ({ capability, proven: false, reason, cure }));
+  }
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from "node:crypto";
+import { shellLine } from "../platform/shell-line.js";
+import type { Trial } from "./bench.js";
+import { NotProven } from "./findings.js";
+import { outputOf, searchAsProcess, searchPlatform } from "./programs.js";
+
+const imageCure = "use a snapshot or image whose user is root and that has Node.js 18 or newer";
+const platformCure = "see whose sandbox this is: Daytona is expected to make each a machine of its own";
+
+export const isolationTrials: readonly Trial[] = [
+  {
+    shows: ["environment.named-only"],
+    async run(bench) {
+      const search = { values: { variable: bench.decoys.variable } };
+      const bare = await searchPlatform(bench, bench.limited.machine, search);
+      if (!bare.found.variable?.includes("environment")) {
+        throw new NotProven("a variable of the sandbox isn't in what the platform starts itself", imageCure);
+      }
+      const seen = await searchAsProcess(bench, search, { AMBIT_NAMED: "1" });
+      const platforms = seen.names.filter((name) => name.startsWith("DAYTONA_"));
+      if (
+        seen.found.variable?.includes("environment") ||
+        platforms.length > 0 ||
+        !seen.names.includes("AMBIT_NAMED")
+      ) {
+        throw new NotProven(`a process was given ${seen.names.join(", ")}`, imageCure);
+      }
+      return {
+        "environment.named-only":
+          "a variable of the sandbox was in what the platform starts itself, and not in a process of the run",
+      };
+    },
+  },
+  {
+    shows: ["environment.per-tool"],
+    async run(bench) {
+      const { facts } = bench.sandbox;
+      if (!facts.ownUsers) {
+        throw new NotProven(`processes share a user (${facts.whyShared ?? "no reason given"})`, imageCure);
+      }
+      const text = randomUUID();
+      const search = { values: { tool: text } };
+      // It sees itself: the search works.
+      const own = await searchAsProcess(bench, search, { TOOL_VALUE: text });
+      if (!own.found.tool?.includes(`/proc/${own.pid}/environ`)) {
+        throw new NotProven("a process doesn't see its own environment in /proc", imageCure);
+      }
+      const other = new AbortController();
+      const waiting = outputOf(
+        bench.sandbox,
+        [bench.account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", text],
+        AbortSignal.any([other.signal, bench.signal]),
+        { TOOL_VALUE: text },
+      ).catch(() => undefined);
+      try {
+        const seen = await searchAsProcess(bench, { ...search, folders: ["/tmp", "/home"] });
+        const places = seen.found.tool ?? [];
+        if (places.length > 0)
+          throw new NotProven(`a process reads another's ${places.join(", ")}`, imageCure);
+      } finally {
+        other.abort();
+        await waiting;
+      }
+      return {
+        "environment.per-tool": "a value was found by its own process in /proc, and by no other while it ran",
+      };
+    },
+  },
+  {
+    shows: ["process.contained"],
+    async run(bench) {
+      const { open, limited, decoys, account } = bench;
+      const session = `ambit-${randomUUID()}`;
+      await open.machine.startSession(session);
+      const sleep = [account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", decoys.process];
+      await open.machine.startInSession(session, shellLine(sleep));
+      const search = { values: { process: decoys.process } };
+      const near = await searchPlatform(bench, open.machine, search);
+      const far = [
+        await searchAsProcess(bench, search),
+        await searchPlatform(bench, limited.machine, search),
+      ];
+      await open.machine.endSession(session);
+      if ((near.found.process ?? []).length === 0) {
+        throw new NotProven("a process isn't seen in its own sandbox either", imageCure);
+      }
+      if (far.some(({ found }) => (found.process ?? []).length > 0)) {
+        throw new NotProven("a process of one sandbox was seen in another", platformCure);
+      }
+      return { "process.contained": "a process was seen in its own sandbox, and not in another" };
+    },
+  },
+];

@@ -1,0 +1,146 @@
+import { isIP } from "node:net";
+import { allAttempts, idOf, type Outcomes, outcomesSchema, reachedIn } from "../inside/attempts.js";
+import { lastJson, programLine } from "../inside/programs.js";
+import { tryFrom } from "../inside/try-from.js";
+import type { NetworkChange } from "../platform/service.js";
+import type { Bench, Trial } from "./bench.js";
+import { NotProven } from "./findings.js";
+import { outputOf } from "./programs.js";
+
+const controlCure =
+  "set sandbox-daytona's canary.address, .name and .forbidden to what a sandbox without limits reaches in this organisation";
+const leakCure =
+  "use an organisation that Daytona lets restrict the network, with nothing that stays reachable, or another sandbox";
+
+export const networkTrials: readonly Trial[] = [
+  {
+    shows: ["network.deny"],
+    async run(bench) {
+      if (bench.unrestricted !== undefined) throw bench.unrestricted;
+      const { account, control, limited } = bench;
+      // By the platform's own way in, and as an agent would.
+      const ways = await Promise.all([
+        tryFrom(limited.machine, allAttempts(account.config.canary), account.config),
+        tryAsAgent(bench),
+      ]);
+      const tried = compare(control, ways, []);
+      return { "network.deny": `reached without limits, and not under networkBlockAll: ${tried.join(", ")}` };
+    },
+  },
+  {
+    shows: ["network.allow-cidr"],
+    async run(bench) {
+      const { address } = bench.account.config.canary;
+      if (isIP(address.host) !== 4) {
+        throw new NotProven(
+          `${address.host} is no IPv4 address`,
+          "set sandbox-daytona's canary.address to one",
+        );
+      }
+      const tried = await phase(bench, { networkAllowList: `${address.host}/32`, domainAllowList: "" }, [
+        idOf(address),
+      ]);
+      const how = `with ${address.host}/32 listed ${idOf(address)} was reached, and none of ${tried.join(", ")}`;
+      return { "network.allow-cidr": how };
+    },
+  },
+  {
+    shows: ["network.allow-host"],
+    async run(bench) {
+      const { canary, wildcards } = bench.account.config;
+      const { name } = canary;
+      const tried = await phase(bench, { networkAllowList: "", domainAllowList: name.host }, [idOf(name)]);
+      let how = `with ${name.host} listed ${idOf(name)} was reached, and none of ${tried.join(", ")}`;
+      if (wildcards === "allow") {
+        const suffix = `*.${name.host}`;
+        await setNetwork(bench, { networkAllowList: "", domainAllowList: suffix });
+        const reached = reachedIn(await attempts(bench));
+        if (reached.includes(idOf(name))) {
+          throw new NotProven(
+            `${suffix} lets ${name.host} itself through`,
+            'set sandbox-daytona\'s wildcards to "refuse"',
+          );
+        }
+        how += `; with ${suffix} listed it wasn't reached`;
+      }
+      return { "network.allow-host": how };
+    },
+  },
+];
+
+/** Limits the open sandbox, tries everything, and returns what was reached before and isn't now. */
+async function phase(
+  bench: Bench,
+  change: NetworkChange,
+  allowed: readonly string[],
+): Promise<readonly string[]> {
+  await setNetwork(bench, change);
+  return compare(bench.control, [await attempts(bench)], allowed);
+}
+
+/** Without a limit this would be of no use, so it is read back. */
+async function setNetwork({ open }: Bench, change: NetworkChange): Promise<void> {
+  await open.machine.setNetwork(change);
+  const view = await open.machine.refresh();
+  const given = {
+    networkAllowList: view.networkAllowList.join(),
+    domainAllowList: view.domainAllowList.join(),
+  };
+  if (given.networkAllowList === change.networkAllowList && given.domainAllowList === change.domainAllowList)
+    return;
+  throw new NotProven(
+    `asked for ${JSON.stringify(change)}, Daytona answers ${JSON.stringify(given)}`,
+    "use an organisation that Daytona lets restrict the network, or another sandbox",
+  );
+}
+
+function attempts({ open, account }: Bench): Promise<Outcomes> {
+  return tryFrom(open.machine, allAttempts(account.config.canary), account.config);
+}
+
+async function tryAsAgent({ sandbox, account, signal }: Bench): Promise<Outcomes> {
+  const { canary, bridge } = account.config;
+  const input = { attempts: allAttempts(canary), limitMs: canary.attemptMs };
+  const argv = await programLine(bridge.node, "attempts", input);
+  return outcomesSchema.parse(lastJson(await outputOf(sandbox, argv, signal)));
+}
+
+/**
+ * @param allowed must be reached; nothing else may be. A lookup is no connection: it counts where nothing is allowed.
+ * @returns what was reached without limits and with them wasn't.
+ */
+function compare(
+  control: Outcomes,
+  limited: readonly Outcomes[],
+  allowed: readonly string[],
+): readonly string[] {
+  const before = reachedIn(control);
+  const missing = allowed.filter((id) => !before.includes(id));
+  if (missing.length > 0) {
+    throw new NotProven(`${missing.join(", ")} isn't reached without limits either`, controlCure);
+  }
+  const counts = (id: string) =>
+    !allowed.includes(id) && (allowed.length === 0 || !id.startsWith("lookup of "));
+  const tried = before.filter(counts);
+  if (tried.length === 0) {
+    throw new NotProven(
+      "nothing that must fail is reached without limits, so nothing shows them",
+      controlCure,
+    );
+  }
+  for (const outcomes of limited) {
+    const after = reachedIn(outcomes);
+    const leaks = after.filter(counts);
+    if (leaks.length > 0) {
+      throw new NotProven(
+        `${leaks.map((id) => `${id} (${outcomes[id]?.how})`).join(", ")} is reached all the same`,
+        leakCure,
+      );
+    }
+    const lost = allowed.filter((id) => !after.includes(id));
+    if (lost.length > 0) {
+      throw new NotProven(`${lost.join(", ")} is listed and not reached`, controlCure);
+    }
+  }
+  return tried;
+}

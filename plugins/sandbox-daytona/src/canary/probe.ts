@@ -1,0 +1,27 @@
+import type { Finding } from "@ambit/core/plugin";
+import type { Account } from "../account.js";
+import { claimsOf } from "../claims.js";
+import { quiet } from "./bench.js";
+import { unproven } from "./findings.js";
+import { runCanary } from "./run.js";
+import { FindingStore } from "./store.js";
+
+/** What the last canary found, or a new one. Cleans up after dead runners first. */
+export async function probeDaytona(
+  account: Account,
+  key: string,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const store = new FindingStore(account);
+  const known = await store.find(key);
+  if (known !== undefined) return known;
+  try {
+    await account.keepReaping(quiet);
+  } catch (error) {
+    // Without a list there is no cleaning up, and so no sandbox either.
+    return claimsOf(account.config).map((claim) => unproven(claim, error));
+  }
+  const { findings, complete } = await runCanary(account, signal);
+  await store.keep(key, findings, complete);
+  return findings;
+}

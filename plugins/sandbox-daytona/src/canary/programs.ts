@@ -1,0 +1,84 @@
+import type { RemoteSandbox } from "@ambit/core/bridge";
+import type { Process } from "@ambit/core/plugin";
+import { z } from "zod";
+import { lastJson, programLine } from "../inside/programs.js";
+import { runInside } from "../inside/try-from.js";
+import type { Bench } from "./bench.js";
+import { NotProven } from "./findings.js";
+
+export interface Search {
+  /** By id: what is looked for. */
+  readonly values: Readonly<Record<string, string>>;
+  readonly folders?: readonly string[];
+}
+
+const seenSchema = z.strictObject({
+  /** By id: where it was found. */
+  found: z.record(z.string(), z.array(z.string())),
+  /** Of the environment's variables. */
+  names: z.array(z.string()),
+  pid: z.int(),
+});
+export type Seen = z.output<typeof seenSchema>;
+
+const searchMs = 20_000;
+
+/** Looks for texts as the platform's own way in sees them. */
+export async function searchPlatform(
+  { account }: Bench,
+  machine: Bench["open"]["machine"],
+  search: Search,
+): Promise<Seen> {
+  const { node } = account.config.bridge;
+  return seenSchema.parse(await runInside(machine, node, "scan", inputOf(search), searchMs));
+}
+
+/** Looks for texts as a process of the sandbox sees them. */
+export async function searchAsProcess(
+  { sandbox, account, signal }: Bench,
+  search: Search,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Seen> {
+  const argv = await programLine(account.config.bridge.node, "scan", inputOf(search));
+  return seenSchema.parse(lastJson(await outputOf(sandbox, argv, signal, env)));
+}
+
+export async function outputOf(
+  sandbox: RemoteSandbox,
+  argv: readonly [string, ...string[]],
+  signal: AbortSignal,
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const started = await sandbox.spawn({ argv, env: { PATH: sandbox.facts.searchPath, ...env }, signal });
+  const [output, errors, exit] = await Promise.all([
+    textOf(started.stdout),
+    textOf(started.stderr),
+    endOf(started),
+  ]);
+  if (exit !== 0) {
+    const said = errors.trim().slice(0, 200);
+    throw new NotProven(
+      `${argv[0]} ended with ${exit} in the sandbox: ${said}`,
+      "give the image a Node.js 18 or newer",
+    );
+  }
+  return output;
+}
+
+async function endOf(started: Process): Promise<number | string | null> {
+  await started.stdin.close().catch(() => undefined);
+  const { code, signal } = await started.exit;
+  return code ?? signal;
+}
+
+function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  return new Response(stream).text();
+}
+
+function inputOf({ values, folders = [] }: Search) {
+  const encoded = Object.entries(values).map(([id, text]) => [
+    id,
+    Buffer.from(text, "utf8").toString("base64"),
+  ]);
+  return { values: Object.fromEntries(encoded), folders };
+}

@@ -1,0 +1,37 @@
+import type { Trial } from "./bench.js";
+import { NotProven } from "./findings.js";
+import { searchAsProcess, searchPlatform } from "./programs.js";
+
+/** What is proven is that the value isn't inside; that it arrives at its hosts takes a host that tells. */
+export const secretTrials: readonly Trial[] = [
+  {
+    shows: ["secrets.hidden"],
+    async run(bench) {
+      if (bench.withoutSecret !== undefined) throw bench.withoutSecret;
+      const { limited, decoys } = bench;
+      const placeholder = limited.placeholders.canary;
+      if (placeholder === undefined || placeholder.includes(decoys.secret)) {
+        throw new NotProven("Daytona gave no placeholder for a secret", "use another sandbox");
+      }
+      const search = {
+        values: { secret: decoys.secret, placeholder, variable: decoys.variable },
+        folders: ["/tmp", "/home", "/etc", "/run", "/var/tmp", "/root"],
+      };
+      const seen = await searchPlatform(bench, limited.machine, search);
+      if (!seen.found.variable?.includes("environment") || !seen.found.placeholder?.includes("environment")) {
+        throw new NotProven(
+          "a secret's placeholder isn't in what the platform starts itself",
+          "use an organisation with secrets, or another sandbox",
+        );
+      }
+      const places = [seen, await searchAsProcess(bench, search)].flatMap(({ found }) => found.secret ?? []);
+      if (places.length > 0) {
+        throw new NotProven(`a secret's value is at ${places.join(", ")}`, "use another sandbox");
+      }
+      return {
+        "secrets.hidden":
+          "in environments, processes and files a plain variable was found, and of a secret only its placeholder",
+      };
+    },
+  },
+];

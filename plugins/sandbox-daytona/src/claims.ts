@@ -1,0 +1,57 @@
+import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
+import type { DaytonaConfig } from "./config.js";
+import { networkGaps } from "./limits/network.js";
+import { resourceGaps } from "./limits/resources.js";
+
+const always = [
+  "network.deny",
+  "network.allow-cidr",
+  "network.allow-host",
+  "process.contained",
+  "environment.named-only",
+  "environment.per-tool",
+  "secrets.hidden",
+] as const satisfies readonly Capability[];
+
+const withImage = [
+  "resources.memory",
+  "resources.cpu",
+  "resources.disk",
+] as const satisfies readonly Capability[];
+
+export type Claim = (typeof always)[number] | (typeof withImage)[number];
+
+/** What the platform may enforce, as far as the canary sees it: a snapshot's size is its own. */
+export function claimsOf({ image }: Pick<DaytonaConfig, "image">): readonly Claim[] {
+  return image === undefined ? always : [...always, ...withImage];
+}
+
+/** What of a boundary the platform can't take, whatever the organisation may. Pure. */
+export function limitsOf(
+  boundary: Boundary,
+  config: Pick<DaytonaConfig, "image" | "maximum" | "wildcards">,
+): readonly ActorGap[] {
+  return [
+    ...networkGaps(boundary.network, config),
+    ...filesystemGaps(boundary.filesystem),
+    ...resourceGaps(boundary.resources, config),
+  ];
+}
+
+const capabilityOf = {
+  workspace: "filesystem.workspace-only",
+  readonly: "filesystem.read-only",
+  off: "filesystem.none",
+} as const;
+
+function filesystemGaps({ mode, readable, writable, denied }: Boundary["filesystem"]): readonly ActorGap[] {
+  if (mode === "on") return [];
+  const lists = readable.length + writable.length + denied.length > 0 ? ", lists of paths neither" : "";
+  return [
+    {
+      capability: capabilityOf[mode],
+      reason: `Daytona has no rules for paths${lists}: a program may write wherever its user may`,
+      cure: 'leave filesystem out, for none of the runner\'s files is there in any case, or name the sandbox "local"',
+    },
+  ];
+}

@@ -1,0 +1,89 @@
+import { bridgeSchema } from "@ambit/core/bridge";
+import { z } from "zod";
+
+/** `host:port`. 443 is tried with a TLS handshake, 80 with a request, any other port with a connection. */
+const destination = z
+  .string()
+  .regex(/^[^\s:/]+:\d{1,5}$/, 'must be "host:port", such as "example.com:443"')
+  .transform((text) => {
+    const [host = "", port = ""] = text.split(":");
+    return { host: host.toLowerCase(), port: Number(port) };
+  })
+  .pipe(z.object({ host: z.string(), port: z.int().min(1).max(65_535) }));
+
+const word = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$/, "must be letters, digits, - or _, at most 31");
+
+const canarySchema = z.strictObject({
+  /** An IPv4 address and a port that everybody may reach: listed alone, it must answer and nothing else. */
+  address: destination.prefault("1.1.1.1:443"),
+  /** A name and a port (443 or 80) that everybody may reach: listed alone, it must answer and nothing else. */
+  name: destination.prefault("example.com:443"),
+  /** What else is tried, and must never answer in a limited sandbox. Add what a leak would use: a code host, a registry. */
+  forbidden: z.array(destination).min(1).prefault(["github.com:443", "9.9.9.9:443"]),
+  /** Milliseconds for one attempt. Also what looking again costs after each open, beside the rest of it. */
+  attemptMs: z.int().min(100).max(60_000).default(3_000),
+  /** Hours that a canary's findings stand, also after a restart. */
+  cacheHours: z.number().positive().max(168).default(6),
+  /** Minutes that they stand when the canary couldn't do its work. */
+  retryMinutes: z.number().positive().default(10),
+});
+
+/** What a deployer may set for Daytona. Every default stands here. */
+export const configSchema = z
+  .strictObject({
+    /** Default: the variable that `apiKeyVariable` names, read when it is first needed. */
+    apiKey: z.string().min(1).optional(),
+    /** Variable of the runner's environment with the key. */
+    apiKeyVariable: z.string().min(1).default("DAYTONA_API_KEY"),
+    /** Of API v0. */
+    apiUrl: z.url({ protocol: /^https?$/ }).default("https://app.daytona.io/api"),
+    /** The region. */
+    target: z.string().min(1).default("us"),
+    /** Snapshot that sandboxes are made from. Default: the organisation's. It needs Node.js 18. */
+    snapshot: z.string().min(1).optional(),
+    /** An OCI image instead of a snapshot: only then can a run's memory, processors and disk be limited. */
+    image: z.string().min(1).optional(),
+    /** Most that the organisation allows one sandbox: cores, GiB, GiB. */
+    maximum: z
+      .strictObject({
+        cpus: z.int().positive().default(4),
+        memoryGib: z.int().positive().default(8),
+        diskGib: z.int().positive().default(10),
+      })
+      .prefault({}),
+    /** `allow`: `*.example.com` is passed on · `refuse`: it is a gap, for platforms that let example.com through too. */
+    wildcards: z.enum(["allow", "refuse"]).default("allow"),
+    /** Opens the name of every sandbox and secret. */
+    namePrefix: word.default("ambit"),
+    /** Runners that share it clean up after each other. */
+    deployment: word.default("ambit"),
+    /** Minutes without activity after which the platform stops and deletes a sandbox. A live one is kept awake. */
+    autoStopMinutes: z.int().min(3).default(15),
+    /** Minutes after which the platform deletes a sandbox, whatever goes on in it. */
+    ttlMinutes: z.int().min(5).default(1_440),
+    /** Milliseconds until a sandbox that hasn't started is given up. Images are built in this time. */
+    createTimeoutMs: z.int().min(1_000).default(120_000),
+    /** Milliseconds for one request to the platform. */
+    requestTimeoutMs: z.int().min(1_000).default(60_000),
+    /** Seconds between two looks at whether an open sandbox still runs. */
+    watchSeconds: z.int().min(1).default(20),
+    /** Minutes between two searches for what dead runners left. */
+    reapMinutes: z.number().positive().default(10),
+    /**
+     * Absolute path of a folder for findings and for who is alive. Default: `/var/lib/ambit/daytona` as root, else
+     * `$XDG_STATE_HOME/ambit/daytona` or `~/.local/state/ambit/daytona`.
+     */
+    dataFolder: z.string().startsWith("/", "must be an absolute path").optional(),
+    canary: canarySchema.prefault({}),
+    bridge: bridgeSchema.prefault({}),
+  })
+  .refine(({ snapshot, image }) => snapshot === undefined || image === undefined, {
+    message: "must name a snapshot or an image, not both",
+    path: ["image"],
+  });
+
+export type DaytonaConfig = z.output<typeof configSchema>;
+export type CanaryConfig = DaytonaConfig["canary"];
+export type Destination = z.output<typeof destination>;

@@ -1,0 +1,33 @@
+import type { DaytonaConfig } from "../config.js";
+import type { Machine } from "../platform/service.js";
+import { shellLine } from "../platform/shell-line.js";
+import { type Attempt, type Outcomes, outcomesSchema } from "./attempts.js";
+import { type InsideProgram, lastJson, programLine } from "./programs.js";
+
+/** Time for a Node.js to start in a sandbox that has just begun, in milliseconds. */
+const startMs = 20_000;
+
+/** Makes attempts from inside a sandbox, all at once, by the platform's own way in. */
+export async function tryFrom(
+  machine: Machine,
+  attempts: readonly Attempt[],
+  { bridge, canary }: Pick<DaytonaConfig, "bridge" | "canary">,
+): Promise<Outcomes> {
+  const input = { attempts, limitMs: canary.attemptMs };
+  return outcomesSchema.parse(await runInside(machine, bridge.node, "attempts", input, canary.attemptMs));
+}
+
+/** @param limitMs beyond what Node.js needs to start. */
+export async function runInside(
+  machine: Machine,
+  node: string,
+  program: InsideProgram,
+  input: unknown,
+  limitMs: number,
+): Promise<unknown> {
+  const line = shellLine(await programLine(node, program, input));
+  const { exitCode, output } = await machine.execute(line, startMs + limitMs);
+  if (exitCode !== 0)
+    throw new Error(`${node} ended with ${exitCode} in the sandbox: ${output.trim().slice(0, 200)}`);
+  return lastJson(output);
+}

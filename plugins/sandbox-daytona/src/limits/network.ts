@@ -1,0 +1,106 @@
+import {
+  type ActorGap,
+  formatRule,
+  type HostRule,
+  type NetworkBoundary,
+  type NetworkRule,
+  type RangeRule,
+} from "@ambit/core/plugin";
+
+/** As the platform takes it when a sandbox is created. What is absent isn't sent. */
+export interface NetworkSettings {
+  readonly networkBlockAll?: true;
+  /** IPv4 ranges, parted by commas. */
+  readonly networkAllowList?: string;
+  /** Names and `*.suffix`, parted by commas. */
+  readonly domainAllowList?: string;
+}
+
+/** Most entries of one list. Source: `network-validation.util.ts` of daytonaio/daytona at v0.190. */
+const mostEntries = 10;
+/** Names that the platform takes. Same source. */
+const acceptedName = /^(\*\.)?([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,}$/;
+
+const elsewhere = 'name the sandbox "local"';
+
+/** The boundary in the platform's words; what `networkGaps` names can't be said in them. Pure. */
+export function networkSettings({ mode, rules }: NetworkBoundary): NetworkSettings {
+  if (mode === "on") return {};
+  const ranges = rules.filter(isRange).map(({ cidr }) => cidr);
+  const names = rules.filter(isHost).map(entryOf);
+  // Nothing listed allows nothing: an empty list would be no limit to the platform.
+  if (mode === "off" || ranges.length + names.length === 0) return { networkBlockAll: true };
+  return {
+    ...(ranges.length === 0 ? {} : { networkAllowList: ranges.join(",") }),
+    ...(names.length === 0 ? {} : { domainAllowList: names.join(",") }),
+  };
+}
+
+export function networkGaps(
+  { mode, rules }: NetworkBoundary,
+  { wildcards }: { readonly wildcards: "allow" | "refuse" },
+): readonly ActorGap[] {
+  if (mode !== "allowlist") return [];
+  const ranges = rules.filter(isRange);
+  const hosts = rules.filter(isHost);
+  const gaps: ActorGap[] = [];
+  const add = (capability: ActorGap["capability"], reason: string, cure: string) =>
+    gaps.push({ capability, reason, cure: `${cure}, or ${elsewhere}` });
+
+  if (ranges.length > 0 && hosts.length > 0) {
+    // The API answers 400 to two lists that aren't empty. Source: pull request 265 of daytona/clients.
+    add("network.allow-host", "Daytona takes names or ranges, not both", "list only names, or only ranges");
+  }
+  if (ranges.length > mostEntries) {
+    const reason = `${ranges.length} ranges are listed, and Daytona takes ${mostEntries}`;
+    add("network.allow-cidr", reason, "list fewer or wider ranges");
+  }
+  if (hosts.length > mostEntries) {
+    const reason = `${hosts.length} names are listed, and Daytona takes ${mostEntries}`;
+    add("network.allow-host", reason, "list fewer names, such as one *.suffix for several");
+  }
+  const ipv6 = ranges.filter(({ family }) => family === 6);
+  if (ipv6.length > 0) {
+    add("network.allow-cidr", `Daytona takes IPv4 ranges only, not ${written(ipv6)}`, "remove them");
+  }
+  for (const [capability, kind] of [
+    ["network.allow-cidr", ranges],
+    ["network.allow-host", hosts],
+  ] as const) {
+    const bound = kind.filter(({ port }) => port !== undefined);
+    if (bound.length === 0) continue;
+    add(capability, `Daytona can't bind a port, as ${written(bound)} does`, "leave the ports out");
+  }
+  const unfit = hosts.filter((rule) => !acceptedName.test(entryOf(rule)));
+  if (unfit.length > 0) {
+    const reason = `Daytona doesn't take ${written(unfit)}: it wants two labels, the last one of letters`;
+    add("network.allow-host", reason, "list its addresses as ranges");
+  }
+  const wild = wildcards === "refuse" ? hosts.filter(({ subdomains }) => subdomains) : [];
+  if (wild.length > 0) {
+    const reason = `sandbox-daytona is set to refuse ${written(wild)}`;
+    add("network.allow-host", reason, "list each name");
+  }
+  return gaps;
+}
+
+/**
+ * Whether a secret for these hosts can be stored and is of use: each is a name that the platform takes, and one that
+ * the boundary lets the sandbox reach by its name. Pure.
+ */
+export function takesSecretFor(hosts: readonly string[], { mode, rules }: NetworkBoundary): boolean {
+  if (hosts.length === 0 || mode === "off") return false;
+  const listed = rules.filter(isHost).map(entryOf);
+  return hosts.every((host) => {
+    if (!acceptedName.test(host)) return false;
+    if (mode === "on") return true;
+    return listed.some(
+      (entry) => entry === host || (entry.startsWith("*.") && host.endsWith(entry.slice(1))),
+    );
+  });
+}
+
+const isRange = (rule: NetworkRule): rule is RangeRule => rule.kind === "range";
+const isHost = (rule: NetworkRule): rule is HostRule => rule.kind === "host";
+const entryOf = ({ name, subdomains }: HostRule) => (subdomains ? `*.${name}` : name);
+const written = (rules: readonly NetworkRule[]) => rules.map(formatRule).join(", ");

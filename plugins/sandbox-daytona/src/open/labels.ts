@@ -1,0 +1,35 @@
+import { z } from "zod";
+
+/** Whose a sandbox or secret is. All of it stands on the platform, readable to the organisation: no secrets. */
+export const ownershipSchema = z.strictObject({
+  deployment: z.string().min(1),
+  /** Of one process of a runner. */
+  replica: z.string().min(1),
+  /** The spec's id. */
+  session: z.string().min(1),
+  /** Seconds since the epoch, after which nobody can need it. */
+  expires: z.coerce.number().int(),
+});
+export type Ownership = Readonly<z.output<typeof ownershipSchema>>;
+
+/** `ambit` marks what is ours; the other labels carry the fields of `Ownership`. */
+const prefix = "ambit-";
+
+export function labelsOf({ deployment, ...rest }: Ownership): Readonly<Record<string, string>> {
+  const fields = Object.entries(rest).map(([field, value]) => [`${prefix}${field}`, String(value)]);
+  return { ...labelsOfDeployment(deployment), ...Object.fromEntries(fields) };
+}
+
+/** What every sandbox of a deployment is found by. */
+export function labelsOfDeployment(deployment: string): Readonly<Record<string, string>> {
+  return { ambit: "sandbox", [`${prefix}deployment`]: deployment };
+}
+
+/** Undefined for what isn't ours, whole. */
+export function ownershipOf(labels: Readonly<Record<string, string>>): Ownership | undefined {
+  if (labels.ambit !== "sandbox") return undefined;
+  const fields = Object.entries(labels)
+    .filter(([label]) => label.startsWith(prefix))
+    .map(([label, value]) => [label.slice(prefix.length), value]);
+  return ownershipSchema.safeParse(Object.fromEntries(fields)).data;
+}

@@ -1,0 +1,122 @@
+import { type Boundary, type HiddenCredential, type Log, SandboxFailed } from "@ambit/core/plugin";
+import type { Account } from "../account.js";
+import type { DaytonaConfig } from "../config.js";
+import { networkSettings } from "../limits/network.js";
+import { type ResourceSettings, resourceSettings } from "../limits/resources.js";
+import { asSandboxFailed } from "../platform/failure.js";
+import { RemoteMachine } from "../platform/remote-machine.js";
+import type { Machine, MachineView, SandboxOrder } from "../platform/service.js";
+import { type MountedSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
+import { createMachine } from "./create.js";
+import { labelsOf, type Ownership } from "./labels.js";
+import { differences } from "./read-back.js";
+
+export interface MachineRequest {
+  readonly session: string;
+  readonly boundary: Boundary;
+  /** Variables that every process sees which the platform itself starts. Default: none. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Default: none. */
+  readonly secrets?: readonly HiddenCredential[];
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export interface StartedMachine {
+  readonly machine: Machine;
+  readonly order: SandboxOrder;
+  readonly view: MachineView;
+  /** By the credential's name. */
+  readonly placeholders: Readonly<Record<string, string>>;
+  /** Its `destroy` removes the secrets too. */
+  readonly platform: RemoteMachine;
+}
+
+/**
+ * A sandbox that the platform says has every limit that was asked for.
+ *
+ * @throws SandboxFailed; nothing is left then, or the message says what is.
+ */
+export async function startMachine(account: Account, request: MachineRequest): Promise<StartedMachine> {
+  const { config } = account;
+  const { session, log, signal } = request;
+  const owner = await account.begin(session);
+  let mounted: MountedSecrets | undefined;
+  let platform: RemoteMachine | undefined;
+  try {
+    const service = await account.service();
+    const vault = { namePrefix: config.namePrefix, limitMs: config.requestTimeoutMs };
+    mounted = await storeSecrets(service, request.secrets ?? [], owner, vault);
+    const order = orderOf(config, owner, request, mounted.mounts);
+    const machine = await createMachine(service, order, config, signal);
+    platform = remoteMachine(account, machine, session, mounted, log);
+    const view = await machine.refresh();
+    const wrong = differences(order, view).map(({ text }) => text);
+    if (wrong.length > 0) {
+      throw new LimitsNotApplied(`Daytona made another sandbox than was asked for: ${wrong.join("; ")}`);
+    }
+    return { machine, order, view, placeholders: mounted.placeholders, platform };
+  } catch (error) {
+    account.end(session);
+    await remove(platform, mounted).catch((left: unknown) =>
+      log.warn({ sandbox: session, error: left }, "what was made for a sandbox is left to the reaper"),
+    );
+    if (signal.aborted) throw signal.reason;
+    throw asSandboxFailed(error, "opening a sandbox");
+  }
+}
+
+async function remove(
+  platform: RemoteMachine | undefined,
+  mounted: MountedSecrets | undefined,
+): Promise<void> {
+  if (platform === undefined) await mounted?.remove();
+  else await platform.destroy();
+}
+
+/** What the canary had found no longer holds. */
+export class LimitsNotApplied extends SandboxFailed {}
+
+function orderOf(
+  config: DaytonaConfig,
+  owner: Ownership,
+  { session, boundary, env = {} }: MachineRequest,
+  secrets: Readonly<Record<string, string>>,
+): SandboxOrder {
+  const resources: ResourceSettings = config.image === undefined ? {} : resourceSettings(boundary.resources);
+  return {
+    name: `${config.namePrefix}-${session}`,
+    source:
+      config.image === undefined
+        ? config.snapshot === undefined
+          ? {}
+          : { snapshot: config.snapshot }
+        : { image: config.image },
+    resources,
+    network: networkSettings(boundary.network),
+    labels: labelsOf(owner),
+    env,
+    secrets,
+    autoStopMinutes: config.autoStopMinutes,
+    ttlMinutes: config.ttlMinutes,
+  };
+}
+
+function remoteMachine(
+  account: Account,
+  machine: Machine,
+  session: string,
+  mounted: MountedSecrets,
+  log: Log,
+): RemoteMachine {
+  return new RemoteMachine({
+    machine,
+    apiKey: account.key(),
+    requestTimeoutMs: account.config.requestTimeoutMs,
+    log,
+    onDestroyed: async () => {
+      account.end(session);
+      await mounted.remove();
+    },
+  });
+}

@@ -1,0 +1,63 @@
+import { type Log, SandboxFailed } from "@ambit/core/plugin";
+import { isPassing, ServiceFailure } from "../platform/failure.js";
+import { asGone, endOf } from "../platform/remote-machine.js";
+import type { Machine, SandboxOrder } from "../platform/service.js";
+import { differences } from "./read-back.js";
+
+export interface WatchOptions {
+  readonly machine: Machine;
+  readonly order: SandboxOrder;
+  readonly everyMs: number;
+  readonly log: Log;
+  /** Called once at most; nothing is watched afterwards. */
+  onFailure(failure: SandboxFailed): void;
+}
+
+/**
+ * Keeps a sandbox awake while it is open, and looks at it: one that ended, or whose limits are others than what was
+ * asked for, fails. Returns the end of it.
+ */
+export function watch({ machine, order, everyMs, log, onFailure }: WatchOptions): () => void {
+  // Three times within the platform's own limit, so that one that is lost does no harm.
+  const touchMs = (order.autoStopMinutes * 60_000) / 3;
+  const intervalMs = Math.min(everyMs, touchMs);
+  let touchedAt = performance.now();
+  let over = false;
+  let timer: NodeJS.Timeout;
+
+  const look = async (): Promise<SandboxFailed | undefined> => {
+    try {
+      if (performance.now() + intervalMs - touchedAt > touchMs) {
+        await machine.touch();
+        touchedAt = performance.now();
+      }
+      const view = await machine.refresh();
+      const changed = differences(order, view).filter(({ isLimit }) => isLimit);
+      if (changed.length === 0) return endOf(view);
+      return (
+        endOf(view) ??
+        new SandboxFailed(
+          `Daytona: the sandbox's limits were changed: ${changed.map(({ text }) => text).join("; ")}`,
+        )
+      );
+    } catch (error) {
+      if (error instanceof ServiceFailure && !isPassing(error)) return asGone(error);
+      log.warn({ sandbox: machine.name, error }, "an open sandbox couldn't be looked at");
+      return undefined;
+    }
+  };
+  const next = () => {
+    timer = setTimeout(async () => {
+      const failure = await look();
+      if (over) return;
+      if (failure === undefined) return next();
+      over = true;
+      onFailure(failure);
+    }, intervalMs).unref();
+  };
+  next();
+  return () => {
+    over = true;
+    clearTimeout(timer);
+  };
+}

@@ -1,0 +1,60 @@
+/** Characters of one request: many lines go as one, and none waits for a large one. */
+const mostInOne = 128 * 1_024;
+
+interface Waiting {
+  readonly lines: string;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Sends lines in order, one request at a time; what comes while one is under way goes with the next. After a failure
+ * nothing more is sent: whether the lines arrived isn't known, and what follows them mustn't overtake them.
+ */
+export class InputQueue {
+  #waiting: Waiting[] = [];
+  #sending = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  /** @param send one text, to which a line feed is added on its way. */
+  constructor(readonly send: (text: string) => Promise<void>) {}
+
+  /** @param lines whole, each with its line feed. */
+  write(lines: string): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ lines, resolve, reject });
+      if (!this.#sending) void this.#sendAll();
+    });
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#sending = true;
+    while (this.#waiting.length > 0 && this.#failure === undefined) {
+      const batch = this.#next();
+      try {
+        await this.send(
+          batch
+            .map(({ lines }) => lines)
+            .join("")
+            .replace(/\n$/, ""),
+        );
+        for (const { resolve } of batch) resolve();
+      } catch (error) {
+        this.#failure = { error };
+        for (const { reject } of [...batch, ...this.#waiting]) reject(error);
+        this.#waiting = [];
+      }
+    }
+    this.#sending = false;
+  }
+
+  #next(): Waiting[] {
+    let length = 0;
+    const within = this.#waiting.findIndex(({ lines }, index) => {
+      length += lines.length;
+      return index > 0 && length > mostInOne;
+    });
+    return this.#waiting.splice(0, within === -1 ? this.#waiting.length : within);
+  }
+}

@@ -1,0 +1,81 @@
+import { WebSocket } from "ws";
+import { Demultiplexer } from "./demultiplexer.js";
+
+export interface LogStreamOptions {
+  /** `http…`, of the command's log. */
+  readonly url: string;
+  readonly apiKey: string;
+  /** Milliseconds until the connection must stand. */
+  readonly connectMs: number;
+  /** Text of standard error, in pieces. */
+  onStderr(text: string): void;
+}
+
+/** One frame of the platform is 1 KB; a larger one than this is no log. */
+const largestFrame = 8 * 1_024 * 1_024;
+/** Bytes kept for a reader that is slow, before the platform is told to wait. */
+const readAhead = 256 * 1_024;
+
+export interface LogStream {
+  readonly stdout: ReadableStream<Uint8Array>;
+  /** Safe to call twice. */
+  close(): void;
+}
+
+/**
+ * Follows a command's log from its first byte. Our own client and not the SDK's: that one can't be closed or told to
+ * wait, takes a broken connection for the end, and breaks on frames of more than about 100 KB.
+ */
+export function openLogStream(options: LogStreamOptions): LogStream {
+  const socket = new WebSocket(options.url.replace(/^http/, "ws"), {
+    headers: { authorization: `Bearer ${options.apiKey}` },
+    handshakeTimeout: options.connectMs,
+    maxPayload: largestFrame,
+    perMessageDeflate: false,
+  });
+  socket.binaryType = "nodebuffer";
+  const demultiplexer = new Demultiplexer();
+  const decoder = new TextDecoder();
+  let over = false;
+
+  const stdout = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const pass = (pieces: ReturnType<Demultiplexer["feed"]>) => {
+          for (const { stream, bytes } of pieces) {
+            if (stream === "stdout") controller.enqueue(bytes);
+            else options.onStderr(decoder.decode(bytes, { stream: true }));
+          }
+        };
+        const end = (error?: Error) => {
+          if (over) return;
+          over = true;
+          if (error === undefined) controller.close();
+          else controller.error(error);
+        };
+        socket.on("message", (data) => {
+          if (over) return;
+          pass(demultiplexer.feed(bytesOf(data)));
+          if ((controller.desiredSize ?? 0) <= 0) socket.pause();
+        });
+        socket.on("error", end);
+        socket.on("close", () => {
+          if (!over) pass(demultiplexer.end());
+          end();
+        });
+      },
+      pull: () => socket.resume(),
+      cancel() {
+        over = true;
+        socket.terminate();
+      },
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: readAhead }),
+  );
+  return { stdout, close: () => socket.terminate() };
+}
+
+function bytesOf(data: Buffer | ArrayBuffer | Buffer[]): Buffer {
+  if (Buffer.isBuffer(data)) return data;
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+}

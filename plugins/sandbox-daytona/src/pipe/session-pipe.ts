@@ -1,0 +1,57 @@
+import { randomUUID } from "node:crypto";
+import type { Pipe } from "@ambit/core/bridge";
+import type { Log } from "@ambit/core/plugin";
+import { ServiceFailure } from "../platform/failure.js";
+import type { Machine } from "../platform/service.js";
+import { shellLine } from "../platform/shell-line.js";
+import { InputQueue } from "./input-queue.js";
+import { openLogStream } from "./log-stream.js";
+
+export interface SessionPipeOptions {
+  readonly machine: Machine;
+  readonly argv: readonly [program: string, ...args: string[]];
+  readonly apiKey: string;
+  readonly connectMs: number;
+  readonly log: Log;
+}
+
+/** A pipe to a command in a session of its own: input by requests, output by the command's log. */
+export async function openSessionPipe(options: SessionPipeOptions): Promise<Pipe> {
+  const { machine, log } = options;
+  const session = `ambit-${randomUUID()}`;
+  await machine.startSession(session);
+  try {
+    const command = await machine.startInSession(session, shellLine(options.argv));
+    const stream = openLogStream({
+      url: `${machine.toolboxUrl}/process/session/${session}/command/${command}/logs?follow=true`,
+      apiKey: options.apiKey,
+      connectMs: options.connectMs,
+      onStderr: (text) =>
+        log.debug({ sandbox: machine.name, text }, "a pipe's command wrote to standard error"),
+    });
+    const queue = new InputQueue((text) => machine.input(session, command, text));
+    let closing: Promise<void> | undefined;
+    return {
+      output: stream.stdout,
+      write: (lines) => queue.write(lines),
+      close: () => {
+        stream.close();
+        closing ??= endSession(machine, session, log);
+        return closing;
+      },
+    };
+  } catch (error) {
+    await endSession(machine, session, log);
+    throw error;
+  }
+}
+
+/** What can't be ended now ends with the sandbox. */
+async function endSession(machine: Machine, session: string, log: Log): Promise<void> {
+  try {
+    await machine.endSession(session);
+  } catch (error) {
+    if (error instanceof ServiceFailure && (error.kind === "missing" || error.kind === "gone")) return;
+    log.debug({ sandbox: machine.name, session, error }, "a session of a sandbox couldn't be ended");
+  }
+}

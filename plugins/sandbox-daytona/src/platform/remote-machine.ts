@@ -1,0 +1,117 @@
+import type { Pipe, RemotePlatform } from "@ambit/core/bridge";
+import { type Log, SandboxFailed } from "@ambit/core/plugin";
+import { openSessionPipe } from "../pipe/session-pipe.js";
+import { asSandboxFailed, isPassing, ServiceFailure } from "./failure.js";
+import { withPatience } from "./patience.js";
+import type { Machine } from "./service.js";
+
+export interface RemoteMachineOptions {
+  readonly machine: Machine;
+  readonly apiKey: string;
+  readonly requestTimeoutMs: number;
+  readonly log: Log;
+  /** Runs once, after the sandbox is gone or couldn't be deleted. */
+  onDestroyed(): Promise<void>;
+}
+
+/** The three primitives that the bridge needs of a sandbox. */
+export class RemoteMachine implements RemotePlatform {
+  readonly #options: RemoteMachineOptions;
+  #destroying: Promise<void> | undefined;
+
+  constructor(options: RemoteMachineOptions) {
+    this.#options = options;
+  }
+
+  async openPipe(argv: readonly [program: string, ...args: string[]], signal: AbortSignal): Promise<Pipe> {
+    const { machine, apiKey, requestTimeoutMs, log } = this.#options;
+    signal.throwIfAborted();
+    try {
+      const pipe = await openSessionPipe({ machine, argv, apiKey, connectMs: requestTimeoutMs, log });
+      if (!signal.aborted) return pipe;
+      await pipe.close();
+    } catch (error) {
+      const ended = await this.#whyEnded(error);
+      throw ended ?? error;
+    }
+    throw signal.reason;
+  }
+
+  async upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void> {
+    const { machine, requestTimeoutMs } = this.#options;
+    try {
+      // The same file with the same content: twice is as good as once.
+      await withPatience(() => machine.upload(path, content, signal), {
+        retries: 2,
+        limitMs: requestTimeoutMs,
+        signal,
+      });
+    } catch (error) {
+      throw signal.aborted ? error : asSandboxFailed(error, "an upload");
+    }
+  }
+
+  destroy(): Promise<void> {
+    this.#destroying ??= this.#destroy();
+    return this.#destroying;
+  }
+
+  async #destroy(): Promise<void> {
+    const { machine, requestTimeoutMs, onDestroyed } = this.#options;
+    try {
+      await deleteMachine(machine, requestTimeoutMs);
+    } finally {
+      await onDestroyed();
+    }
+  }
+
+  /** Whether the sandbox is over, and not just one connection to it. */
+  async #whyEnded(error: unknown): Promise<SandboxFailed | undefined> {
+    if (!(error instanceof ServiceFailure)) return undefined;
+    if (error.kind === "unauthorized" || error.kind === "forbidden") return asSandboxFailed(error, "a pipe");
+    try {
+      return endOf(await this.#options.machine.refresh());
+    } catch (second) {
+      if (second instanceof ServiceFailure && !isPassing(second)) return asGone(second);
+      return undefined;
+    }
+  }
+}
+
+/** Why a sandbox in this state is of no use any more; undefined while it runs. */
+export function endOf(view: {
+  readonly state: string;
+  readonly errorReason: string | undefined;
+}): SandboxFailed | undefined {
+  if (view.state === "started") return undefined;
+  const reason = view.errorReason ? ` (${view.errorReason})` : "";
+  return new SandboxFailed(`Daytona: the sandbox is ${view.state}${reason} and was open: run again`);
+}
+
+export function asGone(failure: ServiceFailure): SandboxFailed {
+  return failure.kind === "missing"
+    ? new SandboxFailed("Daytona: the sandbox was deleted while it was open: run again", { cause: failure })
+    : asSandboxFailed(failure, "a look at the sandbox");
+}
+
+/**
+ * A sandbox that isn't there is deleted.
+ *
+ * @throws SandboxFailed when it may still be there.
+ */
+export async function deleteMachine(
+  machine: { readonly name: string; delete(): Promise<void> },
+  limitMs: number,
+): Promise<void> {
+  try {
+    // 409: it is on its way into another state. Deleting twice is as good as once.
+    await withPatience(
+      () => machine.delete(),
+      { retries: 4, limitMs },
+      (failure) => isPassing(failure) || failure.kind === "conflict",
+    );
+  } catch (error) {
+    if (error instanceof ServiceFailure && error.kind === "missing") return;
+    throw asSandboxFailed(error, `deleting the sandbox ${machine.name}`);
+  }
+}

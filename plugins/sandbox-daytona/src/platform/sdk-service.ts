@@ -1,0 +1,127 @@
+import { SandboxFailed } from "@ambit/core/plugin";
+import type {
+  CreateSandboxFromImageParams,
+  CreateSandboxFromSnapshotParams,
+  Daytona,
+  Secret,
+} from "@daytona/sdk";
+import { serviceFailure } from "./failure.js";
+import { type Guard, listedMachine, SdkMachine } from "./sdk-machine.js";
+import type { ListedMachine, Machine, SandboxOrder, SecretOrder, Service, StoredSecret } from "./service.js";
+
+export interface ServiceSettings {
+  readonly apiKey: string;
+  readonly apiUrl: string;
+  readonly target: string;
+  readonly requestTimeoutMs: number;
+}
+
+/** The official SDK. It is large: loaded with the first sandbox or probe, so a server's start does without it. */
+export async function openSdkService(settings: ServiceSettings): Promise<Service> {
+  const sdk = await import("@daytona/sdk");
+  const client = new sdk.Daytona({
+    // All three, or it reads the environment and `.env` files of the working directory for what is missing.
+    apiKey: settings.apiKey,
+    apiUrl: settings.apiUrl,
+    target: settings.target,
+    requestTimeoutMs: settings.requestTimeoutMs,
+    // Its event stream would keep a socket open as long as there are sandboxes; states are asked for instead.
+    useDeprecatedPolling: true,
+  });
+  if (Reflect.get(client, "otelSdk") !== undefined) {
+    await client[Symbol.asyncDispose]();
+    throw new SandboxFailed(
+      "Daytona: its SDK found DAYTONA_OTEL_ENABLED and would send telemetry: unset it, in .env files too",
+    );
+  }
+  return new SdkService(client, async (call) => {
+    try {
+      return await call();
+    } catch (error) {
+      throw error instanceof sdk.DaytonaError ? serviceFailure(error, settings.apiKey) : error;
+    }
+  });
+}
+
+class SdkService implements Service {
+  readonly #client: Daytona;
+  readonly #guard: Guard;
+
+  constructor(client: Daytona, guard: Guard) {
+    this.#client = client;
+    this.#guard = guard;
+  }
+
+  create(order: SandboxOrder, timeoutMs: number): Promise<Machine> {
+    return this.#guard(async () => {
+      const sandbox = await this.#client.create(parametersOf(order), { timeout: timeoutMs / 1_000 });
+      return new SdkMachine(sandbox, this.#guard);
+    });
+  }
+
+  get(idOrName: string): Promise<Machine> {
+    return this.#guard(async () => new SdkMachine(await this.#client.get(idOrName), this.#guard));
+  }
+
+  async *list(labels: Readonly<Record<string, string>>): AsyncIterable<ListedMachine> {
+    const sandboxes = this.#client.list({ labels: { ...labels }, limit: 200 })[Symbol.asyncIterator]();
+    for (;;) {
+      const { done, value } = await this.#guard(() => sandboxes.next());
+      if (done === true) return;
+      yield listedMachine(value, this.#guard);
+    }
+  }
+
+  createSecret({ hosts, ...secret }: SecretOrder): Promise<StoredSecret> {
+    if (hosts.length === 0) throw new TypeError("A secret without hosts would go anywhere");
+    return this.#guard(async () =>
+      storedSecret(await this.#client.secret.create({ ...secret, hosts: [...hosts] })),
+    );
+  }
+
+  async *listSecrets(prefix: string): AsyncIterable<StoredSecret> {
+    let cursor: string | undefined;
+    do {
+      const query = { name: prefix, limit: 200, ...(cursor === undefined ? {} : { cursor }) };
+      const page = await this.#guard(() => this.#client.secret.list(query));
+      // The platform's filter matches anywhere in the name.
+      yield* page.items.map(storedSecret).filter(({ name }) => name.startsWith(prefix));
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+
+  deleteSecret(id: string): Promise<void> {
+    return this.#guard(() => this.#client.secret.delete(id));
+  }
+}
+
+type Parameters = CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams;
+
+function parametersOf({
+  source,
+  resources,
+  network,
+  labels,
+  env,
+  secrets,
+  ...order
+}: SandboxOrder): Parameters {
+  return {
+    name: order.name,
+    ...("image" in source ? { image: source.image, resources: { ...resources } } : source),
+    language: "javascript",
+    ...network,
+    // The SDK adds one of its own to the object that it is given.
+    labels: { ...labels },
+    envVars: { ...env },
+    ...(Object.keys(secrets).length === 0 ? {} : { secrets: { ...secrets } }),
+    public: false,
+    autoStopInterval: order.autoStopMinutes,
+    ephemeral: true,
+    ttlMinutes: order.ttlMinutes,
+  };
+}
+
+function storedSecret({ id, name, description, placeholder, hosts }: Secret): StoredSecret {
+  return { id, name, description: description ?? "", placeholder, hosts };
+}

@@ -1,0 +1,109 @@
+import type { NetworkSettings } from "../limits/network.js";
+import type { ResourceSettings } from "../limits/resources.js";
+
+/** What this plugin needs of Daytona, and nothing else: the SDK stands behind it. Every method throws `ServiceFailure`. */
+export interface Service {
+  /**
+   * Resolves when the sandbox has started.
+   *
+   * @param timeoutMs for all of it; a sandbox that was made by then is still there.
+   */
+  create(order: SandboxOrder, timeoutMs: number): Promise<Machine>;
+  get(idOrName: string): Promise<Machine>;
+  /** Those with all of these labels, in no order. */
+  list(labels: Readonly<Record<string, string>>): AsyncIterable<ListedMachine>;
+  createSecret(secret: SecretOrder): Promise<StoredSecret>;
+  /** Those whose name begins so. */
+  listSecrets(prefix: string): AsyncIterable<StoredSecret>;
+  deleteSecret(id: string): Promise<void>;
+}
+
+export interface SandboxOrder {
+  /** Unique in the organisation. */
+  readonly name: string;
+  readonly source: { readonly snapshot?: string } | { readonly image: string };
+  readonly resources: ResourceSettings;
+  readonly network: NetworkSettings;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly env: Readonly<Record<string, string>>;
+  /** Variable → name of an organisation's secret, whose placeholder it holds. */
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly autoStopMinutes: number;
+  readonly ttlMinutes: number;
+}
+
+export interface SecretOrder {
+  /** `[a-zA-Z_][a-zA-Z0-9_-]*`, unique in the organisation. */
+  readonly name: string;
+  readonly value: string;
+  readonly description: string;
+  /** Never empty: without hosts a secret goes anywhere. */
+  readonly hosts: readonly string[];
+}
+
+export interface StoredSecret {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  /** What stands in a sandbox instead of the value. */
+  readonly placeholder: string;
+  readonly hosts: readonly string[];
+}
+
+export interface ListedMachine {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  delete(): Promise<void>;
+}
+
+/** A sandbox as the platform describes it. */
+export interface MachineView {
+  /** `started`, `stopped`, `error`, … */
+  readonly state: string;
+  readonly errorReason: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly env: Readonly<Record<string, string>>;
+  readonly isPublic: boolean;
+  readonly networkBlockAll: boolean;
+  readonly networkAllowList: readonly string[];
+  readonly domainAllowList: readonly string[];
+  readonly cpu: number;
+  /** GiB. */
+  readonly memory: number;
+  /** GiB. */
+  readonly disk: number;
+  readonly autoStopMinutes: number | undefined;
+  /** Minutes after the stop; 0 is at once, below 0 is never. */
+  readonly autoDeleteMinutes: number | undefined;
+  readonly hasTimeToLive: boolean;
+  readonly supervisor: string;
+}
+
+/** One sandbox on the platform. */
+export interface Machine extends ListedMachine {
+  /** Where its files and processes are reached, without a slash at the end. */
+  readonly toolboxUrl: string;
+  refresh(): Promise<MachineView>;
+  waitUntilStarted(timeoutMs: number): Promise<void>;
+  /** Counts as activity, so that it isn't stopped. */
+  touch(): Promise<void>;
+  setNetwork(settings: NetworkChange): Promise<void>;
+  /** A shell line; standard output and error come as one, when it is over. */
+  execute(line: string, timeoutMs: number): Promise<{ readonly exitCode: number; readonly output: string }>;
+  startSession(id: string): Promise<void>;
+  /** Starts a shell line in the session, and resolves with its id at once. */
+  startInSession(session: string, line: string): Promise<string>;
+  /** The platform adds a line feed. */
+  input(session: string, command: string, text: string): Promise<void>;
+  /** Ends all that runs in it. */
+  endSession(session: string): Promise<void>;
+  upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
+}
+
+/** An empty list lifts that limit. */
+export interface NetworkChange {
+  readonly networkBlockAll?: boolean;
+  readonly networkAllowList?: string;
+  readonly domainAllowList?: string;
+}

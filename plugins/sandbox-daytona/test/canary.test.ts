@@ -1,0 +1,226 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Finding } from "@ambit/core/plugin";
+import { type LoopbackDaytona, startLoopbackDaytona } from "@ambit/daytona-loopback";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { DaytonaSandbox } from "../src/index.js";
+import { closed } from "./support/boundaries.js";
+import {
+  backendFor,
+  configFor,
+  expectNothingLeft,
+  loopbackOptions,
+  scopeOf,
+  specOf,
+  useLoopback,
+} from "./support/loopback.js";
+
+const never = new AbortController().signal;
+
+async function findingsOf(backend: DaytonaSandbox): Promise<Record<string, Finding>> {
+  return Object.fromEntries((await backend.probe(never)).map((finding) => [finding.capability, finding]));
+}
+
+const proof = (text: RegExp) => ({ proven: true, how: expect.stringMatching(text) });
+const gap = (reason: RegExp, cure: RegExp = /./) => ({
+  proven: false,
+  reason: expect.stringMatching(reason),
+  cure: expect.stringMatching(cure),
+});
+const creates = (daytona: LoopbackDaytona) =>
+  daytona.requests().filter(({ method, url }) => method === "POST" && url === "/api/sandbox").length;
+
+describe("a canary, in an organisation that may restrict the network", () => {
+  const loopback = useLoopback();
+
+  it("proves every claim against what works without limits, and leaves nothing", async () => {
+    const daytona = loopback();
+    const found = await findingsOf(await backendFor(daytona));
+    expect(found).toMatchObject({
+      "network.deny": proof(
+        /10\.99\.0\.10:80, name\.example\.test:80, other\.example\.test:80, 10\.99\.0\.12:7777, lookup of name/,
+      ),
+      "network.allow-cidr": proof(
+        /10\.99\.0\.10\/32 listed 10\.99\.0\.10:80 was reached, and none of name\.example\.test:80/,
+      ),
+      "network.allow-host": proof(
+        /name\.example\.test listed name\.example\.test:80 was reached.*with \*\.name\.example\.test listed it wasn't/,
+      ),
+      "process.contained": proof(/not in another/),
+      "environment.named-only": proof(/not in a process of the run/),
+      "environment.per-tool": proof(/by no other/),
+      "secrets.hidden": proof(/only its placeholder/),
+    });
+    await expectNothingLeft(daytona);
+  });
+
+  it("is sent once in hours: what it found stands on disk, without the key", async () => {
+    const daytona = loopback();
+    const config = await configFor(daytona);
+    const first = await new DaytonaSandbox(config).probe(never);
+    const sent = creates(daytona);
+    // As after a restart.
+    const again = await new DaytonaSandbox(config).probe(never);
+    expect(again.map(({ capability, proven }) => [capability, proven])).toEqual(
+      first.map(({ capability, proven }) => [capability, proven]),
+    );
+    // Whoever plans with it sees how old it is.
+    for (const finding of again)
+      expect(finding).toMatchObject(proof(/\(seen by the canary of 20\d\d-.*Z\)$/));
+    expect(creates(daytona)).toBe(sent);
+    const { dataFolder = "" } = config;
+    const files = await readdir(dataFolder);
+    const kept = files.filter((name) => name.startsWith("canary-"));
+    expect(kept).toHaveLength(1);
+    for (const name of kept) {
+      expect(name + (await readFile(join(dataFolder, name), "utf8"))).not.toContain(daytona.apiKey);
+    }
+    // Another snapshot is another question.
+    await new DaytonaSandbox({ ...config, snapshot: undefined }).probe(never);
+    expect(creates(daytona)).toBeGreaterThan(sent);
+  });
+
+  it("says that processes share a user where the snapshot's isn't root", async () => {
+    const found = await findingsOf(await backendFor(loopback(), { snapshot: "daytona-small" }));
+    expect(found["environment.per-tool"]).toMatchObject(gap(/share a user/, /whose user is root/));
+    expect(found["network.deny"]).toMatchObject({ proven: true });
+    expect(found["environment.named-only"]).toMatchObject({ proven: true });
+  });
+
+  it("proves nothing of the network when nothing answers without limits either", async () => {
+    const canary = {
+      address: "10.99.0.77:80",
+      name: "nobody.example.test:80",
+      forbidden: ["10.99.0.78:80"],
+      attemptMs: 300,
+    };
+    const found = await findingsOf(await backendFor(loopback(), { canary }));
+    for (const claim of ["network.deny", "network.allow-cidr", "network.allow-host"]) {
+      expect(found[claim]).toMatchObject(gap(/without limits/, /canary\.address/));
+    }
+  });
+
+  it("says so where the key may not keep secrets; the rest stands", async () => {
+    const daytona = loopback();
+    daytona.faults.answer({ method: "POST", path: /\/api\/secret/, status: 403, times: 9 });
+    const found = await findingsOf(await backendFor(daytona));
+    expect(found["secrets.hidden"]).toMatchObject(gap(/Forbidden/i, /write and delete secrets/));
+    expect(found["network.deny"]).toMatchObject({ proven: true });
+  });
+
+  it("ends when it is told to, and leaves nothing", async () => {
+    const daytona = loopback();
+    const stop = new AbortController();
+    const probing = (await backendFor(daytona)).probe(stop.signal);
+    const rejection = expect(probing).rejects.toThrow("enough");
+    await expect
+      .poll(() => daytona.sandboxes().filter(({ state }) => state === "started").length, { timeout: 10_000 })
+      .toBe(2);
+    stop.abort(new Error("enough"));
+    await rejection;
+    await expectNothingLeft(daytona);
+  });
+
+  it("is a finding on each claim when the key is refused", async () => {
+    const daytona = loopback();
+    daytona.faults.expireKey();
+    const found = await findingsOf(await backendFor(daytona));
+    for (const finding of Object.values(found)) expect(finding).toMatchObject(gap(/./, /set a valid one/));
+  });
+
+  it("asks for a key, and asks nobody else, where there is none", async () => {
+    const daytona = loopback();
+    const before = daytona.requests().length;
+    const backend = await backendFor(daytona, {
+      apiKey: undefined,
+      apiKeyVariable: "AMBIT_TEST_NO_SUCH_KEY",
+    });
+    const found = await findingsOf(backend);
+    expect(Object.keys(found)).toEqual(backend.claims);
+    for (const finding of Object.values(found))
+      expect(finding).toMatchObject(gap(/no key/, /AMBIT_TEST_NO_SUCH_KEY/));
+    await expect(backend.open(specOf(), scopeOf())).rejects.toThrow(
+      /there is no key: set AMBIT_TEST_NO_SUCH_KEY/,
+    );
+    expect(daytona.requests()).toHaveLength(before);
+  });
+
+  it("takes the key from the environment when it is needed", async () => {
+    const daytona = loopback();
+    const backend = await backendFor(daytona, { apiKey: undefined, apiKeyVariable: "AMBIT_TEST_KEY" });
+    process.env.AMBIT_TEST_KEY = daytona.apiKey;
+    onTestFinished(() => {
+      delete process.env.AMBIT_TEST_KEY;
+    });
+    const sandbox = await backend.open(specOf(), scopeOf());
+    await sandbox.close();
+  });
+});
+
+describe("a canary, in an organisation that", () => {
+  const organisation = async (options: object): Promise<LoopbackDaytona> => {
+    const daytona = await startLoopbackDaytona(loopbackOptions({ organization: options }));
+    onTestFinished(() => daytona.close());
+    return daytona;
+  };
+  // Skipped with the reason that the file above gives.
+  useLoopback();
+
+  it("isn't allowed to restrict the network: no claim of it, the rest stands", async () => {
+    const daytona = await organisation({ networkOverride: "refused" });
+    const backend = await backendFor(daytona);
+    const found = await findingsOf(backend);
+    for (const claim of ["network.deny", "network.allow-cidr", "network.allow-host"]) {
+      expect(found[claim]).toMatchObject(gap(/./, /tier 3 or 4/));
+    }
+    expect(found["process.contained"]).toMatchObject({ proven: true });
+    await expect(backend.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(/tier 3 or 4/);
+    await expectNothingLeft(daytona);
+  });
+
+  it("answers that it does, and doesn't: found by trying, also in a sandbox that is opened", async () => {
+    const daytona = await organisation({ networkOverride: "ignored" });
+    const config = await configFor(daytona);
+    const backend = new DaytonaSandbox(config);
+    const found = await findingsOf(backend);
+    for (const claim of ["network.deny", "network.allow-cidr", "network.allow-host"]) {
+      expect(found[claim]).toMatchObject(gap(/is reached all the same/));
+    }
+    await expect(backend.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(
+      /says that it limits the network, and .*10\.99\.0\.10:80.* was reached all the same/,
+    );
+    await expectNothingLeft(daytona);
+    // What stood on disk is gone with that.
+    const files = await readdir(config.dataFolder ?? "");
+    expect(files.filter((name) => name.startsWith("canary-"))).toEqual([]);
+  });
+
+  it("lets essential services through: the claim goes with them", async () => {
+    const daytona = await organisation({ essentials: ["other.example.test"] });
+    const backend = await backendFor(daytona);
+    const found = await findingsOf(backend);
+    for (const claim of ["network.deny", "network.allow-cidr", "network.allow-host"]) {
+      expect(found[claim]).toMatchObject(
+        gap(/other\.example\.test:80 \(HTTP 200\).* is reached all the same/),
+      );
+    }
+    await expect(backend.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(
+      /other\.example\.test:80/,
+    );
+    await expectNothingLeft(daytona);
+  });
+});
+
+describe("a canary of an image", () => {
+  const loopback = useLoopback();
+
+  it("shows that sizes are limits", async (context) => {
+    const daytona = loopback();
+    const found = await findingsOf(await backendFor(daytona, { snapshot: undefined, image: "node:22" }));
+    expect(found["resources.memory"]).toMatchObject(proof(/1280 MiB of memory were had in a large sandbox/));
+    expect(found["resources.disk"]).toMatchObject(proof(/1280 MiB of disk were had in a large sandbox/));
+    const cpu = found["resources.cpu"];
+    if (cpu?.proven === false) context.skip(`host: ${cpu.reason}`);
+    expect(cpu).toMatchObject(proof(/cores were had in a large sandbox/));
+  }, 60_000);
+});

@@ -1,0 +1,52 @@
+import { spawnSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+
+const plugin = new URL("../dist/index.js", import.meta.url).href;
+/** Fails the process that loads the SDK. */
+const hook = `data:text/javascript,${encodeURIComponent(`
+export const resolve = (name, context, next) => {
+  if (name.startsWith("@daytona/")) throw new Error("the SDK is being loaded");
+  return next(name, context);
+};`)}`;
+
+/** Loads the plugin as a server does, then runs some code with `backend`. */
+function started(code: string, config: object = {}) {
+  const program = `
+    import { register } from "node:module";
+    register(${JSON.stringify(hook)});
+    const { default: plugin, configSchema } = await import(${JSON.stringify(plugin)});
+    const boundary = { network: { mode: "off", rules: [] }, filesystem: { mode: "on", readable: [], writable: [], denied: [] }, resources: {}, secrets: "visible", enforcement: "strict" };
+    let backend;
+    plugin.register({ add: (_kind, actor) => { backend = actor; } }, configSchema.parse(${JSON.stringify(config)}));
+    ${code}`;
+  return spawnSync(process.execPath, ["--input-type=module", "-e", program], {
+    encoding: "utf8",
+    env: { PATH: process.env.PATH ?? "" },
+  });
+}
+
+describe("a server with this plugin", () => {
+  it("starts and plans without the platform's SDK, and without a key", () => {
+    const { stdout, stderr, status } = started(`
+      backend.covers(boundary); backend.touches(); backend.hides(["a.example"], boundary);
+      const findings = await backend.probe(new AbortController().signal);
+      console.log(findings.map(({ proven }) => proven).includes(true), backend.claims.length);`);
+    expect({ stdout, stderr, status }).toEqual({ stdout: "false 7\n", stderr: "", status: 0 });
+  });
+
+  it("loads it with the first sandbox, which shows that the test above sees it", async () => {
+    const dataFolder = await mkdtemp(join(tmpdir(), "ambit-start-"));
+    onTestFinished(() => rm(dataFolder, { recursive: true, force: true }));
+    const { stderr, status } = started(
+      `const log = { debug() {}, info() {}, warn() {}, error() {} };
+      const spec = { id: "x", boundary, required: [], runtimes: [], onDecision() {}, log };
+      await backend.open(spec, { signal: new AbortController().signal, defer() {} });`,
+      { apiKey: "key", dataFolder },
+    );
+    expect(stderr).toContain("the SDK is being loaded");
+    expect(status).toBe(1);
+  });
+});
