@@ -33,6 +33,15 @@ const mustProve = [
   "resources.cpu",
 ];
 
+/** The same for a loopback Daytona: what the kit can attack there. */
+const mustProveOnDaytona = [
+  "network.deny",
+  "process.contained",
+  "environment.named-only",
+  "environment.per-tool",
+  "secrets.hidden",
+];
+
 let passed = 0;
 let failed = 0;
 /** @type {string[]} */
@@ -77,8 +86,12 @@ async function run(command, onCounts) {
 
 /** Whoever sets AMBIT_MUST_PROVE says it better. */
 function demands() {
-  const isDemanded = process.env.CI && process.getuid?.() === 0 && !process.env.AMBIT_MUST_PROVE;
-  return isDemanded ? { AMBIT_MUST_PROVE: mustProve.map((name) => `local:${name}`).join(",") } : {};
+  if (!process.env.CI || process.getuid?.() !== 0 || process.env.AMBIT_MUST_PROVE) return {};
+  const proofs = [
+    ...mustProve.map((name) => `local:${name}`),
+    ...mustProveOnDaytona.map((name) => `daytona:${name}`),
+  ];
+  return { AMBIT_MUST_PROVE: proofs.join(","), AMBIT_MUST_RUN_LOOPBACK_DAYTONA: "1" };
 }
 
 /** @param {boolean} succeeded */

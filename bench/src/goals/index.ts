@@ -17,6 +17,7 @@ import { jail } from "./g16-jail.js";
 import { clientGone } from "./g17-client-gone.js";
 import { brokenAgent } from "./g18-broken-agent.js";
 import { spawnInJail } from "./i3-spawn.js";
+import { bridge } from "./i4-bridge.js";
 
 /** In the order of their numbers. */
 export const goals: readonly Goal[] = [
@@ -39,4 +40,5 @@ export const goals: readonly Goal[] = [
   clientGone,
   brokenAgent,
   spawnInJail,
+  bridge,
 ];

@@ -1,6 +1,10 @@
 /** Version of what the two halves say to each other. */
 export const protocolVersion = 1;
 
+/** Below the bridge's folder, as both halves know without asking. */
+export const workspaceName = "workspace";
+export const homeName = "home";
+
 /** First message of a channel, from the runner, by the channel's kind. */
 export interface Requests {
   /** lanes: standard input in; standard output and error out. */

@@ -10,7 +10,7 @@ export const bridgeSchema = z.strictObject({
   outageMs: z.int().positive().default(60_000),
   /** Milliseconds of silence after which a pipe is taken for dead. */
   silenceMs: z.int().positive().default(20_000),
-  /** Bytes through one pipe before it is replaced: platforms log them for as long as the pipe's command lives. */
+  /** Bytes through one pipe, about, before it is replaced: platforms log them for as long as the pipe's command lives. */
   pipeBytes: z
     .int()
     .positive()

@@ -18,11 +18,22 @@ const trials = [
   },
 ] as const;
 
+/** Where it is set, as in CI, a machine that can't run it is an error and no skip. */
+const demand = "AMBIT_MUST_RUN_LOOPBACK_DAYTONA";
+
 /**
  * Why this machine can't run a loopback Daytona, for a test's skip (`host: ${reason}`); undefined where it can. It
  * takes root, and the Debian packages bubblewrap, iproute2 and nftables.
+ *
+ * @throws Error in place of a reason, where `AMBIT_MUST_RUN_LOOPBACK_DAYTONA` is 1.
  */
 export function unavailableReason(): string | undefined {
+  const reason = findReason();
+  if (reason !== undefined && process.env[demand] === "1") throw new Error(`${demand}: ${reason}`);
+  return reason;
+}
+
+function findReason(): string | undefined {
   if (process.getuid?.() !== 0) return "a loopback Daytona needs root";
   for (const { does, run } of trials) {
     const [program, ...args] = run;

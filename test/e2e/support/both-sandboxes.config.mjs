@@ -1,3 +1,5 @@
+import daytona from "@ambit/sandbox-daytona";
+
 const { LOOPBACK_DAYTONA_URL, LOOPBACK_DAYTONA_DATA } = process.env;
 
 /** Two sandboxes to choose from by name; the second on a loopback Daytona, whose key is in DAYTONA_API_KEY. */
@@ -5,7 +7,7 @@ export default {
   plugins: [
     "@ambit/sandbox-local",
     {
-      use: "@ambit/sandbox-daytona",
+      use: daytona,
       config: {
         apiUrl: LOOPBACK_DAYTONA_URL,
         snapshot: "agents",

@@ -27,7 +27,12 @@ export async function attach(settings: Settings): Promise<void> {
 /** Undefined: a bridge was here, and is dead. */
 async function reach(settings: Settings): Promise<Socket | undefined> {
   const path = socketOf(settings.folder);
-  const first = await tryConnect(path);
+  let first = await tryConnect(path);
+  if (first.code === "ECONNREFUSED") {
+    // Also what one says that is just being made.
+    await after(100);
+    first = await tryConnect(path);
+  }
   if (first.socket !== undefined) return first.socket;
   if (first.code === "ECONNREFUSED") return undefined;
   const log = start(settings);
@@ -45,7 +50,10 @@ function start({ folder }: Settings): string {
   const log = join(folder, "bridge.log");
   const errors = openSync(log, "a", 0o600);
   const [program = "", , ...settings] = process.argv.slice(1);
-  spawn(process.execPath, [program, "serve", ...settings], {
+  // Through a shell that ends at once, so that it is nobody's child: a platform that ends a pipe ends all that descends
+  // from it, whatever session that moved to.
+  const argv = ["-c", '"$@" &', "sh", process.execPath, program, "serve", ...settings];
+  spawn("/bin/sh", argv, {
     detached: true,
     cwd: "/",
     stdio: ["ignore", "ignore", errors],

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdir } from "node:fs/promises";
+import { chmod, mkdir } from "node:fs/promises";
 import { SessionFiles } from "../../beneath/session-files.js";
 import type { Channel, ChannelListener } from "../link/channel.js";
 import { lanes } from "../link/frame.js";
@@ -33,7 +33,7 @@ export class Files {
       end: () =>
         answering(channel, async () => {
           if (request === undefined) throw new Error("a file without a path");
-          await this.#files.write({ ...request, content: Buffer.concat(pieces) });
+          await this.#files.write([{ ...request, content: Buffer.concat(pieces) }]);
           await channel.send({ done: true });
         }),
     };
@@ -56,7 +56,8 @@ export function unpack(channel: Channel): ChannelListener {
     message: (message) =>
       answering(channel, async () => {
         const { archive, into } = requestOf("unpack", message);
-        await mkdir(into, { recursive: true, mode: 0o755 });
+        await mkdir(into, { recursive: true });
+        await chmod(into, 0o755);
         await untar(archive, into);
         await channel.send({ done: true });
       }),
@@ -65,8 +66,9 @@ export function unpack(channel: Channel): ChannelListener {
 
 function untar(archive: string, into: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const options = ["--no-same-owner", "-xzf", archive, "-C", into];
-    const tar = spawn("tar", options, { stdio: ["ignore", "ignore", "pipe"] });
+    // Every user runs them: the folders in between too, which the bridge's own umask would close.
+    const argv = ["-c", 'umask 022 && exec tar "$@"', "tar", "--no-same-owner", "-xzf", archive, "-C", into];
+    const tar = spawn("/bin/sh", argv, { stdio: ["ignore", "ignore", "pipe"] });
     let said = "";
     tar.stderr.on("data", (bytes: Buffer) => {
       said = (said + bytes.toString("utf8")).slice(-500);

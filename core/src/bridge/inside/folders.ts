@@ -1,5 +1,6 @@
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { homeName, workspaceName } from "../messages.js";
 import type { Settings } from "./settings.js";
 import type { Users } from "./users.js";
 
@@ -12,8 +13,8 @@ export interface Folders {
 
 export function makeFolders({ folder }: Settings, { agent }: Users): Folders {
   const folders = {
-    workspace: join(folder, "workspace"),
-    home: join(folder, "home"),
+    workspace: join(folder, workspaceName),
+    home: join(folder, homeName),
     processes: join(folder, "processes"),
   };
   for (const path of Object.values(folders)) mkdirSync(path, { mode: 0o700 });

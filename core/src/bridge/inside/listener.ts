@@ -4,6 +4,9 @@ import type { Channels } from "../link/channels.js";
 import { lanes } from "../link/frame.js";
 import { answering } from "./answering.js";
 
+/** Connections at once, of one listener; others are dropped. Whoever makes more mustn't take every descriptor. */
+const mostConnections = 256;
+
 /** Connections on the sandbox's loopback, carried to the runner. */
 export class Listeners {
   readonly #channels: () => Channels;
@@ -16,6 +19,9 @@ export class Listeners {
   /** What hears a channel of kind `listen`; closing it closes the port. */
   listen(channel: Channel): ChannelListener {
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#carry(socket));
+    server.maxConnections = mostConnections;
+    // Nothing after the start ends it: a connection that couldn't be accepted is lost alone.
+    server.on("error", () => undefined);
     this.#servers.add(server);
     return {
       message: () =>
@@ -44,13 +50,18 @@ export class Listeners {
       socket.on("error", () => undefined);
       socket.once("close", () => channel.close());
       void pour(socket, channel);
+      let hasEnded = false;
       return {
         data: (_lane, bytes, taken) => {
           if (socket.destroyed) taken();
           else socket.write(bytes, () => taken());
         },
-        end: () => socket.end(),
-        closed: () => socket.destroy(),
+        end: () => {
+          hasEnded = true;
+          socket.end();
+        },
+        // What was sent before the end still arrives, however slow its reader is.
+        closed: () => (hasEnded ? socket.destroySoon() : socket.destroy()),
       };
     });
   }

@@ -1,10 +1,11 @@
-import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as after } from "node:timers/promises";
+import { startAs } from "./run-as.js";
 import type { User } from "./users.js";
 
 /** Ends a process with all that it started, for good. */
 export interface Sweep {
+  /** Never rejects: whom it doesn't reach, `finish` reaches. */
   signal(name: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Settles when none of them is left. */
   finish(): Promise<void>;
@@ -13,16 +14,10 @@ export interface Sweep {
 /** All processes of a user of their own: none can leave it, whatever it forks. */
 export function sweepUser(user: User): Sweep {
   const signal = (name: "SIGTERM" | "SIGKILL") =>
-    new Promise<void>((resolve) => {
-      // As that user, `-1` is every process that it may signal: in one call, so that no fork slips through.
-      const number = name === "SIGTERM" ? "-15" : "-9";
-      const killer = spawn("/bin/sh", ["-c", `kill ${number} -1`], { ...user, stdio: "ignore" });
+    // As that user, `-1` is every process that it may signal: in one call, so that no fork slips through.
+    startAs(user, 'kill "-$0" -1', name === "SIGTERM" ? "TERM" : "KILL", () => {
       // No room for another process: one by one, until there is.
-      killer.once("error", () => {
-        for (const pid of processesOf(user.uid)) kill(pid, name);
-        resolve();
-      });
-      killer.once("close", () => resolve());
+      for (const pid of processesOf(user.uid)) kill(pid, name);
     });
   return {
     signal,
@@ -114,7 +109,9 @@ function kill(pid: number, name: "SIGTERM" | "SIGKILL"): void {
   try {
     process.kill(pid, name);
   } catch (error) {
-    // It ended by itself.
-    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+    // It ended by itself; or it may not be ended by us, which `finish` then waits for.
+    const isKnown =
+      error instanceof Error && "code" in error && (error.code === "ESRCH" || error.code === "EPERM");
+    if (!isKnown) throw error;
   }
 }

@@ -15,7 +15,9 @@ export class Processes {
   readonly #folders: Folders;
   readonly #users: Users;
   readonly #running = new Set<RunningProcess>();
+  readonly #starting = new Set<Promise<RunningProcess>>();
   #started = 0;
+  #isEnding = false;
 
   constructor(folders: Folders, users: Users) {
     this.#folders = folders;
@@ -33,13 +35,15 @@ export class Processes {
       if (hasEnded) running.endInput();
     };
     const begin = async (request: Requests["run"]) => {
-      running = await this.#start(request, channel);
+      running = await this.#begin(request, channel);
+      // The runner may have given it up before it was there.
+      if (channel.isClosed) running.kill("SIGKILL");
       feed();
     };
     return {
       message: (message) => {
         const order = orderOf(message);
-        if (order !== undefined) return void running?.kill(order.kill);
+        if (order !== undefined) return running?.kill(order.kill);
         answering(channel, () => begin(requestOf("run", message)));
       },
       data: (_lane, bytes, taken) => {
@@ -50,25 +54,39 @@ export class Processes {
         hasEnded = true;
         feed();
       },
-      closed: () => void running?.kill("SIGKILL"),
+      closed: () => running?.kill("SIGKILL"),
     };
   }
 
+  /** Every one, and no more from now on. */
   async endAll(): Promise<void> {
+    this.#isEnding = true;
+    await Promise.allSettled(this.#starting);
     await Promise.all([...this.#running].map((one) => one.end()));
+  }
+
+  async #begin(request: Requests["run"], channel: Channel): Promise<RunningProcess> {
+    if (this.#isEnding) throw new Error("the sandbox closes");
+    const starting = this.#start(request, channel);
+    this.#starting.add(starting);
+    try {
+      return await starting;
+    } finally {
+      this.#starting.delete(starting);
+    }
   }
 
   async #start(request: Requests["run"], channel: Channel): Promise<RunningProcess> {
     const isAgent = request.role === "agent";
     const { user, giveBack } = isAgent
-      ? { user: this.#users.agent, giveBack: () => undefined }
+      ? { user: this.#users.agent, giveBack: () => Promise.resolve() }
       : this.#users.take();
     const own = join(this.#folders.processes, `${++this.#started}`);
     const scratch = join(own, "tmp");
     const home = isAgent ? this.#folders.home : join(own, "home");
     const clean = async () => {
       await rm(own, { recursive: true, force: true, maxRetries: 3 });
-      giveBack();
+      await giveBack();
     };
     try {
       for (const path of isAgent ? [own, scratch] : [own, scratch, home]) {
@@ -100,7 +118,7 @@ export class Processes {
         await clean();
       });
       this.#running.add(running);
-      void channel.send({ started: { pid, uid: user?.uid ?? process.getuid?.() ?? -1 } });
+      await channel.send({ started: { pid, uid: user?.uid ?? process.getuid?.() ?? -1 } });
       return running;
     } catch (error) {
       await clean();
@@ -112,6 +130,8 @@ export class Processes {
 class RunningProcess {
   readonly #child: ChildProcess;
   readonly #sweep: Sweep;
+  /** Its number, and its user's, may be another's from then on. */
+  #isGone = false;
 
   constructor(
     child: ChildProcess,
@@ -132,10 +152,12 @@ class RunningProcess {
     child.once("exit", (code, signal) =>
       answering(channel, async () => {
         await sweep.finish();
+        this.#isGone = true;
         // Cleaned first: who hears of the exit may count on nothing being left.
         await onGone();
-        await Promise.all(outputs.map((output) => output.drained()));
+        // What it wrote may wait for a reader, who may wait for the exit.
         await channel.send({ exit: { code, signal } });
+        await Promise.all(outputs.map((output) => output.drained()));
         channel.close();
       }),
     );
@@ -151,12 +173,12 @@ class RunningProcess {
     this.#child.stdin?.end();
   }
 
-  async kill(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
-    await this.#sweep.signal(signal);
+  kill(signal: "SIGTERM" | "SIGKILL"): void {
+    if (!this.#isGone) void this.#sweep.signal(signal);
   }
 
   async end(): Promise<void> {
-    await this.#sweep.finish();
+    if (!this.#isGone) await this.#sweep.finish();
   }
 }
 

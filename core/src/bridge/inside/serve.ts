@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { chmodSync } from "node:fs";
+import { chmodSync, readlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Channel, ChannelListener } from "../link/channel.js";
@@ -15,12 +15,24 @@ import { type Folders, makeFolders } from "./folders.js";
 import { Listeners } from "./listener.js";
 import { Processes } from "./run-process.js";
 import { type Settings, socketOf } from "./settings.js";
+import { SocketWire } from "./socket-wire.js";
 import { findUsers, type Users } from "./users.js";
+
+/** The runner's connection at the moment. */
+interface Attachment {
+  readonly socket: Socket;
+  readonly wire: SocketWire;
+}
 
 /** Holds the sandbox's processes and streams, for as long as the runner comes back. */
 export async function serve(settings: Settings): Promise<void> {
-  // The session's group may write what a process makes in the workspace.
-  process.umask(0o002);
+  // By it processes are found and ended: with another's numbers the wrong ones would be.
+  if (readlinkSync("/proc/self") !== `${process.pid}`)
+    throw new Error(
+      "/proc isn't that of the bridge's own process namespace: the pipe's command must enter both",
+    );
+  // The session's group may write what a process makes in the workspace, and nobody else reads what it makes anywhere.
+  process.umask(0o007);
   const users = findUsers(settings);
   const folders = makeFolders(settings, users);
   const bridge = new InsideBridge(settings, users, folders);
@@ -32,7 +44,6 @@ class InsideBridge {
   readonly #epoch = randomUUID();
   readonly #settings: Settings;
   readonly #users: Users;
-  readonly #folders: Folders;
   readonly #processes: Processes;
   readonly #listeners: Listeners;
   readonly #channels: Channels;
@@ -40,32 +51,29 @@ class InsideBridge {
   readonly #server: Server;
   #key: string | undefined;
   #attempt = 0;
-  #current: Socket | undefined;
-  #lingering: NodeJS.Timeout | undefined;
+  #current: Attachment | undefined;
+  /** Put off by whatever the runner says. A pipe that is merely open shows nothing: a platform may hold it for ever. */
+  readonly #lingering: NodeJS.Timeout;
 
   constructor(settings: Settings, users: Users, folders: Folders) {
     this.#settings = settings;
     this.#users = users;
-    this.#folders = folders;
     this.#processes = new Processes(folders, users);
     this.#listeners = new Listeners(() => this.#channels);
     const files = new Files(folders, users.agent);
-    const kinds: Readonly<Record<string, (channel: Channel) => ChannelListener>> = {
-      run: (channel) => this.#processes.listen(channel),
-      write: (channel) => files.write(channel),
-      read: (channel) => files.read(channel),
-      unpack,
-      listen: (channel) => this.#listeners.listen(channel),
-      facts: (channel) => ({ message: () => void channel.send(this.#facts()) }),
-      shutdown: (channel) => ({ message: () => answering(channel, () => this.#shutdown(channel)) }),
-    };
+    const kinds = new Map<string, (channel: Channel) => ChannelListener>([
+      ["run", (channel) => this.#processes.listen(channel)],
+      ["write", (channel) => files.write(channel)],
+      ["read", (channel) => files.read(channel)],
+      ["unpack", unpack],
+      ["listen", (channel) => this.#listeners.listen(channel)],
+      ["facts", (channel) => ({ message: () => answering(channel, () => channel.send(this.#facts())) })],
+      ["shutdown", (channel) => ({ message: () => answering(channel, () => this.#shutdown(channel)) })],
+    ]);
     this.#link = new Link("inside", (frame) => this.#channels.deliver(frame));
-    this.#channels = new Channels(
-      "inside",
-      (frame) => this.#link.send(frame),
-      (kind, channel) => kinds[kind]?.(channel),
-    );
+    this.#channels = new Channels("inside", this.#link, (kind, channel) => kinds.get(kind)?.(channel));
     this.#server = createServer((socket) => this.#connected(socket));
+    this.#lingering = setTimeout(() => this.#end(), settings.lingerMs);
   }
 
   async listen(): Promise<void> {
@@ -75,15 +83,11 @@ class InsideBridge {
       this.#server.listen(path, resolve);
     });
     chmodSync(path, 0o600);
-    this.#linger();
   }
 
   #facts(): object {
-    const { workspace, home } = this.#folders;
     const { agent, whyShared } = this.#users;
     return {
-      workspace,
-      home,
       searchPath: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
       node: process.versions.node,
       uid: agent?.uid ?? process.getuid?.() ?? -1,
@@ -94,16 +98,17 @@ class InsideBridge {
 
   #connected(socket: Socket): void {
     const lines = new Lines(longestLine);
+    const attachment: Attachment = { socket, wire: new SocketWire(socket) };
     socket.on("error", () => undefined);
     socket.once("close", () => {
-      if (this.#current !== socket) return;
+      if (this.#current !== attachment) return;
       this.#current = undefined;
-      this.#link.detach(socket);
-      this.#linger();
+      this.#link.detach(attachment.wire);
     });
     socket.on("data", (bytes) => {
       try {
-        for (const line of lines.push(bytes)) this.#read(socket, line);
+        for (const line of lines.push(bytes)) this.#read(attachment, line);
+        if (this.#current === attachment) this.#lingering.refresh();
       } catch (error) {
         socket.destroy();
         // A missing frame comes again over the next pipe; anything else can't be mended.
@@ -112,7 +117,8 @@ class InsideBridge {
     });
   }
 
-  #read(socket: Socket, text: string): void {
+  #read(attachment: Attachment, text: string): void {
+    const { socket, wire } = attachment;
     const line = readLine("runner", text);
     if (line.kind === "noise") return;
     if (line.kind === "signal" && line.signal[0] === "hello") {
@@ -125,24 +131,16 @@ class InsideBridge {
       }
       this.#attempt = attempt;
       const older = this.#current;
-      this.#current = socket;
-      older?.destroy();
-      clearTimeout(this.#lingering);
-      socket.write(
-        signalLine("inside", ["hello", protocolVersion, this.#epoch, attempt, this.#link.received]),
-      );
-      this.#link.attach(socket, received);
+      this.#current = attachment;
+      older?.socket.destroy();
+      wire.write(signalLine("inside", ["hello", protocolVersion, this.#epoch, attempt, this.#link.received]));
+      this.#link.attach(wire, received);
       return;
     }
-    if (socket !== this.#current) return;
+    if (attachment !== this.#current) return;
     if (line.kind === "frame") this.#link.accept(line, text.length);
     else if (line.signal[0] === "ack") this.#link.acknowledged(line.signal[1]);
-    else if (line.signal[0] === "ping") socket.write(signalLine("inside", ["pong"]));
-  }
-
-  #linger(): void {
-    clearTimeout(this.#lingering);
-    this.#lingering = setTimeout(() => void this.#end(), this.#settings.lingerMs);
+    else if (line.signal[0] === "ping") wire.write(signalLine("inside", ["pong"]));
   }
 
   async #shutdown(channel: Channel): Promise<void> {
@@ -152,9 +150,9 @@ class InsideBridge {
     setTimeout(() => process.exit(), 200);
   }
 
-  async #end(): Promise<void> {
-    await this.#clear();
-    process.exit();
+  #end(): void {
+    // What can't be cleared away stays; the bridge doesn't.
+    void this.#clear().finally(() => process.exit());
   }
 
   async #clear(): Promise<void> {

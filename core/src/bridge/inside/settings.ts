@@ -7,17 +7,22 @@ export interface Settings {
   readonly lingerMs: number;
   /** The first of the users that processes get, where the bridge may make them. */
   readonly firstUser: number;
-  /** Whether `/proc` is the sandbox's own, so that it may be mounted anew to hide processes from other users. */
-  readonly ownProc: boolean;
+  /** Whether `/proc` and `/tmp` are the sandbox's own, so that they may be changed to keep users apart. */
+  readonly ownSystem: boolean;
 }
 
 /** Users that tools take turns in. */
 export const toolUsers = 2_000;
 
-export function readSettings([folder, lingerMs, firstUser, proc]: readonly string[]): Settings {
+export function readSettings([folder, lingerMs, firstUser, system]: readonly string[]): Settings {
   if (folder === undefined || !folder.startsWith("/"))
     throw new Error("the first argument is a folder's path");
-  return { folder, lingerMs: count(lingerMs), firstUser: count(firstUser), ownProc: proc === "own-proc" };
+  return {
+    folder,
+    lingerMs: count(lingerMs),
+    firstUser: count(firstUser),
+    ownSystem: system === "own-system",
+  };
 }
 
 export function socketOf(folder: string): string {

@@ -1,5 +1,8 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { runAs } from "./run-as.js";
 import { type Settings, toolUsers } from "./settings.js";
+import { keepApart, removeLeft } from "./shared-folders.js";
 
 export interface User {
   readonly uid: number;
@@ -11,16 +14,16 @@ export interface Users {
   /** Undefined: everything runs as the bridge's own user. */
   readonly agent: User | undefined;
   readonly whyShared: string | undefined;
-  /** A user that nobody else has, until it is given back. */
-  take(): { readonly user: User | undefined; giveBack(): void };
+  /** A user that nobody else has, until it is given back: when its processes are gone. */
+  take(): { readonly user: User | undefined; giveBack(): Promise<void> };
 }
 
 /** Looks, by doing it, whether each process can have a user of its own whose processes no other user sees. */
-export function findUsers({ firstUser, ownProc }: Settings): Users {
+export function findUsers({ firstUser, ownSystem }: Settings): Users {
   const agent = { uid: firstUser, gid: firstUser };
-  const whyShared = whyNotOwnUsers(agent, ownProc);
+  const whyShared = whyNotOwnUsers(agent, ownSystem);
   if (whyShared !== undefined) {
-    const shared = { user: undefined, giveBack: () => undefined };
+    const shared = { user: undefined, giveBack: () => Promise.resolve() };
     return { agent: undefined, whyShared, take: () => shared };
   }
   const taken = new Set<number>();
@@ -36,25 +39,39 @@ export function findUsers({ firstUser, ownProc }: Settings): Users {
       taken.add(number);
       // The session's group: what is in the workspace is everybody's of the session.
       const user = { uid: firstUser + 1 + number, gid: agent.gid };
-      return { user, giveBack: () => void taken.delete(number) };
+      const giveBack = async () => {
+        await removeLeft(user);
+        taken.delete(number);
+      };
+      return { user, giveBack };
     },
   };
 }
 
-function whyNotOwnUsers(user: User, ownProc: boolean): string | undefined {
+function whyNotOwnUsers(user: User, ownSystem: boolean): string | undefined {
   if (process.getuid?.() !== 0) return "the platform runs commands as an ordinary user";
+  if (!seesProcessesOf(user))
+    return "processes of other users can't be started, or not be seen, and so not be ended";
   if (!hidesProcesses(user)) {
     // A platform that gives less than the right to mount keeps it as it is.
-    if (ownProc) spawnSync("mount", ["-o", "remount,hidepid=2", "/proc"], { stdio: "ignore" });
+    if (ownSystem) spawnSync("mount", ["-o", "remount,hidepid=2,gid=0", "/proc"], { stdio: "ignore" });
     if (!hidesProcesses(user))
       return "its users see each other's processes, and /proc can't be mounted with hidepid=2";
   }
-  return undefined;
+  return keepApart(user, { ...user, uid: user.uid + 1 }, ownSystem);
 }
 
 /** With a control: the user that may not see this process sees its own. */
 function hidesProcesses(user: User): boolean {
-  const script = `cat /proc/self/cmdline > /dev/null && ! cat /proc/${process.pid}/cmdline > /dev/null 2>&1`;
-  const { status } = spawnSync("/bin/sh", ["-c", script], { ...user, stdio: "ignore" });
-  return status === 0;
+  const see = 'cat /proc/self/cmdline > /dev/null && ! cat "/proc/$0/cmdline" > /dev/null 2>&1';
+  return runAs(user, see, `${process.pid}`);
+}
+
+function seesProcessesOf(user: User): boolean {
+  const child = spawn("/bin/sleep", ["10"], { ...user, stdio: "ignore" });
+  // Told by its number, which it then hasn't got.
+  child.on("error", () => undefined);
+  const isSeen = child.pid !== undefined && existsSync(`/proc/${child.pid}/status`);
+  child.kill("SIGKILL");
+  return isSeen;
 }

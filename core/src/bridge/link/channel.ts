@@ -1,11 +1,10 @@
 import { type Frame, type Lane, lanes } from "./frame.js";
 import { Lines } from "./lines.js";
-import { chunkEnd, decodePayload, encodePayload, longestChunk } from "./payload.js";
+import type { Link } from "./link.js";
+import { chunkEnd, decodePayload, longestChunk } from "./payload.js";
 
 /** Bytes of a lane that may be on their way, and so what a reader that never reads makes anyone keep. */
-export const window = 256 * 1024;
-/** Characters of one message. */
-const longestMessage = 16 * 1024 * 1024;
+const window = 512 * 1024;
 
 /** What a channel's owner hears. Absent handlers drop what comes. */
 export interface ChannelListener {
@@ -31,15 +30,19 @@ export class Channel {
   readonly #outgoing = new Map<Lane, Outgoing>();
   readonly #untaken = new Map<Lane, number>();
   readonly #owed = new Map<Lane, number>();
-  readonly #lines = new Lines(longestMessage);
+  readonly #lines: Lines;
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
 
+  /** @param longestMessage characters of one message that is taken. */
   constructor(
     readonly id: number,
-    private readonly sendFrame: (frame: Frame) => void,
+    longestMessage: number,
+    private readonly link: Pick<Link, "send" | "sendData" | "room">,
     private readonly forget: () => void,
-  ) {}
+  ) {
+    this.#lines = new Lines(longestMessage);
+  }
 
   get isClosed(): boolean {
     return this.#isClosed;
@@ -62,20 +65,25 @@ export class Channel {
         });
         continue;
       }
+      const room = this.link.room();
+      if (room !== undefined) {
+        await room;
+        continue;
+      }
       const end = chunkEnd(bytes, start, Math.min(longestChunk, outgoing.credit));
       outgoing.credit -= end - start;
-      this.sendFrame(["data", this.id, lane, ...encodePayload(bytes.subarray(start, end))]);
+      this.link.sendData(this.id, lane, bytes.subarray(start, end));
       start = end;
     }
   }
 
   end(lane: Lane): void {
-    if (!this.#isClosed) this.sendFrame(["end", this.id, lane]);
+    if (!this.#isClosed) this.link.send(["end", this.id, lane]);
   }
 
   close(): void {
     if (this.#isClosed) return;
-    this.sendFrame(["close", this.id]);
+    this.link.send(["close", this.id]);
     this.closed();
   }
 
@@ -118,7 +126,9 @@ export class Channel {
     if (untaken > window) throw new WindowExceeded(`Channel ${this.id} was sent more than it asked for`);
     this.#untaken.set(lane, untaken);
     if (lane === lanes.messages) {
-      for (const line of this.#lines.push(bytes)) this.listener.message?.(JSON.parse(line));
+      // Whoever listens to none keeps none, however long they are.
+      const lines = this.listener.message === undefined ? [] : this.#lines.push(bytes);
+      for (const line of lines) this.listener.message?.(JSON.parse(line));
       this.#taken(lane, bytes.length);
       return;
     }
@@ -132,7 +142,7 @@ export class Channel {
     const owed = (this.#owed.get(lane) ?? 0) + bytes;
     const isDue = owed >= window / 4 && !this.#isClosed;
     this.#owed.set(lane, isDue ? 0 : owed);
-    if (isDue) this.sendFrame(["taken", this.id, lane, owed]);
+    if (isDue) this.link.send(["taken", this.id, lane, owed]);
   }
 
   #outgoingOf(lane: Lane): Outgoing {

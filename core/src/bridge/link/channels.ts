@@ -1,25 +1,36 @@
 import { Channel, type ChannelListener } from "./channel.js";
 import type { Frame, Side } from "./frame.js";
+import type { Link } from "./link.js";
 
-/** Open at once, on one link. */
-const mostChannels = 4_096;
+/**
+ * Channels that the other side may have open at once, and characters of one of its messages: what it can make this one
+ * keep. The runner, which isn't to trust the half inside, hears short answers and connections.
+ */
+const limits = {
+  runner: { channels: 512, message: 64 * 1024 },
+  inside: { channels: 4_096, message: 16 * 1024 * 1024 },
+} as const;
 
 /** Opens and finds the channels of one link. */
 export class Channels {
-  readonly #send: (frame: Frame) => void;
+  readonly #link: Pick<Link, "send" | "sendData" | "room">;
+  readonly #side: Side;
   readonly #accept: (kind: string, channel: Channel) => ChannelListener | undefined;
   readonly #open = new Map<number, Channel>();
+  /** Of those, the other side's. */
+  #theirs = 0;
   #next: number;
   #isClosed = false;
 
   /** @param accept what hears a channel that the other side opened; undefined: there is no such kind. */
   constructor(
     side: Side,
-    send: (frame: Frame) => void,
+    link: Pick<Link, "send" | "sendData" | "room">,
     accept: (kind: string, channel: Channel) => ChannelListener | undefined,
   ) {
     this.#next = side === "runner" ? 1 : 2;
-    this.#send = send;
+    this.#side = side;
+    this.#link = link;
     this.#accept = accept;
   }
 
@@ -28,7 +39,7 @@ export class Channels {
     this.#next += 2;
     const channel = this.#make(id);
     channel.listener = listener(channel);
-    this.#send(["open", id, kind]);
+    this.#link.send(["open", id, kind]);
     // After the link is lost nothing answers: better told at once than waited for.
     if (this.#isClosed) channel.closed();
     return channel;
@@ -42,8 +53,15 @@ export class Channels {
       return;
     }
     if (this.#open.has(id) || id % 2 === this.#next % 2) throw new Error(`Channel ${id} can't be opened`);
-    const channel = this.#make(id);
-    const listener = this.#open.size > mostChannels ? undefined : this.#accept(frame[2], channel);
+    if (this.#theirs >= limits[this.#side].channels) {
+      this.#link.send(["close", id]);
+      return;
+    }
+    this.#theirs += 1;
+    const channel = this.#make(id, () => {
+      this.#theirs -= 1;
+    });
+    const listener = this.#accept(frame[2], channel);
     if (listener === undefined) channel.close();
     else channel.listener = listener;
   }
@@ -53,8 +71,11 @@ export class Channels {
     for (const channel of [...this.#open.values()]) channel.closed();
   }
 
-  #make(id: number): Channel {
-    const channel = new Channel(id, this.#send, () => this.#open.delete(id));
+  #make(id: number, onClosed?: () => void): Channel {
+    const channel = new Channel(id, limits[this.#side].message, this.#link, () => {
+      this.#open.delete(id);
+      onClosed?.();
+    });
     this.#open.set(id, channel);
     return channel;
   }

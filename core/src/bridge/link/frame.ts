@@ -1,4 +1,4 @@
-import type { Payload } from "./payload.js";
+import { type Payload, payloadJson } from "./payload.js";
 
 /** The streams of one channel. Messages are lines of JSON on a stream of their own. */
 export const lanes = { main: 0, error: 1, messages: 2 } as const;
@@ -27,8 +27,16 @@ export type Side = "runner" | "inside";
 /** Each side's lines begin differently: what a terminal or a log echoes is known for our own, and dropped. */
 const marks: Readonly<Record<Side, string>> = { runner: ">", inside: "<" };
 
-export function frameLine(side: Side, number: number, frame: Frame): string {
+/** All but data, which has a form of its own for speed. */
+export type PlainFrame = Exclude<Frame, readonly ["data", ...unknown[]]>;
+
+export function frameLine(side: Side, number: number, frame: PlainFrame): string {
   return `${JSON.stringify([marks[side], number, ...frame])}\n`;
+}
+
+/** @param bytes at most `longestChunk` of them. */
+export function dataLine(side: Side, number: number, channel: number, lane: Lane, bytes: Uint8Array): string {
+  return `["${marks[side]}",${number},"data",${channel},${lane},${payloadJson(bytes)}]\n`;
 }
 
 export function signalLine(side: Side, signal: Signal): string {

@@ -1,10 +1,23 @@
-import { type Frame, frameLine, type Line, type Side, signalLine } from "./frame.js";
+import {
+  dataLine,
+  type Frame,
+  frameLine,
+  type Lane,
+  type Line,
+  type PlainFrame,
+  type Side,
+  signalLine,
+} from "./frame.js";
 
 /** Frames, and bytes of them, after which an acknowledgement no longer waits. */
 const framesUnacknowledged = 64;
 const bytesUnacknowledged = 64 * 1024;
 /** Milliseconds that it waits for more at most. */
 const acknowledgementMs = 50;
+/** Characters that are kept until they are acknowledged: data waits where there are more. */
+const mostKept = 8 * 1024 * 1024;
+/** With what doesn't wait: whoever goes on sending and acknowledges none of it fills our memory on purpose. */
+const mostOwed = 4 * mostKept;
 
 /** Where lines go at the moment. Takes them at once and keeps their order. */
 export interface Wire {
@@ -19,19 +32,22 @@ export class FrameMissing extends Error {}
 
 /**
  * A sequence of frames that survives its pipes: each is numbered, kept until the other side has acknowledged it, and
- * sent again over the next pipe. Whoever sends is kept in bounds by the channels' windows, and so is what is kept.
+ * sent again over the next pipe.
  */
 export class Link {
   readonly #side: Side;
   readonly #deliver: (frame: Frame) => void;
   /** Lines not acknowledged yet; the first is number `#acknowledged + 1`. */
   #journal: string[] = [];
+  #kept = 0;
+  #waiting: (() => void)[] = [];
   #acknowledged = 0;
   #received = 0;
   #wire: Wire | undefined;
   #framesOwed = 0;
   #bytesOwed = 0;
   #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(side: Side, deliver: (frame: Frame) => void) {
     this.#side = side;
@@ -43,15 +59,24 @@ export class Link {
     return this.#received;
   }
 
-  /** Frames that are kept. */
+  /** Characters that are kept. */
   get kept(): number {
-    return this.#journal.length;
+    return this.#kept;
   }
 
-  send(frame: Frame): void {
-    const line = frameLine(this.#side, this.#acknowledged + this.#journal.length + 1, frame);
-    this.#journal.push(line);
-    this.#wire?.write(line);
+  send(frame: PlainFrame): void {
+    this.#append(frameLine(this.#side, this.#next(), frame));
+  }
+
+  /** @param bytes as many as a frame takes. Whoever sends them has waited for `room`. */
+  sendData(channel: number, lane: Lane, bytes: Uint8Array): void {
+    this.#append(dataLine(this.#side, this.#next(), channel, lane, bytes));
+  }
+
+  /** Settles when there may be room for data; undefined when there is. */
+  room(): Promise<void> | undefined {
+    if (this.#kept <= mostKept || this.#isClosed) return undefined;
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /**
@@ -59,10 +84,8 @@ export class Link {
    * @throws LinkBroken
    */
   attach(wire: Wire, peerReceived: number): void {
-    if (peerReceived < this.#acknowledged || peerReceived > this.#acknowledged + this.#journal.length) {
-      throw new LinkBroken(`The other half has ${peerReceived} frames, which can't be`);
-    }
-    this.#release(peerReceived);
+    // May be fewer than are acknowledged: an older pipe can be faster with what was said later.
+    this.acknowledged(peerReceived);
     this.#wire = wire;
     if (this.#journal.length > 0) wire.write(this.#journal.join(""));
     this.#acknowledge();
@@ -79,6 +102,7 @@ export class Link {
     if (line.number !== this.#received + 1) {
       throw new FrameMissing(`Frame ${line.number} came after ${this.#received}`);
     }
+    if (this.#kept > mostOwed) throw new LinkBroken("The other half acknowledges nothing");
     this.#received = line.number;
     this.#framesOwed += 1;
     this.#bytesOwed += length;
@@ -99,17 +123,37 @@ export class Link {
     this.#release(received);
   }
 
+  /** For good: nothing is kept any more, and nobody waits. */
   close(): void {
     clearTimeout(this.#timer);
+    this.#isClosed = true;
     this.#wire = undefined;
     this.#journal = [];
+    this.#kept = 0;
+    this.#wake();
+  }
+
+  #next(): number {
+    return this.#acknowledged + this.#journal.length + 1;
+  }
+
+  #append(line: string): void {
+    if (this.#isClosed) return;
+    this.#journal.push(line);
+    this.#kept += line.length;
+    this.#wire?.write(line);
   }
 
   #release(received: number): void {
     const count = received - this.#acknowledged;
     if (count <= 0) return;
-    this.#journal.splice(0, count);
+    for (const line of this.#journal.splice(0, count)) this.#kept -= line.length;
     this.#acknowledged = received;
+    if (this.#kept <= mostKept) this.#wake();
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   #acknowledge(): void {

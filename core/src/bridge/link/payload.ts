@@ -10,14 +10,17 @@ const longestText = 15_800;
 /** Text where it can be, since that costs a pipe nothing; base64 with a mark for everything else. */
 export type Payload = readonly [text: string] | readonly [base64: string, isBase64: 1];
 
-/** @param bytes at most `longestChunk` of them. */
-export function encodePayload(bytes: Uint8Array): Payload {
+/**
+ * A payload's items as JSON: made once, since it decides by its own length what it is.
+ * @param bytes at most `longestChunk` of them.
+ */
+export function payloadJson(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer) && !buffer.includes(0)) {
-    const text = buffer.toString("utf8");
-    if (Buffer.byteLength(JSON.stringify(text)) <= longestText) return [text];
+    const json = JSON.stringify(buffer.toString("utf8"));
+    if (Buffer.byteLength(json) <= longestText) return json;
   }
-  return [buffer.toString("base64"), 1];
+  return `"${buffer.toString("base64")}",1`;
 }
 
 export function decodePayload([content, isBase64]: Payload): Uint8Array {

@@ -1,21 +1,19 @@
 import { z } from "zod";
 
 /** What the half inside answers. It stands in the sandbox, so nothing it says is taken as it comes. */
-export const refusal = z.object({ refused: z.string() });
+export const refusal = z.object({ refused: z.string().max(4_000) });
 export const done = z.object({ done: z.literal(true) });
 export const runStarted = z.object({
-  started: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  started: z.object({ pid: z.int(), uid: z.int() }),
 });
 export const runEnded = z.object({
   exit: z.object({ code: z.int().nullable(), signal: z.string().nullable() }),
 });
 export const listening = z.object({ port: z.int().min(1).max(65_535) });
 export const insideFacts = z.object({
-  workspace: z.string(),
-  home: z.string(),
-  searchPath: z.string(),
-  node: z.string(),
+  searchPath: z.string().max(4_000),
+  node: z.string().max(100),
   uid: z.int(),
   ownUsers: z.boolean(),
-  whyShared: z.string().optional(),
+  whyShared: z.string().max(4_000).optional(),
 });

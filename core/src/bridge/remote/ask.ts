@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { largestRead } from "../../beneath/session-files.js";
 import { SandboxFailed } from "../../errors.js";
 import type { Channels } from "../link/channels.js";
 import { lanes } from "../link/frame.js";
@@ -10,6 +11,9 @@ export interface Asked<Answer> {
   /** What came on the main lane before the answer. */
   readonly content: Uint8Array;
 }
+
+/** Bytes that come before an answer: what a file holds that can be read. Nobody inside may send us more. */
+const mostContent = largestRead;
 
 /**
  * One request on a channel of its own, and its answer.
@@ -25,8 +29,15 @@ export function ask<Kind extends keyof Requests, Answer>(
 ): Promise<Asked<Answer>> {
   return new Promise((resolve, reject) => {
     const pieces: Uint8Array[] = [];
+    let length = 0;
     const channel = channels.open(kind, (opened) => ({
       data: (_lane, bytes, taken) => {
+        length += bytes.length;
+        if (length > mostContent) {
+          reject(new SandboxFailed(`The bridge inside sent more than ${mostContent} bytes for '${kind}'`));
+          opened.close();
+          return;
+        }
         pieces.push(bytes);
         taken();
       },

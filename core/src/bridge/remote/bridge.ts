@@ -20,16 +20,14 @@ export interface Bridge {
 
 /** @param program where the half inside was uploaded to. */
 export function makeBridge(
-  { platform, spec, bridge, ownProc }: RemoteSandboxOptions,
+  { platform, spec, bridge, ownSystem }: RemoteSandboxOptions,
   folder: string,
   program: string,
 ): Bridge {
   const link: Link = new Link("runner", (frame) => channels.deliver(frame));
   const exposures: Exposures = new Exposures(() => channels);
-  const channels: Channels = new Channels(
-    "runner",
-    (frame) => link.send(frame),
-    (kind, channel) => (kind === "connection" ? exposures.connected(channel) : undefined),
+  const channels: Channels = new Channels("runner", link, (kind, channel) =>
+    kind === "connection" ? exposures.connected(channel) : undefined,
   );
   const connection = new Connection({
     platform,
@@ -40,7 +38,7 @@ export function makeBridge(
       folder,
       `${bridge.lingerMs}`,
       `${bridge.firstUser}`,
-      ownProc === true ? "own-proc" : "shared-proc",
+      ownSystem === true ? "own-system" : "shared-system",
     ],
     link,
     bridge,

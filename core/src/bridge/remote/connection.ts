@@ -3,10 +3,11 @@ import pRetry, { AbortError } from "p-retry";
 import { SandboxFailed } from "../../errors.js";
 import type { Log } from "../../plugin/index.js";
 import type { Link } from "../link/link.js";
-import { FrameMissing } from "../link/link.js";
+import { FrameMissing, LinkBroken } from "../link/link.js";
 import type { BridgeOptions } from "../options.js";
-import type { RemotePlatform } from "../platform.js";
+import type { Pipe, RemotePlatform } from "../platform.js";
 import { bridgeKilled, OpenPipe } from "./open-pipe.js";
+import { within } from "./within.js";
 
 export interface ConnectionOptions {
   readonly platform: RemotePlatform;
@@ -20,6 +21,8 @@ export interface ConnectionOptions {
 
 /** Tries of the first pipe: what isn't there at the start won't come. */
 const firstTries = 3;
+/** Milliseconds that pipes may take to close, before the platform ends them with the sandbox. */
+const closeMs = 2_000;
 
 /** Keeps a link going over one pipe after the other. */
 export class Connection {
@@ -31,6 +34,8 @@ export class Connection {
   #isLost = false;
   #current: OpenPipe | undefined;
   #kept: Promise<void> | undefined;
+  /** The next pipe, while the current one is being replaced. */
+  #successor: Promise<OpenPipe | undefined> | undefined;
   readonly #closings = new Set<Promise<void>>();
 
   constructor(options: ConnectionOptions) {
@@ -70,9 +75,14 @@ export class Connection {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#current?.close(new Error("closed"));
-    await this.#kept;
-    await Promise.all(this.#closings);
+    this.#options.link.close();
+    const pipes = [this.#current?.close(new Error("closed")), this.#kept, ...this.#closings];
+    // A pipe that can't be closed in time ends with the sandbox.
+    const tooLong = AbortSignal.timeout(closeMs);
+    await within(tooLong, Promise.all(pipes)).catch((error: unknown) => {
+      if (!tooLong.aborted) throw error;
+      this.#options.log.warn({}, `a bridge's pipes weren't closed within ${closeMs} ms`);
+    });
   }
 
   async #keep(first: OpenPipe): Promise<void> {
@@ -81,14 +91,18 @@ export class Connection {
       for (let pipe = first; ; ) {
         const why = await this.#carry(pipe);
         if (this.#closing.signal.aborted) return;
-        log.debug({ why: messageOf(why), attempt: this.#attempt }, "a bridge's pipe ended: opening another");
-        pipe = await pRetry(() => this.#greet(), {
-          retries: Number.POSITIVE_INFINITY,
-          minTimeout: 50,
-          maxTimeout: 5_000,
-          maxRetryTime: bridge.outageMs,
-          signal: this.#closing.signal,
-        });
+        log.debug({ why: messageOf(why), attempt: this.#attempt }, "a bridge's pipe ended");
+        const successor = await this.#successor;
+        this.#successor = undefined;
+        pipe =
+          successor ??
+          (await pRetry(() => this.#greet(), {
+            retries: Number.POSITIVE_INFINITY,
+            minTimeout: 50,
+            maxTimeout: 5_000,
+            maxRetryTime: bridge.outageMs,
+            signal: this.#closing.signal,
+          }));
       }
     } catch (error) {
       if (this.#closing.signal.aborted) return;
@@ -104,10 +118,11 @@ export class Connection {
 
   /** Opens a pipe and hears the other half's greeting. */
   async #greet(): Promise<OpenPipe> {
-    const { platform, argv, link, bridge } = this.#options;
+    const { link, bridge, log } = this.#options;
     const attempt = ++this.#attempt;
-    const pipe = await open(() => platform.openPipe(argv, this.#closing.signal));
-    const opened = new OpenPipe(pipe, bridge.silenceMs);
+    const opened = new OpenPipe(await this.#openPipe(), bridge, log);
+    const stop = () => void opened.close(this.#closing.signal.reason);
+    this.#closing.signal.addEventListener("abort", stop, { once: true });
     try {
       const { epoch, received } = await opened.greet(this.#key, attempt, link.received);
       this.#epoch ??= epoch;
@@ -118,27 +133,55 @@ export class Connection {
       return opened;
     } catch (error) {
       await opened.close(error);
-      if (error instanceof FrameMissing || !(error instanceof SandboxFailed)) throw error;
-      throw new AbortError(error);
+      if (error instanceof LinkBroken) throw new AbortError(brokeProtocol(error));
+      throw error instanceof SandboxFailed ? new AbortError(error) : error;
+    } finally {
+      this.#closing.signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Opens the next pipe while this one still carries, and ends this one. Undefined: none could be opened now. */
+  async #replace(pipe: OpenPipe): Promise<OpenPipe | undefined> {
+    try {
+      const successor = await this.#greet();
+      void pipe.close(new Error("it has carried enough for one pipe"));
+      return successor;
+    } catch (error) {
+      this.#options.log.debug({ error }, "a bridge's pipe can't be replaced yet");
+      this.#successor = undefined;
+      return undefined;
+    }
+  }
+
+  /** A platform's own verdict ends the tries; one that doesn't answer can't be reached. */
+  async #openPipe(): Promise<Pipe> {
+    const { platform, argv, bridge, log } = this.#options;
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(bridge.silenceMs)]);
+    const closeLate = (pipe: Pipe) => void new OpenPipe(pipe, bridge, log).close(undefined);
+    try {
+      return await within(signal, platform.openPipe(argv, signal), closeLate);
+    } catch (error) {
+      throw error instanceof SandboxFailed ? new AbortError(error) : error;
     }
   }
 
   /** Until the pipe is gone; why it is. @throws SandboxFailed when that can't be mended. */
   async #carry(pipe: OpenPipe): Promise<unknown> {
     const { link, bridge } = this.#options;
+    let enough = bridge.pipeBytes;
     try {
       for await (const { line, length } of pipe.lines()) {
         if (line.kind === "frame") link.accept(line, length);
         else if (line.kind === "signal" && line.signal[0] === "ack") link.acknowledged(line.signal[1]);
         else if (line.kind === "signal" && line.signal[0] === "dead") throw bridgeKilled();
-        if (pipe.carried > bridge.pipeBytes) return "it has carried enough for one pipe";
+        if (pipe.carried <= enough) continue;
+        enough += bridge.pipeBytes;
+        this.#successor ??= this.#replace(pipe);
       }
       return pipe.why;
     } catch (error) {
       if (error instanceof FrameMissing || pipe.why !== undefined) return pipe.why ?? error;
-      throw error instanceof SandboxFailed
-        ? error
-        : new SandboxFailed(`The bridge inside broke its protocol: ${messageOf(error)}`, { cause: error });
+      throw error instanceof SandboxFailed ? error : brokeProtocol(error);
     } finally {
       link.detach(pipe.writer);
       // The next one needn't wait for a platform to clear this one away.
@@ -148,13 +191,8 @@ export class Connection {
   }
 }
 
-/** A platform's own verdict ends the tries. */
-async function open<Value>(opening: () => Promise<Value>): Promise<Value> {
-  try {
-    return await opening();
-  } catch (error) {
-    throw error instanceof SandboxFailed ? new AbortError(error) : error;
-  }
+function brokeProtocol(error: unknown): SandboxFailed {
+  return new SandboxFailed(`The bridge inside broke its protocol: ${messageOf(error)}`, { cause: error });
 }
 
 function messageOf(error: unknown): string {

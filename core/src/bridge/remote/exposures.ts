@@ -1,4 +1,5 @@
 import { createServer, type Server } from "node:http";
+import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import { SandboxFailed } from "../../errors.js";
 import {
@@ -18,6 +19,7 @@ export class Exposures {
   readonly #channels: () => Channels;
   readonly #handlers = new Map<string, FetchHandler>();
   readonly #server: Server;
+  readonly #connections = new Set<Duplex>();
   #port: Promise<number> | undefined;
 
   constructor(channels: () => Channels) {
@@ -28,7 +30,10 @@ export class Exposures {
 
   /** @throws SandboxFailed */
   async expose(handler: FetchHandler): Promise<Exposure> {
-    this.#port ??= this.#listen();
+    this.#port ??= this.#listen().catch((error: unknown) => {
+      this.#port = undefined;
+      throw error;
+    });
     const port = await this.#port;
     const token = newToken();
     this.#handlers.set(token, handler);
@@ -46,13 +51,16 @@ export class Exposures {
     const { duplex, listener } = duplexOf(channel);
     // A client that leaves in the middle is its own affair.
     duplex.on("error", () => undefined);
+    this.#connections.add(duplex);
+    duplex.once("close", () => this.#connections.delete(duplex));
     this.#server.emit("connection", duplex);
     return listener;
   }
 
   close(): void {
     this.#handlers.clear();
-    this.#server.closeAllConnections();
+    // A server that doesn't listen keeps no list of its connections.
+    for (const connection of this.#connections) connection.destroy();
   }
 
   #listen(): Promise<number> {

@@ -1,8 +1,10 @@
 import { SandboxFailed } from "../../errors.js";
+import type { Log } from "../../plugin/index.js";
 import { type Line, readLine, type Signal, signalLine } from "../link/frame.js";
 import { Lines } from "../link/lines.js";
 import { longestLine } from "../link/payload.js";
 import { protocolVersion } from "../messages.js";
+import type { BridgeOptions } from "../options.js";
 import type { Pipe } from "../platform.js";
 import { PipeWriter } from "./pipe-writer.js";
 
@@ -19,9 +21,13 @@ interface Arrived {
 export class OpenPipe {
   readonly writer: PipeWriter;
   readonly #pipe: Pipe;
+  readonly #silenceMs: number;
+  readonly #log: Log;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #lines = new Lines(longestLine);
-  readonly #waiting: string[] = [];
+  /** Lines that have come and aren't read yet, the first of them at `#at`. */
+  #waiting: readonly string[] = [];
+  #at = 0;
   readonly #watch: NodeJS.Timeout;
   #read = 0;
   #heardAt = Date.now();
@@ -29,15 +35,18 @@ export class OpenPipe {
   #closed: Promise<void> | undefined;
   #why: unknown;
 
-  constructor(pipe: Pipe, silenceMs: number) {
+  constructor(pipe: Pipe, { silenceMs, lingerMs }: BridgeOptions, log: Log) {
     this.#pipe = pipe;
+    this.#silenceMs = silenceMs;
+    this.#log = log;
     this.#reader = pipe.output.getReader();
     this.writer = new PipeWriter(pipe, (error) => void this.close(error));
     this.#watch = setInterval(() => {
       if (Date.now() - this.#heardAt > silenceMs)
         void this.close(new Error(`nothing was heard for ${silenceMs} ms`));
       else this.#say(["ping"]);
-    }, silenceMs / 3);
+      // Either side takes the other for gone when it says nothing.
+    }, Math.min(silenceMs, lingerMs) / 3);
     this.#watch.unref();
   }
 
@@ -54,11 +63,18 @@ export class OpenPipe {
   /** @throws Error when no bridge answers: the pipe may be mended · SandboxFailed when the bridge is dead */
   async greet(key: string, attempt: number, received: number): Promise<{ epoch: string; received: number }> {
     this.#say(["hello", protocolVersion, key, attempt, received]);
-    for await (const { line } of this.lines()) {
-      if (line.kind !== "signal") continue;
-      const { signal } = line;
-      if (signal[0] === "dead") throw bridgeKilled();
-      if (signal[0] === "hello" && signal[3] === attempt) return { epoch: signal[2], received: signal[4] };
+    // Noise without end is no answer.
+    const tooLong = new Error(`no bridge answered within ${this.#silenceMs} ms`);
+    const limit = setTimeout(() => void this.close(tooLong), this.#silenceMs);
+    try {
+      for await (const { line } of this.lines()) {
+        if (line.kind !== "signal") continue;
+        const { signal } = line;
+        if (signal[0] === "dead") throw bridgeKilled();
+        if (signal[0] === "hello" && signal[3] === attempt) return { epoch: signal[2], received: signal[4] };
+      }
+    } finally {
+      clearTimeout(limit);
     }
     const said = this.#noise.trim();
     const why = this.#why instanceof Error ? this.#why.message : "its command ended";
@@ -68,7 +84,8 @@ export class OpenPipe {
   /** What comes, until the pipe ends. May be left and taken up again. */
   async *lines(): AsyncGenerator<Arrived, void, void> {
     for (;;) {
-      for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
+      for (let text = this.#waiting[this.#at]; text !== undefined; text = this.#waiting[this.#at]) {
+        this.#at += 1;
         const line = readLine("inside", text);
         if (line.kind === "noise") this.#noise = `${this.#noise}${text}\n`.slice(-noiseKept);
         yield { line, length: text.length };
@@ -83,10 +100,12 @@ export class OpenPipe {
       }
       this.#heardAt = Date.now();
       this.#read += piece.value.length;
-      this.#waiting.push(...this.#lines.push(piece.value));
+      this.#waiting = this.#lines.push(piece.value);
+      this.#at = 0;
     }
   }
 
+  /** Never rejects. */
   close(why: unknown): Promise<void> {
     this.#why ??= why;
     this.#closed ??= this.#close();
@@ -95,7 +114,11 @@ export class OpenPipe {
 
   async #close(): Promise<void> {
     clearInterval(this.#watch);
-    await Promise.all([this.#reader.cancel().catch(() => undefined), this.#pipe.close()]);
+    const closing = this.#pipe.close().catch((error: unknown) => {
+      this.#log.warn({ error }, "a bridge's pipe couldn't be closed: it ends with the sandbox");
+    });
+    // What has failed already can't be cancelled.
+    await Promise.all([this.#reader.cancel().catch(() => undefined), closing]);
   }
 
   #say(signal: Signal): void {

@@ -1,6 +1,7 @@
 import { join } from "node:path/posix";
 import { SandboxFailed } from "../../errors.js";
 import type { Evidence, Sandbox, SandboxSpec, Scope } from "../../plugin/index.js";
+import { homeName, workspaceName } from "../messages.js";
 import type { BridgeOptions } from "../options.js";
 import type { RemotePlatform } from "../platform.js";
 import { done, insideFacts } from "./answers.js";
@@ -9,6 +10,7 @@ import { type Bridge, closeBridge, makeBridge } from "./bridge.js";
 import { archiveOf } from "./copies.js";
 import { packedProgram } from "./pack-program.js";
 import { BridgedSandbox } from "./sandbox.js";
+import { within } from "./within.js";
 
 export interface RemoteSandboxOptions {
   readonly platform: RemotePlatform;
@@ -16,11 +18,13 @@ export interface RemoteSandboxOptions {
   readonly bridge: BridgeOptions;
   /** What the backend saw of the sandbox itself: limits that were read back, its supervisor. Joined with the bridge's. */
   readonly evidence: Evidence;
+  /** What stands inside for the spec's `secrets`, where the backend hides them. */
+  readonly placeholders?: Readonly<Record<string, string>>;
   /**
-   * Whether the sandbox's `/proc` is mounted for it alone, so that the bridge, where it is root, may mount it anew with
-   * `hidepid=2`. On a shared one that would change the host. Default false.
+   * Whether `/proc`, `/tmp` and the like are the sandbox's alone, so that the bridge, where it is root, may mount the
+   * one with `hidepid=2` and keep users apart in the others. On shared ones that would change the host. Default false.
    */
-  readonly ownProc?: boolean;
+  readonly ownSystem?: boolean;
 }
 
 /** What the bridge's half inside says of itself. The sandbox says it: never a proof by itself. */
@@ -38,24 +42,21 @@ export interface RemoteSandbox extends Sandbox {
   readonly facts: BridgeFacts;
 }
 
-/**
- * A whole sandbox over a platform's pipe. Owns the platform's sandbox from now on: `close` destroys it, and so does a
- * failed opening.
- *
- * @throws SandboxFailed when the bridge can't be started, or `spec.required` holds `environment.per-tool` and users of
- * their own don't work there.
- */
-export async function openRemoteSandbox(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
+/** `openRemoteSandbox`. */
+export async function openBridged(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
   const { platform, spec } = options;
   const folder = join(options.bridge.folder, spec.id);
   const bridge = makeBridge(options, folder, programName);
   try {
     await bringFiles(options, folder, scope.signal);
     await bridge.connection.open(scope.signal);
-    return await settleIn(options, folder, bridge);
+    return await within(scope.signal, settleIn(options, folder, bridge));
   } catch (error) {
-    await closeBridge(bridge);
-    await platform.destroy();
+    try {
+      await closeBridge(bridge);
+    } finally {
+      await platform.destroy();
+    }
     throw error;
   }
 }
@@ -68,20 +69,19 @@ async function bringFiles(
   folder: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const program = Buffer.from(await packedProgram(), "utf8");
-  await platform.upload(join(folder, programName), program, signal);
-  if (spec.runtimes.length === 0) return;
-  const archive = await archiveOf(spec.runtimes, bridge.copyBytes);
-  await platform.upload(join(folder, archiveName), archive, signal);
+  const upload = (name: string, content: Uint8Array) =>
+    within(signal, platform.upload(join(folder, name), content, signal));
+  await upload(programName, Buffer.from(await packedProgram(), "utf8"));
+  if (spec.runtimes.length > 0) await upload(archiveName, await archiveOf(spec.runtimes, bridge.copyBytes));
 }
 
 async function settleIn(
-  { platform, spec, evidence }: RemoteSandboxOptions,
+  { platform, spec, evidence, placeholders = {} }: RemoteSandboxOptions,
   folder: string,
   bridge: Bridge,
 ): Promise<RemoteSandbox> {
   const { answer } = await ask(bridge.channels, "facts", {}, insideFacts);
-  const { workspace, home, searchPath, node, uid, ownUsers, whyShared } = answer;
+  const { searchPath, node, uid, ownUsers, whyShared } = answer;
   if (spec.required.includes("environment.per-tool") && !ownUsers) {
     throw new SandboxFailed(
       `environment.per-tool can't be had in this sandbox: ${whyShared ?? "no reason given"}`,
@@ -93,10 +93,11 @@ async function settleIn(
   }
   return new BridgedSandbox({
     id: spec.id,
-    workspace,
-    home,
+    workspace: join(folder, workspaceName),
+    home: join(folder, homeName),
     evidence: { ...evidence, uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
     image: { searchPath, copies },
+    placeholders,
     facts: { ownUsers, whyShared, searchPath, node },
     bridge,
     destroy: () => platform.destroy(),

@@ -21,7 +21,6 @@ export function startProcess(channels: Channels, command: Command): Promise<Proc
     const exit = new Promise<Exit>((settled) => {
       settle = settled;
     });
-    let ended = lost;
     const channel = channels.open("run", (opened) => ({
       data: (lane, bytes, taken) => (lane === lanes.error ? stderr : stdout).push(bytes, taken),
       end: (lane) => (lane === lanes.error ? stderr : stdout).end(),
@@ -29,10 +28,7 @@ export function startProcess(channels: Channels, command: Command): Promise<Proc
         const started = runStarted.safeParse(message);
         if (started.success) return resolve(processOn(opened, started.data.started));
         const last = runEnded.safeParse(message);
-        if (last.success) {
-          ended = last.data.exit;
-          return;
-        }
+        if (last.success) return settle(last.data.exit);
         const refused = refusal.safeParse(message);
         const why = refused.success
           ? refused.data.refused
@@ -43,8 +39,7 @@ export function startProcess(channels: Channels, command: Command): Promise<Proc
       closed: () => {
         stdout.end();
         stderr.end();
-        command.signal?.removeEventListener("abort", abort);
-        settle(ended);
+        settle(lost);
         reject(new SandboxFailed("The sandbox is closed, or was lost"));
       },
     }));
@@ -52,10 +47,13 @@ export function startProcess(channels: Channels, command: Command): Promise<Proc
       if (!channel.isClosed) await channel.send({ kill: signal });
       if (signal === "SIGKILL") await exit;
     };
-    const abort = () => void kill();
+    // Closed before it is there, it is ended as soon as it is.
+    let abort = () => {
+      reject(command.signal?.reason);
+      channel.close();
+    };
     const processOn = (opened: Channel, evidence: Evidence): Process => {
-      command.signal?.addEventListener("abort", abort, { once: true });
-      if (command.signal?.aborted === true) abort();
+      abort = () => void kill();
       return {
         stdin: outgoingLane(opened, lanes.main),
         stdout: stdout.stream,
@@ -65,7 +63,11 @@ export function startProcess(channels: Channels, command: Command): Promise<Proc
         kill,
       };
     };
-    const { argv, env, cwd, role = "tool" } = command;
+    const { argv, env, cwd, role = "tool", signal } = command;
+    const onAbort = () => abort();
+    if (signal?.aborted === true) return onAbort();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    void exit.then(() => signal?.removeEventListener("abort", onAbort));
     channel.send({ argv, env, cwd, role }).catch(reject);
   });
 }

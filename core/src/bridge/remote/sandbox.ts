@@ -20,6 +20,7 @@ export interface BridgedParts {
   readonly home: string;
   readonly evidence: Evidence;
   readonly image: ImagePrograms;
+  readonly placeholders: Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly bridge: Bridge;
   /** Ends the platform's sandbox. */
@@ -33,6 +34,7 @@ export class BridgedSandbox implements RemoteSandbox {
   readonly home: string;
   readonly evidence: Evidence;
   readonly image: ImagePrograms;
+  readonly placeholders: Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly #parts: BridgedParts;
   #closed: Promise<void> | undefined;
@@ -43,6 +45,7 @@ export class BridgedSandbox implements RemoteSandbox {
     this.home = parts.home;
     this.evidence = parts.evidence;
     this.image = parts.image;
+    this.placeholders = parts.placeholders;
     this.facts = parts.facts;
   }
 

@@ -23,7 +23,8 @@ export interface BridgedOptions {
   readonly platform?: (folder: string) => ExecPlatform;
   readonly bridge?: object;
   readonly spec?: Partial<SandboxSpec>;
-  readonly ownProc?: boolean;
+  readonly ownSystem?: boolean;
+  readonly signal?: AbortSignal;
 }
 
 /** A sandbox on this machine over the bridge, with nothing that confines it: the bridge itself is what is looked at. */
@@ -31,7 +32,6 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
   const folder = await mkdtemp(join(tmpdir(), "ambit-bridge-"));
   const platform = options.platform?.(folder) ?? new ExecPlatform(folder);
   const failures: SandboxFailed[] = [];
-  const abort = new AbortController();
   const spec: SandboxSpec = {
     id: "session",
     boundary: {
@@ -50,8 +50,8 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
   };
   const bridge = bridgeSchema.parse({ folder, node: process.execPath, lingerMs: 5_000, ...options.bridge });
   const sandbox = await openRemoteSandbox(
-    { platform, spec, bridge, evidence: {}, ownProc: options.ownProc ?? false },
-    { signal: abort.signal, defer: silent },
+    { platform, spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
+    { signal: options.signal ?? new AbortController().signal, defer: silent },
   );
   return {
     sandbox,

@@ -102,7 +102,7 @@ async function makeBench(account: Account, opened: StartedMachine[], signal: Abo
   };
   const { platform } = limited.started;
   const [sandbox, control] = await Promise.all([
-    openRemoteSandbox({ platform, spec, bridge: config.bridge, evidence: {}, ownProc: true }, scope),
+    openRemoteSandbox({ platform, spec, bridge: config.bridge, evidence: {}, ownSystem: true }, scope),
     tryFrom(open.started.machine, allAttempts(config.canary), config),
   ]);
   return {

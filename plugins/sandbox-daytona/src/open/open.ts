@@ -33,7 +33,7 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
     tryAgain(account, started, boundary.network),
     // Each sandbox is a container or machine of its own: its /proc is nobody else's.
     openRemoteSandbox(
-      { platform, spec, bridge: config.bridge, evidence, placeholders, ownProc: true },
+      { platform, spec, bridge: config.bridge, evidence, placeholders, ownSystem: true },
       scope,
     ),
   ]);

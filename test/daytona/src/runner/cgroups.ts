@@ -110,7 +110,7 @@ export class Cgroups {
 
 /** Kills what is in it. A group goes once the kernel has forgotten its last process, which takes a moment. */
 async function removeGroup(group: string): Promise<void> {
-  for (let tries = 100; existsSync(group); tries -= 1) {
+  for (let tries = 1_000; existsSync(group); tries -= 1) {
     const processes = await readFile(`${group}/cgroup.procs`, "utf8").catch(() => "");
     for (const pid of processes.split("\n")) if (pid !== "") kill(Number(pid));
     try {

@@ -60,7 +60,8 @@ async function ip(
   try {
     await run("ip", ["-batch", "-"], `${lines.join("\n")}\n`);
   } catch (error) {
-    const isGone = error instanceof Error && error.message.includes("Cannot find device");
+    // Gone before it was looked for, or between that and the deletion.
+    const isGone = error instanceof Error && /Cannot find device|No such device/.test(error.message);
     if (gone === "must be there" || !isGone) throw error;
   }
 }

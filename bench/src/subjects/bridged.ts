@@ -1,0 +1,105 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { Readable } from "node:stream";
+import {
+  bridgeSchema,
+  openRemoteSandbox,
+  type Pipe,
+  type RemotePlatform,
+  type RemoteSandbox,
+} from "@ambit/core/bridge";
+import type { Need } from "../goal.js";
+import { temporaryFolder } from "../machine/temporary-folder.js";
+import { boundaryOf, silent } from "./confined.js";
+
+/** A process and network namespace of its own, reached by `nsenter`: as far away as one gets on one machine. */
+export interface Namespaces extends RemotePlatform {
+  /** Another sandbox over the bridge, each with a half inside of its own. */
+  open(): Promise<RemoteSandbox>;
+  close(): Promise<void>;
+}
+
+export async function openNamespaces(): Promise<Namespaces> {
+  const folder = await temporaryFolder();
+  const options = ["--pid", "--net", "--mount-proc", "--fork", "--kill-child"];
+  const holder = spawn("unshare", [...options, "--", "/bin/sh", "-c", "echo up; exec cat > /dev/null"]);
+  await Promise.race([once(holder.stdout, "data"), once(holder, "exit")]);
+  const first = await childOf(holder);
+  const openPipe = (argv: readonly string[]) =>
+    pipeOf(["nsenter", "--target", first, "--mount", "--pid", "--net", "--", ...argv]);
+  const platform: RemotePlatform = {
+    openPipe,
+    upload: async (path, content) => {
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, content);
+    },
+    // One sandbox's end: the namespaces are the measurement's.
+    destroy: () => Promise.resolve(),
+  };
+  const opened = new Set<RemoteSandbox>();
+  const open = async () => {
+    const spec = {
+      id: `bench-${randomUUID()}`,
+      boundary: boundaryOf({ network: "own", limited: false }),
+      required: [],
+      runtimes: [],
+      onDecision: () => undefined,
+      log: silent,
+    };
+    const bridge = bridgeSchema.parse({ folder: folder.path, node: process.execPath });
+    const scope = { signal: new AbortController().signal, defer: () => undefined };
+    const sandbox = await openRemoteSandbox({ platform, spec, bridge, evidence: {} }, scope);
+    opened.add(sandbox);
+    return sandbox;
+  };
+  const close = async () => {
+    await Promise.all([...opened].map((sandbox) => sandbox.close()));
+    const closed = once(holder, "close");
+    holder.kill("SIGKILL");
+    await closed;
+    await folder[Symbol.asyncDispose]();
+  };
+  return { ...platform, open, close };
+}
+
+/** Namespaces can be made here: seen by making them. */
+export const namespaces: Need = {
+  missing: async () => {
+    try {
+      await (await openNamespaces()).close();
+      return undefined;
+    } catch (error) {
+      return `no namespaces can be made here: ${error instanceof Error ? error.message : error}`;
+    }
+  },
+};
+
+/** The first process of the namespaces, by its number out here. */
+async function childOf(holder: ChildProcess): Promise<string> {
+  const children = await readFile(`/proc/${holder.pid}/task/${holder.pid}/children`, "utf8");
+  const [first = ""] = children.trim().split(" ");
+  if (first === "") throw new Error("unshare ended early");
+  return first;
+}
+
+async function pipeOf([program = "", ...rest]: readonly string[]): Promise<Pipe> {
+  const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  // Each write tells it, too.
+  child.stdin.on("error", () => undefined);
+  await once(child, "spawn");
+  return {
+    output: Readable.toWeb(child.stdout),
+    write: (lines) =>
+      new Promise((resolve, reject) => {
+        child.stdin.write(lines, (error) => (error ? reject(error) : resolve()));
+      }),
+    close: async () => {
+      child.kill("SIGKILL");
+      await exited;
+    },
+  };
+}

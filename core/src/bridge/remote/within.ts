@@ -1,0 +1,23 @@
+/**
+ * A value, unless the signal comes first: whoever makes it may not look at the signal, or never answer.
+ * @param late gets the value all the same when it comes too late, to close it.
+ * @throws the signal's reason
+ */
+export function within<Value>(
+  signal: AbortSignal,
+  making: Promise<Value>,
+  late: (value: Value) => void = () => undefined,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    let isLate = false;
+    const giveUp = () => {
+      isLate = true;
+      reject(signal.reason);
+    };
+    if (signal.aborted) giveUp();
+    else signal.addEventListener("abort", giveUp, { once: true });
+    making
+      .then((value) => (isLate ? late(value) : resolve(value)), reject)
+      .finally(() => signal.removeEventListener("abort", giveUp));
+  });
+}

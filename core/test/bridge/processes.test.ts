@@ -1,0 +1,169 @@
+import { createHash, randomBytes } from "node:crypto";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { openBridged, textOf } from "./support/bridged.js";
+import { eventually, processesWith } from "./support/processes.js";
+
+const MB = 2 ** 20;
+const digest = (content: string | Uint8Array) => createHash("sha256").update(content).digest("hex");
+const mark = () => `mark-${randomBytes(12).toString("hex")}`;
+/** Stays for minutes, and shows the mark in its arguments. */
+const staying = (text: string) =>
+  ({ argv: [process.execPath, "-e", "setTimeout(() => {}, 120_000)", text], env: {} }) as const;
+
+describe("processes over the bridge", () => {
+  it("are told to have ended although nobody reads what they wrote", async () => {
+    await using bridged = await openBridged();
+    const pour = `process.stdout.write(Buffer.alloc(${4 * MB}, 120)); setTimeout(() => process.exit(9), 300);`;
+    const child = await bridged.sandbox.spawn({ argv: [process.execPath, "-e", pour], env: {} });
+    await expect(child.exit).resolves.toEqual({ code: 9, signal: null });
+    // And what they wrote in time is still there.
+    expect((await textOf(child.stdout)).length).toBeGreaterThan(100_000);
+    const other = await bridged.sandbox.spawn({ argv: [process.execPath, "-e", pour], env: {} });
+    await other.kill();
+    await expect(other.exit).resolves.toMatchObject({ signal: "SIGKILL" });
+  });
+
+  it("may close their standard input while it is written to", async () => {
+    await using bridged = await openBridged();
+    const script = "exec <&-; sleep 0.3; echo done; exit 5";
+    const child = await bridged.sandbox.spawn({
+      argv: ["/bin/sh", "-c", script],
+      env: { PATH: "/usr/bin:/bin" },
+    });
+    const writer = child.stdin.getWriter();
+    const writing = (async () => {
+      for (let time = 0; time < 64; time++) await writer.write(Buffer.alloc(65_536));
+      await writer.close();
+    })();
+    // It may hear that nobody reads any more; it never waits for ever.
+    await writing.catch((error: unknown) => expect(error).toBeInstanceOf(SandboxFailed));
+    expect(await textOf(child.stdout)).toBe("done\n");
+    await expect(child.exit).resolves.toEqual({ code: 5, signal: null });
+  });
+
+  it("carry bytes that are no text, and arguments that are hard", async () => {
+    await using bridged = await openBridged();
+    const { sandbox } = bridged;
+    const bytes = Buffer.concat([
+      randomBytes(300_000),
+      Buffer.from([0, 0xff, 0xfe, 0x80, 0xc3, 0x28, 10, 13]),
+    ]);
+    const child = await sandbox.spawn({ argv: ["/bin/cat"], env: {} });
+    const writer = child.stdin.getWriter();
+    const writing = writer.write(bytes).then(() => writer.close());
+    const pieces: Uint8Array[] = [];
+    for await (const piece of child.stdout) pieces.push(piece);
+    await writing;
+    expect(digest(Buffer.concat(pieces))).toBe(digest(bytes));
+    const words = ["", "a\nb", "\u2028 ☃ \u{1f600}", "__proto__", "--", "\t\u0001", "x".repeat(60_000)];
+    const echo = "process.stdout.write(JSON.stringify(process.argv.slice(1)))";
+    const said = await sandbox.spawn({ argv: [process.execPath, "-e", echo, "--", ...words], env: {} });
+    expect(JSON.parse(await textOf(said.stdout))).toEqual(words);
+  });
+
+  it("are a thousand short ones, of which nothing is left", { timeout: 120_000 }, async () => {
+    await using bridged = await openBridged();
+    const { sandbox, folder } = bridged;
+    let next = 0;
+    const codes: (number | null)[] = [];
+    const work = async () => {
+      while (next < 1_000) {
+        const code = next++ % 200;
+        const child = await sandbox.spawn({ argv: ["/bin/sh", "-c", `echo ${code}; exit ${code}`], env: {} });
+        const [said, exit] = await Promise.all([textOf(child.stdout), child.exit]);
+        expect(said).toBe(`${code}\n`);
+        expect(exit.code).toBe(code);
+        codes.push(exit.code);
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, work));
+    expect(codes).toHaveLength(1_000);
+    expect(await readdir(join(folder, "processes"))).toEqual([]);
+  });
+
+  it("that are given up before they are there don't stay", async () => {
+    await using bridged = await openBridged();
+    const text = mark();
+    const reason = new Error("no longer wanted");
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, async (_, number) => {
+        const abort = new AbortController();
+        const spawning = bridged.sandbox.spawn({ ...staying(text), signal: abort.signal });
+        setTimeout(() => abort.abort(reason), number);
+        return spawning.then(
+          ({ exit }) => exit,
+          (error: unknown) => error,
+        );
+      }),
+    );
+    for (const outcome of outcomes)
+      expect([reason, { code: null, signal: "SIGKILL" }]).toContainEqual(outcome);
+    expect(
+      await eventually(
+        () => processesWith(text),
+        ({ length }) => length === 0,
+      ),
+    ).toEqual([]);
+    await expect(bridged.sandbox.spawn({ ...staying(text), signal: AbortSignal.abort(reason) })).rejects.toBe(
+      reason,
+    );
+  });
+
+  it("that are being started while the sandbox closes don't stay", async () => {
+    await using bridged = await openBridged();
+    const text = mark();
+    const spawning = Array.from({ length: 10 }, () => bridged.sandbox.spawn(staying(text)));
+    const settled = Promise.allSettled(spawning);
+    await bridged.sandbox.close();
+    for (const outcome of await settled) {
+      if (outcome.status === "rejected") expect(outcome.reason).toBeInstanceOf(SandboxFailed);
+      else expect((await outcome.value.exit).code).not.toBe(0);
+    }
+    expect(
+      await eventually(
+        () => processesWith(text),
+        ({ length }) => length === 0,
+      ),
+    ).toEqual([]);
+  });
+
+  it("that can't be started say why", async () => {
+    await using bridged = await openBridged();
+    const { sandbox } = bridged;
+    await expect(sandbox.spawn({ argv: ["/there/is/none"], env: {} })).rejects.toThrow(
+      /none can't be started.*ENOENT/,
+    );
+    await expect(sandbox.spawn({ argv: ["/bin/true"], env: {}, cwd: "/there/is/none" })).rejects.toThrow(
+      SandboxFailed,
+    );
+    expect(await readdir(join(bridged.folder, "processes"))).toEqual([]);
+  });
+});
+
+describe("files over the bridge", () => {
+  it("of 64 MB arrive both ways, and larger ones are refused", { timeout: 60_000 }, async () => {
+    await using bridged = await openBridged();
+    const { sandbox } = bridged;
+    const content = randomBytes(64 * MB);
+    const path = `${sandbox.workspace}/large ☃\nfile`;
+    await sandbox.writeFiles([{ path, content }]);
+    expect(digest(await sandbox.readFile(path))).toBe(digest(content));
+    await sandbox.writeFiles([{ path, content: Buffer.concat([content, Buffer.alloc(1)]) }]);
+    await expect(sandbox.readFile(path)).rejects.toThrow("larger than");
+  });
+
+  it("are many at once", async () => {
+    await using bridged = await openBridged();
+    const { sandbox } = bridged;
+    const files = Array.from({ length: 300 }, (_, number) => ({
+      path: `${sandbox.workspace}/${number % 7}/${number}`,
+      content: `${number}`,
+    }));
+    await sandbox.writeFiles(files);
+    const read = await Promise.all(files.map(({ path }) => sandbox.readFile(path)));
+    expect(read.map((bytes) => Buffer.from(bytes).toString())).toEqual(files.map(({ content }) => content));
+  });
+});

@@ -1,0 +1,38 @@
+import { execFile } from "node:child_process";
+import { mkdir, readFile, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { repository } from "./ambit.js";
+
+const execute = promisify(execFile);
+
+/** Packages of ours, by their folder, as a registry would hand them out; of the others, what is installed here. */
+export async function installPacked(
+  folder: string,
+  packages: readonly string[],
+  others: readonly string[] = [],
+): Promise<void> {
+  const modules = join(folder, "node_modules");
+  const names = new Set<string>(others);
+  for (const path of packages) {
+    const cwd = join(repository, path);
+    const argv = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
+    const { stdout } = await execute("npm", argv, { cwd });
+    const [{ name, filename }]: [{ name: string; filename: string }] = JSON.parse(stdout);
+    await mkdir(join(modules, name), { recursive: true });
+    const archive = join(folder, filename);
+    await execute("tar", ["-xzf", archive, "-C", join(modules, name), "--strip-components=1"]);
+    const manifest: { dependencies?: Record<string, string> } = JSON.parse(
+      await readFile(join(modules, name, "package.json"), "utf8"),
+    );
+    for (const dependency of Object.keys(manifest.dependencies ?? {})) names.add(dependency);
+  }
+  for (const name of names) {
+    const link = join(modules, name);
+    await mkdir(dirname(link), { recursive: true });
+    await symlink(join(repository, "node_modules", name), link).catch((error: NodeJS.ErrnoException) => {
+      // One of the packed.
+      if (error.code !== "EEXIST") throw error;
+    });
+  }
+}
