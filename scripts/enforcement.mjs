@@ -1,21 +1,9 @@
 /** Writes docs/enforcement.md: every attack, as root and as an ordinary user, as this host answered it. */
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderEnforcementMatrix } from "../test/kit/dist/attacks.js";
+import { reportOf } from "./report.mjs";
 import { root } from "./setup.mjs";
-
-/** @param {readonly string[]} args */
-function reportOf(args) {
-  const { stdout, status } = spawnSync(process.execPath, args, {
-    cwd: root,
-    encoding: "utf8",
-    maxBuffer: 64 * 1024 * 1024,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  if (status !== 0) throw new Error(`"${args.join(" ")}" exited ${status}: not everything is in order`);
-  return JSON.parse(stdout);
-}
 
 const head = `# What is enforced, and how that was shown
 
