@@ -75,8 +75,8 @@ export const mutants: readonly MutantCase[] = [
   {
     name: "paths bound by name",
     patches: [
-      plugin(
-        "folders/open-beneath.js",
+      core(
+        "beneath/open-beneath.js",
         "constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW",
         "constants.O_RDONLY | constants.O_DIRECTORY",
       ),
