@@ -50,8 +50,8 @@ export const codeTool: Goal = {
       const measurements: Measurement[] = [];
       for (const runtime of runtimes) {
         measurements.push(
-          await calls(`${runtime}, a run's first call`, runtime, fresh, sandbox, pairs(40)),
-          await calls(`${runtime}, its later calls`, runtime, keeping, sandbox, pairs(40)),
+          await calls(`${runtime}, a call that starts its own`, runtime, fresh, sandbox, pairs(40)),
+          await calls(`${runtime}, a call that finds one waiting`, runtime, keeping, sandbox, pairs(40)),
           await waitingMemory(runtime, sandbox),
         );
       }

@@ -36,7 +36,8 @@ export async function killMarked(mark: string, group?: number, looks = 1): Promi
       killed.add(pid);
       signal(pid, "SIGKILL");
     }
-    await delay(10);
+    // A killed one is gone in a moment; what shows no mark yet takes longer.
+    await delay(found.length > 0 ? Math.min(10, 1 + round) : 10);
   }
   return killed.size;
 }
