@@ -7,7 +7,7 @@ import { MalformedJson } from "../parse-json.js";
 import { exitCodeOf, exitCodes } from "./exit-codes.js";
 import { readRequest } from "./read-request.js";
 import { printerFor, type RecordPrinter } from "./record-printer.js";
-import { nextSignal } from "./signals.js";
+import { EndingSignals } from "./signals.js";
 
 export interface RunCommandOptions extends Overrides {
   readonly stream?: boolean;
@@ -37,11 +37,12 @@ async function drive({ runner, redaction }: Ambit, printer: RecordPrinter, body:
   const run = await runner.reserve().admit(body, { keepsEvents: printer.keepsEvents });
   const reveal = redaction.hide(secretsOf(run.request));
   let interrupted: number | undefined;
-  void nextSignal().then((signal) => {
+  const signals = new EndingSignals();
+  void signals.next().then((signal) => {
     interrupted = signal === "SIGINT" ? exitCodes.interrupted : exitCodes.terminated;
     run.cancel(new RunCancelled("The run was interrupted.", "caller"));
     // Whoever asks twice doesn't want to wait for the close: the next start cleans what is left.
-    void nextSignal().then(() => process.exit(interrupted));
+    void signals.next().then(() => process.exit(interrupted));
   });
   let result: RunResult | FailedResult | undefined;
   for await (const record of run.records()) {

@@ -3,7 +3,7 @@ import type { Overrides } from "../configuration/load.js";
 import { startServer } from "../http/listen.js";
 import { openAmbit } from "../open.js";
 import { exitCodes } from "./exit-codes.js";
-import { nextSignal } from "./signals.js";
+import { EndingSignals } from "./signals.js";
 
 /** `ambit serve`: until SIGTERM or Ctrl-C; a second one ends it at once. */
 export async function serve(overrides: Overrides): Promise<number> {
@@ -13,11 +13,11 @@ export async function serve(overrides: Overrides): Promise<number> {
   // Other callers' runs live in this process too: none of them is lost to a fault of one.
   process.on("uncaughtException", (error) => log.error({ error }, "an exception was caught by nobody"));
   process.on("unhandledRejection", (error) => log.error({ error }, "a rejection was handled by nobody"));
-  const signal = nextSignal();
+  const signals = new EndingSignals();
   const server = await startServer(ambit);
   log.info({ url: server.url, configuration: settings.file ?? "defaults" }, "listening");
-  log.info({ signal: await signal }, "shutting down");
-  const second = nextSignal().then((name) => {
+  log.info({ signal: await signals.next() }, "shutting down");
+  const second = signals.next().then((name) => {
     log.warn({ signal: name }, "leaving at once");
     return name === "SIGINT" ? exitCodes.interrupted : exitCodes.terminated;
   });
