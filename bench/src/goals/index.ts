@@ -18,6 +18,7 @@ import { clientGone } from "./g17-client-gone.js";
 import { brokenAgent } from "./g18-broken-agent.js";
 import { spawnInJail } from "./i3-spawn.js";
 import { bridge } from "./i4-bridge.js";
+import { daytonaBridge } from "./i5-daytona.js";
 
 /** In the order of their numbers. */
 export const goals: readonly Goal[] = [
@@ -41,4 +42,5 @@ export const goals: readonly Goal[] = [
   brokenAgent,
   spawnInJail,
   bridge,
+  daytonaBridge,
 ];
