@@ -64,8 +64,12 @@ export const killRequestSchema = z.strictObject({
 });
 export type KillRequest = z.infer<typeof killRequestSchema>;
 
-/** The same when there was nothing to end: ending twice is no error. */
-export const endedAnswerSchema = z.strictObject({ ok: z.literal(true), ended: z.boolean() });
+/** `ended` is false when there was nothing to end, which is no error; `message` then says what was looked for. */
+export const endedAnswerSchema = z.strictObject({
+  ok: z.literal(true),
+  ended: z.boolean(),
+  message: z.string().optional(),
+});
 export type EndedAnswer = z.infer<typeof endedAnswerSchema>;
 
 /** `POST /runs/{runId}/interactions/{interactionId}`. */

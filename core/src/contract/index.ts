@@ -13,6 +13,7 @@ export * from "./message.js";
 export * from "./model-connection.js";
 export * from "./openapi.js";
 export * from "./parse.js";
+export * from "./project.js";
 export * from "./prompt.js";
 export * from "./receipt.js";
 export * from "./request.js";

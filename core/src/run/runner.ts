@@ -1,4 +1,4 @@
-import type { FailureCode } from "../contract/index.js";
+import { type FailureCode, projectOf } from "../contract/index.js";
 import { AtCapacity, NotFound, RunCancelled } from "../errors.js";
 import type { Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
@@ -91,14 +91,15 @@ export class Runner {
     this.#run(runId).answer(interactionId, body);
   }
 
-  /** Ends a session, and the run that uses it. False when there is none of that name. */
+  /** Ends a session of the project, and the run that uses it. False when the project has none of that id. */
   async endSession(sessionId: string, projectId?: string): Promise<boolean> {
+    const project = projectOf({ projectId });
     const users = [...this.#runs.values()].filter(
-      ({ request }) => request.sessionId === sessionId && request.projectId === projectId,
+      ({ request }) => request.sessionId === sessionId && projectOf(request) === project,
     );
     for (const run of users) run.cancel(new RunCancelled("The session was ended.", "caller"));
     await Promise.all(users.map((run) => run.ended));
-    return (await this.#sessions.end(sessionId, projectId)) || users.length > 0;
+    return (await this.#sessions.end(sessionId, project)) || users.length > 0;
   }
 
   /** No new runs; running ones finish within the limit or are cancelled, each with its result; sessions end. */

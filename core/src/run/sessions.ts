@@ -1,5 +1,5 @@
 import type { AcceptedPlan } from "../boundary/index.js";
-import type { RunRequest } from "../contract/index.js";
+import { projectOf, type RunRequest } from "../contract/index.js";
 import { AtCapacity, RequestInvalid, RunCancelled } from "../errors.js";
 import type { ActorKinds, Log } from "../plugin/index.js";
 import type { RunLimits } from "./limits.js";
@@ -33,7 +33,7 @@ export class Sessions {
 
   /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */
   async borrow(request: RunRequest, plan: AcceptedPlan<ActorKinds>, signal: AbortSignal): Promise<Loan> {
-    const key = keyOf(request);
+    const key = keyOf(request.sessionId, projectOf(request));
     if (key === undefined) return this.#lend(await this.#openNew(plan, signal), false, undefined);
     if (this.#lent.has(key)) throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
     this.#lent.add(key);
@@ -51,8 +51,8 @@ export class Sessions {
   }
 
   /** Ends a kept session. False when there is none of that name; a lent one is refused. */
-  async end(sessionId: string, projectId: string | undefined): Promise<boolean> {
-    const key = keyOf({ sessionId, projectId });
+  async end(sessionId: string, project: string | undefined): Promise<boolean> {
+    const key = keyOf(sessionId, project);
     if (key === undefined) {
       throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
     }
@@ -124,7 +124,8 @@ export class Sessions {
   }
 }
 
-function keyOf({ sessionId, projectId }: Pick<RunRequest, "sessionId" | "projectId">): string | undefined {
+/** Undefined for a session of one run alone. Two projects' sessions of equal id have different keys. */
+function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
   if (sessionId === undefined || sessionId.trim() === "") return undefined;
-  return JSON.stringify([projectId ?? null, sessionId]);
+  return JSON.stringify([project ?? null, sessionId]);
 }

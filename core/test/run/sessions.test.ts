@@ -147,6 +147,24 @@ describe("a named session", () => {
     await world.runner.drain(0);
   });
 
+  test("the project is also the one of `runContext`, and `projectId` stands above it", async () => {
+    const world = await createWorld({ script: says("ok") });
+    const inContext = (id: string) => ({ runContext: { project: { id } } });
+    await world.run({ ...named, ...inContext("a") });
+    await world.run({ ...named, ...inContext("b") });
+    expect(world.sandbox.opened).toBe(2);
+    const warm = [
+      { ...named, projectId: "a" },
+      { ...named, ...inContext("b"), projectId: "a" },
+      { ...named, ...inContext("a"), projectId: " " },
+    ];
+    for (const body of warm) expect((await world.run(body)).result.receipt?.session.history).toBe("warm");
+    expect(world.sandbox.opened).toBe(2);
+    expect(await world.runner.endSession("one")).toBe(false);
+    expect(await world.runner.endSession("one", "a")).toBe(true);
+    expect(await world.runner.endSession("one", "b")).toBe(true);
+  });
+
   test("another boundary is another sandbox, and what the old one held is gone", async () => {
     const world = await createWorld({ script: says("ok") });
     await world.run(named);

@@ -3,6 +3,7 @@ import {
   type ForwardedAnswer,
   killRequestSchema,
   limits,
+  projectOf,
   RequestInvalid,
 } from "@ambit/core";
 import { readJson } from "./body.js";
@@ -12,8 +13,11 @@ import type { Exchange, ServerContext } from "./server-context.js";
 /** Bytes: two short names fit many times over. */
 const killLimit = 16 * 1024;
 
-/** `POST /kill`: ends a session, and the run that uses it. Ending it twice is no error. */
-export async function handleKill({ runner }: ServerContext, { incoming, outgoing }: Exchange): Promise<void> {
+/** `POST /kill`: ends a session, and the run that uses it. Ending it twice is no error, and is said. */
+export async function handleKill(
+  { runner, log }: ServerContext,
+  { incoming, outgoing }: Exchange,
+): Promise<void> {
   const parsed = killRequestSchema.safeParse(await readJson(incoming, killLimit));
   if (!parsed.success) {
     throw new RequestInvalid(
@@ -22,7 +26,18 @@ export async function handleKill({ runner }: ServerContext, { incoming, outgoing
   }
   const { sessionId, projectId } = parsed.data;
   const ended = await runner.endSession(sessionId, projectId ?? undefined);
-  sendJson(outgoing, 200, { ok: true, ended } satisfies EndedAnswer);
+  const message = ended ? undefined : nothingEnded(sessionId, projectId);
+  if (message !== undefined) log.info({ sessionId, projectId }, "there was no session to end");
+  sendJson(outgoing, 200, { ok: true, ended, message } satisfies EndedAnswer);
+}
+
+function nothingEnded(sessionId: string, projectId: string | null | undefined): string {
+  const session = JSON.stringify(sessionId);
+  const fix =
+    "send the projectId of its runs (their projectId, or else their runContext.project.id), unless it has ended already";
+  if (projectOf({ projectId: projectId ?? undefined }) === undefined)
+    return `There is no session ${session} without a project: ${fix}.`;
+  return `There is no session ${session} of the project ${JSON.stringify(projectId)}: ${fix}.`;
 }
 
 /** `POST /runs/:runId/cancel`: answers at once; the run ends in its own result, to its own caller. */

@@ -126,10 +126,25 @@ describe("POST /run", () => {
     const { post } = await serveScript(waiting);
     const response = await post("/run", { ...asking, sessionId: "s1", projectId: "p1" }, ndjson);
     const kill = async (body: unknown) => (await post("/kill", body)).json();
-    expect(await kill({ sessionId: "s1", projectId: "other" })).toEqual({ ok: true, ended: false });
+    const nothing = (where: string) => ({
+      ok: true,
+      ended: false,
+      message: expect.stringContaining(`There is no session "s1" ${where}: send the projectId of its runs`),
+    });
+    expect(await kill({ sessionId: "s1", projectId: "other" })).toEqual(nothing('of the project "other"'));
+    expect(await kill({ sessionId: "s1" })).toEqual(nothing("without a project"));
     expect(await kill({ sessionId: "s1", projectId: "p1" })).toEqual({ ok: true, ended: true });
     expect((await recordsOf(response)).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
-    expect(await kill({ sessionId: "s1", projectId: "p1" })).toEqual({ ok: true, ended: false });
+    expect(await kill({ sessionId: "s1", projectId: "p1" })).toEqual(nothing('of the project "p1"'));
+  });
+
+  it("ends a session by the project of its run's context", async () => {
+    const { post } = await serveScript(waiting);
+    const runContext = { project: { id: "p1" } };
+    const response = await post("/run", { ...asking, sessionId: "s1", runContext }, ndjson);
+    const killed = await post("/kill", { sessionId: "s1", projectId: "p1" });
+    expect(await killed.json()).toEqual({ ok: true, ended: true });
+    expect((await recordsOf(response)).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
   });
 
   it("lets running runs end in their result when the server closes, and begins no other", async () => {

@@ -15,7 +15,9 @@ export const runFields: FieldMeanings = {
   sessionId: acts(
     "Names the session, which keeps sandbox, workspace and agent between runs. At most 256 characters; blank means absent: a session of this run alone.",
   ),
-  projectId: acts("Keeps sessions of equal id apart by project, also for `POST /kill`."),
+  projectId: acts(
+    "Keeps sessions of equal id apart by project, also for `POST /kill`. Default: `runContext.project.id`.",
+  ),
   agentsMd: acts(
     "Standing instructions: written to the file of the workspace where the agent looks for them.",
   ),
@@ -84,7 +86,9 @@ export const runFields: FieldMeanings = {
     "`trace.traceparent`",
   ),
   "context.propagation.baggage": informational("W3C baggage."),
-  runContext: acts("The values that tools' `$ctx.…` bindings name. The model never sees them."),
+  runContext: acts(
+    "The values that tools' `$ctx.…` bindings name; `project.id` is the project where `projectId` is absent. The model never sees them.",
+  ),
   telemetry: informational(
     "Ambit exports no telemetry of its own. Credentials in it are redacted like all others.",
   ),
