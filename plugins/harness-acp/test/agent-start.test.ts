@@ -32,6 +32,21 @@ describe("the start", () => {
     await scope.close();
   });
 
+  it.each([
+    { what: "no way to resume", sessionCapabilities: { list: {} }, takesUp: false },
+    { what: "a way to resume", sessionCapabilities: { list: {}, resume: {} }, takesUp: true },
+    { what: "none at all", sessionCapabilities: {}, takesUp: false },
+  ])("takes an agent whose session capabilities name $what", async ({ sessionCapabilities, takesUp }) => {
+    const fake = fakeAgent({
+      onPrompt: async () => endTurn,
+      initialize: { protocolVersion: 1, agentCapabilities: { sessionCapabilities }, agentInfo: {} },
+      newSession: { sessionId: "s1", configOptions: [{ category: "model" }] },
+    });
+    const { agent, scope } = await fake.start();
+    expect(agent.capabilities.sessionLifecycle).toBe(takesUp);
+    await scope.close();
+  });
+
   it("refuses a session without an id", async () => {
     const fake = fakeAgent({ onPrompt: async () => endTurn, newSession: {} });
     await expect(fake.start()).rejects.toThrow("sessionId");

@@ -46,6 +46,11 @@ describe("names of tools", () => {
       tool: { server: "ambit", name: "lookup", input: { a: 1 } },
     },
     {
+      what: "an MCP tool without arguments",
+      call: { id: "c", kind: "execute", input: { server: "ambit", tool: "lookup" } },
+      tool: { server: "ambit", name: "lookup", input: {} },
+    },
+    {
       what: "a shell command that looks like an MCP tool",
       call: { id: "c", title: "mcp.ambit.lookup", kind: "execute", input: { command: "mcp.ambit.lookup" } },
       tool: { name: "shell" },

@@ -7,6 +7,9 @@ const flag = z
   .nullish()
   .transform((value) => value ?? false);
 
+/** Anything, or nothing at all: to zod a key of `z.unknown()` must be there. */
+const anything = z.unknown().optional();
+
 const flags = <Shape extends Record<string, typeof flag>>(shape: Shape) =>
   z
     .looseObject(shape)
@@ -21,10 +24,9 @@ const initializeSchema = z.looseObject({
       loadSession: flag,
       promptCapabilities: flags({ image: flag, audio: flag, embeddedContext: flag }),
       mcpCapabilities: flags({ http: flag, sse: flag }),
-      sessionCapabilities: z.looseObject({ resume: z.unknown() }).nullish(),
+      sessionCapabilities: z.looseObject({ resume: anything }).nullish(),
     })
     .nullish(),
-  agentInfo: z.looseObject({ name: z.string(), version: z.string().nullish() }).nullish(),
 });
 export type AgentAbilities = z.infer<typeof initializeSchema>;
 
@@ -32,7 +34,7 @@ export type AgentAbilities = z.infer<typeof initializeSchema>;
 const sessionSchema = z.looseObject({
   models: z.looseObject({ currentModelId: z.string().nullish() }).nullish(),
   configOptions: z
-    .array(z.looseObject({ category: z.string().nullish(), currentValue: z.unknown() }))
+    .array(z.looseObject({ category: z.string().nullish(), currentValue: anything }))
     .nullish(),
 });
 

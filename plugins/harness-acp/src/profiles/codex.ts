@@ -108,12 +108,12 @@ function table(
 }
 
 /** The input of a call to an MCP server. A shell command has another, and a title that may say anything. */
-const mcpInput = z.object({ server: z.string(), tool: z.string(), arguments: z.unknown() });
+const mcpInput = z.object({ server: z.string(), tool: z.string(), arguments: z.unknown().optional() });
 
 function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
   const mcp = mcpInput.safeParse(call.input);
   if (mcp.success && servers.includes(mcp.data.server)) {
-    const { server, tool, arguments: input } = mcp.data;
+    const { server, tool, arguments: input = {} } = mcp.data;
     return { name: tool, server, input };
   }
   return { name: nameByKind[call.kind ?? ""] ?? call.title ?? "tool" };
