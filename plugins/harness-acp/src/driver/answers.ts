@@ -33,9 +33,7 @@ export type AgentAbilities = z.infer<typeof initializeSchema>;
 /** `NewSessionResponse`; the answers to `session/load` and `session/resume` are the same but for the id. */
 const sessionSchema = z.looseObject({
   models: z.looseObject({ currentModelId: z.string().nullish() }).nullish(),
-  configOptions: z
-    .array(z.looseObject({ category: z.string().nullish(), currentValue: anything }))
-    .nullish(),
+  configOptions: z.array(z.looseObject({ category: z.string().nullish(), currentValue: anything })).nullish(),
 });
 
 const newSessionSchema = sessionSchema.extend({ sessionId: z.string().min(1) });
