@@ -1,7 +1,7 @@
 import { type Admitted, type PlanAnswer, receiptOf } from "@ambit/core";
 
 /** What `POST /plan` and `ambit plan` say of a request that may run: its receipt, as far as a plan knows it. */
-export function planAnswer({ request, plan }: Admitted): PlanAnswer {
+export function planAnswer({ request, plan, warnings }: Admitted): PlanAnswer {
   const { sandbox, enforcement, required, guarantees, actors, accepted } = receiptOf(plan, request, {
     confinement: "unconfined",
     evidence: {},
@@ -9,5 +9,9 @@ export function planAnswer({ request, plan }: Admitted): PlanAnswer {
     decisions: { allowed: 0, refused: 0 },
     session: { id: "", history: "new" },
   });
-  return { ok: true, plan: { sandbox, enforcement, required, guarantees, actors, accepted } };
+  return {
+    ok: true,
+    plan: { sandbox, enforcement, required, guarantees, actors, accepted },
+    ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
+  };
 }

@@ -3,6 +3,7 @@ import { capabilitySchema } from "./capability.js";
 import { failureSchema } from "./failure.js";
 import { receiptActorSchema, receiptSchema, siteSchema } from "./receipt.js";
 import { runResultSchema } from "./result.js";
+import { warningSchema } from "./warning.js";
 
 /** An answer with any status but 200: a result as far as there was a run. */
 export const failedResultSchema = runResultSchema.partial({ runId: true, events: true }).extend({
@@ -23,6 +24,8 @@ export const planAnswerSchema = z.strictObject({
     actors: true,
     accepted: true,
   }),
+  /** As in a result. */
+  warnings: z.array(warningSchema).optional(),
 });
 export type PlanAnswer = z.infer<typeof planAnswerSchema>;
 

@@ -20,4 +20,5 @@ export * from "./request.js";
 export * from "./result.js";
 export * from "./sandbox-permission.js";
 export * from "./tool.js";
+export * from "./warning.js";
 export * from "./workspace-path.js";

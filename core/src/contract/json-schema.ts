@@ -21,6 +21,7 @@ import { runRequestSchema } from "./request.js";
 import { runResultSchema, streamRecordSchema } from "./result.js";
 import { sandboxPermissionSchema } from "./sandbox-permission.js";
 import { toolSpecSchema } from "./tool.js";
+import { warningSchema } from "./warning.js";
 
 /** What callers send: fields with a default may be left out. */
 const sent = {
@@ -45,6 +46,7 @@ const returned = {
   Failure: failureSchema,
   Gap: gapSchema,
   Issue: issueSchema,
+  Warning: warningSchema,
   PlanAnswer: planAnswerSchema,
   PluginsAnswer: pluginsAnswerSchema,
   HealthAnswer: healthAnswerSchema,

@@ -3,6 +3,7 @@ import { agentEventSchema, usageSchema } from "./events.js";
 import { failureSchema } from "./failure.js";
 import { messageSchema } from "./message.js";
 import { receiptSchema } from "./receipt.js";
+import { warningSchema } from "./warning.js";
 
 export const harnessCapabilitiesSchema = z.strictObject({
   textMessages: z.boolean(),
@@ -36,6 +37,8 @@ export const runResultSchema = z.strictObject({
   /** A readable sentence, when `ok` is false. */
   error: z.string().optional(),
   failure: failureSchema.optional(),
+  /** What was accepted and has no effect, or not the one it seems to have; absent when there is nothing. */
+  warnings: z.array(warningSchema).optional(),
   receipt: receiptSchema.optional(),
 });
 export type RunResult = z.infer<typeof runResultSchema>;

@@ -6,7 +6,7 @@ import {
   planRun,
   requirementsOf,
 } from "../boundary/index.js";
-import { type Issue, parseRunRequest, promptOf, type RunRequest } from "../contract/index.js";
+import { type Issue, parseRunRequest, promptOf, type RunRequest, type Warning } from "../contract/index.js";
 import { BoundaryRefused, RequestInvalid } from "../errors.js";
 import type { ActorKinds, Harness } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
@@ -16,6 +16,8 @@ import { isPattern, type PermissionCeiling, patternName } from "./permission.js"
 export interface Admitted {
   readonly request: RunRequest;
   readonly plan: AcceptedPlan<ActorKinds>;
+  /** What of the request has no effect, or not the one it seems to have. */
+  readonly warnings: readonly Warning[];
 }
 
 /**
@@ -58,7 +60,7 @@ export async function admit(
   // What requires nothing needs no proof: it isn't kept waiting for the probes.
   const cast = requiresNothing(request) ? registry.castAsSeen() : await registry.cast();
   const decided = plan(request, cast, ceiling);
-  if (decided.accepted) return { request, plan: decided };
+  if (decided.accepted) return { request, plan: decided, warnings: [] };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
   throw new RequestInvalid(decided.issues);
 }

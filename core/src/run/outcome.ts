@@ -5,6 +5,7 @@ import type { ActorKinds, Agent, Log } from "../plugin/index.js";
 import { blamed } from "./attributed.js";
 import type { RunEvents } from "./run-events.js";
 import type { Session } from "./session.js";
+import type { Warnings } from "./warnings.js";
 
 /** How a run went, once everything is closed. */
 export interface RunOutcome {
@@ -18,6 +19,7 @@ export interface RunOutcome {
   readonly failure: AmbitError | undefined;
   /** Whether the turn waits for the user. */
   readonly paused: boolean;
+  readonly warnings: Warnings;
 }
 
 /** What the caller ended itself is no failure to it: `ok`, with the stop reason `cancelled`. */
@@ -64,6 +66,7 @@ function resultOf(request: RunRequest, plan: AcceptedPlan<ActorKinds>, outcome: 
     error: failure === undefined ? undefined : redactor.text(failure.message),
     failure:
       failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },
+    warnings: redactor.value(outcome.warnings.list),
     receipt: session === undefined ? undefined : receiptFor(request, plan, outcome, session),
   };
 }

@@ -1,3 +1,22 @@
+import type { AgentEvent, RunResult, StreamRecord } from "../contract/index.js";
+
+/** Gives the events one after the other, then the result once. @param result once everything is closed. */
+export function nextRecord(
+  source: AsyncIterable<AgentEvent, undefined>,
+  result: () => Promise<RunResult | undefined>,
+): () => Promise<IteratorResult<StreamRecord, undefined>> {
+  const events = source[Symbol.asyncIterator]();
+  let told = false;
+  return async () => {
+    const { done, value: event } = await events.next();
+    if (done !== true) return { done, value: { kind: "event", event } };
+    const last = told ? undefined : await result();
+    if (last === undefined) return { done, value: undefined };
+    told = true;
+    return { done: false, value: { kind: "result", result: last } };
+  };
+}
+
 /**
  * A generator that can be left at any time. One that `async function*` makes can't: its `return()` waits until a
  * pending `next()` has its value, and runs nothing at all before the first.

@@ -1,5 +1,5 @@
 import type { AcceptedPlan } from "../boundary/index.js";
-import type { AgentEvent, RunRequest } from "../contract/index.js";
+import type { AgentEvent, RunRequest, Warning } from "../contract/index.js";
 import type { ActorKinds, Log, Sandbox } from "../plugin/index.js";
 import type { Deadlines } from "./deadlines.js";
 import type { RunLimits } from "./limits.js";
@@ -17,4 +17,6 @@ export interface RunContext {
   /** The run's sandbox, once it is open. */
   sandbox(): Sandbox;
   emit(event: AgentEvent): void;
+  /** Puts a warning on the result. */
+  warn(warning: Warning): void;
 }

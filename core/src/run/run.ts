@@ -3,6 +3,7 @@ import type { AcceptedPlan } from "../boundary/index.js";
 import type { Receipt, RunRequest, RunResult, StreamRecord } from "../contract/index.js";
 import { type AmbitError, RunCancelled, toAmbitError } from "../errors.js";
 import type { ActorKinds, Agent } from "../plugin/index.js";
+import type { Admitted } from "./admission.js";
 import { Answers } from "./answers.js";
 import { Deadlines } from "./deadlines.js";
 import { prepareExecutors } from "./execute.js";
@@ -11,7 +12,7 @@ import { Interactions } from "./interactions.js";
 import { cancelledByCaller, conclude } from "./outcome.js";
 import { composePrompt, hasHistory } from "./prompt.js";
 import { requireListed } from "./publish.js";
-import { leavable } from "./reading.js";
+import { leavable, nextRecord } from "./reading.js";
 import { Redactor, secretsOf } from "./redact.js";
 import type { RunContext } from "./run-context.js";
 import { RunEvents } from "./run-events.js";
@@ -21,6 +22,7 @@ import type { Session } from "./session.js";
 import { dismiss, startAgent } from "./start-agent.js";
 import { ToolCalls } from "./tool-calls.js";
 import { streamTurn } from "./turn.js";
+import { Warnings } from "./warnings.js";
 import { fillWorkspace } from "./workspace-files.js";
 
 /** One run of an admitted request: stops 3 to 7. Stops 1 and 2, parse and plan, are `admit`'s. */
@@ -29,6 +31,7 @@ export class Run {
   readonly #scope: OwnedScope;
   readonly #deadlines: Deadlines;
   readonly #events: RunEvents;
+  readonly #warnings: Warnings;
   readonly #interactions: Interactions;
   readonly #paused = new AbortController();
   readonly #ended: Promise<AmbitError | undefined>;
@@ -41,12 +44,17 @@ export class Run {
   #failure: AmbitError | undefined;
   #result: RunResult | undefined;
 
+  readonly request: RunRequest;
+  readonly plan: AcceptedPlan<ActorKinds>;
+
   constructor(
-    readonly request: RunRequest,
-    readonly plan: AcceptedPlan<ActorKinds>,
+    { request, plan, warnings }: Admitted,
     readonly services: RunServices,
     options: RunOptions,
   ) {
+    this.request = request;
+    this.plan = plan;
+    this.#warnings = new Warnings(warnings);
     const { log, limits } = services;
     this.#scope = new OwnedScope(log, limits.closeMs);
     this.#deadlines = new Deadlines(this.#scope, limits);
@@ -87,24 +95,15 @@ export class Run {
    */
   records(): AsyncGenerator<StreamRecord, void, undefined> {
     this.#begin();
-    return leavable(this.#reader(), async () => {
+    const next = nextRecord(this.#events, async () => {
+      await this.#ended;
+      return this.#result;
+    });
+    return leavable(next, async () => {
       this.cancel(new RunCancelled("The client went away.", "caller"));
       this.#events.abandon();
       await this.#ended;
     });
-  }
-
-  #reader(): () => Promise<IteratorResult<StreamRecord, undefined>> {
-    const events = this.#events[Symbol.asyncIterator]();
-    let told = false;
-    return async () => {
-      const { done, value: event } = await events.next();
-      if (done !== true) return { done, value: { kind: "event", event } };
-      await this.#ended;
-      if (told || this.#result === undefined) return { done, value: undefined };
-      told = true;
-      return { done: false, value: { kind: "result", result: this.#result } };
-    };
   }
 
   #begin(): void {
@@ -128,6 +127,7 @@ export class Run {
     const outcome = {
       ...{ runId: this.id, events: this.#events, history: this.#history, session: this.#session },
       ...{ agent: this.#agent, failure: this.#failure, paused: this.#paused.signal.aborted },
+      warnings: this.#warnings,
     };
     const { result, failure } = conclude(request, plan, outcome, services.log);
     this.#result = result;
@@ -244,6 +244,7 @@ export class Run {
         return this.#session.sandbox;
       },
       emit: (event) => this.#events.emit(event),
+      warn: (warning) => this.#warnings.add(warning),
     };
   }
 }

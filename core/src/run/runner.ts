@@ -62,9 +62,7 @@ export class Runner {
         try {
           const admitted = await admit(body, this.registry, this.options.permissionCeiling);
           this.#refuseWhileDraining();
-          return this.#begin(new Run(admitted.request, admitted.plan, this.#services(), options), () =>
-            free(),
-          );
+          return this.#begin(new Run(admitted, this.#services(), options), () => free());
         } catch (error) {
           free();
           throw error;

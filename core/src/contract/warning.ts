@@ -1,0 +1,9 @@
+import { z } from "zod";
+
+/** Something in an accepted request that has no effect, or not the one it seems to have. The run goes on. */
+export const warningSchema = z.strictObject({
+  /** As in `permissions.rules[2].pattern`; absent where the warning isn't about one field. */
+  path: z.string().optional(),
+  message: z.string(),
+});
+export type Warning = z.infer<typeof warningSchema>;
