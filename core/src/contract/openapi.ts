@@ -134,7 +134,7 @@ function run(operationId: string, summary: string, description: string): JsonObj
     operationId,
     summary,
     description:
-      "With `Accept: application/x-ndjson` or `text/event-stream`, events come as they happen, and exactly one `result` record ends the stream, whatever happens; a stream that has begun has the status 200.",
+      "With `Accept: application/x-ndjson` or `text/event-stream`, events come as they happen, and exactly one `result` record ends the stream, whatever happens; a refused or failed run is such a record too, with the status 200; only 401, 403, 413 and 429 are statuses of a stream.",
     requestBody: body("RunRequest", false),
     responses: {
       200: {

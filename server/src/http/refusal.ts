@@ -49,18 +49,21 @@ function headersOf(thrown: unknown): Readonly<Record<string, string>> {
   return thrown.code === "at_capacity" ? { "retry-after": "1" } : {};
 }
 
-/** In the form that was asked for: a stream's one record, still with a status, since nothing was sent before it. */
+/** What concerns the connection, not the run: these are statuses in every form. */
+const connectionStatuses: ReadonlySet<number> = new Set([401, 403, 404, 405, 413, 429]);
+
+/**
+ * In the form that was asked for. A stream's one record goes with 200 when it says what became of the run: clients of
+ * streams raise on any other status and don't read the record, which has the reason.
+ */
 export function sendRefusal(outgoing: ServerResponse, form: AnswerForm, refusal: Refusal): void {
   const { status, body, headers } = refusal;
-  if (form === "json") sendJson(outgoing, status, body, headers);
-  else
-    send(
-      outgoing,
-      status,
-      mediaTypes[form],
-      encodeRecord(form, { kind: "result", result: body }, 1),
-      headers,
-    );
+  if (form === "json") {
+    sendJson(outgoing, status, body, headers);
+    return;
+  }
+  const record = encodeRecord(form, { kind: "result", result: body }, 1);
+  send(outgoing, connectionStatuses.has(status) ? status : 200, mediaTypes[form], record, headers);
 }
 
 /** Whether it is ours to mend, and so worth an error in the log. */

@@ -53,18 +53,34 @@ describe("which refusal wins", () => {
     ]);
   });
 
-  it.each(["application/x-ndjson", "text/event-stream"])("is one record of a %s stream", async (accept) => {
-    const { post } = await serveScript(saying("x"), { token });
-    for (const [headers, status] of [
-      [{}, 401],
-      [bearer, 400],
-    ] as const) {
-      const response = await post("/run", "{}", { ...headers, accept });
+  describe.each(["application/x-ndjson", "text/event-stream"])("in a %s stream", (accept) => {
+    it.each([
+      ["a missing token", 401, 401, {}, asking],
+      ["a page of another site", 403, 403, { ...bearer, origin: "http://evil.example" }, asking],
+      ["a body that is too large", 413, 413, bearer, tooLong],
+      ["what isn't JSON", 200, 400, bearer, "{not json"],
+      ["a field that isn't known", 200, 400, bearer, { harnes: "scripted" }],
+      ["nothing to say", 200, 400, bearer, "{}"],
+      ["a boundary nobody covers", 200, 422, bearer, { ...asking, sandboxPermission: { network: "off" } }],
+    ])("%s is one record, with the status %i; in JSON with %i", async (_, status, inJson, headers, body) => {
+      const { post } = await serveScript(saying("x"), { token });
+      const response = await post("/run", body, { ...headers, accept });
       const text = (await response.text()).replace(/^id: 1\ndata: /, "");
       expect(response.status).toBe(status);
       expect(response.headers.get("content-type")).toBe(accept);
-      expect(JSON.parse(text)).toMatchObject({ kind: "result", result: { ok: false, events: [] } });
-    }
+      const json = await post("/run", body, headers);
+      expect(json.status).toBe(inJson);
+      expect(JSON.parse(text)).toEqual({ kind: "result", result: await json.json() });
+    });
+
+    it("a full runner is one record, with the status 429", async () => {
+      const { post } = await serveScript(waiting, { configuration: { limits: { concurrentRuns: 1 } } });
+      const running = await post("/run", asking, { accept });
+      const full = await post("/run", asking, { accept });
+      expect(full.status).toBe(429);
+      expect((await full.text()).replace(/^id: 1\ndata: /, "")).toContain('"code":"at_capacity"');
+      await running.body?.cancel();
+    });
   });
 
   it("counts a body that doesn't tell its length", async () => {
