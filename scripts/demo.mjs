@@ -11,6 +11,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { root, setUp } from "./setup.mjs";
+import { onSupportedNode } from "./supported-node.mjs";
 
 /** @param {string} text */
 const tell = (text) => process.stdout.write(`\n— ${text}\n`);
@@ -135,4 +136,4 @@ async function demonstrate() {
   }
 }
 
-process.exitCode = setUp() && (await demonstrate()) ? 0 : 1;
+await onSupportedNode(async () => (setUp() && (await demonstrate()) ? 0 : 1));

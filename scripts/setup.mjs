@@ -1,11 +1,12 @@
 /**
- * Brings a fresh clone to where it can run: Node's version, system packages, npm packages, build.
+ * Brings a fresh clone to where it can run: system packages, npm packages, build.
  * Plain Node without dependencies, because it runs before any are there. Silent when nothing is to be done.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { onSupportedNode } from "./supported-node.mjs";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -45,16 +46,6 @@ function run(command, args, folder = root) {
   const { status, error } = spawnSync(command, args, { cwd: folder, stdio: ["ignore", 2, 2] });
   if (status !== 0)
     throw new Error(`"${[command, ...args].join(" ")}" failed: ${error?.message ?? `exit ${status}`}`);
-}
-
-function requireNode() {
-  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const wanted = manifest.engines.node.replace(/[^\d.]/g, "");
-  if (process.versions.node.localeCompare(wanted, "en", { numeric: true }) < 0) {
-    throw new Error(
-      `Node ${wanted} or newer is needed, this is ${process.versions.node}: see https://nodejs.org`,
-    );
-  }
 }
 
 /** The prefix that gives a command root's rights, or undefined where they can't be had without a password. */
@@ -97,7 +88,7 @@ function aptInstall(names) {
   }
 }
 
-/** MCP's conformance suite brings a Node of its own: among the others it would become the one of every npm script. */
+/** MCP's conformance suite needs overrides of its own, which npm takes from a root manifest only. */
 const npmFolders = [root, join(root, "plugins/mcp-http/conformance")];
 
 /** @param {string} folder */
@@ -115,7 +106,6 @@ function installNpmPackages(folder) {
 
 /** Everything but the build. Throws with the command that failed. */
 export function install() {
-  requireNode();
   installSystemPackages();
   for (const folder of npmFolders) installNpmPackages(folder);
 }
@@ -132,4 +122,4 @@ export function setUp() {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = setUp() ? 0 : 1;
+if (process.argv[1] === fileURLToPath(import.meta.url)) await onSupportedNode(() => (setUp() ? 0 : 1));

