@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { onDisconnectSchema } from "./disconnect.js";
 import { headersSchema, httpUrlSchema } from "./http.js";
 import { interactionSettingsSchema } from "./interactions.js";
 import { jsonObjectSchema } from "./json.js";
@@ -81,6 +82,7 @@ export const runRequestSchema = z.strictObject({
   telemetry: telemetrySchema.optional(),
   harnessMode: z.string().optional(),
   interactions: interactionSettingsSchema.optional(),
+  onDisconnect: onDisconnectSchema.optional(),
   modelCapabilities: z.strictObject({ inputModalities: z.array(z.string()).optional() }).optional(),
   /** The platform's own name for the connection that `modelConnection` was resolved from. */
   connection: z.strictObject({ mode: z.string().optional(), slug: z.string().optional() }).optional(),

@@ -20,3 +20,15 @@ export interface RunContext {
   /** Puts a warning on the result. */
   warn(warning: Warning): void;
 }
+
+/** The run's first event: what was chosen for it. */
+export function announcement({ runId, request, plan }: RunContext): AgentEvent {
+  const { sessionId } = request;
+  const data = {
+    runId,
+    harness: plan.harness.actor.id,
+    sandbox: plan.sandbox.actor.name,
+    ...(sessionId === undefined ? {} : { sessionId }),
+  };
+  return { type: "data", name: "run", data, transient: true };
+}

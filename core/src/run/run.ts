@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "../boundary/index.js";
 import type { Receipt, RunRequest, RunResult, StreamRecord } from "../contract/index.js";
+import { onDisconnectOf } from "../contract/index.js";
 import { type AmbitError, RunCancelled, toAmbitError } from "../errors.js";
 import type { ActorKinds, Agent } from "../plugin/index.js";
 import type { Admitted } from "./admission.js";
@@ -14,7 +15,7 @@ import { composePrompt, hasHistory } from "./prompt.js";
 import { requireListed } from "./publish.js";
 import { leavable, nextRecord } from "./reading.js";
 import { Redactor, secretsOf } from "./redact.js";
-import type { RunContext } from "./run-context.js";
+import { announcement, type RunContext } from "./run-context.js";
 import { RunEvents } from "./run-events.js";
 import type { RunOptions, RunServices } from "./run-services.js";
 import { OwnedScope } from "./scope.js";
@@ -34,8 +35,11 @@ export class Run {
   readonly #warnings: Warnings;
   readonly #interactions: Interactions;
   readonly #paused = new AbortController();
-  readonly #ended: Promise<AmbitError | undefined>;
   #settle: (failure: AmbitError | undefined) => void = () => {};
+  /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
+  readonly ended = new Promise<AmbitError | undefined>((resolve) => {
+    this.#settle = resolve;
+  });
   #begun = false;
   #started = false;
   #session: Session | undefined;
@@ -62,16 +66,8 @@ export class Run {
     this.#events = new RunEvents(redactor, options.keepsEvents, limits.resultCharacters);
     const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.holdsCallsMs);
     this.#interactions = new Interactions((event) => this.#events.emit(event), holdMs);
-    this.#ended = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
-    // A run that is ended before anybody reads it ends all the same.
+    // A run that is ended before it is read ends all the same.
     this.#scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
-  }
-
-  /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
-  get ended(): Promise<AmbitError | undefined> {
-    return this.#ended;
   }
 
   /** Whether sandbox and agent came up: what failed later says little of the host. */
@@ -84,25 +80,34 @@ export class Run {
     this.#scope.abort(reason);
   }
 
+  /**
+   * The reader is gone: the run is cancelled, or goes on, as the request's `onDisconnect` says. What it tells from now
+   * on is dropped, and slows the agent no longer.
+   */
+  leave(): void {
+    if (onDisconnectOf(this.request) === "cancel")
+      this.cancel(new RunCancelled("The client went away.", "caller"));
+    this.#events.abandon();
+  }
+
   /** A live answer to what the run asks its user. @throws NotFound, RequestInvalid */
   answer(interactionId: string, body: unknown): void {
     this.#interactions.answer(interactionId, body);
   }
 
   /**
-   * Begins the run: the events as they happen, then exactly one result. For one reader; when it leaves early
-   * (`return()`, also while it waits for a record), the run is cancelled.
+   * Begins the run: the events as they happen, then exactly one result. For one reader; it may leave early by
+   * `return()`, also while it waits for a record, and then waits only for a run that this cancels.
    */
   records(): AsyncGenerator<StreamRecord, void, undefined> {
     this.#begin();
     const next = nextRecord(this.#events, async () => {
-      await this.#ended;
+      await this.ended;
       return this.#result;
     });
     return leavable(next, async () => {
-      this.cancel(new RunCancelled("The client went away.", "caller"));
-      this.#events.abandon();
-      await this.#ended;
+      this.leave();
+      if (this.#scope.signal.aborted) await this.ended;
     });
   }
 
@@ -138,15 +143,7 @@ export class Run {
     const { request, plan } = this;
     const run = this.#context();
     run.scope.signal.throwIfAborted();
-    const { sessionId } = request;
-    const named = sessionId === undefined ? {} : { sessionId };
-    const data = {
-      runId: this.id,
-      harness: plan.harness.actor.id,
-      sandbox: plan.sandbox.actor.name,
-      ...named,
-    };
-    this.#events.emit({ type: "data", name: "run", data, transient: true });
+    run.emit(announcement(run));
 
     // 3 open: the session's sandbox, and what the request puts into it
     const session = await this.#deadlines.starting("Opening the sandbox", () => this.#open(run));

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type Run, RunCancelled, type RunResult } from "@ambit/core";
+import { type Log, onDisconnectOf, type Run, type RunResult } from "@ambit/core";
 import { type AnswerForm, encodeRecord, mediaTypes } from "./answer-form.js";
 import { RecordWriter } from "./record-writer.js";
 import { sendJson } from "./send.js";
@@ -7,14 +7,17 @@ import { sendJson } from "./send.js";
 /** Proxies cut a connection on which nothing moves; a comment is not a record, and readers skip it. */
 const heartbeatMs = 15_000;
 
-/** Drives the run for its caller, whose leaving cancels it. Resolves with the result, sent or not. */
+/** Drives the run for its caller, who may leave. Resolves with the result, sent or not. */
 export async function answerRun(
   run: Run,
   form: AnswerForm,
   response: ServerResponse,
+  log: Log,
 ): Promise<RunResult | undefined> {
   const leave = () => {
-    if (!response.writableFinished) run.cancel(new RunCancelled("The client went away.", "caller"));
+    if (response.writableFinished) return;
+    log.info({ runId: run.id, onDisconnect: onDisconnectOf(run.request) }, "the caller left");
+    run.leave();
   };
   response.once("close", leave);
   if (response.destroyed) leave();

@@ -24,7 +24,7 @@ export async function handleRun(
     try {
       const { harness, sandbox } = run.plan;
       log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
-      const result = await answerRun(run, form, outgoing);
+      const result = await answerRun(run, form, outgoing, log);
       const outcome = result?.failure?.code ?? result?.stopReason;
       log.info({ runId: run.id, outcome, ms: Math.round(performance.now() - begun) }, "a run has ended");
     } finally {

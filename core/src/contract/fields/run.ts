@@ -33,6 +33,9 @@ export const runFields: FieldMeanings = {
   "interactions.holdMs": acts(
     "Milliseconds that a call may wait for a live answer before the run pauses. Default 0: it pauses at once. The agent's own patience is a limit too.",
   ),
+  onDisconnect: acts(
+    "`cancel` or `continue`: what becomes of the run when its caller leaves before the result. Default: `continue` with a `sessionId`, `cancel` without. A run that continues can be cancelled and killed, and its time limits hold.",
+  ),
   messages: acts(
     `The conversation, oldest first, ${count(limits.messages)} at most. The last user message that says something is the prompt; tool results at the end continue the turn that waited for them.`,
     "`prompt` (→ a last user message)",
