@@ -1,4 +1,7 @@
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -79,6 +82,20 @@ describe("a log that is followed", () => {
     });
     expect(await new Response(open().stdout).text()).toBe(`Bearer the-key\n${text}\n`);
     expect(errors.join("")).toBe("aside\n");
+  });
+
+  // Without both, v0.190's daemon takes the markers out (apps/daemon/pkg/session/common.go).
+  it("asks for the streams' markers, as the SDK that is installed would", async () => {
+    const { open, server } = await serve((socket) => socket.close());
+    const asked = once(server, "connection");
+    await new Response(open().stdout).text();
+    const [, request] = await asked;
+    const installed = createRequire(import.meta.url).resolve("@daytona/sdk");
+    const manifest = JSON.parse(
+      await readFile(join(installed.replace(/\/(cjs|esm|src|dist)\/.*$/, ""), "package.json"), "utf8"),
+    );
+    expect(request.headers["x-daytona-split-output"]).toBe("true");
+    expect(request.headers["x-daytona-sdk-version"]).toBe(manifest.version);
   });
 
   it("ends when the connection breaks", async () => {

@@ -3,8 +3,12 @@ import WebSocket from "ws";
 import { useLoopback, useSandbox } from "./loopback.js";
 
 /** Frames of a log stream, as they arrive. Resolves when it is closed. */
-async function frames(url: string, apiKey: string): Promise<{ sizes: number[]; data: Buffer; code: number }> {
-  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${apiKey}` } });
+async function frames(
+  url: string,
+  apiKey: string,
+  headers: Readonly<Record<string, string>> = { "X-Daytona-Split-Output": "true" },
+): Promise<{ sizes: number[]; data: Buffer; code: number }> {
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${apiKey}`, ...headers } });
   const chunks: Buffer[] = [];
   socket.on("message", (data: Buffer) => chunks.push(data));
   const code = await new Promise<number>((resolve, reject) =>
@@ -47,6 +51,21 @@ describe.concurrent("sessions", () => {
     expect(text).toContain(`\x01\x01\x01${"x".repeat(5000)}\n`);
     expect(text).toContain("\x02\x02\x02no newline\n");
     expect(code).toBe(1000);
+  });
+
+  // apps/daemon/pkg/session/common.go and log.go.
+  it("takes the labels out for a client that neither names a version of the SDK nor asks for them", async () => {
+    const id = await session();
+    const cmdId = await begin(id, "echo out; echo err >&2");
+    const seen = async (headers: Readonly<Record<string, string>>) => {
+      const { data } = await frames(logsUrl(id, cmdId), fixture().loopback.apiKey, headers);
+      return data.toString("latin1").split("\n").sort().join("|");
+    };
+    const labelled = "|\x01\x01\x01out|\x02\x02\x02err";
+    expect(await seen({})).toBe("|err|out");
+    expect(await seen({ "X-Daytona-SDK-Version": "0.26.9" })).toBe("|err|out");
+    expect(await seen({ "X-Daytona-SDK-Version": "0.27.0" })).toBe(labelled);
+    expect(await seen({ "X-Daytona-Split-Output": "true" })).toBe(labelled);
   });
 
   it("ends a follow only when the log was quiet for about fifty looks after the exit", async () => {

@@ -1,4 +1,5 @@
 import { WebSocket } from "ws";
+import { sdkVersion } from "../platform/sdk-version.js";
 import { Demultiplexer } from "./demultiplexer.js";
 
 export interface LogStreamOptions {
@@ -28,7 +29,12 @@ export interface LogStream {
  */
 export function openLogStream(options: LogStreamOptions): LogStream {
   const socket = new WebSocket(options.url.replace(/^http/, "ws"), {
-    headers: { authorization: `Bearer ${options.apiKey}` },
+    headers: {
+      authorization: `Bearer ${options.apiKey}`,
+      // Without one of these the daemon takes the streams' markers out, and all that is left belongs to neither.
+      "X-Daytona-Split-Output": "true",
+      "X-Daytona-SDK-Version": sdkVersion,
+    },
     handshakeTimeout: options.connectMs,
     maxPayload: largestFrame,
     perMessageDeflate: false,

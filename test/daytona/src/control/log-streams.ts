@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { ApiError, notFound } from "../http/api-error.js";
+import { marksStreams, WithoutMarkers } from "./stream-markers.js";
 import { askToolbox } from "./toolbox-client.js";
 import type { ToolboxTarget } from "./toolbox-proxy.js";
 
@@ -30,6 +31,7 @@ export class LogStreams {
       log.resume();
       throw new ApiError(log.statusCode ?? 502, "command not found");
     }
+    const output = marksStreams(request.headers) ? log : log.pipe(new WithoutMarkers());
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
       this.#open.add(webSocket);
       webSocket.once("close", () => {
@@ -37,8 +39,10 @@ export class LogStreams {
         log.destroy();
       });
       webSocket.on("error", () => webSocket.terminate());
-      send(log, webSocket);
+      send(output, webSocket);
     });
+    // What a pipe doesn't pass on: the sandbox ended under it.
+    if (output !== log) log.once("error", (error) => output.destroy(error));
   }
 
   /** As a lost connection: no close frame. */
@@ -54,7 +58,7 @@ export class LogStreams {
   }
 }
 
-function send(log: IncomingMessage, webSocket: WebSocket): void {
+function send(log: Readable, webSocket: WebSocket): void {
   log.on("data", (chunk: Buffer) => {
     for (let start = 0; start < chunk.length; start += frameBytes) {
       webSocket.send(chunk.subarray(start, start + frameBytes), { binary: true }, () => {
