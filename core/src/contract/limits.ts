@@ -8,6 +8,7 @@ export const limits = {
   harnessFiles: 1_000,
   skills: 256,
   allowlist: 1_000,
+  permissionRules: 1_000,
   /** Entries of any other list, and keys of any object that the contract knows. */
   entries: 10_000,
 } as const;

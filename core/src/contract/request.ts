@@ -36,8 +36,11 @@ export type PermissionMode = z.infer<typeof permissionModeSchema>;
 
 const permissionsSchema = z.strictObject({
   default: permissionModeSchema.default("allow_reads"),
-  /** `Name`, or `Name(prefix:*)` on the call's first string argument. The strictest match wins. */
-  rules: z.array(z.strictObject({ pattern: z.string().min(1), permission: permissionSchema })).optional(),
+  /** `Name`, or `Name(prefix:*)` on the call's arguments. The strictest match wins. */
+  rules: z
+    .array(z.strictObject({ pattern: z.string().min(1), permission: permissionSchema }))
+    .max(limits.permissionRules)
+    .optional(),
 });
 export type Permissions = z.infer<typeof permissionsSchema>;
 

@@ -10,7 +10,8 @@ import { type Issue, parseRunRequest, promptOf, type RunRequest, type Warning } 
 import { BoundaryRefused, RequestInvalid } from "../errors.js";
 import type { ActorKinds, Harness } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
-import { isPattern, type PermissionCeiling, patternName } from "./permission.js";
+import { isPattern, patternName } from "./permission/pattern.js";
+import type { PermissionCeiling } from "./permission/permission.js";
 
 /** A request that may start: every actor in it covers what its boundary requires. */
 export interface Admitted {
@@ -78,7 +79,7 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
       : [
           {
             path: `permissions.rules[${index}].pattern`,
-            message: "must be a tool's Name, or Name(prefix:*)",
+            message: "must be a tool's Name, or Name(prefix:*) with at most 256 characters of prefix",
           },
         ],
   );

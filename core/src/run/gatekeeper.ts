@@ -2,7 +2,7 @@ import type { AgentEvent, McpServer, Permission, RunRequest, ToolSpec } from "..
 import type { PermissionAnswer } from "../plugin/index.js";
 import { Answers, approvalIn } from "./answers.js";
 import type { Interactions } from "./interactions.js";
-import { type PermissionCeiling, permissionOf } from "./permission.js";
+import { type PermissionCeiling, permissionOf } from "./permission/permission.js";
 
 /** A call that somebody wants to make. */
 export interface WantedCall {
@@ -87,6 +87,7 @@ export class Gatekeeper {
       server: server?.policy?.permission,
       readOnly: isAgents ? saysReadOnly : tool?.readOnly,
       arguments: input,
+      inputSchema: tool?.inputSchema,
     };
     const permission = permissionOf(subject, this.request.permissions, this.ceiling);
     return permission === "ask" && byCaller === true ? "allow" : permission;

@@ -1,6 +1,7 @@
 export type { Admitted } from "./admission.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
-export { type PermissionCeiling, permissionOf } from "./permission.js";
+export { isPattern } from "./permission/pattern.js";
+export { type PermissionCeiling, permissionOf } from "./permission/permission.js";
 export { Redactor, secretsOf } from "./redact.js";
 export { Run } from "./run.js";
 export type { RunOptions } from "./run-services.js";

@@ -1,6 +1,6 @@
 import type { Log } from "../plugin/index.js";
 import type { RunLimits } from "./limits.js";
-import type { PermissionCeiling } from "./permission.js";
+import type { PermissionCeiling } from "./permission/permission.js";
 import type { Sessions } from "./sessions.js";
 
 /** What a run needs that isn't in its request. */

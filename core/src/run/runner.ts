@@ -4,7 +4,7 @@ import type { Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
 import { type Admitted, admit } from "./admission.js";
 import type { RunLimits } from "./limits.js";
-import type { PermissionCeiling } from "./permission.js";
+import type { PermissionCeiling } from "./permission/permission.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-services.js";
 import { Sessions } from "./sessions.js";

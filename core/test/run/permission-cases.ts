@@ -147,7 +147,7 @@ export const permissionCases: readonly PermissionCase[] = [
   { name: "a prefix that doesn't", mode: "ask", rules: [["Bash(rm:*)", "allow"]], expected: parks },
   { name: "an empty prefix fits every text", mode: "ask", rules: [["Bash(:*)", "allow"]], expected: allow },
   {
-    name: "a prefix is of the first text among the arguments",
+    name: "an allow by prefix isn't for another text than the command",
     mode: "ask",
     arguments: { timeout: 3, command: "rm -rf x", note: "git" },
     rules: [["Bash(git:*)", "allow"]],
@@ -161,7 +161,7 @@ export const permissionCases: readonly PermissionCase[] = [
     expected: allow,
   },
   {
-    name: "a prefix fits no call without texts",
+    name: "an allow by prefix fits no call without texts",
     mode: "ask",
     arguments: { n: 1 },
     rules: [["Bash(:*)", "allow"]],
@@ -173,6 +173,21 @@ export const permissionCases: readonly PermissionCase[] = [
     arguments: { command: "f(*) x" },
     rules: [["Bash(f(*):*)", "allow"]],
     expected: allow,
+  },
+  {
+    name: "a denied prefix behind another argument",
+    mode: "allow",
+    arguments: { aaa: "git", command: "  rm -rf x" },
+    rules: [["Bash(rm:*)", "deny"]],
+    expected: deny,
+  },
+  {
+    name: "a ceiling's prefix behind another argument",
+    mode: "allow",
+    tool: "allow",
+    arguments: { aaa: "git", command: ["rm", "-rf", "x"] },
+    ceiling: ["Bash(rm -rf:*)"],
+    expected: deny,
   },
   // Stored answers: looked at only where the permission asks
   {

@@ -1,4 +1,4 @@
-import { pluginEntriesSchema, probeSettingsSchema, runLimitsSchema } from "@ambit/core";
+import { isPattern, pluginEntriesSchema, probeSettingsSchema, runLimitsSchema } from "@ambit/core";
 import { z } from "zod";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
@@ -6,7 +6,11 @@ export const logLevelSchema = z.enum(logLevels);
 export type LogLevel = z.infer<typeof logLevelSchema>;
 
 /** Every call (`true`), or calls that match a pattern: `Name`, `Name(prefix:*)`. */
-export const denialSchema = z.union([z.literal(true), z.array(z.string().min(1))]);
+export const denialSchema = z.union([
+  z.literal(true),
+  // One that could never match would look like protection.
+  z.array(z.string().min(1).refine(isPattern, "must be a tool's Name, or Name(prefix:*)")),
+]);
 
 const serverSchema = z.strictObject({
   /** Where to listen. Any address but a loopback one needs a token. `AMBIT_HOST` stands above it. */

@@ -33,6 +33,10 @@ describe("takeEnvironment", () => {
     [{ AMBIT_PORT: "65536" }, "AMBIT_PORT must be a port: 0 to 65535"],
     [{ AMBIT_TOKEN: "" }, "AMBIT_TOKEN is empty: give it a value, or unset it"],
     [{ AMBIT_TOKEN: "two words" }, "AMBIT_TOKEN must be printable ASCII without spaces"],
+    [
+      { AMBIT_DENY_PERMISSIONS: "Bash(rm *)" },
+      "AMBIT_DENY_PERMISSIONS must be a tool's Name, or Name(prefix:*)",
+    ],
     [{ AMBIT_LOG_LEVEL: "loud" }, "AMBIT_LOG_LEVEL must be one of debug, info, warn, error, silent"],
   ])("names the variable and the cure: %o", (variables, message) => {
     expect(() => takeEnvironment({ ...variables })).toThrow(message);

@@ -71,6 +71,7 @@ describe("loadSettings", () => {
       '{"server":{"xyz":1}}',
       "server.xyz is not a known setting: known are host, port, allowedHosts, drainMs",
     ],
+    ['{"permissions":{"deny":["Bash(rm *)"]}}', "Name(prefix:*)"],
     ["{", "is not JSON"],
   ])("says what is wrong with %s", async (content, message) => {
     const folder = await folderWith({ "ambit.config.json": content });

@@ -94,7 +94,9 @@ export const toolFields: FieldMeanings = {
     "`allow`, `ask`, `deny`, or `allow_reads`, the default: tools that only read run, the rest ask.",
     "`permissionPolicy`: `auto` (→ `allow`), `deny`",
   ),
-  "permissions.rules": acts("Rules on tools by name; the strictest that matches holds."),
-  "permissions.rules[].pattern": acts("`Name`, or `Name(prefix:*)` on the call's first string argument."),
+  "permissions.rules": acts("Rules on tools by name, 1,000 at most; the strictest that matches holds."),
+  "permissions.rules[].pattern": acts(
+    "`Name`, or `Name(prefix:*)`, with a prefix of 256 characters at most: a `deny` or `ask` matches if any text among the arguments begins with it, an `allow` only if the argument that names the command does. A prefix is no shell policy; the boundary is one.",
+  ),
   "permissions.rules[].permission": acts("`allow`, `ask` or `deny`."),
 };

@@ -1,0 +1,80 @@
+/** Characters of a text, after white space is normalised, that a prefix is held against. */
+export const longestPrefix = 256;
+/** Values and keys of one call's arguments that are looked at. */
+const mostValues = 5_000;
+/** Levels of nesting that are looked at. */
+const deepest = 64;
+
+/** The beginnings of the texts in a call's arguments. */
+export interface ArgumentTexts {
+  readonly heads: readonly string[];
+  /** False when there are more values, or deeper ones, than are looked at. */
+  readonly complete: boolean;
+}
+
+/**
+ * Every text at any depth of a call's arguments, whatever the order of the keys: strings, numbers, booleans and keys,
+ * except the names of parameters at the top. Texts that follow each other are also read as one (`["rm", "-rf"]` begins
+ * with `rm -rf`).
+ */
+export function textsIn(value: unknown): ArgumentTexts {
+  const texts: string[] = [];
+  const waiting: { readonly value: unknown; readonly depth: number }[] = [{ value, depth: 0 }];
+  let looked = 0;
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { value: inner, depth } = next;
+    looked += 1;
+    if (typeof inner === "string") texts.push(head(inner));
+    else if (typeof inner === "number" || typeof inner === "boolean") texts.push(String(inner));
+    else if (typeof inner === "object" && inner !== null) {
+      const room = mostValues - looked - waiting.length;
+      const parts = depth < deepest ? partsOf(inner, depth, room) : undefined;
+      if (parts === undefined) return { heads: joined(texts), complete: false };
+      for (const part of parts.toReversed()) waiting.push({ value: part, depth: depth + 1 });
+    }
+  }
+  return { heads: joined(texts), complete: true };
+}
+
+/** A text's beginning, each white space in it as one space, without any at the front and without invisible characters. */
+export function head(text: string): string {
+  let found = "";
+  for (const [part] of text.matchAll(/[\s\p{Z}\p{Cc}]+|\p{Cf}+|[^\s\p{Z}\p{Cc}\p{Cf}]+/gu)) {
+    if (blank.test(part)) found += found === "" || found.endsWith(" ") ? "" : " ";
+    else if (!invisible.test(part)) found += part.slice(0, longestPrefix);
+    if (found.length >= longestPrefix) break;
+  }
+  return found.slice(0, longestPrefix);
+}
+
+const blank = /^[\s\p{Z}\p{Cc}]/u;
+const invisible = /^\p{Cf}/u;
+
+/** Keys and values, the command first and its arguments behind it. Undefined when there are more than `room`. */
+function partsOf(container: object, depth: number, room: number): readonly unknown[] | undefined {
+  if (Array.isArray(container)) return container.length > room ? undefined : container;
+  const keys = Object.keys(container);
+  if (2 * keys.length > room) return undefined;
+  const rank = (key: string) => (commandFields.has(key) ? 0 : argumentFields.has(key) ? 1 : 2);
+  const entries = Object.entries(container).sort(([a], [b]) => rank(a) - rank(b));
+  const telling = keys.filter((key) => depth > 0 || !parameterName.test(key));
+  return [...entries.map(([, value]) => value), ...telling];
+}
+
+const parameterName = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+const argumentFields: ReadonlySet<string> = new Set(["args", "argv", "arguments"]);
+
+/** Parameters that hold a shell's command or a program. */
+export const commandFields: ReadonlySet<string> = new Set(["command", "cmd", "script", "code"]);
+
+/** Each text, continued by those that follow it. */
+function joined(texts: readonly string[]): string[] {
+  const told = texts.filter((text) => text !== "");
+  return told.map((text, index) => {
+    let line = text;
+    for (let next = index + 1; next < told.length && line.length < longestPrefix; next += 1) {
+      line += ` ${told[next]}`;
+    }
+    return line;
+  });
+}
