@@ -1,9 +1,10 @@
 import { type Dispatcher, request } from "undici";
 import { type Answer, longestAnswer, type Posting } from "./posting.js";
 
-const longestExcerpt = 500;
+/** Bytes of an error's text that are read: what it says to a model is short, and comes as one JSON. */
+const longestRejection = 64 * 1024;
 /** Milliseconds to wait for the text of an error: its status is already known. */
-const excerptWait = 1_000;
+const rejectionWait = 1_000;
 
 /**
  * Sends and reads one answer. Never follows a redirect.
@@ -25,7 +26,7 @@ export async function exchange(
     kind: "rejected",
     status,
     ...(typeof location === "string" ? { location } : {}),
-    excerpt: await readExcerpt(response.body),
+    body: await readRejection(response.body),
   };
 }
 
@@ -55,10 +56,10 @@ async function readAnswer({ headers, body }: Dispatcher.ResponseData): Promise<A
   return complete ? { kind: "answered", body: text } : { kind: "too_long" };
 }
 
-async function readExcerpt(body: Dispatcher.ResponseData["body"]): Promise<string> {
-  const late = setTimeout(() => body.destroy(), excerptWait);
+async function readRejection(body: Dispatcher.ResponseData["body"]): Promise<string> {
+  const late = setTimeout(() => body.destroy(), rejectionWait);
   try {
-    return (await read(body, longestExcerpt)).text;
+    return (await read(body, longestRejection)).text;
   } catch (error) {
     return `(its text could not be read: ${error instanceof Error ? error.message : String(error)})`;
   } finally {

@@ -13,6 +13,7 @@ import {
   type ToolScope,
   type ToolUse,
 } from "@ambit/core/plugin";
+import { adviceIn } from "./advice.js";
 import { argumentsOf, CallInvalid, runContextOf } from "./call-arguments.js";
 import type { CallbackConfig } from "./config.js";
 import { gapsOfCallback } from "./coverage.js";
@@ -23,6 +24,9 @@ import { readPath } from "./json-path.js";
 import type { Outbound } from "./outbound.js";
 import { type Answer, longestAnswer, type Posting } from "./posting.js";
 import { Remembered } from "./remembered.js";
+
+/** Characters of an error's text that are logged. */
+const longestExcerpt = 500;
 
 /** Runs a tool by posting its call to the platform, from the runner. */
 export class CallbackExecutor implements ToolExecutor {
@@ -98,8 +102,9 @@ function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }
     );
   }
   if (answer.kind === "rejected") {
-    const { status, excerpt, location } = answer;
-    // The platform's own text stays here: it was written for its operators, not for a model.
+    const { status, location } = answer;
+    // The rest of the platform's text stays here: it was written for its operators, not for a model.
+    const excerpt = answer.body.slice(0, longestExcerpt);
     log.warn(
       { tool: tool.name, host: url.host, status, excerpt, location },
       "a callback was answered with an error",
@@ -107,7 +112,7 @@ function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }
     return failed(
       status >= 300 && status < 400
         ? `HTTP ${status}: the platform answered with a redirect, and redirects are never followed.`
-        : `HTTP ${status}`,
+        : `HTTP ${status}${adviceIn(answer.body)}`,
     );
   }
   return tool.call === undefined

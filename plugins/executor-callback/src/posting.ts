@@ -9,12 +9,12 @@ export interface Posting {
 /** What came back, read within bounds. */
 export type Answer =
   | { readonly kind: "answered"; readonly body: string }
-  /** Not 2xx. The excerpt is for the log, never for the model. */
+  /** Not 2xx. The body, as far as it was read, is for the log; of it the model gets its `advice` alone. */
   | {
       readonly kind: "rejected";
       readonly status: number;
       readonly location?: string;
-      readonly excerpt: string;
+      readonly body: string;
     }
   /** Longer than `longestAnswer`. */
   | { readonly kind: "too_long" };

@@ -99,6 +99,36 @@ describe("a callback server that", () => {
     expect(String(logged[0]?.fields.excerpt)).toHaveLength(500);
   });
 
+  it.each([
+    [
+      { code: "CONNECTION_REQUIRED", next_step: "Ask the user to connect GitHub." },
+      " (CONNECTION_REQUIRED): Ask the user to connect GitHub.",
+    ],
+    [{ code: "CONNECTION_REQUIRED" }, " (CONNECTION_REQUIRED)"],
+    [{ next_step: "Try a smaller page." }, ": Try a smaller page."],
+    [{ code: 7, next_step: { url: "/internal" }, message: "db password hunter2" }, ""],
+    [{ code: " ", next_step: "" }, ""],
+    ["a sentence with hunter2", ""],
+    [[{ loc: ["body"], msg: "hunter2" }], ""],
+    [{ next_step: "x".repeat(5_000) }, `: ${"x".repeat(2_000)}…`],
+  ])("answers an error with the detail %j tells the model its code and next step", async (detail, told) => {
+    const platform = await startPlatform((_request, response) => {
+      response.statusCode = 424;
+      response.end(JSON.stringify({ detail, trace: "hunter2" }));
+    });
+    const outcome = await call({ endpoint: `${platform.origin}/` });
+    expect(outcome).toEqual({ status: "failed", output: `Tool 'weather' failed: HTTP 424${told}` });
+  });
+
+  it("answers an error with more than is read tells nothing of it, and is left", async () => {
+    const platform = await startPlatform((_request, response) => {
+      response.statusCode = 500;
+      response.end(JSON.stringify({ detail: { code: "X" }, more: "x".repeat(1_000_000) }));
+    });
+    const outcome = await call({ endpoint: `${platform.origin}/` });
+    expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' failed: HTTP 500" });
+  });
+
   it("answers 200 with an error status has failed", async () => {
     const platform = await startPlatform(
       answerWith(null, { code: "STATUS_CODE_ERROR", message: "no such city" }),
