@@ -2,6 +2,8 @@
 export const limits = {
   /** Bytes of a request body (16 MiB). */
   bodyBytes: 16 * 1024 * 1024,
+  /** Levels of lists and objects within each other, anywhere in a request. */
+  depth: 100,
   tools: 1_000,
   mcpServers: 64,
   messages: 10_000,

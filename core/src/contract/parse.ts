@@ -1,4 +1,5 @@
 import { knownLevel, modernise } from "./compat.js";
+import { pathBeyondDepth, tooDeep } from "./depth.js";
 import type { Issue } from "./failure.js";
 import { mostIssues, readableIssues } from "./issue-text.js";
 import { isJsonObject } from "./json.js";
@@ -17,6 +18,9 @@ export type ParsedRunRequest =
  * is an empty request. What it means is not looked at here: a request without a message is one.
  */
 export function parseRunRequest(body: unknown): ParsedRunRequest {
+  const deep = pathBeyondDepth(body);
+  // Before anything else: all that follows recurses, and would overflow the stack.
+  if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
   const { body: current, issues } = modernise(body ?? {});
   const candidate = withoutBlankSession(current);
   const parsed = validateRequest(candidate);

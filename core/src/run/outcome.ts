@@ -27,7 +27,10 @@ export function cancelledByCaller(failure: AmbitError | undefined): boolean {
   return failure instanceof RunCancelled && failure.by === "caller";
 }
 
-/** The run's one result, whatever happens: one that an actor's answers break is told without the receipt. */
+/**
+ * The run's one result, whatever happens: one that an actor's answers break is told without the receipt, and one that
+ * breaks even so says its failure alone.
+ */
 export function conclude(
   request: RunRequest,
   plan: AcceptedPlan<ActorKinds>,
@@ -39,7 +42,34 @@ export function conclude(
   } catch (thrown) {
     log.error({ runId: outcome.runId, error: thrown }, "the receipt could not be made");
     const failure = outcome.failure ?? blamed("An actor of the plan", thrown);
-    return { result: resultOf(request, plan, { ...outcome, session: undefined, failure }), failure };
+    return {
+      result: withoutReceipt(request, plan, { ...outcome, session: undefined, failure }, log),
+      failure,
+    };
+  }
+}
+
+function withoutReceipt(
+  request: RunRequest,
+  plan: AcceptedPlan<ActorKinds>,
+  outcome: RunOutcome & { readonly failure: AmbitError },
+  log: Log,
+): RunResult {
+  try {
+    return resultOf(request, plan, outcome);
+  } catch (thrown) {
+    const { runId, failure } = outcome;
+    log.error({ runId, error: thrown }, "the result could not be made");
+    const { code, retryable } = failure.toFailure();
+    const error = `The run failed (${code}); the runner's log has the cause.`;
+    return {
+      ok: false,
+      runId,
+      events: [],
+      sessionId: request.sessionId ?? runId,
+      error,
+      failure: { code, retryable },
+    };
   }
 }
 

@@ -40,11 +40,16 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     for (const end of this.record.openEnds()) this.emit(end);
   }
 
-  /** Nothing more comes: the reader gets what waits, and then its end. */
-  close(): void {
-    this.decisions.flush();
-    this.endBlocks();
-    this.#channel.close();
+  /** Nothing more comes: the reader gets what waits, and then its end, whatever throws on the way. */
+  close(onThrown: (thrown: unknown) => void): void {
+    try {
+      this.decisions.flush();
+      this.endBlocks();
+    } catch (thrown) {
+      onThrown(thrown);
+    } finally {
+      this.#channel.close();
+    }
   }
 
   /** Nobody reads any more. */

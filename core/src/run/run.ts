@@ -117,18 +117,13 @@ export class Run {
     void this.#live();
   }
 
+  /** Never rejects: whatever throws, the run closes what it opened and ends in its one result. */
   async #live(): Promise<void> {
     const { request, plan, services } = this;
-    const toolCalls = this.#toolCalls();
-    try {
-      await this.#drive(toolCalls);
-    } catch (thrown) {
-      this.#fail(thrown);
-    }
-    this.#tellEnd(toolCalls);
+    await this.#turn().catch((thrown: unknown) => this.#fail(thrown));
     // 7 close: everything opened, in reverse
     await this.#scope.close();
-    this.#events.close();
+    this.#events.close((thrown) => this.#fail(thrown));
     const outcome = {
       ...{ runId: this.id, events: this.#events, history: this.#history, session: this.#session },
       ...{ agent: this.#agent, failure: this.#failure, paused: this.#paused.signal.aborted },
@@ -137,6 +132,12 @@ export class Run {
     const { result, failure } = conclude(request, plan, outcome, services.log);
     this.#result = result;
     this.#settle(failure);
+  }
+
+  async #turn(): Promise<void> {
+    const toolCalls = this.#toolCalls();
+    await this.#drive(toolCalls).catch((thrown: unknown) => this.#fail(thrown));
+    this.#tellEnd(toolCalls);
   }
 
   async #drive(toolCalls: ToolCalls): Promise<void> {
@@ -201,7 +202,8 @@ export class Run {
     // Once the scope is aborted, its reason is the story; what broke because of it isn't.
     const error = toAmbitError(this.#scope.signal.aborted ? this.#scope.signal.reason : thrown);
     log.info({ runId: this.id, code: error.code, error }, "the run failed");
-    this.#failure = error;
+    // The first failure is the story: a later one broke while it was told.
+    this.#failure ??= error;
   }
 
   /** What a turn that didn't come to its own end leaves to be told. */

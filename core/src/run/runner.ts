@@ -1,5 +1,5 @@
-import { type FailureCode, projectOf } from "../contract/index.js";
-import { AtCapacity, NotFound, RunCancelled } from "../errors.js";
+import { type FailureCode, pathBeyondDepth, projectOf, tooDeep } from "../contract/index.js";
+import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "../errors.js";
 import type { Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
 import { type Admitted, admit } from "./admission.js";
@@ -86,6 +86,8 @@ export class Runner {
    * @throws NotFound when the run or the question isn't open; RequestInvalid when the answer doesn't fit it.
    */
   answer(runId: string, interactionId: string, body: unknown): void {
+    const deep = pathBeyondDepth(body);
+    if (deep !== undefined) throw new RequestInvalid([tooDeep(deep)]);
     this.#run(runId).answer(interactionId, body);
   }
 
@@ -127,6 +129,7 @@ export class Runner {
     this.#runs.set(run.id, run);
     void run.ended.then((failure) => {
       this.#runs.delete(run.id);
+      free();
       // What was proven may not have held: look again before the next plan counts on it.
       const suspects = run.started ? doubtful : doubtfulAtStart;
       if (failure !== undefined && suspects.has(failure.code)) {
@@ -134,7 +137,6 @@ export class Runner {
         if (failure.code !== "harness_failed") this.registry.invalidate(run.plan.sandbox.actor);
         this.registry.invalidate(run.plan.harness.actor);
       }
-      free();
     });
     return run;
   }

@@ -221,3 +221,24 @@ describe("closing", () => {
     expect(world.sandbox.probes).toBe(0);
   });
 });
+
+test("a run ends in its result, whatever throws before its turn has begun", async () => {
+  const world = await createWorld({ script: says("never") });
+  let armed = false;
+  const input = {
+    get a() {
+      if (armed) throw new Error("a fault of our own");
+      return 1;
+    },
+  };
+  const messages = [
+    { role: "user", content: "go" },
+    { role: "assistant", content: [{ type: "tool_call", toolCallId: "c", toolName: "t", input }] },
+    { role: "tool", content: [{ type: "tool_result", toolCallId: "c", output: "x" }] },
+  ];
+  const run = await world.admit({ messages });
+  armed = true;
+  expect((await world.tell(run)).result).toMatchObject({ ok: false, failure: { code: "internal" } });
+  // Its place is free again, and it is no run any more.
+  expect(() => world.runner.cancel(run.id)).toThrow("There is no run");
+});

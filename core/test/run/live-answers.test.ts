@@ -70,6 +70,8 @@ describe("a live answer, while the run is held open", () => {
     });
     const [id = ""] = await open(1);
     expect(() => world.runner.answer(run.id, id, { approved: true })).toThrow(RequestInvalid);
+    const deep: unknown = JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`);
+    expect(() => world.runner.answer(run.id, id, { output: deep })).toThrow("more than 100 levels");
     world.runner.answer(run.id, id, { output: { city: "Bern" } });
     expect(await reading).toMatchObject({ stopReason: "end_turn" });
     expect(eventsOf({ events }, "tool_result")).toMatchObject([

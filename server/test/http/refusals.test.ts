@@ -41,6 +41,20 @@ describe("which refusal wins", () => {
     expect((await post("/run", asking)).status).toBe(200);
   });
 
+  it("gives the place back after a body that is nested too deep", async () => {
+    const { post } = await serveScript(saying("x"), { configuration: { limits: { concurrentRuns: 1 } } });
+    const content = `${"[".repeat(4_000)}${"]".repeat(4_000)}`;
+    const refused = await post(
+      "/run",
+      `{"messages":[{"role":"user","content":[{"type":"tool_call","input":{"a":${content}}}]}]}`,
+    );
+    expect(refused.status).toBe(400);
+    expect((await bodyOf<FailedResult>(refused)).failure.issues).toEqual([
+      { path: "messages[0].content", message: expect.stringContaining("more than 100 levels") },
+    ]);
+    expect((await post("/run", asking)).status).toBe(200);
+  });
+
   it("lists every gap with its cure, and the other issues beside them", async () => {
     const { post } = await serveScript(saying("x"));
     const body = { sandboxPermission: { network: "restricted", filesystem: "readonly" }, messages: [] };
