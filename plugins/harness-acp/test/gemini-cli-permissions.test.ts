@@ -8,6 +8,19 @@ import { GeminiStage } from "./support/gemini-stage.js";
 import { eventsOf, ofType, textOf, turnOf } from "./support/runs.js";
 import { startToolServer } from "./support/tool-server.js";
 
+/** The same rules, but for those with a pattern for arguments. */
+const withoutPatterns = {
+  ...gemini,
+  prepare: (preparation: Preparation) => {
+    const { files, ...prepared } = gemini.prepare(preparation);
+    const weaker = files.map(({ path, content }) => ({
+      path,
+      content: String(content).replaceAll(/argsPattern = "\."/g, ""),
+    }));
+    return { ...prepared, files: weaker };
+  },
+};
+
 let stage: GeminiStage;
 beforeEach(async () => {
   stage = await GeminiStage.open();
@@ -32,16 +45,78 @@ describe("Gemini CLI, asking for permission", () => {
     await scope.close();
   });
 
-  it("doesn't ask before its notes to itself, and offers the model no plan mode", async () => {
+  it("asks before commands that the CLI takes for safe", async () => {
     const { agent, scope } = await stage.start();
-    const turn = turnOf({
-      prompt: '[[call write_todos {"todos":[{"description":"look","status":"pending"}]}]]',
-    });
-    const events = await eventsOf(agent, turn);
-    expect(ofType(events, "tool_result")).toHaveLength(1);
+    const safe = ["ls -la", "echo hi", "pwd", "cat x.txt", "git status"];
+    const others = ["ls && pwd", "echo 'never closed", "bash -c 'ls'"];
+    for (const command of [...safe, ...others]) {
+      const turn = turnOf({ prompt: `[[shell ${command}]]`, answer: "deny" });
+      const events = await eventsOf(agent, turn);
+      expect(turn.questions).toMatchObject([{ toolName: "run_shell_command", input: { command } }]);
+      expect(ofType(events, "tool_result")).toMatchObject([{ isError: true, denied: true }]);
+    }
+    await scope.close();
+  });
+
+  it("would run them unasked by a rule without a pattern for arguments (the control)", async () => {
+    const { agent, scope } = await stage.start({}, withoutPatterns);
+    const turn = turnOf({ prompt: "[[shell ls -la]] [[shell git status]]", answer: "deny" });
+    expect(ofType(await eventsOf(agent, turn), "tool_result")).toHaveLength(2);
     expect(turn.questions).toEqual([]);
-    expect(stage.model.requests[0]?.toolNames).toContain("write_todos");
-    expect(stage.model.requests[0]?.toolNames).not.toContain("enter_plan_mode");
+    await scope.close();
+  });
+
+  it("asks before every tool that the model is offered", async () => {
+    const { agent, scope } = await stage.start({ request: stage.requestWith({ agentsMd: "Be brief." }) });
+    const inputs: Readonly<Record<string, object>> = {
+      update_topic: { title: "t", summary: "s", strategic_intent: "i" },
+      list_directory: { dir_path: "." },
+      read_file: { file_path: "GEMINI.md" },
+      grep_search: { pattern: "brief" },
+      glob: { pattern: "*" },
+      replace: { file_path: "GEMINI.md", instruction: "i", old_string: "brief", new_string: "kind" },
+      write_file: { file_path: "made", content: "made" },
+      web_fetch: { prompt: "see http://127.0.0.1:9/" },
+      run_shell_command: { command: "true" },
+      list_background_processes: {},
+      read_background_output: { pid: 1 },
+      google_web_search: { query: "q" },
+      write_todos: { todos: [{ description: "look", status: "pending" }] },
+    };
+    for (const [tool, input] of Object.entries(inputs)) {
+      const turn = turnOf({ prompt: `[[call ${tool} ${JSON.stringify(input)}]]`, answer: "deny" });
+      await eventsOf(agent, turn);
+      expect(turn.questions).toMatchObject([{ toolName: tool }]);
+    }
+    // Skills of its own are denied; one of the request's would be asked about.
+    const offered = [...Object.keys(inputs), "activate_skill"].sort();
+    expect([...(stage.model.requests[0]?.toolNames ?? [])].sort()).toEqual(offered);
+    await scope.close();
+  });
+
+  it.each(["ask", "deny"])(
+    "offers no notes to itself where the default is %s: they would need the user's leave",
+    async (mode) => {
+      const request = stage.requestWith({ permissions: { default: mode } });
+      const { agent, scope } = await stage.start({ request });
+      await eventsOf(agent, turnOf());
+      expect(stage.model.requests[0]?.toolNames).toContain("run_shell_command");
+      for (const gone of ["write_todos", "update_topic", "list_background_processes"]) {
+        expect(stage.model.requests[0]?.toolNames).not.toContain(gone);
+      }
+      await scope.close();
+    },
+  );
+
+  it("uses none of the CLI's own skills, which it would use unasked", async () => {
+    const skills = await readdir(join(stage.installation, "bundle", "builtin"));
+    expect(skills.length).toBeGreaterThan(0);
+    const { agent, scope } = await stage.start();
+    for (const skill of skills) {
+      const turn = turnOf({ prompt: `[[call activate_skill {"name":"${skill}"}]]` });
+      const [result] = ofType(await eventsOf(agent, turn), "tool_result");
+      expect(result).toMatchObject({ output: expect.stringContaining("denied by policy") });
+    }
     await scope.close();
   });
 

@@ -66,7 +66,8 @@ export class ToolCalls {
   describe(id: string): ToolIdentity & { readonly readOnly: boolean } {
     const call = this.#call(id);
     this.#announce(call);
-    return { ...this.#identity(call), readOnly: call.kind === "read" || call.kind === "search" };
+    const identity = this.#identity(call);
+    return { ...identity, readOnly: identity.readOnly ?? (call.kind === "read" || call.kind === "search") };
   }
 
   /** Emits the `tool_call` that waits for its input: something else happens, so it won't come in time. */

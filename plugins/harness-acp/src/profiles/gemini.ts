@@ -1,5 +1,5 @@
 import { join } from "node:path/posix";
-import type { FileEntry } from "@ambit/core/plugin";
+import type { FileEntry, PermissionMode } from "@ambit/core/plugin";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { inputInWords, publishedTool } from "./tool-names.js";
 
@@ -45,7 +45,7 @@ function prepare({ request, home, model, servers }: Preparation): Prepared {
   const rules = join(own, "rules.toml");
   const files: FileEntry[] = [
     { path: join(folder, "settings.json"), content: JSON.stringify(settings(model), undefined, 2) },
-    { path: rules, content: policy },
+    { path: rules, content: policy(request.permissions.default) },
   ];
   const environment: Record<string, string> = {};
   const baseUrl = request.modelConnection?.endpoint?.baseUrl;
@@ -86,25 +86,47 @@ function settings(model: string): object {
   };
 }
 
+/** Its notes to itself, and looks at what it started. */
+const harmless = ["update_topic", "write_todos", "list_background_processes", "read_background_output"];
+
+/** Skills that come with the CLI: it would use them unasked, whatever the rules say. */
+const builtinSkills = ["skill-creator", "antigravity-support"];
+
+/** Its plan mode changes these very rules; of a subagent's calls it asks nobody. */
+const unavailable = ["enter_plan_mode", "exit_plan_mode", "invoke_agent"];
+
 /**
- * Every call is put to us, also of tools that the CLI would run unasked: the run's permissions decide. Only its
- * notes to itself pass, and its plan mode, which changes these very rules, isn't offered to the model.
+ * Every call is put to us, also of tools that the CLI would run unasked: the run's permissions decide. What would
+ * need the user's leave for a mere note isn't offered to the model.
+ *
+ * The CLI calls some shell commands safe and runs them although a rule says to ask (`ls`, `cat`, `git status`), but
+ * not where the rule has a pattern for the arguments. Any pattern does; this one matches all.
  */
-const policy = `[[rule]]
+function policy(mode: PermissionMode): string {
+  const denied = mode === "ask" || mode === "deny" ? [...unavailable, ...harmless] : unavailable;
+  return `[[rule]]
 toolName = "*"
 decision = "ask_user"
 priority = 1
 
 [[rule]]
-toolName = ["update_topic", "write_todos", "list_background_processes", "read_background_output"]
-decision = "allow"
+toolName = "*"
+argsPattern = "."
+decision = "ask_user"
 priority = 2
 
 [[rule]]
-toolName = ["enter_plan_mode", "exit_plan_mode"]
+toolName = ${JSON.stringify(denied)}
 decision = "deny"
-priority = 2
+priority = 3
+
+[[rule]]
+toolName = "activate_skill"
+argsPattern = ${JSON.stringify(`"name":"(${builtinSkills.join("|")})"`)}
+decision = "deny"
+priority = 3
 `;
+}
 
 /**
  * The id of a call begins with the tool's real name, whatever id the model gave: `read_file__…`. Only for an MCP
@@ -122,7 +144,10 @@ function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity 
   }
   if (name === "run_shell_command" && call.title !== undefined)
     return { name, input: { command: call.title } };
-  return call.path === undefined ? { name } : { name, input: { file_path: call.path } };
+  const readOnly = harmless.includes(name) ? { readOnly: true } : {};
+  return call.path === undefined
+    ? { name, ...readOnly }
+    : { name, input: { file_path: call.path }, ...readOnly };
 }
 
 const nameByKind: Readonly<Record<string, string>> = {

@@ -83,6 +83,8 @@ export interface ToolIdentity {
   readonly server?: string;
   /** The call's input, where the agent tells it only in words. */
   readonly input?: unknown;
+  /** Whether a call of the agent's own tool only reads. Default: as ACP's kind says. */
+  readonly readOnly?: boolean;
 }
 
 /** Deviations of an agent that the driver makes up for. */

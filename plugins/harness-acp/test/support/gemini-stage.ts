@@ -20,6 +20,8 @@ const key = "key-for-the-scripted-model";
 
 /** The real Gemini CLI in a sandbox that confines nothing, with a scripted model. */
 export class GeminiStage {
+  readonly installation = folder;
+
   private constructor(
     readonly sandbox: ProcessSandbox,
     readonly model: ModelServer,
