@@ -9,7 +9,7 @@ import {
   type Sandbox,
   SandboxFailed,
 } from "@ambit/core/plugin";
-import { exposeOnLoopback } from "./expose/channel.js";
+import { exposeOnLoopback } from "./expose/loopback.js";
 
 /** What confined and unconfined sandboxes do alike: keep count of what is open, and close all of it. */
 export abstract class SessionSandbox implements Sandbox {

@@ -9,6 +9,7 @@ import { makeReadableFolder, writeReadable } from "../folders/readable.js";
 import type { RunnerFolder } from "../folders/runner-folder.js";
 import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
+import { inside } from "./inside.js";
 import type { RunnerKit } from "./runner-kit.js";
 import { isPassable, ownRuntime, type Runtimes, resolveRuntimes } from "./runtimes.js";
 import type { Weakening } from "./weakening.js";
@@ -115,7 +116,8 @@ function openProxy(
   { spec, lookup, weakening }: SessionOptions,
 ): Promise<EgressProxy> {
   return openEgressProxy({
-    listen: { server: channel.proxied },
+    listen: { server: channel.connections },
+    own: { port: inside.port, answer: channel.answer },
     policy: spec.boundary.network,
     onDecision: ({ target, allowed, reason }) => {
       const host = target.host.includes(":") ? `[${target.host}]` : target.host;

@@ -1,5 +1,5 @@
 import { judgeFirstFlight } from "./first-flight.js";
-import { readHttpDestination } from "./http-destination.js";
+import { readHttpDestination } from "./http/destination.js";
 
 /** How a connection that was let through is held to the name that it was let through by. */
 export interface EgressChecks {

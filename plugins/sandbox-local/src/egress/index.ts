@@ -1,5 +1,7 @@
-export { BOUNDARY_HEADER } from "./answers.js";
 export { type EgressChecks, egressChecks } from "./checks.js";
+export { serverBudget } from "./connection-budget.js";
 export type { EgressDecision, EgressProtocol, Lookup } from "./gate.js";
+export { BOUNDARY_HEADER } from "./http/answers.js";
+export type { OwnServer } from "./http/own-address.js";
 export { defaultLimits, type EgressLimits } from "./limits.js";
 export { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "./proxy.js";

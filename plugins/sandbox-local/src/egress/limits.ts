@@ -2,8 +2,15 @@
 export interface EgressLimits {
   /** Client connections at once; one more is answered 503. */
   readonly connections: number;
-  /** From a connection's start to a complete greeting, and from a tunnel's first byte to a complete first flight. */
+  /**
+   * For a complete greeting, for a tunnel's complete first flight, and for a complete request header: from the
+   * connection's start, and again from the end of each answer.
+   */
   readonly handshakeMs: number;
+  /** For the body of a request to what is exposed. */
+  readonly bodyMs: number;
+  /** Requests of one connection that wait for their answers; one more ends the connection. */
+  readonly pipelined: number;
   readonly lookupMs: number;
   /** For each address that is tried. */
   readonly connectMs: number;
@@ -16,8 +23,10 @@ export interface EgressLimits {
 }
 
 export const defaultLimits: EgressLimits = {
-  connections: 512,
-  handshakeMs: 30_000,
+  connections: 256,
+  handshakeMs: 10_000,
+  bodyMs: 60_000,
+  pipelined: 64,
   lookupMs: 10_000,
   connectMs: 10_000,
   idleMs: 15 * 60_000,

@@ -1,9 +1,12 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { NetworkBoundary } from "@ambit/core/plugin";
-import { answerBytes, unusable } from "./answers.js";
 import { type EgressChecks, egressChecks } from "./checks.js";
+import { ClientAdmission } from "./client-admission.js";
+import { type Share, serverBudget } from "./connection-budget.js";
 import { addressesOfThisHost, type EgressDecision, Gate, type Lookup, lookupOnThisHost } from "./gate.js";
-import { HttpSide } from "./http-side.js";
+import { answerBytes, unusable } from "./http/answers.js";
+import type { OwnServer } from "./http/own-address.js";
+import { HttpSide } from "./http/side.js";
 import { defaultLimits, type EgressLimits } from "./limits.js";
 import { OpenSockets } from "./open-sockets.js";
 import { SocketReader } from "./socket-reader.js";
@@ -21,6 +24,10 @@ export interface EgressProxyOptions {
   /** Addresses that are the runner's own. Default: those of its interfaces, read anew for each connection. */
   readonly hostAddresses?: () => readonly string[];
   readonly limits?: Partial<EgressLimits>;
+  /** What the session itself serves at the same address. Default: nothing. */
+  readonly own?: OwnServer;
+  /** This session's part of what the whole server may have open. Default: of this process's. */
+  readonly share?: Share;
   /** Default: every name that a client gives must be the one that was let through. */
   readonly checks?: EgressChecks;
   /** An error of the proxy's own; the connection it happened on is already cut. Default: a process warning. */
@@ -68,23 +75,21 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     client.destroy();
     onFault(fault);
   };
-  const http = new HttpSide(gate, cut);
-  let clients = 0;
+  const http = new HttpSide(gate, options.own, cut);
+  const admission = new ClientAdmission(limits.connections, options.share ?? serverBudget().join());
   let closed = false;
 
   const serve = async (client: Socket): Promise<void> => {
     if (closed) return void client.destroy();
     sockets.add(client);
-    if (clients >= limits.connections) {
-      const reason = `this session has ${limits.connections} connections open already`;
-      client.end(answerBytes(unusable(503, reason)), () => client.destroy());
-      gate.report({ host: "unknown", port: 0 }, "unknown", { allowed: false, reason });
+    const refused = admission.admit(client);
+    if (refused !== undefined) {
+      client.end(answerBytes(unusable(503, refused.reason)), () => client.destroy());
+      if (refused.isFirst) {
+        gate.report({ host: "unknown", port: 0 }, "unknown", { allowed: false, reason: refused.reason });
+      }
       return;
     }
-    clients += 1;
-    client.once("close", () => {
-      clients -= 1;
-    });
     const reader = new SocketReader(client);
     const deadline = setTimeout(() => client.destroy(), limits.handshakeMs);
     await reader.peek(1);
@@ -92,7 +97,9 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     const head = reader.release();
     if (head.length === 0) return void client.destroy();
     if (head[0] === SOCKS5) {
-      await serveSocks5(gate, client, head, (socket, rest, tunnel) => http.accept(socket, rest, tunnel));
+      await serveSocks5(gate, client, head, options.own?.port, (socket, rest, tunnel) =>
+        http.accept(socket, rest, tunnel),
+      );
     } else if (head[0] === SOCKS4) {
       await refuseSocks4(gate, client, head);
     } else {
@@ -117,6 +124,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
         ? new Promise<void>((resolve) => server.close(() => resolve()))
         : undefined;
       gate.close();
+      admission.close();
       await stopped;
     },
   };

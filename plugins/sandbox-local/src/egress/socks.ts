@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
 import { readTarget, type TargetReading } from "@ambit/core/plugin";
 import { type Admitted, escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
+import type { Tunnel } from "./http/clients.js";
+import { isOwnAddress } from "./http/own-address.js";
 import { SocketReader } from "./socket-reader.js";
 import { carryTunnel } from "./tunnel.js";
 
@@ -15,6 +17,8 @@ const reply = {
   noSuchAddressType: 0x08,
 } as const;
 
+const succeeded = Buffer.from([5, reply.succeeded, 0, 1, 0, 0, 0, 0, 0, 0]);
+
 const NO_AUTHENTICATION = 0x00;
 const NO_ACCEPTABLE_METHOD = 0xff;
 const CONNECT = 0x01;
@@ -25,12 +29,15 @@ type Request = { readonly reading: TargetReading; readonly raw: string } | { rea
 /**
  * SOCKS5 with CONNECT only (no UDP, no listening). The socket is the session's own, so no password is asked.
  * Names arrive unresolved ("socks5h") and are resolved here.
+ *
+ * @param ownPort where clients reach the session itself: a connection to it is HTTP, and dials nothing.
  */
 export async function serveSocks5(
   gate: Gate,
   client: Socket,
   head: Buffer,
-  serveHttp: (client: Socket, head: Buffer, tunnel: Admitted) => void,
+  ownPort: number | undefined,
+  serveHttp: (client: Socket, head: Buffer, tunnel: Tunnel) => void,
 ): Promise<void> {
   const reader = new SocketReader(client, head);
   const deadline = setTimeout(() => client.destroy(), gate.limits.handshakeMs);
@@ -52,13 +59,17 @@ export async function serveSocks5(
     return refuse(reply.notAllowed);
   }
   const { target } = reading;
+  if (isOwnAddress(target, ownPort)) {
+    client.write(succeeded);
+    return serveHttp(client, rest, "own");
+  }
   const admission = await gate.admitOrReport(target, "socks5");
   if (admission instanceof UpstreamFailure) return refuse(replyFor(admission));
   if (!admission.decision.allowed) return refuse(reply.notAllowed);
   const tunnel: Admitted = { target, protocol: "socks5", ...admission };
   const upstream = await gate.dialOrReport(tunnel);
   if (upstream instanceof UpstreamFailure) return refuse(replyFor(upstream));
-  client.write(Buffer.from([5, reply.succeeded, 0, 1, 0, 0, 0, 0, 0, 0]));
+  client.write(succeeded);
   await carryTunnel(gate, tunnel, client, rest, upstream, (socket, held) => serveHttp(socket, held, tunnel));
 }
 

@@ -127,7 +127,8 @@ describe("WebSocket in the clear", () => {
     const host = `ok.test:${server.port}`;
     const other = connect(session.path);
     other.write(request(`http://${host}/`, host, "h2c"));
-    expect((await gather(other)).toString()).toMatch(/^HTTP\/1\.1 501/);
+    // From Node 24.9 on it is passed without the upgrade, which this server then makes all the same.
+    expect((await gather(other)).toString()).toMatch(/^HTTP\/1\.1 50[12]/);
     const denied = connect(session.path);
     denied.write(request("http://denied.test/", "denied.test"));
     expect((await gather(denied)).toString()).toMatch(/^HTTP\/1\.1 403/);

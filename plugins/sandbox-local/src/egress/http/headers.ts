@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { BOUNDARY_HEADER } from "./answers.js";
-import { valuesOf } from "./http-destination.js";
+import { valuesOf } from "./destination.js";
 
 /** Meant for one connection only (RFC 9110 section 7.6.1), and the proxy's own. */
 const HOP_BY_HOP = new Set([

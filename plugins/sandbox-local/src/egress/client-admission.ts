@@ -1,0 +1,46 @@
+import type { Socket } from "node:net";
+import type { Share } from "./connection-budget.js";
+
+/** Why a connection isn't served. */
+export interface Refused {
+  readonly reason: string;
+  /** Since the last one that was admitted: a client that keeps on trying makes one record, not thousands. */
+  readonly isFirst: boolean;
+}
+
+/** Holds one session's clients to its own limit and to its part of the whole server's. */
+export class ClientAdmission {
+  readonly #limit: number;
+  readonly #share: Share;
+  #open = 0;
+  #isRefusing = false;
+
+  constructor(limit: number, share: Share) {
+    this.#limit = limit;
+    this.#share = share;
+  }
+
+  /** @returns undefined for a client that is admitted; it counts until it is closed. */
+  admit(client: Socket): Refused | undefined {
+    const full = this.#open >= this.#limit;
+    if (full || !this.#share.take()) {
+      const isFirst = !this.#isRefusing;
+      this.#isRefusing = true;
+      const reason = full
+        ? `this session has ${this.#limit} connections open already`
+        : "the server has as many connections open as it can";
+      return { reason, isFirst };
+    }
+    this.#isRefusing = false;
+    this.#open += 1;
+    client.once("close", () => {
+      this.#open -= 1;
+      this.#share.give();
+    });
+    return undefined;
+  }
+
+  close(): void {
+    this.#share.leave();
+  }
+}

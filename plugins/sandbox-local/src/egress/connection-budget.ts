@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+
+/** One session's part of what the whole server may have open. */
+export interface Share {
+  /** Takes one connection; false when there is no room for it. Every true needs one `give`. */
+  take(): boolean;
+  give(): void;
+  /** The session is closed. */
+  leave(): void;
+}
+
+/**
+ * Client connections of all sessions together. A session below an equal part of the whole always gets one: what
+ * another session holds can't keep it from the network. So twice the limit is the most that can be open.
+ */
+export class ConnectionBudget {
+  readonly #limit: number;
+  #taken = 0;
+  #sessions = 0;
+
+  constructor(limit: number) {
+    this.#limit = Math.max(1, Math.floor(limit));
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  join(): Share {
+    this.#sessions += 1;
+    let own = 0;
+    let left = false;
+    return {
+      take: () => {
+        const equalPart = Math.max(1, Math.floor(this.#limit / this.#sessions));
+        if (this.#taken >= this.#limit && own >= equalPart) return false;
+        own += 1;
+        this.#taken += 1;
+        return true;
+      },
+      give: () => {
+        own -= 1;
+        this.#taken -= 1;
+      },
+      leave: () => {
+        if (left) return;
+        left = true;
+        this.#sessions -= 1;
+      },
+    };
+  }
+}
+
+/** Where the limit of open files can't be read. */
+const assumedOpenFiles = 1_024;
+
+/** The soft limit of open files in the text of `/proc/self/limits`. */
+export function openFilesLimit(text: string): number {
+  const found = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1];
+  if (found === "unlimited") return Number.MAX_SAFE_INTEGER;
+  return found === undefined ? assumedOpenFiles : Number(found);
+}
+
+/** A connection has two descriptors at most, so an eighth of them leaves half of all to the rest of the server. */
+export function serverConnections(openFiles: number): number {
+  return Math.floor(openFiles / 8);
+}
+
+let shared: ConnectionBudget | undefined;
+
+/** The budget of this process. */
+export function serverBudget(): ConnectionBudget {
+  shared ??= new ConnectionBudget(serverConnections(openFilesLimit(limitsOfThisProcess())));
+  return shared;
+}
+
+function limitsOfThisProcess(): string {
+  try {
+    return readFileSync("/proc/self/limits", "latin1");
+  } catch {
+    // Not Linux: the assumed limit holds.
+    return "";
+  }
+}

@@ -1,0 +1,124 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { type Duplex, pipeline } from "node:stream";
+import { formatTarget, type Target } from "@ambit/core/plugin";
+import type { EgressLimits } from "../limits.js";
+import { join } from "../tunnel.js";
+import { type Answer, answerBytes, answerHeaders, upstreamFailure } from "./answers.js";
+import { valuesOf } from "./destination.js";
+import { copyRequestHeaders, responseHeaders } from "./headers.js";
+
+/** Where a request that was let through goes, and the connection there. */
+export interface Route {
+  readonly target: Target;
+  readonly path: string;
+  readonly upstream: Socket;
+}
+
+/** Writes the request anew on its connection, and its answer to the client. */
+export function passRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  route: Route,
+  limits: EgressLimits,
+): void {
+  const { target, upstream } = route;
+  if (response.destroyed) return void upstream.destroy();
+  const outgoing = outgoingRequest(request, route, limits);
+  response.once("close", () => outgoing.destroy());
+  outgoing.on("error", (error: NodeJS.ErrnoException) => {
+    if (response.headersSent || response.destroyed) {
+      response.destroy();
+      return;
+    }
+    const answer = upstreamFailure(target, 502, `the server broke off (${error.code ?? error.message})`);
+    response.writeHead(answer.status, answer.statusText, answerHeaders(answer));
+    response.end(answer.body);
+  });
+  // A server that answers with an upgrade which was never asked for: Node drops the connection, and says nothing.
+  outgoing.once("close", () => {
+    if (!response.headersSent && !response.destroyed) outgoing.emit("error", new Error("no answer"));
+  });
+  outgoing.once("response", (incoming) => {
+    response.sendDate = false;
+    try {
+      response.writeHead(incoming.statusCode ?? 502, incoming.statusMessage, responseHeaders(incoming));
+    } catch (cause) {
+      outgoing.destroy(new Error("the server's header can't be passed on", { cause }));
+      return;
+    }
+    // A stream of events has a header long before its first byte of body.
+    response.flushHeaders();
+    // An error on either side has destroyed both: the client sees a cut body, never a complete one.
+    pipeline(incoming, response, () => {});
+  });
+  outgoing.setHeader("Host", hostHeader(target));
+  copyRequestHeaders(request, outgoing);
+  if (valuesOf(request, "transfer-encoding").length > 0) outgoing.setHeader("Transfer-Encoding", "chunked");
+  else if (valuesOf(request, "content-length").length === 0) return void outgoing.end();
+  outgoing.flushHeaders();
+  request.pipe(outgoing);
+}
+
+/** The same for a WebSocket in the clear: when the server agrees, both connections become one. */
+export function passUpgrade(
+  request: IncomingMessage,
+  client: Socket,
+  head: Buffer,
+  route: Route,
+  limits: EgressLimits,
+): void {
+  const { target } = route;
+  const outgoing = outgoingRequest(request, route, limits);
+  client.once("close", () => outgoing.destroy());
+  outgoing.on("error", (error: NodeJS.ErrnoException) => {
+    endWith(client, upstreamFailure(target, 502, `the server broke off (${error.code ?? error.message})`));
+  });
+  outgoing.once("upgrade", (incoming, socket, upstreamHead) => {
+    const headers = [...responseHeaders(incoming), "Connection", "Upgrade", "Upgrade", "websocket"];
+    const lines = headers.flatMap((name, index) =>
+      index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [],
+    );
+    client.write(
+      Buffer.from(`${["HTTP/1.1 101 Switching Protocols", ...lines].join("\r\n")}\r\n\r\n`, "latin1"),
+    );
+    client.write(upstreamHead);
+    join(client, head, socket, limits);
+  });
+  outgoing.once("response", (incoming) => {
+    const response = new ServerResponse(request);
+    response.assignSocket(client);
+    response.shouldKeepAlive = false;
+    response.writeHead(incoming.statusCode ?? 502, responseHeaders(incoming));
+    pipeline(incoming, response, () => client.end(() => client.destroy()));
+  });
+  outgoing.setHeader("Host", hostHeader(target));
+  copyRequestHeaders(request, outgoing);
+  outgoing.setHeader("Connection", "Upgrade");
+  outgoing.setHeader("Upgrade", "websocket");
+  outgoing.end();
+}
+
+function outgoingRequest(
+  request: IncomingMessage,
+  { path, upstream }: Route,
+  limits: EgressLimits,
+): ClientRequest {
+  return httpRequest({
+    method: request.method,
+    path,
+    setHost: false,
+    maxHeaderSize: limits.headerBytes,
+    // Node ignores createConnection as soon as an agent is named, and would look the host up itself.
+    createConnection: () => upstream,
+  });
+}
+
+function hostHeader(target: Target): string {
+  const full = formatTarget(target);
+  return target.port === 80 ? full.slice(0, -":80".length) : full;
+}
+
+export function endWith(client: Duplex, answer: Answer): void {
+  client.end(answerBytes(answer), () => client.destroy());
+}

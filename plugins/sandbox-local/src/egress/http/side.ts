@@ -1,0 +1,189 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { readAuthority, type Target } from "@ambit/core/plugin";
+import { type Admitted, type EgressProtocol, escapeForReport, type Gate, UpstreamFailure } from "../gate.js";
+import { carryTunnel } from "../tunnel.js";
+import { type Answer, answerHeaders, refusal, unusable, upstreamFailure } from "./answers.js";
+import { HttpClients, type Tunnel } from "./clients.js";
+import { valuesOf } from "./destination.js";
+import { endWith, passRequest, passUpgrade, type Route } from "./exchange.js";
+import { isOwnAddress, type OwnServer, ownPath } from "./own-address.js";
+
+/**
+ * HTTP in absolute form and CONNECT. Node's own parser reads both sides, and each request is written anew, on a
+ * connection of its own: what it smuggles for another reader never leaves.
+ */
+export class HttpSide {
+  readonly #gate: Gate;
+  readonly #server: Server;
+  readonly #own: OwnServer | undefined;
+  readonly #clients: HttpClients;
+
+  /** @param own what answers requests for a path, and those that name the proxy's own address. */
+  constructor(gate: Gate, own: OwnServer | undefined, onFault: (fault: unknown, client: Duplex) => void) {
+    this.#gate = gate;
+    this.#own = own;
+    this.#clients = new HttpClients(gate.limits);
+    const settings = {
+      maxHeaderSize: gate.limits.headerBytes,
+      insecureHTTPParser: false,
+      // From Node 24.9 on: Java's client offers HTTP/2 with each request, and is content without.
+      shouldUpgradeCallback: isWebSocket,
+    };
+    const server = createServer(settings);
+    // Headers beyond a count would be dropped silently, Content-Length among them; their size is bounded already.
+    server.maxHeadersCount = 0;
+    server.timeout = gate.limits.idleMs;
+    server.on("request", (request, response) => {
+      const client = request.socket;
+      this.#clients
+        .begin(request, response)
+        ?.then(() => (client.destroyed ? undefined : this.#serve(request, response)))
+        .catch((fault: unknown) => onFault(fault, client));
+    });
+    server.on("upgrade", (request, client, head) => {
+      this.#upgrade(request, client as Socket, head).catch((fault: unknown) => onFault(fault, client));
+    });
+    server.on("connect", (request, client, head) => {
+      this.#connect(request, client as Socket, head).catch((fault: unknown) => onFault(fault, client));
+    });
+    server.on("clientError", (error: NodeJS.ErrnoException, client) => {
+      // Behind an answer that is still being written, another would become part of its body.
+      if (error.code === "ECONNRESET" || !client.writable || this.#clients.hasUnanswered(client)) {
+        client.destroy();
+        return;
+      }
+      const tooLarge = error.code === "HPE_HEADER_OVERFLOW";
+      endWith(
+        client,
+        tooLarge ? unusable(431, "the header is too large") : unusable(400, "this is not valid HTTP"),
+      );
+    });
+    this.#server = server;
+  }
+
+  /** Serves a client from here on. The socket is paused, `head` is what it has sent already. */
+  accept(client: Socket, head: Buffer, tunnel?: Tunnel): void {
+    this.#clients.open(client, tunnel);
+    if (head.length > 0) client.unshift(head);
+    this.#server.emit("connection", client);
+    client.resume();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.#answerOwn(request, response)) return;
+    const route = await this.#route(request, (answer) => {
+      response.writeHead(answer.status, answer.statusText, answerHeaders(answer));
+      response.end(answer.body);
+    });
+    if (route === undefined) return;
+    passRequest(request, response, route, this.#gate.limits);
+  }
+
+  /** Whether the request was the session's own to answer. */
+  #answerOwn(request: IncomingMessage, response: ServerResponse): boolean {
+    const path = this.#ownPathOf(request);
+    if (this.#own === undefined || path === undefined) return false;
+    request.url = path;
+    this.#clients.expectBody(request);
+    // An answer may take its time, a stream of events without a byte for long included.
+    request.socket.setTimeout(0);
+    this.#own.answer(request, response);
+    return true;
+  }
+
+  #ownPathOf(request: IncomingMessage): string | undefined {
+    const tunnel = this.#clients.tunnelOf(request.socket);
+    if (this.#own === undefined || (tunnel !== undefined && tunnel !== "own")) return undefined;
+    return ownPath(request.url ?? "", this.#own.port);
+  }
+
+  /** A WebSocket in the clear. Other upgrades change to protocols whose host we couldn't compare. */
+  async #upgrade(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
+    if (this.#clients.hasUnanswered(client)) return void client.destroy();
+    this.#clients.leave(client);
+    if (!isWebSocket(request)) {
+      return endWith(client, unusable(501, "it passes upgrades to websocket only"));
+    }
+    if (this.#ownPathOf(request) !== undefined) {
+      return endWith(client, unusable(501, "what the session serves takes no upgrades"));
+    }
+    const route = await this.#route(request, (answer) => endWith(client, answer));
+    if (route === undefined) return;
+    passUpgrade(request, client, head, route, this.#gate.limits);
+  }
+
+  async #connect(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
+    if (this.#clients.hasUnanswered(client)) return void client.destroy();
+    this.#clients.leave(client);
+    if (this.#clients.tunnelOf(client) !== undefined) {
+      return endWith(client, unusable(400, "a tunnel doesn't lead to another proxy"));
+    }
+    const raw = request.url ?? "";
+    const reading = readAuthority(raw);
+    if (!reading.ok) {
+      const shown = { host: escapeForReport(raw), port: 0 };
+      this.#gate.report(shown, "connect", { allowed: false, reason: reading.why });
+      return endWith(client, refusal(shown, reading.why));
+    }
+    if (isOwnAddress(reading.target, this.#own?.port)) {
+      client.write(tunnelOpened);
+      return this.accept(client, head, "own");
+    }
+    const tunnel = await this.#admit(reading.target, "connect", (answer) => endWith(client, answer));
+    if (tunnel === undefined) return;
+    const upstream = await this.#dial(tunnel, (answer) => endWith(client, answer));
+    if (upstream === undefined) return;
+    client.write(tunnelOpened);
+    await carryTunnel(this.#gate, tunnel, client, head, upstream, (socket, rest) =>
+      this.accept(socket, rest, tunnel),
+    );
+  }
+
+  /** From a request to a connection: refused, failed, or dialled. Answers in the first two cases. */
+  async #route(request: IncomingMessage, answer: (answer: Answer) => void): Promise<Route | undefined> {
+    const inside = this.#clients.tunnelOf(request.socket);
+    if (inside === "own") return void answer(unusable(400, "a tunnel doesn't lead to another proxy"));
+    const destination = this.#gate.checks.destination(request, inside);
+    if (!destination.ok) {
+      if (destination.kind === "unusable") return void answer(unusable(400, destination.reason));
+      const shown = inside?.target ?? { host: escapeForReport(destination.raw), port: 0 };
+      this.#gate.report(shown, inside?.protocol ?? "http", { allowed: false, reason: destination.reason });
+      return void answer(refusal(shown, destination.reason));
+    }
+    const coding = valuesOf(request, "transfer-encoding").join().toLowerCase();
+    if (coding !== "" && coding !== "chunked")
+      return void answer(unusable(501, "it knows no transfer coding but chunked"));
+    const tunnel = inside ?? (await this.#admit(destination.target, "http", answer));
+    if (tunnel === undefined) return;
+    const upstream = await this.#dial(tunnel, answer);
+    if (upstream === undefined) return;
+    if (inside === undefined) this.#gate.reportOpened(tunnel, upstream);
+    return { target: destination.target, path: destination.path, upstream };
+  }
+
+  async #admit(
+    target: Target,
+    protocol: EgressProtocol,
+    answer: (answer: Answer) => void,
+  ): Promise<Admitted | undefined> {
+    const admission = await this.#gate.admitOrReport(target, protocol);
+    if (admission instanceof UpstreamFailure)
+      return void answer(upstreamFailure(target, admission.status, admission.message));
+    if (!admission.decision.allowed) return void answer(refusal(target, admission.decision.reason));
+    return { target, protocol, addresses: admission.addresses, decision: admission.decision };
+  }
+
+  async #dial(tunnel: Admitted, answer: (answer: Answer) => void): Promise<Socket | undefined> {
+    const upstream = await this.#gate.dialOrReport(tunnel);
+    if (!(upstream instanceof UpstreamFailure)) return upstream;
+    return void answer(upstreamFailure(tunnel.target, upstream.status, upstream.message));
+  }
+}
+
+const tunnelOpened = "HTTP/1.1 200 Connection established\r\n\r\n";
+
+function isWebSocket(request: IncomingMessage): boolean {
+  return valuesOf(request, "upgrade").join().toLowerCase() === "websocket";
+}

@@ -1,0 +1,37 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Exposure, type FetchHandler, newToken, requireBearer } from "@ambit/core/plugin";
+import { defaultLimits, serverBudget } from "../egress/index.js";
+import { closed, listenerOf, listening } from "./serve.js";
+
+/** Serves a handler on the host's loopback, for processes that share the host's network. */
+export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure> {
+  const token = newToken();
+  const server = createServer(
+    {
+      headersTimeout: defaultLimits.handshakeMs,
+      requestTimeout: defaultLimits.bodyMs,
+      connectionsCheckingInterval: 1_000,
+    },
+    listenerOf(requireBearer(token, handler)),
+  );
+  // Every process of the host can connect, so what is open is bounded before anything is read.
+  server.maxConnections = defaultLimits.connections;
+  const share = serverBudget().join();
+  server.on("connection", (connection) => {
+    if (!share.take()) return void connection.destroy();
+    connection.once("close", () => share.give());
+  });
+  await listening(server, { host: "127.0.0.1", port: 0 });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    token,
+    close: async () => {
+      share.leave();
+      const done = closed(server);
+      server.closeAllConnections();
+      await done;
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Server } from "node:net";
+import { type FetchHandler, SandboxFailed } from "@ambit/core/plugin";
+import { getRequestListener } from "@hono/node-server";
+
+/** A handler as Node's HTTP server calls it. */
+export function listenerOf(
+  handler: FetchHandler,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  return getRequestListener(handler, { overrideGlobalObjects: false });
+}
+
+export function listening(
+  server: Server,
+  where: { path: string } | { host: string; port: number },
+): Promise<void> {
+  return new Promise<void>((resolve, reject) => {
+    server.once("error", (error) =>
+      reject(new SandboxFailed(`The runner can't listen: ${error.message}`, { cause: error })),
+    );
+    server.listen(where, () => resolve());
+  });
+}
+
+/** Stops listening; resolves when the last connection is closed. */
+export function closed(server: Server): Promise<void> {
+  return new Promise<void>((resolve) => server.close(() => resolve()));
+}

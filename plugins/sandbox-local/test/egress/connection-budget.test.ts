@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { ConnectionBudget, openFilesLimit, serverConnections } from "../../src/egress/connection-budget.js";
+import { denyAll, exchange, openSession } from "./session.js";
+
+const takeAll = (share: { take(): boolean }) => {
+  let taken = 0;
+  while (share.take()) taken += 1;
+  return taken;
+};
+
+test("sessions share what the server may have open, and none keeps another from its equal part", () => {
+  const budget = new ConnectionBudget(12);
+  const greedy = budget.join();
+  expect(takeAll(greedy)).toBe(12);
+  const second = budget.join();
+  expect(takeAll(second)).toBe(6);
+  const third = budget.join();
+  expect(takeAll(third)).toBe(4);
+  expect(budget.taken).toBeLessThanOrEqual(24);
+  for (const share of [greedy, second, third]) expect(share.take()).toBe(false);
+  greedy.give();
+  expect(greedy.take()).toBe(false);
+});
+
+test("what is given back can be had again, and a session that left has no part", () => {
+  const budget = new ConnectionBudget(2);
+  const one = budget.join();
+  expect(takeAll(one)).toBe(2);
+  const other = budget.join();
+  one.give();
+  expect(other.take()).toBe(true);
+  other.give();
+  other.leave();
+  other.leave();
+  expect(takeAll(one)).toBe(1);
+  expect(budget.taken).toBe(2);
+});
+
+test.each([
+  ["Max open files            20000                524288               files", 20_000, 2_500],
+  [
+    "Max open files            unlimited            unlimited            files",
+    Number.MAX_SAFE_INTEGER,
+    undefined,
+  ],
+  ["", 1_024, 128],
+])("%j", (text, files, connections) => {
+  expect(openFilesLimit(text)).toBe(files);
+  if (connections !== undefined) expect(serverConnections(files)).toBe(connections);
+});
+
+test("a server without room says so, and makes one record of a client that keeps on trying", async () => {
+  const budget = new ConnectionBudget(1);
+  const first = budget.join();
+  expect(first.take()).toBe(true);
+  const share = budget.join();
+  expect(share.take()).toBe(true);
+  const session = await openSession(denyAll, { share });
+  for (let tries = 0; tries < 3; tries++)
+    expect(await exchange(session.path)).toMatch(/503[\s\S]*the server has/);
+  expect(session.decisions).toHaveLength(1);
+  await session.close();
+});
