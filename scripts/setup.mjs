@@ -114,7 +114,7 @@ export function install() {
 export function setUp() {
   try {
     install();
-    run(join(root, "node_modules/.bin/tsc"), ["-b"]);
+    run("npm", ["run", "--silent", "build"]);
     return true;
   } catch (error) {
     say(error instanceof Error ? error.message : String(error));

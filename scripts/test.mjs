@@ -135,7 +135,9 @@ async function installed() {
 }
 
 async function runEverything() {
-  const ready = count(await record("setup", installed)) && count(await record("build", () => run("tsc -b")));
+  const ready =
+    count(await record("setup", installed)) &&
+    count(await record("build", () => run("npm run --silent build")));
   if (ready) {
     for (const check of checks) count(await record(check, () => run(`npm run --silent ${check}`)));
     await record("tests", runTests);

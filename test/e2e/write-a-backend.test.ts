@@ -72,7 +72,7 @@ describe("the page 'Write a backend'", () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
-    await installPacked(folder, ["core", "test/kit", "plugins/sandbox-local"], ["vitest"]);
+    await installPacked(folder, ["core", "packages/bridge", "test/kit", "plugins/sandbox-local"], ["vitest"]);
     const written = await writePageCode("docs/write-a-backend.md", "ambit-namespaces", folder);
     expect(written).toBe(7);
     await writeFile(

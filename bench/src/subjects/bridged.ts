@@ -10,7 +10,7 @@ import {
   type Pipe,
   type RemotePlatform,
   type RemoteSandbox,
-} from "@ambit/core/bridge";
+} from "@ambit/bridge";
 import type { Need } from "../goal.js";
 import { temporaryFolder } from "../machine/temporary-folder.js";
 import { boundaryOf, silent } from "./confined.js";

@@ -8,4 +8,4 @@ export {
   openFolder,
   refusal,
 } from "./open-beneath.js";
-export { type KeptFiles, type Place, type SessionFile, SessionFiles } from "./session-files.js";
+export { type KeptFiles, largestRead, type Place, type SessionFile, SessionFiles } from "./session-files.js";

@@ -1,4 +1,4 @@
-import { bridgeSchema } from "@ambit/core/bridge";
+import { bridgeSchema } from "@ambit/bridge";
 import { z } from "zod";
 
 /** `host:port`. 443 is tried with a TLS handshake, 80 with a request, any other port with a connection. */

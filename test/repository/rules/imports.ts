@@ -2,17 +2,9 @@ import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 /** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
-const floors = [
-  ["contract"],
-  ["errors.ts"],
-  ["beneath"],
-  ["boundary"],
-  ["plugin"],
-  ["registry", "bridge"],
-  ["run"],
-];
+const floors = [["contract"], ["errors.ts"], ["beneath"], ["boundary"], ["plugin"], ["registry"], ["run"]];
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
-const publicToPlugins = /^@ambit\/(core(\/(contract|plugin|bridge))?|agent-[\w-]+)$/;
+const publicToPlugins = /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
 const publicToTests = /^@ambit\/(testkit|model-server|daytona-loopback)$/;
 

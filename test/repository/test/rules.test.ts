@@ -64,8 +64,7 @@ const cases: Case[] = [
     broken: [
       ["core/src/contract/tool.ts", `import { AmbitError } from "../errors.js";`],
       ["core/src/boundary/plan.ts", `import type { Actor } from "../plugin/actor.js";`],
-      ["core/src/registry/load.ts", `import { serve } from "../bridge/index.js";`],
-      ["core/src/bridge/index.ts", `import { load } from "../registry/load.js";`],
+      ["core/src/plugin/index.ts", `import { load } from "../registry/load.js";`],
       ["core/src/run/run.ts", `import { parse } from "../index.js";`],
       ["core/src/run/run.ts", `import { join } from "../somewhere/join.js";`],
       ["core/src/somewhere/join.ts", `import { parse } from "../contract/index.js";`],

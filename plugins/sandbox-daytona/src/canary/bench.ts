@@ -1,4 +1,4 @@
-import type { RemoteSandbox } from "@ambit/core/bridge";
+import type { RemoteSandbox } from "@ambit/bridge";
 import type { Boundary, Log } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import type { Claim } from "../claims.js";

@@ -1,4 +1,4 @@
-import type { RemoteSandbox } from "@ambit/core/bridge";
+import type { RemoteSandbox } from "@ambit/bridge";
 import type { Process } from "@ambit/core/plugin";
 import { z } from "zod";
 import { lastJson, programLine } from "../inside/programs.js";

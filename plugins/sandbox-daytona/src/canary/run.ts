@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { openRemoteSandbox } from "@ambit/core/bridge";
+import { openRemoteSandbox } from "@ambit/bridge";
 import type { Boundary, Finding, HiddenCredential, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { type Claim, claimsOf } from "../claims.js";

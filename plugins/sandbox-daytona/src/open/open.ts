@@ -1,4 +1,4 @@
-import { openRemoteSandbox, type RemoteSandbox } from "@ambit/core/bridge";
+import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Evidence, NetworkBoundary, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { attemptsAgainst, reachedIn } from "../inside/attempts.js";

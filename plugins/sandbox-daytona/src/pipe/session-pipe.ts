@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Pipe } from "@ambit/core/bridge";
+import type { Pipe } from "@ambit/bridge";
 import type { Log } from "@ambit/core/plugin";
 import { ServiceFailure } from "../platform/failure.js";
 import type { Machine } from "../platform/service.js";

@@ -1,4 +1,4 @@
-import type { Pipe, RemotePlatform } from "@ambit/core/bridge";
+import type { Pipe, RemotePlatform } from "@ambit/bridge";
 import { type Log, SandboxFailed } from "@ambit/core/plugin";
 import { openSessionPipe } from "../pipe/session-pipe.js";
 import { asSandboxFailed, isPassing, ServiceFailure } from "./failure.js";

@@ -1,8 +1,0 @@
-import type { Channel } from "../link/channel.js";
-
-/** Does what a channel asks for; a failure is the answer. */
-export function answering(channel: Channel, work: () => Promise<void>): void {
-  work().catch((error: unknown) =>
-    channel.send({ refused: error instanceof Error ? error.message : String(error) }),
-  );
-}

@@ -1,0 +1,82 @@
+import { spawn } from "node:child_process";
+import { chmod, mkdir } from "node:fs/promises";
+import { SessionFiles } from "@ambit/core/safe-fs";
+import { type Requests, requestOf } from "../messages.js";
+import type { Channel, ChannelListener } from "../transport/channel.js";
+import { lanes } from "../transport/frame.js";
+import { answering } from "./answering.js";
+import type { Folders } from "./folders.js";
+import type { User } from "./users.js";
+
+/** The channels that carry files. */
+export class Files {
+  readonly #files: SessionFiles;
+
+  constructor({ workspace, home }: Folders, owner: User | undefined) {
+    this.#files = new SessionFiles(
+      [workspace, home].map((path) => ({ inside: path, outside: path })),
+      owner,
+    );
+  }
+
+  write(channel: Channel): ChannelListener {
+    const pieces: Uint8Array[] = [];
+    let request: Requests["write"] | undefined;
+    return {
+      message: (message) => {
+        request = requestOf("write", message);
+      },
+      data: (_lane, bytes, taken) => {
+        pieces.push(bytes);
+        taken();
+      },
+      end: () =>
+        answering(channel, async () => {
+          if (request === undefined) throw new Error("a file without a path");
+          await this.#files.write([{ ...request, content: Buffer.concat(pieces) }]);
+          await channel.send({ done: true });
+        }),
+    };
+  }
+
+  read(channel: Channel): ChannelListener {
+    return {
+      message: (message) =>
+        answering(channel, async () => {
+          await channel.write(lanes.main, await this.#files.read(requestOf("read", message).path));
+          await channel.send({ done: true });
+        }),
+    };
+  }
+}
+
+/** Unpacks what was uploaded as one archive. */
+export function unpack(channel: Channel): ChannelListener {
+  return {
+    message: (message) =>
+      answering(channel, async () => {
+        const { archive, into } = requestOf("unpack", message);
+        await mkdir(into, { recursive: true });
+        await chmod(into, 0o755);
+        await untar(archive, into);
+        await channel.send({ done: true });
+      }),
+  };
+}
+
+function untar(archive: string, into: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // Every user runs them: the folders in between too, which the bridge's own umask would close.
+    const argv = ["-c", 'umask 022 && exec tar "$@"', "tar", "--no-same-owner", "-xzf", archive, "-C", into];
+    const tar = spawn("/bin/sh", argv, { stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    tar.stderr.on("data", (bytes: Buffer) => {
+      said = (said + bytes.toString("utf8")).slice(-500);
+    });
+    tar.once("error", reject);
+    tar.once("close", (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(`tar ended with ${code}: ${said.trim()}`));
+    });
+  });
+}

@@ -1,0 +1,190 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chown, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { orderOf, type Requests, requestOf } from "../messages.js";
+import type { Channel, ChannelListener } from "../transport/channel.js";
+import { lanes } from "../transport/frame.js";
+import { answering } from "./answering.js";
+import type { Folders } from "./folders.js";
+import { Output } from "./output.js";
+import { type Sweep, sweepTree, sweepUser } from "./process-sweep.js";
+import type { Users } from "./users.js";
+
+/** Every process that the runner asked for. */
+export class Processes {
+  readonly #folders: Folders;
+  readonly #users: Users;
+  readonly #running = new Set<RunningProcess>();
+  readonly #starting = new Set<Promise<RunningProcess>>();
+  #started = 0;
+  #isEnding = false;
+
+  constructor(folders: Folders, users: Users) {
+    this.#folders = folders;
+    this.#users = users;
+  }
+
+  /** What hears a channel of kind `run`. */
+  listen(channel: Channel): ChannelListener {
+    const input: { bytes: Uint8Array; taken: () => void }[] = [];
+    let hasEnded = false;
+    let running: RunningProcess | undefined;
+    const feed = () => {
+      if (running === undefined) return;
+      for (const { bytes, taken } of input.splice(0)) running.feed(bytes, taken);
+      if (hasEnded) running.endInput();
+    };
+    const begin = async (request: Requests["run"]) => {
+      running = await this.#begin(request, channel);
+      // The runner may have given it up before it was there.
+      if (channel.isClosed) running.kill("SIGKILL");
+      feed();
+    };
+    return {
+      message: (message) => {
+        const order = orderOf(message);
+        if (order !== undefined) return running?.kill(order.kill);
+        answering(channel, () => begin(requestOf("run", message)));
+      },
+      data: (_lane, bytes, taken) => {
+        input.push({ bytes, taken });
+        feed();
+      },
+      end: () => {
+        hasEnded = true;
+        feed();
+      },
+      closed: () => running?.kill("SIGKILL"),
+    };
+  }
+
+  /** Every one, and no more from now on. */
+  async endAll(): Promise<void> {
+    this.#isEnding = true;
+    await Promise.allSettled(this.#starting);
+    await Promise.all([...this.#running].map((one) => one.end()));
+  }
+
+  async #begin(request: Requests["run"], channel: Channel): Promise<RunningProcess> {
+    if (this.#isEnding) throw new Error("the sandbox closes");
+    const starting = this.#start(request, channel);
+    this.#starting.add(starting);
+    try {
+      return await starting;
+    } finally {
+      this.#starting.delete(starting);
+    }
+  }
+
+  async #start(request: Requests["run"], channel: Channel): Promise<RunningProcess> {
+    const isAgent = request.role === "agent";
+    const { user, giveBack } = isAgent
+      ? { user: this.#users.agent, giveBack: () => Promise.resolve() }
+      : this.#users.take();
+    const own = join(this.#folders.processes, `${++this.#started}`);
+    const scratch = join(own, "tmp");
+    const home = isAgent ? this.#folders.home : join(own, "home");
+    const clean = async () => {
+      await rm(own, { recursive: true, force: true, maxRetries: 3 });
+      await giveBack();
+    };
+    try {
+      for (const path of isAgent ? [own, scratch] : [own, scratch, home]) {
+        await mkdir(path, { mode: 0o700 });
+        if (user !== undefined) await chown(path, user.uid, user.gid);
+      }
+      const [program = "", ...rest] = request.argv;
+      const child = spawn(program, rest, {
+        cwd: request.cwd ?? this.#folders.workspace,
+        env: { ...request.env, HOME: home, TMPDIR: scratch },
+        stdio: ["pipe", "pipe", "pipe"],
+        // A session of its own: the bridge's terminal, if there is one, isn't its own.
+        detached: true,
+        ...(user === undefined ? {} : user),
+      });
+      const pid = await pidOf(child);
+      const tree = sweepTree(pid);
+      const all = user === undefined ? tree : sweepUser(user);
+      // Agents share a user: only the last of them takes along whatever that user runs.
+      const isAlone = () => ![...this.#running].some((one) => one.isAgent && one.pid !== pid);
+      const sweep: Sweep = isAgent
+        ? {
+            signal: (name) => (isAlone() ? all : tree).signal(name),
+            finish: () => (isAlone() ? all : tree).finish(),
+          }
+        : all;
+      const running = new RunningProcess(child, pid, isAgent, sweep, channel, async () => {
+        this.#running.delete(running);
+        await clean();
+      });
+      this.#running.add(running);
+      await channel.send({ started: { pid, uid: user?.uid ?? process.getuid?.() ?? -1 } });
+      return running;
+    } catch (error) {
+      await clean();
+      throw error;
+    }
+  }
+}
+
+class RunningProcess {
+  readonly #child: ChildProcess;
+  readonly #sweep: Sweep;
+  /** Its number, and its user's, may be another's from then on. */
+  #isGone = false;
+
+  constructor(
+    child: ChildProcess,
+    readonly pid: number,
+    readonly isAgent: boolean,
+    sweep: Sweep,
+    channel: Channel,
+    onGone: () => Promise<void>,
+  ) {
+    this.#child = child;
+    this.#sweep = sweep;
+    // What is written to a process that has left is lost, as with any pipe.
+    child.stdin?.on("error", () => undefined);
+    const outputs = [
+      new Output(child.stdout, channel, lanes.main),
+      new Output(child.stderr, channel, lanes.error),
+    ];
+    child.once("exit", (code, signal) =>
+      answering(channel, async () => {
+        await sweep.finish();
+        this.#isGone = true;
+        // Cleaned first: who hears of the exit may count on nothing being left.
+        await onGone();
+        // What it wrote may wait for a reader, who may wait for the exit.
+        await channel.send({ exit: { code, signal } });
+        await Promise.all(outputs.map((output) => output.drained()));
+        channel.close();
+      }),
+    );
+  }
+
+  feed(bytes: Uint8Array, taken: () => void): void {
+    const { stdin } = this.#child;
+    if (stdin === null || stdin.destroyed) taken();
+    else stdin.write(bytes, () => taken());
+  }
+
+  endInput(): void {
+    this.#child.stdin?.end();
+  }
+
+  kill(signal: "SIGTERM" | "SIGKILL"): void {
+    if (!this.#isGone) void this.#sweep.signal(signal);
+  }
+
+  async end(): Promise<void> {
+    if (!this.#isGone) await this.#sweep.finish();
+  }
+}
+
+function pidOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("spawn", () => resolve(child.pid ?? -1));
+  });
+}

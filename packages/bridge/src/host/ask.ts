@@ -1,0 +1,62 @@
+import { SandboxFailed } from "@ambit/core/plugin";
+import { largestRead } from "@ambit/core/safe-fs";
+import type { z } from "zod";
+import type { Requests } from "../messages.js";
+import type { Channels } from "../transport/channels.js";
+import { lanes } from "../transport/frame.js";
+import { refusal } from "./answers.js";
+
+export interface Asked<Answer> {
+  readonly answer: Answer;
+  /** What came on the main lane before the answer. */
+  readonly content: Uint8Array;
+}
+
+/** Bytes that come before an answer: what a file holds that can be read. Nobody inside may send us more. */
+const mostContent = largestRead;
+
+/**
+ * One request on a channel of its own, and its answer.
+ * @param input sent on the main lane, to its end.
+ * @throws SandboxFailed with the words of the half inside, or when the link is lost.
+ */
+export function ask<Kind extends keyof Requests, Answer>(
+  channels: Channels,
+  kind: Kind,
+  request: Requests[Kind],
+  schema: z.ZodType<Answer>,
+  input?: Uint8Array,
+): Promise<Asked<Answer>> {
+  return new Promise((resolve, reject) => {
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    const channel = channels.open(kind, (opened) => ({
+      data: (_lane, bytes, taken) => {
+        length += bytes.length;
+        if (length > mostContent) {
+          reject(new SandboxFailed(`The bridge inside sent more than ${mostContent} bytes for '${kind}'`));
+          opened.close();
+          return;
+        }
+        pieces.push(bytes);
+        taken();
+      },
+      message: (message) => {
+        const refused = refusal.safeParse(message);
+        const answer = schema.safeParse(message);
+        if (refused.success) reject(new SandboxFailed(refused.data.refused));
+        else if (answer.success) resolve({ answer: answer.data, content: Buffer.concat(pieces) });
+        else reject(new SandboxFailed(`The bridge inside gave no answer to '${kind}' that can be read`));
+        opened.close();
+      },
+      closed: () => reject(new SandboxFailed("The sandbox is closed, or was lost")),
+    }));
+    const send = async () => {
+      await channel.send(request);
+      if (input === undefined) return;
+      await channel.write(lanes.main, input);
+      channel.end(lanes.main);
+    };
+    send().catch(reject);
+  });
+}

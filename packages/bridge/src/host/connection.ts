@@ -1,0 +1,200 @@
+import { randomBytes } from "node:crypto";
+import type { Log } from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
+import pRetry, { AbortError } from "p-retry";
+import type { BridgeOptions } from "../options.js";
+import type { Pipe, RemotePlatform } from "../platform.js";
+import type { Link } from "../transport/reliable-transport.js";
+import { FrameMissing, LinkBroken } from "../transport/reliable-transport.js";
+import { bridgeKilled, OpenPipe } from "./open-pipe.js";
+import { within } from "./within.js";
+
+export interface ConnectionOptions {
+  readonly platform: RemotePlatform;
+  readonly argv: readonly [program: string, ...args: string[]];
+  readonly link: Link;
+  readonly bridge: BridgeOptions;
+  readonly log: Log;
+  /** Once: nothing brings the sandbox's streams back. */
+  onLost(failure: SandboxFailed): void;
+}
+
+/** Tries of the first pipe: what isn't there at the start won't come. */
+const firstTries = 3;
+/** Milliseconds that pipes may take to close, before the platform ends them with the sandbox. */
+const closeMs = 2_000;
+
+/** Keeps a link going over one pipe after the other. */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #key = randomBytes(24).toString("base64url");
+  readonly #closing = new AbortController();
+  #epoch: string | undefined;
+  #attempt = 0;
+  #isLost = false;
+  #current: OpenPipe | undefined;
+  #kept: Promise<void> | undefined;
+  /** The next pipe, while the current one is being replaced. */
+  #successor: Promise<OpenPipe | undefined> | undefined;
+  readonly #closings = new Set<Promise<void>>();
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Settles with the first pipe.
+   * @throws SandboxFailed
+   */
+  async open(signal: AbortSignal): Promise<void> {
+    const stop = () => this.#closing.abort(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      signal.throwIfAborted();
+      const first = await pRetry(() => this.#greet(), {
+        retries: firstTries - 1,
+        minTimeout: 100,
+        signal: this.#closing.signal,
+      });
+      this.#kept = this.#keep(first);
+    } catch (error) {
+      throw error instanceof SandboxFailed || signal.aborted
+        ? error
+        : new SandboxFailed(`The bridge can't be started in the sandbox: ${messageOf(error)}`, {
+            cause: error,
+          });
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Whether a pipe came to be, and none of its successors failed for good. */
+  get isOpen(): boolean {
+    return this.#kept !== undefined && !this.#closing.signal.aborted && !this.#isLost;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#options.link.close();
+    const pipes = [this.#current?.close(new Error("closed")), this.#kept, ...this.#closings];
+    // A pipe that can't be closed in time ends with the sandbox.
+    const tooLong = AbortSignal.timeout(closeMs);
+    await within(tooLong, Promise.all(pipes)).catch((error: unknown) => {
+      if (!tooLong.aborted) throw error;
+      this.#options.log.warn({}, `a bridge's pipes weren't closed within ${closeMs} ms`);
+    });
+  }
+
+  async #keep(first: OpenPipe): Promise<void> {
+    const { bridge, link, log, onLost } = this.#options;
+    try {
+      for (let pipe = first; ; ) {
+        const why = await this.#carry(pipe);
+        if (this.#closing.signal.aborted) return;
+        log.debug({ why: messageOf(why), attempt: this.#attempt }, "a bridge's pipe ended");
+        const successor = await this.#successor;
+        this.#successor = undefined;
+        pipe =
+          successor ??
+          (await pRetry(() => this.#greet(), {
+            retries: Number.POSITIVE_INFINITY,
+            minTimeout: 50,
+            maxTimeout: 5_000,
+            maxRetryTime: bridge.outageMs,
+            signal: this.#closing.signal,
+          }));
+      }
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      this.#isLost = true;
+      link.close();
+      onLost(
+        error instanceof SandboxFailed
+          ? error
+          : new SandboxFailed(`The sandbox can't be reached any more: ${messageOf(error)}`, { cause: error }),
+      );
+    }
+  }
+
+  /** Opens a pipe and hears the other half's greeting. */
+  async #greet(): Promise<OpenPipe> {
+    const { link, bridge, log } = this.#options;
+    const attempt = ++this.#attempt;
+    const opened = new OpenPipe(await this.#openPipe(), bridge, log);
+    const stop = () => void opened.close(this.#closing.signal.reason);
+    this.#closing.signal.addEventListener("abort", stop, { once: true });
+    try {
+      const { epoch, received } = await opened.greet(this.#key, attempt, link.received);
+      this.#epoch ??= epoch;
+      if (epoch !== this.#epoch) throw bridgeKilled();
+      this.#closing.signal.throwIfAborted();
+      link.attach(opened.writer, received);
+      this.#current = opened;
+      return opened;
+    } catch (error) {
+      await opened.close(error);
+      if (error instanceof LinkBroken) throw new AbortError(brokeProtocol(error));
+      throw error instanceof SandboxFailed ? new AbortError(error) : error;
+    } finally {
+      this.#closing.signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Opens the next pipe while this one still carries, and ends this one. Undefined: none could be opened now. */
+  async #replace(pipe: OpenPipe): Promise<OpenPipe | undefined> {
+    try {
+      const successor = await this.#greet();
+      void pipe.close(new Error("it has carried enough for one pipe"));
+      return successor;
+    } catch (error) {
+      this.#options.log.debug({ error }, "a bridge's pipe can't be replaced yet");
+      this.#successor = undefined;
+      return undefined;
+    }
+  }
+
+  /** A platform's own verdict ends the tries; one that doesn't answer can't be reached. */
+  async #openPipe(): Promise<Pipe> {
+    const { platform, argv, bridge, log } = this.#options;
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(bridge.silenceMs)]);
+    const closeLate = (pipe: Pipe) => void new OpenPipe(pipe, bridge, log).close(undefined);
+    try {
+      return await within(signal, platform.openPipe(argv, signal), closeLate);
+    } catch (error) {
+      throw error instanceof SandboxFailed ? new AbortError(error) : error;
+    }
+  }
+
+  /** Until the pipe is gone; why it is. @throws SandboxFailed when that can't be mended. */
+  async #carry(pipe: OpenPipe): Promise<unknown> {
+    const { link, bridge } = this.#options;
+    let enough = bridge.pipeBytes;
+    try {
+      for await (const { line, length } of pipe.lines()) {
+        if (line.kind === "frame") link.accept(line, length);
+        else if (line.kind === "signal" && line.signal[0] === "ack") link.acknowledged(line.signal[1]);
+        else if (line.kind === "signal" && line.signal[0] === "dead") throw bridgeKilled();
+        if (pipe.carried <= enough) continue;
+        enough += bridge.pipeBytes;
+        this.#successor ??= this.#replace(pipe);
+      }
+      return pipe.why;
+    } catch (error) {
+      if (error instanceof FrameMissing || pipe.why !== undefined) return pipe.why ?? error;
+      throw error instanceof SandboxFailed ? error : brokeProtocol(error);
+    } finally {
+      link.detach(pipe.writer);
+      // The next one needn't wait for a platform to clear this one away.
+      const closing = pipe.close(undefined).finally(() => this.#closings.delete(closing));
+      this.#closings.add(closing);
+    }
+  }
+}
+
+function brokeProtocol(error: unknown): SandboxFailed {
+  return new SandboxFailed(`The bridge inside broke its protocol: ${messageOf(error)}`, { cause: error });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,62 @@
+import { createHash, type Hash } from "node:crypto";
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { RuntimePath } from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { create } from "tar";
+
+interface Archive {
+  /** Of the files' paths, sizes and times. */
+  readonly fingerprint: string;
+  readonly content: Promise<Uint8Array>;
+}
+
+/** The last one made: an agent's files are the same in most sandboxes, and packing them takes seconds. */
+let last: Archive | undefined;
+
+/**
+ * The runner's files that a sandbox is given, as one gzipped archive with their paths from the root.
+ * @throws SandboxFailed when they are more than a pipe should carry.
+ */
+export async function archiveOf(runtimes: readonly RuntimePath[], mostBytes: number): Promise<Uint8Array> {
+  const seen = createHash("sha256");
+  let size = 0;
+  for (const { path, what } of runtimes) {
+    size += await look(path, seen);
+    if (size > mostBytes) {
+      throw new SandboxFailed(
+        `${what} is larger than the ${mostBytes} bytes that are copied into a sandbox: make it part of the image`,
+      );
+    }
+  }
+  const fingerprint = seen.digest("hex");
+  if (last?.fingerprint === fingerprint) return await last.content;
+  const made: Archive = { fingerprint, content: pack(runtimes) };
+  last = made;
+  try {
+    return await made.content;
+  } catch (error) {
+    if (last === made) last = undefined;
+    throw error;
+  }
+}
+
+async function pack(runtimes: readonly RuntimePath[]): Promise<Uint8Array> {
+  const paths = runtimes.map(({ path }) => path.replace(/^\/+/, ""));
+  const pieces: Uint8Array[] = [];
+  // Owners and times are the runner's own affair.
+  for await (const piece of create({ cwd: "/", gzip: true, portable: true, preservePaths: false }, paths)) {
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Bytes in all. */
+async function look(path: string, seen: Hash): Promise<number> {
+  const found = await lstat(path);
+  seen.update(`${path}\0${found.size}\0${found.mtimeMs}\0${found.ino}\0`);
+  if (!found.isDirectory()) return found.size;
+  let size = 0;
+  for (const name of (await readdir(path)).sort()) size += await look(join(path, name), seen);
+  return size;
+}

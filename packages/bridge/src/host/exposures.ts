@@ -1,0 +1,90 @@
+import { createServer, type Server } from "node:http";
+import type { Duplex } from "node:stream";
+import {
+  type Exposure,
+  type FetchHandler,
+  matchesBearer,
+  newToken,
+  requireBearer,
+  SandboxFailed,
+} from "@ambit/core/plugin";
+import { getRequestListener } from "@hono/node-server";
+import type { Channel, ChannelListener } from "../transport/channel.js";
+import type { Channels } from "../transport/channels.js";
+import { listening, refusal } from "./answers.js";
+import { duplexOf } from "./streams.js";
+
+/** Handlers that answer on the sandbox's loopback: all at one port, told apart by their tokens. */
+export class Exposures {
+  readonly #channels: () => Channels;
+  readonly #handlers = new Map<string, FetchHandler>();
+  readonly #server: Server;
+  readonly #connections = new Set<Duplex>();
+  #port: Promise<number> | undefined;
+
+  constructor(channels: () => Channels) {
+    this.#channels = channels;
+    const listener = getRequestListener((request) => this.#answer(request), { overrideGlobalObjects: false });
+    this.#server = createServer(listener);
+  }
+
+  /** @throws SandboxFailed */
+  async expose(handler: FetchHandler): Promise<Exposure> {
+    this.#port ??= this.#listen().catch((error: unknown) => {
+      this.#port = undefined;
+      throw error;
+    });
+    const port = await this.#port;
+    const token = newToken();
+    this.#handlers.set(token, handler);
+    return {
+      url: `http://127.0.0.1:${port}`,
+      token,
+      close: async () => {
+        this.#handlers.delete(token);
+      },
+    };
+  }
+
+  /** What hears a connection that was made inside. */
+  connected(channel: Channel): ChannelListener {
+    const { duplex, listener } = duplexOf(channel);
+    // A client that leaves in the middle is its own affair.
+    duplex.on("error", () => undefined);
+    this.#connections.add(duplex);
+    duplex.once("close", () => this.#connections.delete(duplex));
+    this.#server.emit("connection", duplex);
+    return listener;
+  }
+
+  close(): void {
+    this.#handlers.clear();
+    // A server that doesn't listen keeps no list of its connections.
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  #listen(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const channel = this.#channels().open("listen", () => ({
+        message: (message) => {
+          const heard = listening.safeParse(message);
+          if (heard.success) return resolve(heard.data.port);
+          const refused = refusal.safeParse(message);
+          const why = refused.success ? `: ${refused.data.refused}` : "";
+          reject(new SandboxFailed(`Nothing can be exposed in the sandbox${why}`));
+        },
+        closed: () => reject(new SandboxFailed("The sandbox is closed, or was lost")),
+      }));
+      channel.send({}).catch(reject);
+    });
+  }
+
+  #answer(request: Request): Response | Promise<Response> {
+    const authorization = request.headers.get("authorization");
+    for (const [token, handler] of this.#handlers) {
+      if (matchesBearer(authorization, token)) return handler(request);
+    }
+    // With a token that nobody can have: one wording for every refusal.
+    return requireBearer(newToken(), () => new Response())(request);
+  }
+}

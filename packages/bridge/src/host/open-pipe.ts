@@ -1,0 +1,131 @@
+import type { Log } from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { protocolVersion } from "../messages.js";
+import type { BridgeOptions } from "../options.js";
+import type { Pipe } from "../platform.js";
+import { type Line, readLine, type Signal, signalLine } from "../transport/frame.js";
+import { Lines } from "../transport/lines.js";
+import { longestLine } from "../transport/payload.js";
+import { PipeWriter } from "./pipe-writer.js";
+
+/** Characters of noise that are kept to say why no bridge answered. */
+const noiseKept = 500;
+
+interface Arrived {
+  readonly line: Line;
+  /** Characters. */
+  readonly length: number;
+}
+
+/** One pipe while it lasts: lines both ways, and a watch over its silence. */
+export class OpenPipe {
+  readonly writer: PipeWriter;
+  readonly #pipe: Pipe;
+  readonly #silenceMs: number;
+  readonly #log: Log;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #lines = new Lines(longestLine);
+  /** Lines that have come and aren't read yet, the first of them at `#at`. */
+  #waiting: readonly string[] = [];
+  #at = 0;
+  readonly #watch: NodeJS.Timeout;
+  #read = 0;
+  #heardAt = Date.now();
+  #noise = "";
+  #closed: Promise<void> | undefined;
+  #why: unknown;
+
+  constructor(pipe: Pipe, { silenceMs, lingerMs }: BridgeOptions, log: Log) {
+    this.#pipe = pipe;
+    this.#silenceMs = silenceMs;
+    this.#log = log;
+    this.#reader = pipe.output.getReader();
+    this.writer = new PipeWriter(pipe, (error) => void this.close(error));
+    this.#watch = setInterval(() => {
+      if (Date.now() - this.#heardAt > silenceMs)
+        void this.close(new Error(`nothing was heard for ${silenceMs} ms`));
+      else this.#say(["ping"]);
+      // Either side takes the other for gone when it says nothing.
+    }, Math.min(silenceMs, lingerMs) / 3);
+    this.#watch.unref();
+  }
+
+  /** Why it is gone; undefined while it isn't. */
+  get why(): unknown {
+    return this.#why;
+  }
+
+  /** Bytes both ways. */
+  get carried(): number {
+    return this.#read + this.writer.written;
+  }
+
+  /** @throws Error when no bridge answers: the pipe may be mended · SandboxFailed when the bridge is dead */
+  async greet(key: string, attempt: number, received: number): Promise<{ epoch: string; received: number }> {
+    this.#say(["hello", protocolVersion, key, attempt, received]);
+    // Noise without end is no answer.
+    const tooLong = new Error(`no bridge answered within ${this.#silenceMs} ms`);
+    const limit = setTimeout(() => void this.close(tooLong), this.#silenceMs);
+    try {
+      for await (const { line } of this.lines()) {
+        if (line.kind !== "signal") continue;
+        const { signal } = line;
+        if (signal[0] === "dead") throw bridgeKilled();
+        if (signal[0] === "hello" && signal[3] === attempt) return { epoch: signal[2], received: signal[4] };
+      }
+    } finally {
+      clearTimeout(limit);
+    }
+    const said = this.#noise.trim();
+    const why = this.#why instanceof Error ? this.#why.message : "its command ended";
+    throw new Error(said === "" ? why : `${why}: ${said}`);
+  }
+
+  /** What comes, until the pipe ends. May be left and taken up again. */
+  async *lines(): AsyncGenerator<Arrived, void, void> {
+    for (;;) {
+      for (let text = this.#waiting[this.#at]; text !== undefined; text = this.#waiting[this.#at]) {
+        this.#at += 1;
+        const line = readLine("inside", text);
+        if (line.kind === "noise") this.#noise = `${this.#noise}${text}\n`.slice(-noiseKept);
+        yield { line, length: text.length };
+      }
+      const piece = await this.#reader.read().catch((error: unknown) => {
+        this.#why ??= error;
+        return { done: true, value: undefined } as const;
+      });
+      if (piece.done) {
+        this.#why ??= new Error("the pipe ended");
+        return;
+      }
+      this.#heardAt = Date.now();
+      this.#read += piece.value.length;
+      this.#waiting = this.#lines.push(piece.value);
+      this.#at = 0;
+    }
+  }
+
+  /** Never rejects. */
+  close(why: unknown): Promise<void> {
+    this.#why ??= why;
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#watch);
+    const closing = this.#pipe.close().catch((error: unknown) => {
+      this.#log.warn({ error }, "a bridge's pipe couldn't be closed: it ends with the sandbox");
+    });
+    // What has failed already can't be cancelled.
+    await Promise.all([this.#reader.cancel().catch(() => undefined), closing]);
+  }
+
+  #say(signal: Signal): void {
+    this.writer.write(signalLine("runner", signal));
+  }
+}
+
+export function bridgeKilled(): SandboxFailed {
+  return new SandboxFailed("The bridge in the sandbox was killed, and what ran there is lost");
+}

@@ -1,0 +1,105 @@
+import { join } from "node:path/posix";
+import type { Evidence, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { homeName, workspaceName } from "../messages.js";
+import type { BridgeOptions } from "../options.js";
+import type { RemotePlatform } from "../platform.js";
+import { done, insideFacts } from "./answers.js";
+import { ask } from "./ask.js";
+import { type Bridge, closeBridge, makeBridge } from "./bridge.js";
+import { archiveOf } from "./copies.js";
+import { guestDaemon } from "./guest-daemon.js";
+import { BridgedSandbox } from "./sandbox.js";
+import { within } from "./within.js";
+
+export interface RemoteSandboxOptions {
+  readonly platform: RemotePlatform;
+  readonly spec: SandboxSpec;
+  readonly bridge: BridgeOptions;
+  /** What the backend saw of the sandbox itself: limits that were read back, its supervisor. Joined with the bridge's. */
+  readonly evidence: Evidence;
+  /** What stands inside for the spec's `secrets`, where the backend hides them. */
+  readonly placeholders?: Readonly<Record<string, string>>;
+  /**
+   * Whether `/proc`, `/tmp` and the like are the sandbox's alone, so that the bridge, where it is root, may mount the
+   * one with `hidepid=2` and keep users apart in the others. On shared ones that would change the host. Default false.
+   */
+  readonly ownSystem?: boolean;
+}
+
+/** What the bridge's half inside says of itself. The sandbox says it: never a proof by itself. */
+export interface BridgeFacts {
+  /** Whether each process gets a user of its own, and none sees another's processes: `environment.per-tool`. */
+  readonly ownUsers: boolean;
+  /** Why not, when it doesn't. */
+  readonly whyShared: string | undefined;
+  readonly searchPath: string;
+  /** Version of Node.js inside. */
+  readonly node: string;
+}
+
+export interface RemoteSandbox extends Sandbox {
+  readonly facts: BridgeFacts;
+}
+
+/** `openRemoteSandbox`. */
+export async function openBridged(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
+  const { platform, spec } = options;
+  const folder = join(options.bridge.folder, spec.id);
+  const bridge = makeBridge(options, folder, programName);
+  try {
+    await bringFiles(options, folder, scope.signal);
+    await bridge.connection.open(scope.signal);
+    return await within(scope.signal, settleIn(options, folder, bridge));
+  } catch (error) {
+    try {
+      await closeBridge(bridge);
+    } finally {
+      await platform.destroy();
+    }
+    throw error;
+  }
+}
+
+const programName = "bridge.mjs";
+const archiveName = "copies.tgz";
+
+async function bringFiles(
+  { platform, spec, bridge }: RemoteSandboxOptions,
+  folder: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const upload = (name: string, content: Uint8Array) =>
+    within(signal, platform.upload(join(folder, name), content, signal));
+  await upload(programName, await guestDaemon());
+  if (spec.runtimes.length > 0) await upload(archiveName, await archiveOf(spec.runtimes, bridge.copyBytes));
+}
+
+async function settleIn(
+  { platform, spec, evidence, placeholders = {} }: RemoteSandboxOptions,
+  folder: string,
+  bridge: Bridge,
+): Promise<RemoteSandbox> {
+  const { answer } = await ask(bridge.channels, "facts", {}, insideFacts);
+  const { searchPath, node, uid, ownUsers, whyShared } = answer;
+  if (spec.required.includes("environment.per-tool") && !ownUsers) {
+    throw new SandboxFailed(
+      `environment.per-tool can't be had in this sandbox: ${whyShared ?? "no reason given"}`,
+    );
+  }
+  const copies = join(folder, "copies");
+  if (spec.runtimes.length > 0) {
+    await ask(bridge.channels, "unpack", { archive: join(folder, archiveName), into: copies }, done);
+  }
+  return new BridgedSandbox({
+    id: spec.id,
+    workspace: join(folder, workspaceName),
+    home: join(folder, homeName),
+    evidence: { ...evidence, uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
+    image: { searchPath, copies },
+    placeholders,
+    facts: { ownUsers, whyShared, searchPath, node },
+    bridge,
+    destroy: () => platform.destroy(),
+  });
+}

@@ -1,0 +1,97 @@
+import type {
+  Command,
+  Evidence,
+  Exposure,
+  FetchHandler,
+  FileEntry,
+  ImagePrograms,
+  Process,
+} from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
+import { done } from "./answers.js";
+import { ask } from "./ask.js";
+import { type Bridge, closeBridge } from "./bridge.js";
+import type { BridgeFacts, RemoteSandbox } from "./open.js";
+import { startProcess } from "./process.js";
+
+export interface BridgedParts {
+  readonly id: string;
+  readonly workspace: string;
+  readonly home: string;
+  readonly evidence: Evidence;
+  readonly image: ImagePrograms;
+  readonly placeholders: Readonly<Record<string, string>>;
+  readonly facts: BridgeFacts;
+  readonly bridge: Bridge;
+  /** Ends the platform's sandbox. */
+  destroy(): Promise<void>;
+}
+
+/** A sandbox elsewhere, over its bridge. */
+export class BridgedSandbox implements RemoteSandbox {
+  readonly confinement = "confined";
+  readonly workspace: string;
+  readonly home: string;
+  readonly evidence: Evidence;
+  readonly image: ImagePrograms;
+  readonly placeholders: Readonly<Record<string, string>>;
+  readonly facts: BridgeFacts;
+  readonly #parts: BridgedParts;
+  #closed: Promise<void> | undefined;
+
+  constructor(parts: BridgedParts) {
+    this.#parts = parts;
+    this.workspace = parts.workspace;
+    this.home = parts.home;
+    this.evidence = parts.evidence;
+    this.image = parts.image;
+    this.placeholders = parts.placeholders;
+    this.facts = parts.facts;
+  }
+
+  async spawn(command: Command): Promise<Process> {
+    this.#checkOpen();
+    return await startProcess(this.#parts.bridge.channels, command);
+  }
+
+  async writeFiles(files: readonly FileEntry[]): Promise<void> {
+    this.#checkOpen();
+    await Promise.all(
+      files.map(({ path, content, executable = false }) =>
+        ask(this.#parts.bridge.channels, "write", { path, executable }, done, bytesOf(content)),
+      ),
+    );
+  }
+
+  async readFile(path: string): Promise<Uint8Array> {
+    this.#checkOpen();
+    return (await ask(this.#parts.bridge.channels, "read", { path }, done)).content;
+  }
+
+  async expose(handler: FetchHandler): Promise<Exposure> {
+    this.#checkOpen();
+    return await this.#parts.bridge.exposures.expose(handler);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    const { bridge, destroy } = this.#parts;
+    try {
+      await closeBridge(bridge);
+    } finally {
+      await destroy();
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.#closed !== undefined) throw new SandboxFailed(`The sandbox ${this.#parts.id} is closed`);
+  }
+}
+
+function bytesOf(content: string | Uint8Array): Uint8Array {
+  return typeof content === "string" ? Buffer.from(content, "utf8") : content;
+}

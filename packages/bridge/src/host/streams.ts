@@ -1,0 +1,121 @@
+import { Duplex } from "node:stream";
+import { SandboxFailed } from "@ambit/core/plugin";
+import type { Channel, ChannelListener } from "../transport/channel.js";
+import { type Lane, lanes } from "../transport/frame.js";
+
+interface Piece {
+  readonly bytes: Uint8Array;
+  readonly taken: () => void;
+}
+
+/** One lane that comes in, as a web stream: what nobody reads is granted to nobody. */
+export class IncomingLane {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly #pieces: Piece[] = [];
+  #hasEnded = false;
+  #wanted: (() => void) | undefined;
+  #isCancelled = false;
+
+  constructor() {
+    this.stream = new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          while (this.#pieces.length === 0 && !this.#hasEnded) {
+            await new Promise<void>((resolve) => {
+              this.#wanted = resolve;
+            });
+          }
+          const piece = this.#pieces.shift();
+          if (piece === undefined) return controller.close();
+          controller.enqueue(piece.bytes);
+          piece.taken();
+        },
+        cancel: () => {
+          this.#isCancelled = true;
+          for (const { taken } of this.#pieces.splice(0)) taken();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  push(bytes: Uint8Array, taken: () => void): void {
+    // A reader that left mustn't keep the writer waiting.
+    if (this.#isCancelled) {
+      taken();
+    } else {
+      this.#pieces.push({ bytes, taken });
+      this.#wanted?.();
+    }
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#wanted?.();
+  }
+}
+
+/** A lane that goes out, as a web stream. */
+export function outgoingLane(channel: Channel, lane: Lane): WritableStream<Uint8Array> {
+  return new WritableStream<Uint8Array>({
+    write: async (bytes) => {
+      await channel.write(lane, bytes);
+      if (channel.isClosed) throw new SandboxFailed("The process no longer reads its standard input");
+    },
+    close: () => channel.end(lane),
+    abort: () => channel.end(lane),
+  });
+}
+
+/** A connection's two directions as one of Node's own streams, for its HTTP server. */
+export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly listener: ChannelListener } {
+  const pieces: Piece[] = [];
+  let isWanted = false;
+  const give = () => {
+    for (let piece = pieces.shift(); piece !== undefined; piece = isWanted ? pieces.shift() : undefined) {
+      isWanted = duplex.push(piece.bytes);
+      piece.taken();
+    }
+  };
+  const duplex = new Duplex({
+    allowHalfOpen: true,
+    read: () => {
+      isWanted = true;
+      give();
+    },
+    write: (bytes: Uint8Array, _encoding, done) => {
+      channel.write(lanes.main, bytes).then(() => done(), done);
+    },
+    final: (done) => {
+      channel.end(lanes.main);
+      done();
+    },
+    destroy: (error, done) => {
+      channel.close();
+      done(error);
+    },
+  });
+  let hasEnded = false;
+  const finish = () => {
+    if (!hasEnded) duplex.push(null);
+    hasEnded = true;
+  };
+  return {
+    duplex,
+    listener: {
+      data: (_lane, bytes, taken) => {
+        pieces.push({ bytes, taken });
+        if (isWanted) give();
+      },
+      end: () => {
+        // What waits is read first: Node keeps it in front of the end.
+        for (const { bytes, taken } of pieces.splice(0)) {
+          duplex.push(bytes);
+          taken();
+        }
+        finish();
+      },
+      closed: () => duplex.destroy(),
+    },
+  };
+}

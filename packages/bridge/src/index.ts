@@ -1,0 +1,20 @@
+/** For backends whose sandboxes are elsewhere: a whole `Sandbox` over any pipe to a command. */
+
+import type { Scope } from "@ambit/core/plugin";
+import type { RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
+
+export type { BridgeFacts, RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
+export { type BridgeOptions, bridgeSchema } from "./options.js";
+export type { Pipe, RemotePlatform } from "./platform.js";
+
+/**
+ * A whole sandbox over a platform's pipe. Owns the platform's sandbox from now on: `close` destroys it, and so does a
+ * failed opening. Loaded with the first one: a backend's configuration, and with it a server's start, does without.
+ *
+ * @throws SandboxFailed when the bridge can't be started, or `spec.required` holds `environment.per-tool` and users of
+ * their own don't work there.
+ */
+export async function openRemoteSandbox(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
+  const { openBridged } = await import("./host/open.js");
+  return await openBridged(options, scope);
+}

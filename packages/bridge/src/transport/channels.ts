@@ -1,0 +1,82 @@
+import { Channel, type ChannelListener } from "./channel.js";
+import type { Frame, Side } from "./frame.js";
+import type { Link } from "./reliable-transport.js";
+
+/**
+ * Channels that the other side may have open at once, and characters of one of its messages: what it can make this one
+ * keep. The runner, which isn't to trust the half inside, hears short answers and connections.
+ */
+const limits = {
+  runner: { channels: 512, message: 64 * 1024 },
+  inside: { channels: 4_096, message: 16 * 1024 * 1024 },
+} as const;
+
+/** Opens and finds the channels of one link. */
+export class Channels {
+  readonly #link: Pick<Link, "send" | "sendData" | "room">;
+  readonly #side: Side;
+  readonly #accept: (kind: string, channel: Channel) => ChannelListener | undefined;
+  readonly #open = new Map<number, Channel>();
+  /** Of those, the other side's. */
+  #theirs = 0;
+  #next: number;
+  #isClosed = false;
+
+  /** @param accept what hears a channel that the other side opened; undefined: there is no such kind. */
+  constructor(
+    side: Side,
+    link: Pick<Link, "send" | "sendData" | "room">,
+    accept: (kind: string, channel: Channel) => ChannelListener | undefined,
+  ) {
+    this.#next = side === "runner" ? 1 : 2;
+    this.#side = side;
+    this.#link = link;
+    this.#accept = accept;
+  }
+
+  open(kind: string, listener: (channel: Channel) => ChannelListener): Channel {
+    const id = this.#next;
+    this.#next += 2;
+    const channel = this.#make(id);
+    channel.listener = listener(channel);
+    this.#link.send(["open", id, kind]);
+    // After the link is lost nothing answers: better told at once than waited for.
+    if (this.#isClosed) channel.closed();
+    return channel;
+  }
+
+  /** @throws WindowExceeded, or what a listener throws: the other side broke the protocol. */
+  deliver(frame: Frame): void {
+    const [op, id] = frame;
+    if (op !== "open") {
+      this.#open.get(id)?.accept(frame);
+      return;
+    }
+    if (this.#open.has(id) || id % 2 === this.#next % 2) throw new Error(`Channel ${id} can't be opened`);
+    if (this.#theirs >= limits[this.#side].channels) {
+      this.#link.send(["close", id]);
+      return;
+    }
+    this.#theirs += 1;
+    const channel = this.#make(id, () => {
+      this.#theirs -= 1;
+    });
+    const listener = this.#accept(frame[2], channel);
+    if (listener === undefined) channel.close();
+    else channel.listener = listener;
+  }
+
+  closeAll(): void {
+    this.#isClosed = true;
+    for (const channel of [...this.#open.values()]) channel.closed();
+  }
+
+  #make(id: number, onClosed?: () => void): Channel {
+    const channel = new Channel(id, limits[this.#side].message, this.#link, () => {
+      this.#open.delete(id);
+      onClosed?.();
+    });
+    this.#open.set(id, channel);
+    return channel;
+  }
+}

@@ -1,0 +1,22 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { expect, it, onTestFinished } from "vitest";
+import { archiveOf } from "../src/host/copies.js";
+
+it("packs the runner's files once, until one of them changes, and not beyond what a pipe should carry", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-copies-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const path = join(folder, "program.js");
+  await writeFile(path, "first");
+  const runtimes = [{ path: folder, what: "the agent" }];
+  const first = await archiveOf(runtimes, 1_000_000);
+  expect(gunzipSync(first).includes("first")).toBe(true);
+  expect(await archiveOf(runtimes, 1_000_000)).toBe(first);
+  await writeFile(path, "second one");
+  const second = await archiveOf(runtimes, 1_000_000);
+  expect(gunzipSync(second).includes("second one")).toBe(true);
+  const tooLarge = archiveOf(runtimes, 5);
+  await expect(tooLarge).rejects.toThrow("the agent is larger than the 5 bytes");
+});

@@ -1,0 +1,135 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { dataLine, type Frame, frameLine, lanes, readLine, signalLine } from "../src/transport/frame.js";
+import { Lines } from "../src/transport/lines.js";
+import { chunkEnd, decodePayload, longestChunk, longestLine } from "../src/transport/payload.js";
+
+const lane = fc.constantFrom(...Object.values(lanes));
+const count = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
+const side = fc.constantFrom("runner" as const, "inside" as const);
+
+/** Bytes as streams have them: text of every kind, control characters, and what is no text at all. */
+const content = fc.oneof(
+  fc.uint8Array({ maxLength: longestChunk }),
+  fc.string({ unit: "binary", maxLength: longestChunk / 4 }).map((text) => Buffer.from(text, "utf8")),
+  fc
+    .tuple(fc.integer({ min: 0, max: 255 }), fc.integer({ min: 1, max: longestChunk }))
+    .map(([byte, length]) => Buffer.alloc(length, byte)),
+);
+
+function frameIn(from: "runner" | "inside", text: string): Frame {
+  const line = readLine(from, text);
+  if (line.kind !== "frame") throw new Error(`${line.kind}: ${text.slice(0, 100)}`);
+  return line.frame;
+}
+
+describe("a line of the bridge", () => {
+  it("carries any bytes, in fewer characters than a pipe takes and without NUL", () => {
+    fc.assert(
+      fc.property(side, count, count, lane, content, (from, number, channel, on, bytes) => {
+        const line = dataLine(from, number + 1, channel, on, bytes);
+        expect(Buffer.byteLength(line)).toBeLessThan(longestLine);
+        expect(line.indexOf("\n")).toBe(line.length - 1);
+        expect(line).not.toContain("\0");
+        if (number === Number.MAX_SAFE_INTEGER) return;
+        const frame = frameIn(from, line.slice(0, -1));
+        if (frame[0] !== "data") throw new Error(frame[0]);
+        const [op, id, where, ...payload] = frame;
+        expect([op, id, where]).toEqual(["data", channel, on]);
+        expect(Buffer.compare(decodePayload(payload), bytes)).toBe(0);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("says the other frames and signals as they are, and isn't heard by who said it", () => {
+    const frames: readonly Parameters<typeof frameLine>[2][] = [
+      ["open", 1, "run"],
+      ["end", 2, 1],
+      ["taken", 3, 0, 65_536],
+      ["close", 4],
+    ];
+    for (const frame of frames) {
+      const line = frameLine("runner", 7, frame).trimEnd();
+      expect(readLine("runner", line)).toEqual({ kind: "frame", number: 7, frame });
+      expect(readLine("inside", line)).toEqual({ kind: "noise" });
+    }
+    const line = signalLine("inside", ["hello", 1, "epoch", 2, 3]).trimEnd();
+    expect(readLine("inside", line)).toEqual({ kind: "signal", signal: ["hello", 1, "epoch", 2, 3] });
+  });
+
+  it("is noise, and never a throw, whatever it holds", () => {
+    const almost = fc
+      .tuple(fc.constantFrom('["<",', '["<"', '["<",1,', '["<",0,'), fc.string({ unit: "binary" }))
+      .map(([start, rest]) => start + rest);
+    const parts = fc.array(fc.jsonValue(), { maxLength: 6 }).map((rest) => JSON.stringify(["<", ...rest]));
+    const numbered = fc
+      .tuple(
+        fc.oneof(count, fc.double(), fc.constant(-1)),
+        fc.constantFrom("open", "data", "end", "taken", "close", "hello", "ack", "__proto__", "constructor"),
+        fc.array(fc.jsonValue(), { maxLength: 4 }),
+      )
+      .map(([number, op, rest]) => JSON.stringify(["<", number, op, ...rest]));
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: "binary" }), almost, parts, numbered), (text) => {
+        expect(["frame", "signal", "noise"]).toContain(readLine("inside", text).kind);
+      }),
+      { numRuns: 2_000 },
+    );
+    const deep = `["<",1,"open",1,${"[".repeat(8_000)}`;
+    expect(readLine("inside", deep)).toEqual({ kind: "noise" });
+  });
+});
+
+describe("chunks of a stream", () => {
+  it("are never empty, never too long, and end between characters where there are characters", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: "binary", maxLength: 400 }).map((text) => Buffer.from(text, "utf8")),
+        fc.integer({ min: 4, max: 64 }),
+        (bytes, longest) => {
+          let text = "";
+          for (let start = 0; start < bytes.length; ) {
+            const end = chunkEnd(bytes, start, longest);
+            expect(end).toBeGreaterThan(start);
+            expect(end - start).toBeLessThanOrEqual(longest);
+            text += bytes.subarray(start, end).toString("utf8");
+            start = end;
+          }
+          expect(text).toBe(bytes.toString("utf8"));
+        },
+      ),
+    );
+    const noText = Buffer.alloc(100, 0x80);
+    expect(chunkEnd(noText, 0, 10)).toBe(10);
+  });
+});
+
+describe("a stream's lines", () => {
+  it("come whole, whatever the pieces", () => {
+    const text = fc.array(
+      fc.string({ unit: "grapheme", maxLength: 30 }).map((line) => line.replace(/[\r\n]/g, "")),
+    );
+    fc.assert(
+      fc.property(text, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (given, sizes) => {
+        const bytes = Buffer.from(given.map((line) => `${line}\n`).join(""), "utf8");
+        const lines = new Lines(1_000);
+        const got: string[] = [];
+        for (let start = 0, at = 0; start < bytes.length; at += 1) {
+          const end = start + (sizes[at % sizes.length] ?? 1);
+          got.push(...lines.push(bytes.subarray(start, end)));
+          start = end;
+        }
+        expect(got).toEqual(given);
+      }),
+    );
+  });
+
+  it("keep no more of one without an end than they may", () => {
+    const lines = new Lines(100);
+    for (let piece = 0; piece < 1_000; piece++) expect(lines.push(Buffer.alloc(90, "x"))).toEqual([]);
+    const [rest, next] = lines.push(Buffer.from("\nnext\n"));
+    expect(rest?.length).toBeLessThanOrEqual(100);
+    expect(next).toBe("next");
+  });
+});

@@ -1,0 +1,156 @@
+import { describe, expect, it } from "vitest";
+import type { Channel, ChannelListener } from "../src/transport/channel.js";
+import { Channels } from "../src/transport/channels.js";
+import { type Frame, lanes, readLine } from "../src/transport/frame.js";
+import { longestChunk } from "../src/transport/payload.js";
+import { FrameMissing, Link, LinkBroken } from "../src/transport/reliable-transport.js";
+
+const MB = 2 ** 20;
+
+/** The runner's half, and whatever the half inside may say to it. */
+class Runner {
+  readonly accepted: Channel[] = [];
+  readonly sent: Frame[] = [];
+  readonly link: Link = new Link("runner", (frame) => this.channels.deliver(frame));
+  readonly channels: Channels;
+  #number = 0;
+
+  constructor(listener: ChannelListener = {}) {
+    this.channels = new Channels("runner", this.link, (_kind, channel) => {
+      this.accepted.push(channel);
+      return listener;
+    });
+    const wire = {
+      write: (lines: string) => {
+        for (const text of lines.split("\n")) {
+          const line = readLine("runner", text);
+          if (line.kind === "frame") this.sent.push(line.frame);
+        }
+      },
+    };
+    this.link.attach(wire, 0);
+  }
+
+  hear(frame: Frame, length = 100): void {
+    this.#number += 1;
+    this.link.accept({ kind: "frame", number: this.#number, frame }, length);
+  }
+
+  count(op: Frame[0]): number {
+    return this.sent.filter(([one]) => one === op).length;
+  }
+}
+
+const letTasksRun = () => new Promise<void>((resolve) => setImmediate(resolve));
+const piece = "x".repeat(longestChunk);
+
+describe("a link whose other half isn't to be trusted", () => {
+  it("opens a bounded number of channels for it, and forgets those that close", () => {
+    const runner = new Runner();
+    for (let id = 2; id <= 20_000; id += 2) runner.hear(["open", id, "connection"]);
+    expect(runner.accepted).toHaveLength(512);
+    expect(runner.count("close")).toBe(10_000 - 512);
+    for (const { id } of runner.accepted) runner.hear(["close", id]);
+    runner.hear(["open", 2, "connection"]);
+    expect(runner.accepted).toHaveLength(513);
+  });
+
+  it("lets it open none with a number of ours, nor one twice", () => {
+    const runner = new Runner();
+    expect(() => runner.hear(["open", 3, "connection"])).toThrow("can't be opened");
+    runner.hear(["open", 4, "connection"]);
+    expect(() => runner.hear(["open", 4, "connection"])).toThrow("can't be opened");
+  });
+
+  it("breaks when it is sent more than it asked for", () => {
+    const runner = new Runner({ data: () => undefined });
+    runner.hear(["open", 2, "connection"]);
+    expect(() => {
+      for (let sent = 0; sent < 2 * MB; sent += longestChunk) runner.hear(["data", 2, lanes.main, piece]);
+    }).toThrow("more than it asked for");
+  });
+
+  it("keeps nothing of messages that nobody hears, and little of one without an end", () => {
+    const deaf = new Runner();
+    deaf.hear(["open", 2, "connection"]);
+    for (let sent = 0; sent < 8 * MB; sent += longestChunk) deaf.hear(["data", 2, lanes.messages, piece]);
+    // Nor is it parsed.
+    deaf.hear(["data", 2, lanes.messages, "\n{\n"]);
+
+    const heard: unknown[] = [];
+    const hearing = new Runner({ message: (message) => heard.push(message) });
+    hearing.hear(["open", 2, "connection"]);
+    for (let sent = 0; sent < 8 * MB; sent += longestChunk) hearing.hear(["data", 2, lanes.messages, piece]);
+    expect(() => hearing.hear(["data", 2, lanes.messages, "\n"])).toThrow(SyntaxError);
+    expect(heard).toEqual([]);
+  });
+
+  it("sends no more than a window, however much it says that it took", async () => {
+    const runner = new Runner();
+    runner.hear(["open", 2, "connection"]);
+    const [channel] = runner.accepted;
+    for (let time = 0; time < 10; time++) runner.hear(["taken", 2, lanes.main, Number.MAX_SAFE_INTEGER]);
+    void channel?.write(lanes.main, Buffer.alloc(4 * MB, "x"));
+    await letTasksRun();
+    expect(runner.count("data") * longestChunk).toBeLessThan(MB);
+  });
+
+  it("stops writing for one that takes everything and acknowledges nothing, and goes on when it does", async () => {
+    const runner = new Runner();
+    runner.hear(["open", 2, "connection"]);
+    const [channel] = runner.accepted;
+    let isWritten = false;
+    const writing = channel?.write(lanes.main, Buffer.alloc(64 * MB, "x")).then(() => {
+      isWritten = true;
+    });
+    for (let time = 0; time < 1_000; time++) {
+      runner.hear(["taken", 2, lanes.main, MB]);
+      await letTasksRun();
+    }
+    expect(isWritten).toBe(false);
+    expect(runner.link.kept).toBeLessThan(9 * MB);
+    for (let time = 0; time < 1_000 && !isWritten; time++) {
+      runner.link.acknowledged(runner.sent.length);
+      runner.hear(["taken", 2, lanes.main, MB]);
+      await letTasksRun();
+    }
+    await writing;
+    expect(isWritten).toBe(true);
+  });
+
+  it("breaks for one that makes it answer without end and acknowledges nothing", () => {
+    const runner = new Runner();
+    expect(() => {
+      for (let id = 2; id < 8_000_000; id += 2) runner.hear(["open", id, "connection"]);
+    }).toThrow(LinkBroken);
+    expect(runner.link.kept).toBeLessThan(64 * MB);
+  });
+
+  it("takes each frame once, in order, and no acknowledgement of what wasn't sent", () => {
+    const runner = new Runner();
+    const open = { kind: "frame", number: 1, frame: ["open", 2, "connection"] } as const;
+    runner.link.accept(open, 10);
+    runner.link.accept(open, 10);
+    expect(runner.accepted).toHaveLength(1);
+    expect(() => runner.link.accept({ ...open, number: 3 }, 10)).toThrow(FrameMissing);
+    expect(() => runner.link.acknowledged(5)).toThrow(LinkBroken);
+    expect(() => runner.link.attach({ write: () => undefined }, 99)).toThrow(LinkBroken);
+  });
+
+  it("lets go of everybody who waits when it is lost", async () => {
+    const runner = new Runner();
+    const channel = runner.channels.open("run", () => ({}));
+    const writing = channel.write(lanes.main, Buffer.alloc(4 * MB));
+    runner.link.close();
+    runner.channels.closeAll();
+    await writing;
+    let isClosed = false;
+    runner.channels.open("run", () => ({
+      closed: () => {
+        isClosed = true;
+      },
+    }));
+    expect(isClosed).toBe(true);
+    expect(runner.link.kept).toBe(0);
+  });
+});

@@ -1,0 +1,124 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { bridgeSchema, openRemoteSandbox, type Pipe, type RemoteSandbox } from "@ambit/bridge";
+import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
+import { ExecPlatform } from "./exec-platform.js";
+
+const silent = () => undefined;
+export const silentLog: Log = { debug: silent, info: silent, warn: silent, error: silent };
+
+export interface Bridged {
+  readonly sandbox: RemoteSandbox;
+  readonly platform: ExecPlatform;
+  readonly failures: SandboxFailed[];
+  /** The folder of the half inside. */
+  readonly folder: string;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface BridgedOptions {
+  readonly platform?: (folder: string) => ExecPlatform;
+  readonly bridge?: object;
+  readonly spec?: Partial<SandboxSpec>;
+  readonly ownSystem?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** A sandbox on this machine over the bridge, with nothing that confines it: the bridge itself is what is looked at. */
+export async function openBridged(options: BridgedOptions = {}): Promise<Bridged> {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-bridge-"));
+  const platform = options.platform?.(folder) ?? new ExecPlatform(folder);
+  const failures: SandboxFailed[] = [];
+  const spec: SandboxSpec = {
+    id: "session",
+    boundary: {
+      network: { mode: "on", rules: [] },
+      filesystem: { mode: "on", readable: [], writable: [], denied: [] },
+      resources: {},
+      secrets: "visible",
+      enforcement: "strict",
+    },
+    required: [],
+    runtimes: [],
+    onDecision: silent,
+    onFailure: (failure) => failures.push(failure),
+    log: silentLog,
+    ...options.spec,
+  };
+  const bridge = bridgeSchema.parse({ folder, node: process.execPath, lingerMs: 5_000, ...options.bridge });
+  const sandbox = await openRemoteSandbox(
+    { platform, spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
+    { signal: options.signal ?? new AbortController().signal, defer: silent },
+  );
+  return {
+    sandbox,
+    platform,
+    failures,
+    folder: join(folder, spec.id),
+    [Symbol.asyncDispose]: async () => {
+      await sandbox.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * Goes to the half inside by its socket once it runs, without a process for each pipe: so that a thousand pipes can be
+ * cut. Each is cut after a number of bytes, either way, that `cutAfter` says.
+ */
+export class CuttingPlatform extends ExecPlatform {
+  cuts = 0;
+  cutAfter: () => number | undefined = () => undefined;
+
+  override async openPipe(argv: readonly [string, ...string[]]): Promise<Pipe> {
+    if (this.opened === 0) return await super.openPipe(argv);
+    this.opened += 1;
+    const socket = connect(join(this.folder, "session", "bridge.sock"));
+    socket.on("error", silent);
+    await new Promise<void>((resolve, reject) => {
+      socket.once("error", reject);
+      socket.once("connect", () => resolve());
+    });
+    let left = this.cutAfter();
+    const count = (bytes: Buffer): Buffer => {
+      if (left === undefined) return bytes;
+      const passed = bytes.subarray(0, left);
+      left -= passed.length;
+      return passed;
+    };
+    const cut = () => {
+      this.cuts += 1;
+      socket.destroy();
+    };
+    const passing = async function* (): AsyncGenerator<Buffer> {
+      for await (const bytes of socket) {
+        yield count(bytes);
+        if (left === 0) return cut();
+      }
+    };
+    return {
+      output: Readable.toWeb(Readable.from(passing(), { objectMode: false })),
+      write: (lines) =>
+        new Promise<void>((resolve, reject) => {
+          const bytes = count(Buffer.from(lines, "utf8"));
+          socket.write(bytes, (error) => {
+            if (left === 0 && !socket.destroyed) cut();
+            if (error || left === 0) reject(error ?? new Error("cut"));
+            else resolve();
+          });
+        }),
+      close: async () => {
+        socket.destroy();
+      },
+    };
+  }
+}
+
+export async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of stream) pieces.push(piece);
+  return Buffer.concat(pieces).toString("utf8");
+}

@@ -1,0 +1,65 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { Readable } from "node:stream";
+import type { Pipe, RemotePlatform } from "@ambit/bridge";
+
+/** A platform of this machine: its pipes are commands' standard streams, and a test cuts them when it likes. */
+export class ExecPlatform implements RemotePlatform {
+  /** Put in front of every command: `unshare`, `nsenter`. */
+  readonly prefix: readonly string[];
+  readonly pipes = new Set<ChildProcess>();
+  opened = 0;
+  destroyed = 0;
+  /** Thrown by the next opening. */
+  refuseWith: Error | undefined;
+
+  constructor(
+    readonly folder: string,
+    prefix: readonly string[] = [],
+  ) {
+    this.prefix = prefix;
+  }
+
+  async openPipe(argv: readonly [string, ...string[]]): Promise<Pipe> {
+    if (this.refuseWith !== undefined) throw this.refuseWith;
+    this.opened += 1;
+    const [program = "", ...rest] = [...this.prefix, ...argv];
+    const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
+    this.pipes.add(child);
+    child.once("close", () => this.pipes.delete(child));
+    child.stdin.on("error", () => undefined);
+    await new Promise<void>((resolve, reject) => {
+      child.once("error", reject);
+      child.once("spawn", resolve);
+    });
+    return {
+      output: Readable.toWeb(child.stdout),
+      write: (lines) =>
+        new Promise<void>((resolve, reject) => {
+          child.stdin.write(lines, (error) => (error ? reject(error) : resolve()));
+        }),
+      close: async () => {
+        if (child.exitCode !== null || child.signalCode !== null) return;
+        const closed = new Promise((resolve) => child.once("close", resolve));
+        child.kill("SIGKILL");
+        await closed;
+      },
+    };
+  }
+
+  async upload(path: string, content: Uint8Array): Promise<void> {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, content);
+  }
+
+  async destroy(): Promise<void> {
+    this.destroyed += 1;
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** Ends every pipe at once, in the middle of whatever they carry. */
+  cut(): void {
+    for (const child of this.pipes) child.kill("SIGKILL");
+  }
+}
