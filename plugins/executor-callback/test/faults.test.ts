@@ -100,24 +100,49 @@ describe("a callback server that", () => {
   });
 
   it.each([
-    [
-      { code: "CONNECTION_REQUIRED", next_step: "Ask the user to connect GitHub." },
-      " (CONNECTION_REQUIRED): Ask the user to connect GitHub.",
-    ],
-    [{ code: "CONNECTION_REQUIRED" }, " (CONNECTION_REQUIRED)"],
-    [{ next_step: "Try a smaller page." }, ": Try a smaller page."],
-    [{ code: 7, next_step: { url: "/internal" }, message: "db password hunter2" }, ""],
-    [{ code: " ", next_step: "" }, ""],
-    ["a sentence with hunter2", ""],
-    [[{ loc: ["body"], msg: "hunter2" }], ""],
-    [{ next_step: "x".repeat(5_000) }, `: ${"x".repeat(2_000)}…`],
-  ])("answers an error with the detail %j tells the model its code and next step", async (detail, told) => {
+    {
+      code: "duplicate_key",
+      message: "Two skills share a name.",
+      next_step: "Rename one.",
+      retryable: false,
+    },
+    { code: "duplicate_key" },
+    { next_step: "Ask the user to connect GitHub." },
+  ])("answers an error with the detail %j tells it to the model", async (detail) => {
     const platform = await startPlatform((_request, response) => {
-      response.statusCode = 424;
+      response.statusCode = 422;
       response.end(JSON.stringify({ detail, trace: "hunter2" }));
     });
     const outcome = await call({ endpoint: `${platform.origin}/` });
-    expect(outcome).toEqual({ status: "failed", output: `Tool 'weather' failed: HTTP 424${told}` });
+    const output = `Tool 'weather' failed: HTTP 422: ${JSON.stringify(detail)}`;
+    expect(outcome).toEqual({ status: "failed", output });
+  });
+
+  it.each([
+    [{ code: 7, next_step: { url: "/internal" }, message: "db password hunter2" }],
+    [{ code: " ", next_step: "", message: "hunter2" }],
+    [{ message: "hunter2" }],
+    ["a sentence with hunter2"],
+    [[{ loc: ["body"], msg: "hunter2" }]],
+    [null],
+  ])("answers an error with the detail %j tells nothing of it", async (detail) => {
+    const platform = await startPlatform((_request, response) => {
+      response.statusCode = 422;
+      response.end(JSON.stringify({ detail, code: "hunter2", next_step: "hunter2" }));
+    });
+    const outcome = await call({ endpoint: `${platform.origin}/` });
+    expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' failed: HTTP 422" });
+  });
+
+  it("answers an error with a long detail tells the beginning, and that it was cut", async () => {
+    const platform = await startPlatform((_request, response) => {
+      response.statusCode = 422;
+      response.end(JSON.stringify({ detail: { code: "x".repeat(5_000) } }));
+    });
+    const outcome = await call({ endpoint: `${platform.origin}/` });
+    expect("output" in outcome && outcome.output).toMatch(
+      /^Tool 'weather' failed: HTTP 422: .{2000} \(cut\)$/,
+    );
   });
 
   it("answers an error with more than is read tells nothing of it, and is left", async () => {
