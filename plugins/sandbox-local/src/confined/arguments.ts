@@ -31,6 +31,8 @@ export interface Jail {
   readonly agentHome: number | undefined;
   /** Bytes of each scratch file system: `/tmp`, `/dev/shm`, a tool's home. */
   readonly scratchBytes: number;
+  /** The host's path of the program that the first process runs, shown at `inside.shell`. */
+  readonly shell: string;
   /** Files under `/run/ambit`, by their path there. */
   readonly channel: readonly { readonly source: string; readonly path: string; readonly socket: boolean }[];
   /** A loopback of its own, or the host's network. */
@@ -59,6 +61,7 @@ export function bubblewrapArguments(jail: Jail): readonly string[] {
     ...jail.covered.flatMap((path) => [...tmpfs(path, 4096), "--remount-ro", path]),
     ...homes(jail),
     ...workspace(jail),
+    ...["--ro-bind", jail.shell, inside.shell],
     ...jail.channel.flatMap(({ source, path, socket }) => [socket ? "--bind" : "--ro-bind", source, path]),
     // Last: the root is memory without a limit until then.
     ...["--remount-ro", "/"],

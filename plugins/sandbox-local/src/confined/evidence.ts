@@ -1,4 +1,4 @@
-import { readFileSync, readlinkSync } from "node:fs";
+import { readFileSync, readlinkSync, statSync } from "node:fs";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 
@@ -59,6 +59,13 @@ export interface Expected {
   /** Namespaces that stay the runner's. */
   readonly shared: readonly (keyof Namespaces)[];
   readonly seccomp: boolean;
+  /** Whether the jail's first process is one that its payload can't change. */
+  readonly firstGuarded: boolean;
+}
+
+/** Whether processes of the same user are kept out of a process: the kernel then gives these files to root. */
+export function isGuarded(pid: number, expected: Expected): boolean {
+  return statSync(`/proc/${pid}/mem`).uid !== expected.uid;
 }
 
 /**

@@ -14,10 +14,13 @@ export type Relay =
  * a runner that is a container's first process and collects no strangers' children.)
  *
  * Its child says its own number in the jail (so that the runner can look at it while the relay starts), then that
- * all is up, and becomes the payload only when the runner says so. A runner that died meanwhile never does.
+ * all is up, and becomes the payload only when the runner says so. A runner that died meanwhile never does. The
+ * runner then closes its end: the first process keeps a descriptor that leads nowhere.
  */
 export function gateScript(relay: Relay): string {
   return [
+    // The runner's mark, for the host's eyes only.
+    "shift",
     'command -v -- "$1" >/dev/null || { echo missing >&3; exit 127; }',
     // A shell says so when its child ends by a signal; the payload's standard error is the payload's.
     "exec 4>&2 2>/dev/null",

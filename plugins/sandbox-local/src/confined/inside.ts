@@ -8,6 +8,8 @@ export const inside = {
   channel: "/run/ambit/channel.sock",
   nodeProxy: "/run/ambit/node-proxy.cjs",
   relayProgram: "/run/ambit/relay.cjs",
+  /** What a jail's first process runs. */
+  shell: "/run/ambit/sh",
   /** The relay's port on the jail's own loopback. */
   port: 3128,
   /** Every session's user is this one inside, whoever it is on the host. */

@@ -1,8 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline";
-import type { Duplex, Readable } from "node:stream";
+import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { descriptorTable } from "../process/descriptors.js";
@@ -10,6 +9,7 @@ import { killMarked } from "../process/marked-processes.js";
 import { startChild } from "../process/start-child.js";
 import {
   type Expected,
+  isGuarded,
   type JailInfo,
   jailInfoSchema,
   judge,
@@ -18,6 +18,7 @@ import {
   statusOf,
 } from "./evidence.js";
 import { gateDescriptor } from "./gate.js";
+import { beginningOf, gateWords } from "./gate-words.js";
 import { endProcess, type HostProcess, hostProcess } from "./host-process.js";
 import type { Launch } from "./stages.js";
 
@@ -111,9 +112,9 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
   }
   given.end(options.bubblewrapArguments.map((argument) => `${argument}\0`).join(""));
 
-  const said = createInterface({ input: gate })[Symbol.asyncIterator]();
-  const next = async () => (await said.next()).value as string | undefined;
-  const told = await allOf(info);
+  const words = gateWords(gate);
+  const next = async () => (await words.next()).value;
+  const told = await beginningOf(info);
   const number = await next();
   if (number === undefined || !/^\d+$/.test(number)) throw await explain(child, options, number);
   const jail: JailInfo = jailInfoSchema.parse(JSON.parse(told));
@@ -122,7 +123,8 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
     const { payload, evidence } = await look(jail, Number(number), options);
     const word = await next();
     if (word !== "up") throw await explain(child, options, word);
-    gate.end("\n");
+    // Closed with that: whatever the jail's processes write into it from now on is read by nobody.
+    gate.end("\n", () => gate.destroy());
     return { child, init, payload, evidence };
   } catch (error) {
     endProcess(init);
@@ -138,6 +140,11 @@ async function look(
 ): Promise<{ payload: HostProcess; evidence: Evidence }> {
   const payload = childOf(jail["child-pid"], number);
   judge(jail, await filteredStatus(jail["child-pid"], expected), runnerNamespaces, expected);
+  if (expected.firstGuarded && !isGuarded(jail["child-pid"], expected)) {
+    throw new SandboxFailed(
+      "The jail's first process can be changed by its payload, so nothing was started in it: set fs.suid_dumpable to 0 or 2",
+    );
+  }
   return {
     payload: hostProcess(payload),
     evidence: judge(jail, statusOf(payload), runnerNamespaces, expected),
@@ -186,16 +193,9 @@ async function explain(
 
 /** Nothing but bubblewrap and the stages before it have written to standard error so far. */
 async function inItsOwnWords(child: ChildProcess, { startMs }: LaunchOptions): Promise<SandboxFailed> {
-  const words = (await allOf(child.stderr)).trim();
+  const words = (await beginningOf(child.stderr)).trim();
   if (words !== "") return new SandboxFailed(`The jail can't be opened: ${words}`);
   return new SandboxFailed(`The jail didn't come up (${startMs} ms at most), and gave no reason`);
-}
-
-async function allOf(stream: Readable | null): Promise<string> {
-  let text = "";
-  if (stream === null) return text;
-  for await (const chunk of stream) text += String(chunk);
-  return text;
 }
 
 function pipeAt(child: ChildProcess, index: number): Duplex {

@@ -7,6 +7,7 @@ import { compileSeccompFilter, isSeccompArchitecture, type SeccompArchitecture }
 import type { SystemEntry } from "./arguments.js";
 import { type Etc, makeEtc } from "./etc.js";
 import { type Namespaces, ownNamespaces } from "./evidence.js";
+import { makeFirstProgram } from "./first-program.js";
 import { findPrograms, type Programs } from "./programs.js";
 import { coveredOfProc, systemEntries } from "./system.js";
 
@@ -17,6 +18,8 @@ export interface RunnerKit {
   readonly coveredProc: readonly string[];
   readonly etc: Etc;
   readonly seccompFile: string;
+  /** The shell that every jail's first process runs. */
+  readonly shell: string;
   /** Programs that are shown inside. */
   readonly nodeProxy: string;
   readonly nodeRelay: string;
@@ -61,6 +64,7 @@ export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
     coveredProc,
     etc: await makeEtc(folder),
     seccompFile,
+    shell: await makeFirstProgram(folder),
     nodeProxy: await copyInside(folder, "node-proxy.cjs"),
     nodeRelay: await copyInside(folder, "relay.cjs"),
     namespaces: ownNamespaces(),

@@ -5,6 +5,7 @@ import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
 import { bubblewrapArguments, type Jail } from "./arguments.js";
 import { jailEnvironment } from "./environment.js";
+import { hostShell } from "./first-program.js";
 import { gateScript, type Relay } from "./gate.js";
 import { settleOutsideLinks } from "./hard-links.js";
 import { inside } from "./inside.js";
@@ -76,7 +77,7 @@ export async function spawnConfined(
         jail: [
           ...(weakening?.launcher(given) ?? []),
           ...[kit.programs.bubblewrap, "--args", String(jailDescriptors.arguments), "--"],
-          ...["/bin/sh", "-c", gateScript(relay), markArgument(mark), program, ...args],
+          ...[inside.shell, "-c", gateScript(relay), "sandbox", markArgument(mark), program, ...args],
         ],
         waitsForGroups: session.groups !== undefined,
         lifts: session.runtimes.lifts,
@@ -90,6 +91,7 @@ export async function spawnConfined(
         uid: user?.uid ?? ownUid(),
         shared: [...(session.network === "shared" ? (["net"] as const) : []), ...(weakening?.shared ?? [])],
         seccomp: weakening?.seccomp ?? true,
+        firstGuarded: weakening?.guardsFirst ?? true,
       },
       runnerNamespaces: kit.namespaces,
       program,
@@ -105,8 +107,9 @@ export async function spawnConfined(
 }
 
 /** The parts of a jail that are the same for all of a session's. */
-function sharedParts({ kit, runtimes, network, channel, config }: ConfinedSession) {
+function sharedParts({ kit, runtimes, network, channel, config, weakening }: ConfinedSession) {
   return {
+    shell: weakening?.guardsFirst === false ? hostShell : kit.shell,
     system: kit.system,
     etc: {
       folder: kit.etc.folder,

@@ -17,6 +17,8 @@ export interface Weakening {
   /** Namespaces that stay the runner's. */
   readonly shared: readonly ("ipc" | "pid")[];
   readonly seccomp: boolean;
+  /** Whether the payload is kept out of its jail's first process. */
+  readonly guardsFirst: boolean;
   /** Whether descriptors that the runner inherited are closed. */
   readonly closesDescriptors: boolean;
   /** In place of a user id of its own. */

@@ -56,17 +56,21 @@ export async function probeConfinement(open: OpenForProbe, signal: AbortSignal):
 }
 
 async function attempt(trial: Trial, open: OpenForProbe, signal: AbortSignal): ReturnType<Trial["run"]> {
-  const opened: ConfinedSandbox[] = [];
+  const opened: Promise<ConfinedSandbox>[] = [];
   const bench: Bench = {
     signal,
     async open(boundary, { lookup, onDecision } = {}) {
       signal.throwIfAborted();
-      const sandbox = await open(probeSpec(boundary, onDecision), lookup);
+      const sandbox = open(probeSpec(boundary, onDecision), lookup);
       opened.push(sandbox);
       return sandbox;
     },
   };
-  const closeAll = () => Promise.all(opened.map((sandbox) => sandbox.close()));
+  // Also what is still being opened while another of the trial's sandboxes was refused.
+  const closeAll = async () => {
+    const settled = await Promise.allSettled(opened);
+    await Promise.all(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
+  };
   // Whatever a trial waits for ends with its sandboxes; what goes wrong then shows at the other call below.
   const stop = () => void closeAll().catch(() => undefined);
   const over = AbortSignal.any([signal]);

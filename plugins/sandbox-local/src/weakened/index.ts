@@ -104,6 +104,7 @@ export class WeakenedSandboxes {
         ...(lacks("pid namespace") ? (["pid"] as const) : []),
       ],
       seccomp: !lacks("system call filter"),
+      guardsFirst: !lacks("guard of the first process"),
       closesDescriptors: !lacks("closed descriptors"),
       ...(lease === undefined ? {} : { lease: () => Promise.resolve(lease) }),
       egressChecks: weakenedChecks(without),

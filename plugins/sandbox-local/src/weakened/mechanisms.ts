@@ -6,6 +6,7 @@ export const mechanisms = [
   "user namespace",
   "refusal of nested user namespaces",
   "system call filter",
+  "guard of the first process",
   "allowlist",
   "server name check",
   "host header check",

@@ -13,6 +13,7 @@ const plain: Jail = {
   workspaceMounts: [],
   agentHome: undefined,
   scratchBytes: 1024,
+  shell: "/data/sh",
   channel: [],
   network: "own",
   coveredProc: [],
@@ -51,6 +52,7 @@ describe("every jail", () => {
     [["--size", "1024", "--tmpfs", "/dev/shm"]],
     [["--seccomp", "6"]],
     [["--info-fd", "4"]],
+    [["--ro-bind", "/data/sh", "/run/ambit/sh"]],
     [["--chdir", "/workspace"]],
   ])("has %j", (sequence) => {
     expect(at({}, ...sequence)).toBeGreaterThanOrEqual(0);

@@ -1,0 +1,43 @@
+import type { Readable } from "node:stream";
+import { SandboxFailed } from "@ambit/core/plugin";
+
+/** Bytes that a jail may send over its gate altogether: a process number and one word. */
+const mostSent = 64;
+/** Bytes of a failed launch's standard error that are kept. */
+const mostKept = 4096;
+
+/**
+ * The lines that a jail sends over its gate. Variables of the payload can change what the jail's first program does
+ * (`LD_PRELOAD`), so the amount is bounded.
+ *
+ * @throws SandboxFailed when it sends more than a gate's lines.
+ */
+export async function* gateWords(gate: Readable): AsyncGenerator<string, undefined> {
+  let sent = 0;
+  let text = "";
+  for await (const chunk of gate) {
+    const bytes = Buffer.from(chunk);
+    sent += bytes.length;
+    if (sent > mostSent) {
+      throw new SandboxFailed(
+        "The jail's first program sent something else than its state: nothing ran in it",
+      );
+    }
+    const lines = (text + bytes.toString("latin1")).split("\n");
+    text = lines.pop() ?? "";
+    yield* lines;
+  }
+}
+
+/** The beginning of what a stream carries until its end; the rest is read and dropped, so that its writer can end. */
+export async function beginningOf(stream: Readable | null): Promise<string> {
+  const kept: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream ?? []) {
+    if (bytes >= mostKept) continue;
+    const part = Buffer.from(chunk).subarray(0, mostKept - bytes);
+    bytes += part.length;
+    kept.push(part);
+  }
+  return Buffer.concat(kept).toString();
+}

@@ -1,0 +1,115 @@
+import { PassThrough, Readable } from "node:stream";
+import type { Sandbox } from "@ambit/core/plugin";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { beginningOf, gateWords } from "../../src/confined/gate-words.js";
+import { type Mechanism, WeakenedSandboxes } from "../../src/weakened/index.js";
+import { closed, confinedBackend, run, specOf } from "../support/specs.js";
+
+/** Each way into the jail's first process: prints `reached` or the kernel's answer. What is written is what was there. */
+const attack = `
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+def checked(result):
+    if result < 0: raise OSError(ctypes.get_errno(), "")
+    return result
+class Part(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+def stack():
+    line = next(line for line in open("/proc/1/maps") if "[stack]" in line)
+    return int(line.split("-")[1].split()[0], 16) - 4096
+def memory():
+    descriptor = os.open("/proc/1/mem", os.O_RDWR)
+    os.pwrite(descriptor, os.pread(descriptor, 8, stack()), stack())
+def trace():
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    checked(libc.ptrace(16, 1, None, None))
+    os.waitpid(1, 0x40000000)
+    checked(libc.ptrace(17, 1, None, None))
+def vm():
+    here = ctypes.create_string_buffer(8)
+    local = Part(ctypes.addressof(here), 8)
+    try: address = stack()
+    except PermissionError: address = 4096
+    remote = Part(address, 8)
+    for call in (libc.process_vm_readv, libc.process_vm_writev):
+        checked(call(1, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0))
+def gate():
+    descriptor = checked(libc.syscall(438, checked(libc.syscall(434, 1, 0)), 3, 0))
+    try:
+        while True: os.write(descriptor, b"x" * 65536)
+    except BrokenPipeError:
+        print("gate leads nowhere")
+for name, way in (("memory", memory), ("trace", trace), ("vm", vm), ("gate", gate)):
+    try:
+        way()
+        print(name, "reached")
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+`;
+
+const filter = "system call filter" satisfies Mechanism;
+const guard = "guard of the first process" satisfies Mechanism;
+
+async function openWithout(without: readonly Mechanism[]): Promise<Sandbox> {
+  const weakened = WeakenedSandboxes.beside(await confinedBackend());
+  if (weakened === undefined) throw new Error("there is nothing beside the local sandbox");
+  const sandbox = await weakened.open(
+    specOf({ boundary: closed }),
+    without,
+    { folders: [], environment: {} },
+    closed.network,
+  );
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+describe("a payload and its jail's first process, which is of the same user", () => {
+  test.each<[string, readonly Mechanism[], readonly string[]]>([
+    [
+      "without the filter and the guard it can change it, and its gate leads nowhere",
+      [filter, guard],
+      ["memory reached", "trace reached", "vm reached", "gate leads nowhere", "gate reached"],
+    ],
+    [
+      "the filter alone leaves its memory",
+      [guard],
+      ["memory reached", "trace EPERM", "vm EPERM", "gate EPERM"],
+    ],
+    ["the guard alone keeps it out", [filter], ["memory EACCES", "trace EPERM", "vm EPERM", "gate EPERM"]],
+    ["both keep it out", [], ["memory EACCES", "trace EPERM", "vm EPERM", "gate EPERM"]],
+  ])("%s", async (_name, without, expected) => {
+    const sandbox = await openWithout(without);
+    const { stdout, stderr } = await run(sandbox, ["/usr/bin/python3", "-c", attack]);
+    expect({ lines: stdout.trim().split("\n"), stderr }).toEqual({ lines: expected, stderr: "" });
+  });
+});
+
+describe("what a jail says before it is up", () => {
+  test("comes line by line, in whatever pieces", async () => {
+    const lines: string[] = [];
+    for await (const line of gateWords(Readable.from(["1", "7\nu", "p\n"].map(Buffer.from))))
+      lines.push(line);
+    expect(lines).toEqual(["17", "up"]);
+  });
+
+  test("is refused when it goes on without an end, and no more of it is read", async () => {
+    let pieces = 0;
+    const endless = Readable.from(
+      (function* () {
+        for (; pieces < 100_000; pieces++) yield Buffer.alloc(64);
+      })(),
+      { objectMode: false },
+    );
+    await expect(gateWords(endless).next()).rejects.toThrow(/something else than its state/);
+    expect(pieces).toBeLessThan(10_000);
+    expect(endless.destroyed).toBe(true);
+  });
+
+  test("and its last words are kept up to a length", async () => {
+    const stream = new PassThrough();
+    const kept = beginningOf(stream);
+    for (let piece = 0; piece < 100; piece++) stream.write("x".repeat(1000));
+    stream.end();
+    expect(await kept).toBe("x".repeat(4096));
+  });
+});
