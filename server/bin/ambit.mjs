@@ -1,19 +1,28 @@
 #!/usr/bin/env node
 // Only syntax that old versions of Node read: they are told what is needed.
 import { existsSync, readFileSync } from "node:fs";
+import module from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
 
 const { engines } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 const oldest = engines.node.replace(/[^\d.]/g, "");
-const main = new URL("../dist/cli/main.js", import.meta.url);
+const bundle = new URL("../dist/bundle/ambit.js", import.meta.url);
+
+/** @param {string} reason */
+function refuse(reason) {
+  process.stderr.write(`ambit: ${reason}\n`);
+  process.exitCode = 2;
+}
 
 if (process.versions.node.localeCompare(oldest, "en", { numeric: true }) < 0) {
-  process.stderr.write(
-    `ambit: Node ${oldest} or newer is needed, this is ${process.versions.node}: see https://nodejs.org\n`,
-  );
-  process.exitCode = 2;
-} else if (existsSync(main)) {
-  await import(main.href);
+  refuse(`Node ${oldest} or newer is needed, this is ${process.versions.node}: see https://nodejs.org`);
+} else if (existsSync(bundle)) {
+  // Compiled code is kept below the user's own cache folder: in a shared one, others could plant theirs. Where it
+  // can't be written, Node goes on without.
+  const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
+  module.enableCompileCache(process.env.NODE_COMPILE_CACHE || join(cache, "ambit", "compiled"));
+  await import(bundle.href);
 } else {
-  process.stderr.write("ambit: it isn't built yet: run `npm run setup` in the repository\n");
-  process.exitCode = 2;
+  refuse("it isn't built yet: run `npm run setup` in the repository");
 }

@@ -6,7 +6,7 @@ import { type TemporaryFolder, temporaryFolder } from "../machine/temporary-fold
 import { Caller } from "./http.js";
 
 /** The command as it is installed. */
-export const ambitEntry = fileURLToPath(new URL("./cli/main.js", import.meta.resolve("ambit")));
+export const ambitEntry = fileURLToPath(new URL("../bin/ambit.mjs", import.meta.resolve("ambit")));
 
 export interface ServerOptions {
   /** Whether a run without a boundary is confined all the same. Default `prefer`: it isn't. */
