@@ -8,7 +8,14 @@ import { ExecPlatform } from "./support/exec-platform.js";
 import { HostilePlatform } from "./support/hostile-platform.js";
 import { eventually, processesWith } from "./support/processes.js";
 
-const facts = { searchPath: "/bin", node: "20.0.0", uid: 1, ownUsers: false, whyShared: "a test" };
+const facts = {
+  searchPath: "/bin",
+  node: "20.0.0",
+  uid: 1,
+  ownUsers: false,
+  whyShared: "a test",
+  openPorts: [],
+};
 const answerFacts = (kind: string) => (kind === "facts" ? facts : undefined);
 
 function open(platform: RemotePlatform, { bridge = {}, signal = new AbortController().signal } = {}) {

@@ -46,10 +46,12 @@ describe("a canary, in an organisation that may restrict the network", () => {
       "network.allow-host": proof(
         /name\.example\.test listed name\.example\.test:80 was reached.*with \*\.name\.example\.test listed it wasn't/,
       ),
-      "process.contained": proof(/not in another/),
-      "environment.named-only": proof(/not in a process of the run/),
-      "environment.per-tool": proof(/by no other/),
-      "secrets.hidden": proof(/only its placeholder/),
+      "process.contained": proof(
+        /not in another.*orders of root on 2280, 22220, 22222, 33333, and answered neither/,
+      ),
+      "environment.named-only": proof(/not in a process of the run.*answered neither/),
+      "environment.per-tool": proof(/by no other.*answered neither/),
+      "secrets.hidden": proof(/only its placeholder.*answered neither/),
     });
     await expectNothingLeft(daytona);
   });
@@ -84,7 +86,20 @@ describe("a canary, in an organisation that may restrict the network", () => {
     const found = await findingsOf(await backendFor(loopback(), { snapshot: "daytona-small" }));
     expect(found["environment.per-tool"]).toMatchObject(gap(/share a user/, /whose user is root/));
     expect(found["network.deny"]).toMatchObject({ proven: true });
-    expect(found["environment.named-only"]).toMatchObject({ proven: true });
+    for (const claim of ["environment.named-only", "process.contained", "secrets.hidden"])
+      expect(found[claim]).toMatchObject(
+        gap(/takes orders of every process inside, on 2280/, /nftables or iptables/),
+      );
+  });
+
+  it("lets what the daemon breaks fall where root inside may set no rules", async () => {
+    const found = await findingsOf(await backendFor(loopback(), { snapshot: "unprivileged" }));
+    expect(found["environment.per-tool"]).toMatchObject(gap(/share a user/));
+    for (const claim of ["environment.named-only", "process.contained", "secrets.hidden"])
+      expect(found[claim]).toMatchObject(
+        gap(/takes orders of every process inside, on 2280, 22220, 22222, 33333/),
+      );
+    expect(found["network.deny"]).toMatchObject({ proven: true });
   });
 
   it("proves nothing of the network when nothing answers without limits either", async () => {

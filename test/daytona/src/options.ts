@@ -24,6 +24,13 @@ export const snapshot = z.strictObject({
    * `daytona` (1000:1000) has no capability and no sudo.
    */
   user: z.enum(["root", "daytona"]).default("root"),
+  /**
+   * Whether root keeps `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`, as in v0.190's containers, which are privileged unless they
+   * have a GPU (`apps/runner/pkg/docker/container_configs.go`). False: what Docker leaves by default.
+   */
+  privileged: z.boolean().default(true),
+  /** Whether everybody may enter root's home, as in some images. */
+  openHome: z.boolean().default(false),
   /** Folders and files of this machine that stand in the image, read-only: source → absolute path inside. */
   binds: z.record(z.string().startsWith("/"), z.string().startsWith("/")).default({}),
   /** Variables of the image. A sandbox's own `env` wins. */

@@ -16,6 +16,7 @@ import { Listeners } from "./listener.js";
 import { Processes } from "./run-process.js";
 import { type Settings, socketOf } from "./settings.js";
 import { SocketWire } from "./socket-wire.js";
+import { type Closure, closeSupervisor } from "./supervisor.js";
 import { findUsers, type Users } from "./users.js";
 
 /** The runner's connection at the moment. */
@@ -35,7 +36,8 @@ export async function serve(settings: Settings): Promise<void> {
   process.umask(0o007);
   const users = findUsers(settings);
   const folders = makeFolders(settings, users);
-  const bridge = new InsideBridge(settings, users, folders);
+  const closure = closeSupervisor(settings.supervisor, users.agent);
+  const bridge = new InsideBridge(settings, users, folders, closure);
   await bridge.listen();
 }
 
@@ -44,6 +46,7 @@ class InsideBridge {
   readonly #epoch = randomUUID();
   readonly #settings: Settings;
   readonly #users: Users;
+  readonly #closure: Closure;
   readonly #processes: Processes;
   readonly #listeners: Listeners;
   readonly #channels: Channels;
@@ -55,9 +58,10 @@ class InsideBridge {
   /** Put off by whatever the runner says. A pipe that is merely open shows nothing: a platform may hold it for ever. */
   readonly #lingering: NodeJS.Timeout;
 
-  constructor(settings: Settings, users: Users, folders: Folders) {
+  constructor(settings: Settings, users: Users, folders: Folders, closure: Closure) {
     this.#settings = settings;
     this.#users = users;
+    this.#closure = closure;
     this.#processes = new Processes(folders, users);
     this.#listeners = new Listeners(() => this.#channels);
     const files = new Files(folders, users.agent);
@@ -67,7 +71,10 @@ class InsideBridge {
       ["read", (channel) => files.read(channel)],
       ["unpack", unpack],
       ["listen", (channel) => this.#listeners.listen(channel)],
-      ["facts", (channel) => ({ message: () => answering(channel, () => channel.send(this.#facts())) })],
+      [
+        "facts",
+        (channel) => ({ message: () => answering(channel, async () => channel.send(await this.#facts())) }),
+      ],
       ["shutdown", (channel) => ({ message: () => answering(channel, () => this.#shutdown(channel)) })],
     ]);
     this.#link = new Link("inside", (frame) => this.#channels.deliver(frame));
@@ -85,14 +92,18 @@ class InsideBridge {
     chmodSync(path, 0o600);
   }
 
-  #facts(): object {
+  async #facts(): Promise<object> {
     const { agent, whyShared } = this.#users;
+    const { closedBy, whyOpen } = this.#closure;
     return {
       searchPath: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
       node: process.versions.node,
       uid: agent?.uid ?? process.getuid?.() ?? -1,
       ownUsers: agent !== undefined,
       whyShared,
+      openPorts: await this.#closure.openPorts(),
+      closedBy,
+      whyOpen,
     };
   }
 

@@ -9,12 +9,27 @@ export interface Settings {
   readonly firstUser: number;
   /** Whether `/proc` and `/tmp` are the sandbox's own, so that they may be changed to keep users apart. */
   readonly ownSystem: boolean;
+  readonly supervisor: SupervisorSettings;
+}
+
+/** The platform's own service inside. */
+export interface SupervisorSettings {
+  /** TCP ports on which it takes orders of everybody. */
+  readonly ports: readonly number[];
+  /** Files and folders of its own, absolute or below `~`. */
+  readonly files: readonly string[];
 }
 
 /** Users that tools take turns in. */
 export const toolUsers = 2_000;
 
-export function readSettings([folder, lingerMs, firstUser, system]: readonly string[]): Settings {
+export function readSettings([
+  folder,
+  lingerMs,
+  firstUser,
+  system,
+  supervisor = "{}",
+]: readonly string[]): Settings {
   if (folder === undefined || !folder.startsWith("/"))
     throw new Error("the first argument is a folder's path");
   return {
@@ -22,6 +37,8 @@ export function readSettings([folder, lingerMs, firstUser, system]: readonly str
     lingerMs: count(lingerMs),
     firstUser: count(firstUser),
     ownSystem: system === "own-system",
+    // Our other half wrote it.
+    supervisor: { ports: [], files: [], ...JSON.parse(supervisor) },
   };
 }
 

@@ -16,4 +16,7 @@ export const insideFacts = z.object({
   uid: z.int(),
   ownUsers: z.boolean(),
   whyShared: z.string().max(4_000).optional(),
+  openPorts: z.array(z.int().min(1).max(65_535)).max(100),
+  closedBy: z.string().max(100).optional(),
+  whyOpen: z.string().max(4_000).optional(),
 });

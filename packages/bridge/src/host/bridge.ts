@@ -20,7 +20,7 @@ export interface Bridge {
 
 /** @param program where the half inside was uploaded to. */
 export function makeBridge(
-  { platform, spec, bridge, ownSystem }: RemoteSandboxOptions,
+  { platform, spec, bridge, ownSystem, supervisor }: RemoteSandboxOptions,
   folder: string,
   program: string,
 ): Bridge {
@@ -39,6 +39,7 @@ export function makeBridge(
       `${bridge.lingerMs}`,
       `${bridge.firstUser}`,
       ownSystem === true ? "own-system" : "shared-system",
+      ...(supervisor === undefined ? [] : [JSON.stringify(supervisor)]),
     ],
     link,
     bridge,

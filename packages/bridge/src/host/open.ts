@@ -25,6 +25,11 @@ export interface RemoteSandboxOptions {
    * one with `hidepid=2` and keep users apart in the others. On shared ones that would change the host. Default false.
    */
   readonly ownSystem?: boolean;
+  /**
+   * The platform's own service inside: TCP ports on which it takes orders of everybody, and its files, absolute or
+   * below `~`. Where the bridge is root it keeps both to root, and says which ports answer all the same. Default none.
+   */
+  readonly supervisor?: { readonly ports: readonly number[]; readonly files: readonly string[] };
 }
 
 /** What the bridge's half inside says of itself. The sandbox says it: never a proof by itself. */
@@ -33,6 +38,11 @@ export interface BridgeFacts {
   readonly ownUsers: boolean;
   /** Why not, when it doesn't. */
   readonly whyShared: string | undefined;
+  /** Ports of the platform's own service that answer a process of the sandbox, and why they do. */
+  readonly openPorts: readonly number[];
+  readonly whyOpen: string | undefined;
+  /** What closes the others. */
+  readonly closedBy: string | undefined;
   readonly searchPath: string;
   /** Version of Node.js inside. */
   readonly node: string;
@@ -81,7 +91,7 @@ async function settleIn(
   bridge: Bridge,
 ): Promise<RemoteSandbox> {
   const { answer } = await ask(bridge.channels, "facts", {}, insideFacts);
-  const { searchPath, node, uid, ownUsers, whyShared } = answer;
+  const { searchPath, node, uid, ownUsers, whyShared, openPorts, whyOpen, closedBy } = answer;
   if (spec.required.includes("environment.per-tool") && !ownUsers) {
     throw new SandboxFailed(
       `environment.per-tool can't be had in this sandbox: ${whyShared ?? "no reason given"}`,
@@ -98,7 +108,7 @@ async function settleIn(
     evidence: { ...evidence, uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
     image: { searchPath, copies },
     placeholders,
-    facts: { ownUsers, whyShared, searchPath, node },
+    facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },
     bridge,
     destroy: () => platform.destroy(),
   });

@@ -1,5 +1,5 @@
 import type { RemoteSandbox } from "@ambit/bridge";
-import type { Process } from "@ambit/core/plugin";
+import type { Command, Process } from "@ambit/core/plugin";
 import { z } from "zod";
 import { lastJson, programLine } from "../inside/programs.js";
 import { runInside } from "../inside/try-from.js";
@@ -48,8 +48,14 @@ export async function outputOf(
   argv: readonly [string, ...string[]],
   signal: AbortSignal,
   env: Readonly<Record<string, string>> = {},
+  role: Command["role"] = "tool",
 ): Promise<string> {
-  const started = await sandbox.spawn({ argv, env: { PATH: sandbox.facts.searchPath, ...env }, signal });
+  const started = await sandbox.spawn({
+    argv,
+    env: { PATH: sandbox.facts.searchPath, ...env },
+    signal,
+    ...(role === undefined ? {} : { role }),
+  });
   const [output, errors, exit] = await Promise.all([
     textOf(started.stdout),
     textOf(started.stderr),

@@ -4,6 +4,7 @@ import type { Boundary, Finding, HiddenCredential, Scope } from "@ambit/core/plu
 import type { Account } from "../account.js";
 import { type Claim, claimsOf } from "../claims.js";
 import { allAttempts } from "../inside/attempts.js";
+import { daemon, fallsWithDaemon } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
 import { type StartedMachine, startMachine } from "../open/start-machine.js";
 import { ServiceFailure } from "../platform/failure.js";
@@ -11,6 +12,7 @@ import { pauseFor } from "../platform/patience.js";
 import { storeSecrets } from "../secrets/organisation-secrets.js";
 import { type Bench, type Decoys, quiet, type Trial, unlimited } from "./bench.js";
 import { isRestriction } from "./contradiction.js";
+import { tryDaemon } from "./daemon.js";
 import { NotProven, proven, unproven } from "./findings.js";
 import { isolationTrials } from "./isolation.js";
 import { networkTrials } from "./network.js";
@@ -33,10 +35,12 @@ export async function runCanary(account: Account, signal: AbortSignal): Promise<
   signal.addEventListener("abort", stop, { once: true });
   try {
     const bench = await makeBench(account, opened, signal);
-    await Promise.all([
+    const [daemonSeen] = await Promise.allSettled([
+      tryDaemon(bench),
       runTrials(networkTrials, bench, found),
       runTrials([...isolationTrials, ...secretTrials], bench, found),
     ]);
+    noteDaemon(daemonSeen, found);
     await runTrials(
       resourceTrials.filter(({ shows }) => shows.every((claim) => claims.includes(claim))),
       bench,
@@ -102,7 +106,10 @@ async function makeBench(account: Account, opened: StartedMachine[], signal: Abo
   };
   const { platform } = limited.started;
   const [sandbox, control] = await Promise.all([
-    openRemoteSandbox({ platform, spec, bridge: config.bridge, evidence: {}, ownSystem: true }, scope),
+    openRemoteSandbox(
+      { platform, spec, bridge: config.bridge, evidence: {}, ownSystem: true, supervisor: daemon },
+      scope,
+    ),
     tryFrom(open.started.machine, allAttempts(config.canary), config),
   ]);
   return {
@@ -146,6 +153,20 @@ async function runTrials(trials: readonly Trial[], bench: Bench, found: Map<Clai
     } catch (error) {
       for (const claim of shows) found.set(claim, unproven(claim, error));
     }
+  }
+}
+
+/** Whatever else was seen of these claims, they hold only while nothing inside gives the daemon orders. */
+function noteDaemon(seen: PromiseSettledResult<string>, found: Map<Claim, Finding>): void {
+  for (const claim of fallsWithDaemon) {
+    const finding = found.get(claim);
+    if (finding?.proven !== true) continue;
+    found.set(
+      claim,
+      seen.status === "rejected"
+        ? unproven(claim, seen.reason)
+        : proven(claim, `${finding.how}; ${seen.value}`),
+    );
   }
 }
 

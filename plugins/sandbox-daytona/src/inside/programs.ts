@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 
-export type InsideProgram = "attempts" | "scan" | "strain";
+export type InsideProgram = "attempts" | "orders" | "scan" | "strain";
 
 /**
  * Starts one of the programs of `inside` on a Node.js in a sandbox, without a file there.

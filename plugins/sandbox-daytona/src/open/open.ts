@@ -2,6 +2,7 @@ import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Evidence, NetworkBoundary, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { attemptsAgainst, reachedIn } from "../inside/attempts.js";
+import { daemon, daemonCure, fallsWithDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
 import { watch } from "./watch.js";
@@ -33,15 +34,20 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
     tryAgain(account, started, boundary.network),
     // Each sandbox is a container or machine of its own: its /proc is nobody else's.
     openRemoteSandbox(
-      { platform, spec, bridge: config.bridge, evidence, placeholders, ownSystem: true },
+      {
+        ...{ platform, spec, bridge: config.bridge, evidence, placeholders },
+        ownSystem: true,
+        supervisor: daemon,
+      },
       scope,
     ),
   ]);
   if (opened.status === "rejected") throw opened.reason;
   const sandbox = opened.value;
-  if (tried.status === "rejected") {
+  const exposed = whatDaemonBreaks(sandbox, spec.required);
+  if (tried.status === "rejected" || exposed !== undefined) {
     await sandbox.close();
-    throw tried.reason;
+    throw tried.status === "rejected" ? tried.reason : exposed;
   }
   const unwatch = watch({
     machine,
@@ -51,6 +57,16 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
     onFailure: (failure) => spec.onFailure?.(failure),
   });
   return withEvidence(sandbox, tried.value, unwatch);
+}
+
+function whatDaemonBreaks(
+  { facts }: RemoteSandbox,
+  required: SandboxSpec["required"],
+): LimitsNotApplied | undefined {
+  const reason = whyDaemonAnswers(facts);
+  const broken = fallsWithDaemon.filter((capability) => required.includes(capability));
+  if (reason === undefined || broken.length === 0) return undefined;
+  return new LimitsNotApplied(`${broken.join(", ")}: ${reason}: ${daemonCure}`);
 }
 
 /** Looks at the limits from inside: the platform's word alone is no proof. */
@@ -78,7 +94,7 @@ function withEvidence(sandbox: RemoteSandbox, more: Evidence, onClose: () => voi
     facts,
     ...(image === undefined ? {} : { image }),
     ...(placeholders === undefined ? {} : { placeholders }),
-    evidence: { ...sandbox.evidence, ...more },
+    evidence: { ...sandbox.evidence, ...more, "daytona.daemon": closureOf(facts) },
     spawn: (command) => sandbox.spawn(command),
     writeFiles: (files) => sandbox.writeFiles(files),
     readFile: (path) => sandbox.readFile(path),
@@ -88,6 +104,10 @@ function withEvidence(sandbox: RemoteSandbox, more: Evidence, onClose: () => voi
       return sandbox.close();
     },
   };
+}
+
+function closureOf(facts: RemoteSandbox["facts"]): string {
+  return whyDaemonAnswers(facts) ?? `closed to all but root${facts.closedBy ? ` by ${facts.closedBy}` : ""}`;
 }
 
 function written(network: object): string {

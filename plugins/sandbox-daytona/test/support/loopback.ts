@@ -22,7 +22,7 @@ export const world = {
 export function loopbackOptions(options: LoopbackOptions = {}): LoopbackOptions {
   const hosts = Object.values(world).map((host) => ({ ...host, ports: [...host.ports] }));
   return {
-    snapshots: { root: { user: "root" } },
+    snapshots: { root: { user: "root" }, unprivileged: { user: "root", privileged: false } },
     startDelayMs: 0,
     sessionGraceMs: 200,
     ...options,

@@ -2,10 +2,7 @@ import { existsSync, lstatSync } from "node:fs";
 import { daemon, nodeInside, systemLinks, users } from "./image.js";
 import type { SandboxSpec } from "./messages.js";
 
-/**
- * What root keeps inside: enough to make users of its own, to end their processes, and to mount what only it sees.
- * Not what reaches the machine's devices, kernel modules, clock or network set-up.
- */
+/** What root keeps inside in any case: enough to make users of its own, and to end their processes. */
 const capabilities = [
   "CHOWN",
   "DAC_OVERRIDE",
@@ -18,9 +15,13 @@ const capabilities = [
   "NET_BIND_SERVICE",
   "NET_RAW",
   "SYS_CHROOT",
-  "SYS_ADMIN",
   "AUDIT_WRITE",
 ];
+/**
+ * What it keeps in a privileged one: to mount what only it sees, and to set rules in its own network. Not what reaches
+ * the machine's devices, kernel modules or clock, which a privileged container of Docker's has besides.
+ */
+const privileged = [...capabilities, "SYS_ADMIN", "NET_ADMIN"];
 
 /** Read-only parts of the machine's own /etc that programs of /usr expect. */
 const systemSettings = ["/etc/ssl", "/etc/alternatives", "/etc/pam.d", "/etc/security", "/etc/login.defs"];
@@ -65,7 +66,7 @@ export function options(spec: SandboxSpec, root: string, env: Readonly<Record<st
     ...(node.bind ? readOnly(node.bind[0], node.bind[1]) : []),
     ...Object.entries(spec.image.binds).flatMap(([source, target]) => readOnly(source, target)),
     ...["--cap-drop", "ALL"],
-    ...capabilities.flatMap((name) => ["--cap-add", `CAP_${name}`]),
+    ...(spec.image.privileged ? privileged : capabilities).flatMap((name) => ["--cap-add", `CAP_${name}`]),
     "--clearenv",
     ...Object.entries(environment(spec, env)).flatMap(([name, value]) => ["--setenv", name, value]),
     ...["--chdir", users[spec.image.user].home],

@@ -46,7 +46,7 @@ export async function fillRoot(root: string, spec: SandboxSpec): Promise<void> {
   const targets = [daemon.folder, ...Object.values(spec.image.binds).map((target) => dirname(target))];
   for (const target of targets)
     if (!/^\/(usr|s?bin|lib[^/]*)(\/|$)/.test(target)) await mkdir(join(root, target), { recursive: true });
-  await chmod(`${root}/root`, 0o700);
+  await chmod(`${root}/root`, spec.image.openHome ? 0o755 : 0o700);
   await chmod(`${root}/tmp`, 0o1777);
   await chmod(`${root}/var/tmp`, 0o1777);
   await chown(`${root}/home/daytona`, users.daytona.uid, users.daytona.uid);

@@ -8,7 +8,8 @@ import { sendJson } from "../http/json.js";
 import { Routes } from "../http/routes.js";
 import { execute } from "./execute.js";
 import { addFileRoutes } from "./file-routes.js";
-import { toolboxPort } from "./port.js";
+import { listenBeside } from "./other-services.js";
+import { otherPorts, toolboxPort } from "./port.js";
 import { addSessionRoutes } from "./session-routes.js";
 import { Sessions } from "./sessions.js";
 
@@ -38,4 +39,5 @@ const server = createServer(async (request, response) => {
 });
 // Uploads and blocking commands take as long as they take.
 server.requestTimeout = 0;
-server.listen(toolboxPort, "0.0.0.0", () => process.stdout.write("listening\n"));
+// On every address, as the daemon's own `:2280` is: whatever runs inside reaches it, too.
+server.listen(toolboxPort, "::", () => listenBeside(otherPorts, () => process.stdout.write("listening\n")));

@@ -1,0 +1,108 @@
+import { randomUUID } from "node:crypto";
+import type { Command } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { closed, unlimited } from "./support/boundaries.js";
+import { backendFor, expectNothingLeft, open, scopeOf, specOf, useLoopback } from "./support/loopback.js";
+
+const loopback = useLoopback({
+  snapshots: {
+    root: { user: "root" },
+    unprivileged: { user: "root", privileged: false },
+    // A home that everybody may enter, as some images have.
+    "open-home": { user: "root", openHome: true },
+  },
+});
+
+/** Every way to the daemon's API that a process has, and an order: what does it print? */
+const attack = (order: string) => `
+const net = require("node:net"), os = require("node:os");
+const hosts = ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", os.hostname(),
+  ...Object.values(os.networkInterfaces()).flat().map(({ address, scopeid }) => scopeid ? address + "%eth0" : address)];
+const give = (host) => fetch("http://" + (host.includes(":") ? "[" + host.replace("%", "%25") + "]" : host) + ":2280/process/execute", {
+  method: "POST", body: JSON.stringify({ command: ${JSON.stringify(order)} }), signal: AbortSignal.timeout(3000),
+}).then(async (answer) => (await answer.json()).result, () => "");
+const reach = (host, port) => new Promise((resolve) => {
+  const socket = net.connect({ host, port }, () => { socket.destroy(); resolve(port); });
+  socket.once("error", () => resolve(0));
+});
+const ports = hosts.flatMap((host) => [22220, 22222, 33333].map((port) => reach(host, port)));
+Promise.all([Promise.all(hosts.map(give)), Promise.all(ports)]).then(([said, open]) =>
+  console.log(JSON.stringify({ said: said.join(""), open: [...new Set(open)].filter(Boolean) })));
+`;
+
+async function attackAs(
+  role: NonNullable<Command["role"]>,
+  snapshot: string,
+): Promise<{ said: string; open: number[]; secret: string }> {
+  const sandbox = await open(await backendFor(loopback(), { snapshot }), { boundary: unlimited });
+  const env = { PATH: sandbox.image?.searchPath ?? "" };
+  const secret = randomUUID();
+  const holder = await sandbox.spawn({ argv: ["/bin/cat"], env: { ...env, SECRET: secret } });
+  const order = "id -u; cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep SECRET=";
+  const attacker = await sandbox.spawn({ argv: ["node", "-e", attack(order)], env, role });
+  const [printed] = await Promise.all([
+    new Response(attacker.stdout).text(),
+    attacker.stdin.close(),
+    attacker.exit,
+  ]);
+  await holder.kill();
+  return { ...JSON.parse(printed), secret };
+}
+
+describe("Daytona's daemon inside", () => {
+  // The control: apps/daemon/pkg/toolbox/server.go listens on every address and asks nobody who they are.
+  it("makes root of any process where its ports can't be closed", async () => {
+    const { said, open, secret } = await attackAs("tool", "unprivileged");
+    expect(said).toMatch(/^0\n/);
+    expect(said).toContain(`SECRET=${secret}`);
+    expect(open).toEqual([22_220, 22_222, 33_333]);
+  });
+
+  it.each(["tool", "agent"] as const)("takes no orders of the %s's processes", async (role) => {
+    expect(await attackAs(role, "root")).toMatchObject({ said: "", open: [] });
+  });
+
+  it("still serves the platform, and sockets of the run's own", async () => {
+    const sandbox = await open(await backendFor(loopback()));
+    const program = `const s = require("node:net").createServer((c) => c.end("mine")).listen(0, "127.0.0.1", () =>
+      require("node:net").connect(s.address().port, "127.0.0.1").on("data", (d) => { console.log(String(d)); s.close(); }))`;
+    const started = await sandbox.spawn({
+      argv: ["node", "-e", program],
+      env: { PATH: sandbox.image?.searchPath ?? "" },
+    });
+    const [printed] = await Promise.all([new Response(started.stdout).text(), started.stdin.close()]);
+    expect(printed).toBe("mine\n");
+    expect(sandbox.evidence["daytona.daemon"]).toBe("closed to all but root by nftables");
+  });
+
+  it.each(["unprivileged", "daytona-small"])(
+    "opens nothing that it would break, on the snapshot %s",
+    async (snapshot) => {
+      const daytona = loopback();
+      const backend = await backendFor(daytona, { snapshot });
+      for (const capability of ["process.contained", "environment.named-only", "secrets.hidden"] as const) {
+        const opening = backend.open(specOf({ boundary: closed, required: [capability] }), scopeOf());
+        await expect(opening).rejects.toThrow(
+          new RegExp(`${capability}: Daytona's daemon takes orders .*2280`),
+        );
+      }
+      await expectNothingLeft(daytona);
+    },
+  );
+
+  // apps/daemon/pkg/session/execute.go: folders 0755, logs 0644.
+  it("keeps its sessions' logs, which hold what processes print, to root", async () => {
+    const sandbox = await open(await backendFor(loopback(), { snapshot: "open-home" }));
+    const env = { PATH: sandbox.image?.searchPath ?? "" };
+    const look =
+      "ls -d /root && ls /root/.daytona/sessions; cat /root/.daytona/sessions/*/*/output.log | wc -c";
+    const started = await sandbox.spawn({ argv: ["/bin/sh", "-c", look], env });
+    const [printed, complaint] = await Promise.all([
+      new Response(started.stdout).text(),
+      new Response(started.stderr).text(),
+      started.stdin.close(),
+    ]);
+    expect(printed).toBe("/root\n0\n");
+    expect(complaint).toContain("Permission denied");
+  });
+});
