@@ -1,8 +1,10 @@
 import type { Command } from "@ambit/core/plugin";
-import { type Attack, notRun, reached, type Stage } from "../attack.js";
+import { type Attack, notRun, reached } from "../attack.js";
 import { outcomeOf } from "../program-attack.js";
-import { commandOf, runProgram } from "../run-program.js";
+import { runProgram } from "../run-program.js";
 import { waitForLine } from "../wait-for.js";
+import { holderCommand } from "./holder.js";
+import { supervisor } from "./supervisor.js";
 
 type Role = NonNullable<Command["role"]>;
 
@@ -98,6 +100,7 @@ attempt("scratch", lambda: each(glob.glob(P["tmp"] + "/decoy*"), content))`,
     { holder: "agent" },
   ),
   leftovers(),
+  supervisor,
 ] as const;
 
 /** In two halves: the attacker's own command line, which its jail's first process has too, must not hold it. */
@@ -147,29 +150,6 @@ function leftovers(): Attack {
     },
   };
 }
-
-/** The secret is in its environment, its arguments, its memory and its files. */
-function holderCommand({ decoys }: Stage, role: Role = "tool"): Command {
-  const command = commandOf(hold, { secret: decoys.secret }, { env: { HOLDER_SECRET: decoys.secret }, role });
-  return { ...command, argv: [...command.argv, "holder-of-the-secret"] };
-}
-
-const hold = `
-libc.prctl(0x59616D61, ctypes.c_ulong(-1 & (2**64 - 1)), 0, 0, 0)
-remembered = bytearray(P["secret"].encode())
-tmp, home = os.environ.get("TMPDIR", "/tmp"), os.environ.get("HOME", "/tmp")
-kept = []
-for folder in (tmp, home, "/dev/shm", "/tmp"):
-    try:
-        path = os.path.join(folder, "decoy-%d" % time.monotonic_ns())
-        with open(path, "w") as file:
-            file.write(P["secret"])
-        kept.append(open(path))
-    except OSError:
-        continue
-print(json.dumps({"tmp": tmp, "home": home, "above": os.path.dirname(os.path.dirname(tmp)) or "/tmp"}), flush=True)
-sys.stdin.read()
-`;
 
 const searchLeftovers = `
 def walk():

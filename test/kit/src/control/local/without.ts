@@ -60,6 +60,7 @@ const byAttack: Readonly<Record<string, readonly Mechanism[]>> = {
   "environment.per-tool/arguments": ["pid namespace"],
   "environment.per-tool/agent-reads-tool": ["pid namespace"],
   "environment.per-tool/tool-reads-agent": ["pid namespace"],
+  "environment.per-tool/supervisor": ["network namespace"],
   "environment.per-tool/scratch": ["scratch of its own"],
   "environment.per-tool/leftovers": ["scratch of its own"],
   "environment.per-tool/trace": ["pid namespace", "user namespace", "system call filter"],
