@@ -1,5 +1,8 @@
-import { writeFile } from "node:fs/promises";
+import { type ChildProcess, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { ambit, demo, emptyFolder, startAmbit } from "./support/ambit.js";
 import { noJail } from "./support/configurations.js";
@@ -69,6 +72,36 @@ describe("ambit run", () => {
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, stopReason: "cancelled", output: "begun" });
     expect(running(marker)).toEqual([]);
   });
+
+  it("ends in its result when its whole group is told to end, as `timeout` does, twice", async () => {
+    const marker = `sleep ${710_000 + process.pid}`;
+    const child = startAmbit(["run", "--json", "-"], { detached: true });
+    child.stdin?.end(JSON.stringify(demo("say begun", `run ${marker}`)));
+    const finished = finishOf(child);
+    await expect.poll(() => running(marker).length, { timeout: 10_000 }).toBeGreaterThan(0);
+    child.kill("SIGTERM");
+    process.kill(-(child.pid ?? 0), "SIGTERM");
+    const { code, stdout } = await finished;
+    expect(code).toBe(143);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, stopReason: "cancelled", output: "begun" });
+    expect(running(marker)).toEqual([]);
+  });
+
+  it("ends in its result when it is interrupted before it has its request", async () => {
+    const pipe = join(await emptyFolder(), "request.json");
+    spawnSync("mkfifo", [pipe]);
+    const child = startAmbit(["run", "--json", pipe]);
+    const finished = finishOf(child);
+    // Opens once it is read.
+    const request = await open(pipe, "w");
+    child.kill("SIGTERM");
+    // Before the pipe's end could be taken for the request's.
+    if (child.stdout !== null) await once(child.stdout, "readable");
+    await request.close();
+    const { code, stdout } = await finished;
+    expect(code).toBe(143);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: false, failure: { code: "run_cancelled" } });
+  });
 });
 
 describe("what keeps a command from beginning", () => {
@@ -121,3 +154,9 @@ describe("what the host can do", () => {
     expect(code).toBe(0);
   });
 });
+
+async function finishOf(child: ChildProcess): Promise<{ code: number | null; stdout: string }> {
+  if (child.stdout === null) throw new Error("no stdout");
+  const [stdout] = await Promise.all([text(child.stdout), once(child, "close")]);
+  return { code: child.exitCode, stdout };
+}

@@ -1,13 +1,20 @@
-import { type FailedResult, isAmbitError, RunCancelled, type RunResult, secretsOf } from "@ambit/core";
+import {
+  type FailedResult,
+  isAmbitError,
+  PluginLoadFailed,
+  RunCancelled,
+  type RunResult,
+  secretsOf,
+} from "@ambit/core";
 import { takeEnvironment } from "../configuration/environment.js";
 import type { Overrides } from "../configuration/load.js";
 import { failedResult } from "../failed-result.js";
 import { type Ambit, openAmbit } from "../open.js";
 import { MalformedJson } from "../parse-json.js";
-import { exitCodeOf, exitCodes } from "./exit-codes.js";
+import { exitCodeOf } from "./exit-codes.js";
 import { readRequest } from "./read-request.js";
 import { printerFor, type RecordPrinter } from "./record-printer.js";
-import { EndingSignals } from "./signals.js";
+import { EndingSignals, exitCodeOfSignal } from "./signals.js";
 
 export interface RunCommandOptions extends Overrides {
   readonly stream?: boolean;
@@ -15,35 +22,39 @@ export interface RunCommandOptions extends Overrides {
   readonly timeline?: boolean;
 }
 
-/** `ambit run`: one request in this process, its one result on stdout whatever happens. */
+/**
+ * `ambit run`: one request in this process, its one result on stdout whatever happens. A signal ends the run, which
+ * still has its result; before the run began, that is the failure `run_cancelled`.
+ */
 export async function run(file: string, options: RunCommandOptions): Promise<number> {
+  const interruption = new Interruption();
   const environment = takeEnvironment(process.env);
-  const ambit = await openAmbit({ environment, overrides: options, logLevel: "warn" });
   const printer = printerFor(options, process.stdout);
+  let ambit: Ambit | undefined;
   try {
-    return await drive(ambit, printer, await readRequest(file));
+    ambit = await interruption.before(openAmbit({ environment, overrides: options, logLevel: "warn" }));
+    return await drive(ambit, printer, await interruption.before(readRequest(file)), interruption);
   } catch (error) {
     // Before a run began; afterwards its own result tells of it.
-    if (!isAmbitError(error) && !(error instanceof MalformedJson)) throw error;
+    const isResult = isAmbitError(error) && !(error instanceof PluginLoadFailed);
+    if (!isResult && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
     await printer.result(result);
-    return exitCodeOf(result.failure);
+    return interruption.exitCode ?? exitCodeOf(result.failure);
   } finally {
-    await ambit.runner.drain(0);
+    await ambit?.runner.drain(0);
   }
 }
 
-async function drive({ runner, redaction }: Ambit, printer: RecordPrinter, body: unknown): Promise<number> {
-  const run = await runner.reserve().admit(body, { keepsEvents: printer.keepsEvents });
+async function drive(
+  { runner, redaction }: Ambit,
+  printer: RecordPrinter,
+  body: unknown,
+  interruption: Interruption,
+): Promise<number> {
+  const run = await interruption.before(runner.reserve().admit(body, { keepsEvents: printer.keepsEvents }));
   const reveal = redaction.hide(secretsOf(run.request));
-  let interrupted: number | undefined;
-  const signals = new EndingSignals();
-  void signals.next().then((signal) => {
-    interrupted = signal === "SIGINT" ? exitCodes.interrupted : exitCodes.terminated;
-    run.cancel(new RunCancelled("The run was interrupted.", "caller"));
-    // Whoever asks twice doesn't want to wait for the close: the next start cleans what is left.
-    void signals.next().then(() => process.exit(interrupted));
-  });
+  interruption.whenItHappens((reason) => run.cancel(reason));
   let result: RunResult | FailedResult | undefined;
   for await (const record of run.records()) {
     if (record.kind === "event") await printer.event(record.event);
@@ -53,5 +64,33 @@ async function drive({ runner, redaction }: Ambit, printer: RecordPrinter, body:
     }
   }
   reveal();
-  return interrupted ?? exitCodeOf(result?.failure);
+  return interruption.exitCode ?? exitCodeOf(result?.failure);
+}
+
+/** Ctrl-C or SIGTERM. A second one ends the process at once: the next start cleans what is left. */
+class Interruption {
+  readonly #reason: Promise<RunCancelled>;
+  /** Set once it has happened. */
+  exitCode: number | undefined;
+
+  constructor() {
+    const signals = new EndingSignals();
+    this.#reason = signals.next().then((signal) => {
+      this.exitCode = exitCodeOfSignal(signal);
+      void signals.next().then(() => process.exit(this.exitCode));
+      return new RunCancelled("The run was interrupted.", "caller");
+    });
+  }
+
+  whenItHappens(act: (reason: RunCancelled) => void): void {
+    void this.#reason.then(act);
+  }
+
+  /** What a step resolves with. @throws RunCancelled when the interruption comes before. */
+  before<Result>(step: Promise<Result>): Promise<Result> {
+    const interrupted = this.#reason.then((reason) => {
+      throw reason;
+    });
+    return Promise.race([step, interrupted]);
+  }
 }

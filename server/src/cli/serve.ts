@@ -3,7 +3,7 @@ import type { Overrides } from "../configuration/load.js";
 import { startServer } from "../http/listen.js";
 import { openAmbit } from "../open.js";
 import { exitCodes } from "./exit-codes.js";
-import { EndingSignals } from "./signals.js";
+import { EndingSignals, exitCodeOfSignal } from "./signals.js";
 
 /** `ambit serve`: until SIGTERM or Ctrl-C; a second one ends it at once. */
 export async function serve(overrides: Overrides): Promise<number> {
@@ -19,7 +19,7 @@ export async function serve(overrides: Overrides): Promise<number> {
   log.info({ signal: await signals.next() }, "shutting down");
   const second = signals.next().then((name) => {
     log.warn({ signal: name }, "leaving at once");
-    return name === "SIGINT" ? exitCodes.interrupted : exitCodes.terminated;
+    return exitCodeOfSignal(name);
   });
   return Promise.race([server.close().then(() => exitCodes.ok), second]);
 }

@@ -1,16 +1,30 @@
+import { exitCodes } from "./exit-codes.js";
+
 const endings = ["SIGINT", "SIGTERM"] as const;
 export type EndingSignal = (typeof endings)[number];
 
 /**
- * The signals that ask this process to end, one after the other. From its making on none of them ends the process by
- * itself, also not one that follows the first in the same moment.
+ * Milliseconds in which a second signal is the same request: `timeout` signals its child and then the whole process
+ * group, a shell or `npm run` passes on what the terminal has sent already.
+ */
+export const sameRequestMs = 300;
+
+/**
+ * The requests to end this process, one after the other. From its making on no signal ends the process by itself.
  */
 export class EndingSignals {
+  readonly #now: () => number;
   readonly #unheard: EndingSignal[] = [];
   #hear: ((name: EndingSignal) => void) | undefined;
+  #lastAt = Number.NEGATIVE_INFINITY;
 
-  constructor() {
-    for (const ending of endings) process.on(ending, (name) => this.#arrived(name));
+  /** @param source what emits the signals; @param now a clock in milliseconds. */
+  constructor(
+    source: Pick<NodeJS.EventEmitter, "on"> = process,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#now = now;
+    for (const ending of endings) source.on(ending, () => this.#arrived(ending));
   }
 
   /** The next one, which may have come already. One call at a time. */
@@ -22,11 +36,17 @@ export class EndingSignals {
     });
   }
 
-  #arrived(name: NodeJS.Signals): void {
-    const ending = endings.find((one) => one === name);
-    if (ending === undefined) return;
+  #arrived(ending: EndingSignal): void {
+    const now = this.#now();
+    if (now - this.#lastAt < sameRequestMs) return;
+    this.#lastAt = now;
     if (this.#hear === undefined) this.#unheard.push(ending);
     this.#hear?.(ending);
     this.#hear = undefined;
   }
+}
+
+/** What a command that was ended by a signal exits with. */
+export function exitCodeOfSignal(name: EndingSignal): number {
+  return name === "SIGINT" ? exitCodes.interrupted : exitCodes.terminated;
 }

@@ -50,17 +50,28 @@ export async function ambit(
 }
 
 /** The same, not waited for; killed with the test if it still lives. */
-export function startAmbit(args: readonly string[]): ChildProcess {
-  const child = launch(args, {});
+export function startAmbit(args: readonly string[], options: LaunchOptions = {}): ChildProcess {
+  const child = launch(args, {}, options);
   onTestFinished(() => void child.kill("SIGKILL"));
   return child;
 }
 
-function launch(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+/** What a test may change about the process itself. */
+export interface LaunchOptions {
+  /** In a process group of its own. Default false. */
+  readonly detached?: boolean;
+}
+
+function launch(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  options: LaunchOptions = {},
+): ChildProcess {
   return spawn(process.execPath, [program, ...args], {
     cwd: repository,
     env: environmentWith(env),
     stdio: ["pipe", "pipe", "pipe"],
+    ...options,
   });
 }
 
@@ -76,8 +87,12 @@ export interface Server {
 }
 
 /** The built server as a process of its own, on a free port; killed with the test if it still lives. */
-export async function serve(env: Record<string, string> = {}, args: readonly string[] = []): Promise<Server> {
-  const server = await startServer(env, args);
+export async function serve(
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+  options: LaunchOptions = {},
+): Promise<Server> {
+  const server = await startServer(env, args, options);
   onTestFinished(() => void server.process.kill("SIGKILL"));
   return server;
 }
@@ -86,8 +101,9 @@ export async function serve(env: Record<string, string> = {}, args: readonly str
 export async function startServer(
   env: Record<string, string> = {},
   args: readonly string[] = [],
+  options: LaunchOptions = {},
 ): Promise<Server> {
-  const child = launch(["serve", ...args], { AMBIT_PORT: "0", ...env });
+  const child = launch(["serve", ...args], { AMBIT_PORT: "0", ...env }, options);
   const exit = once(child, "exit").then(([code]) => code);
   const lines: string[] = [];
   const url = await new Promise<string>((resolve, reject) => {

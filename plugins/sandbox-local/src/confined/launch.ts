@@ -70,6 +70,9 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
       PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     },
     cwd: "/",
+    // A session of its own: what a terminal or a supervisor tells the runner's group isn't meant for the jails, which
+    // the runner ends itself once their runs have had their time.
+    detached: true,
     stdio: [...descriptorTable(planned, options.inheritable, options.devNull)],
     ...(launch.user ?? {}),
   });
