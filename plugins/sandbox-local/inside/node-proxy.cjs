@@ -12,20 +12,23 @@ function install(proxy) {
   const https = require("node:https");
   const net = require("node:net");
   const tls = require("node:tls");
-  const loopback = /^(localhost|127(\.\d+){3}|\[?::1\]?)$/i;
+  const unproxied = (process.env.NO_PROXY ?? "").toLowerCase().split(",");
+  const isDirect = (name) => {
+    const host = name.toLowerCase().replace(/^\[|\]$/g, "");
+    return unproxied.includes(host) || (unproxied.includes("127.0.0.0/8") && /^127(\.\d+){3}$/.test(host));
+  };
   const goesDirectly = ({ socketPath, host, hostname }) =>
-    Boolean(socketPath) || loopback.test(hostname ?? host ?? "localhost");
+    Boolean(socketPath) || isDirect(hostname ?? host ?? "localhost");
 
   /** Calls back with a socket on which the destination's own server speaks. */
   const tunnel = (host, port, done) => {
     const target = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
     const request = http.request({
-      host: proxy.hostname,
-      port: proxy.port,
+      // Of its own: an agent's would come back here.
+      createConnection: () => net.connect({ host: proxy.hostname, port: Number(proxy.port) }),
       method: "CONNECT",
       path: target,
       headers: { host: target },
-      agent: false,
     });
     request.once("error", (error) => done(error));
     request.once("connect", (response, socket, head) => {
@@ -91,7 +94,7 @@ function install(proxy) {
         });
       },
     });
-    const choose = (options) => (loopback.test(new URL(options.origin).hostname) ? direct : proxied);
+    const choose = (options) => (isDirect(new URL(options.origin).hostname) ? direct : proxied);
     const dispatch = proxied.dispatch.bind(proxied);
     proxied.dispatch = (options, handler) =>
       choose(options) === direct ? direct.dispatch(options, handler) : dispatch(options, handler);

@@ -1,18 +1,50 @@
-// Runs inside a jail when socat isn't there: puts the jail's own loopback through to the session's unix socket.
+// Runs inside a jail when socat isn't there: puts the jail's own loopback through to the session's unix socket. Each
+// argument is an address and port of the host's loopback, answered inside at the same ones, by way of the proxy.
 "use strict";
 const { connect, createServer } = require("node:net");
 
 const PORT = 3128;
 const CHANNEL = "/run/ambit/channel.sock";
+const LONGEST_ANSWER = 32 * 1024;
 
-// noDelay: the end of an answer that comes in two pieces would wait for the client's delayed ACK, 40 ms.
-createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-  const channel = connect({ path: CHANNEL, allowHalfOpen: true });
-  const cut = () => {
-    client.destroy();
-    channel.destroy();
+/** Calls back with a connection to the channel that the client's bytes may follow. */
+function serve(host, port, open) {
+  // noDelay: the end of an answer that comes in two pieces would wait for the client's delayed ACK, 40 ms.
+  createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    const channel = connect({ path: CHANNEL, allowHalfOpen: true });
+    const cut = () => {
+      client.destroy();
+      channel.destroy();
+    };
+    client.on("error", cut);
+    channel.on("error", cut);
+    open(channel, cut, () => client.pipe(channel).pipe(client));
+  }).listen(port, host);
+}
+
+/** Asks the proxy for a destination, and goes on when it agrees. */
+function tunnel(target) {
+  return (channel, cut, join) => {
+    let answer = Buffer.alloc(0);
+    const onData = (chunk) => {
+      answer = Buffer.concat([answer, chunk]);
+      const end = answer.indexOf("\r\n\r\n");
+      if (end === -1 && answer.length < LONGEST_ANSWER) return;
+      channel.off("data", onData);
+      channel.off("end", cut);
+      if (!/^HTTP\/1\.[01] 200 /.test(answer.toString("latin1"))) return cut();
+      channel.pause();
+      channel.unshift(answer.subarray(end + 4));
+      join();
+    };
+    channel.on("data", onData);
+    channel.on("end", cut);
+    channel.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
   };
-  client.on("error", cut);
-  channel.on("error", cut);
-  client.pipe(channel).pipe(client);
-}).listen(PORT, "127.0.0.1");
+}
+
+serve("127.0.0.1", PORT, (_channel, _cut, join) => join());
+for (const target of process.argv.slice(2)) {
+  const [, host, port] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(target);
+  serve(host, Number(port), tunnel(target));
+}

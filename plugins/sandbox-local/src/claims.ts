@@ -1,4 +1,5 @@
 import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
+import { loopbackGaps } from "./confined/loopback.js";
 
 /** What confined sandboxes of this host enforce, as far as the probe sees it. Unconfined ones: nothing. */
 export const claims = [
@@ -20,8 +21,8 @@ export const claims = [
 export type Claim = (typeof claims)[number];
 
 /** What of a boundary can't be had here, whatever the host offers. Pure. */
-export function limitsOf({ filesystem, resources }: Boundary): readonly ActorGap[] {
-  const gaps: ActorGap[] = [];
+export function limitsOf({ network, filesystem, resources }: Boundary): readonly ActorGap[] {
+  const gaps: ActorGap[] = [...loopbackGaps(network)];
   if (filesystem.mode === "readonly" && filesystem.writable.length > 0) {
     gaps.push({
       capability: "filesystem.read-only",

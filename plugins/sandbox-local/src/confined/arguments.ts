@@ -79,7 +79,7 @@ function isolation(jail: Jail): string[] {
     ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"],
     ...(jail.network === "own" ? ["--unshare-net"] : []),
     ...["--disable-userns", "--cap-drop", "ALL"],
-    ...["--uid", String(inside.uid), "--gid", String(inside.uid), "--hostname", "sandbox"],
+    ...["--uid", String(inside.uid), "--gid", String(inside.uid), "--hostname", inside.hostName],
     ...["--new-session", "--die-with-parent", "--as-pid-1"],
   ];
 }

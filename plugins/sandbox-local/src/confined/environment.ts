@@ -1,5 +1,6 @@
-import { type Command, SandboxFailed } from "@ambit/core/plugin";
+import { type Command, type NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
 import { channelUrl, inside } from "./inside.js";
+import { directHosts } from "./loopback.js";
 
 /**
  * The complete environment of a jail's program: what the command names, and what confinement needs. A home and a
@@ -8,6 +9,7 @@ import { channelUrl, inside } from "./inside.js";
 export function jailEnvironment(
   command: Pick<Command, "env" | "role">,
   network: "own" | "shared",
+  boundary: NetworkBoundary,
 ): Readonly<Record<string, string>> {
   for (const name of Object.keys(command.env)) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
@@ -22,23 +24,21 @@ export function jailEnvironment(
     HOME: command.role === "agent" ? inside.agentHome : inside.toolHome,
     TMPDIR: inside.scratch,
     ...command.env,
-    ...(network === "own" ? proxyVariables(command.env.NODE_OPTIONS) : {}),
+    ...(network === "own" ? proxyVariables(directHosts(boundary).join(), command.env.NODE_OPTIONS) : {}),
   };
 }
 
-const loopback = "localhost,127.0.0.1,::1";
-
-function proxyVariables(nodeOptions: string | undefined): Readonly<Record<string, string>> {
+function proxyVariables(direct: string, nodeOptions: string | undefined): Readonly<Record<string, string>> {
   const preload = `--require=${inside.nodeProxy}`;
   return {
     HTTP_PROXY: channelUrl,
     HTTPS_PROXY: channelUrl,
     ALL_PROXY: channelUrl,
-    NO_PROXY: loopback,
+    NO_PROXY: direct,
     http_proxy: channelUrl,
     https_proxy: channelUrl,
     all_proxy: channelUrl,
-    no_proxy: loopback,
+    no_proxy: direct,
     // Node 22.21 and later heeds the variables by itself; for older ones there is the preload.
     NODE_USE_ENV_PROXY: "1",
     NODE_OPTIONS: nodeOptions === undefined || nodeOptions === "" ? preload : `${nodeOptions} ${preload}`,

@@ -10,10 +10,12 @@ export const inside = {
   relayProgram: "/run/ambit/relay.cjs",
   /** What a jail's first process runs. */
   shell: "/run/ambit/sh",
-  /** The relay's port on the jail's own loopback. */
+  hostName: "sandbox",
+  /** The relay's address and port on the jail's own loopback. */
+  channelAddress: "127.0.0.1",
   port: 3128,
   /** Every session's user is this one inside, whoever it is on the host. */
   uid: 1000,
 } as const;
 
-export const channelUrl = `http://127.0.0.1:${inside.port}`;
+export const channelUrl = `http://${inside.channelAddress}:${inside.port}`;

@@ -10,6 +10,7 @@ import { gateScript, type Relay } from "./gate.js";
 import { settleOutsideLinks } from "./hard-links.js";
 import { inside } from "./inside.js";
 import { jailDescriptors, launchJail } from "./launch.js";
+import { loopbackForwards } from "./loopback.js";
 import { ConfinedProcess } from "./process.js";
 import type { ConfinedSession } from "./session.js";
 import { launchOf } from "./stages.js";
@@ -63,7 +64,7 @@ export async function spawnConfined(
       workspace,
       workspaceMounts: prepared.mounts,
       agentHome,
-      environment: jailEnvironment(command, session.network),
+      environment: jailEnvironment(command, session.network, spec.boundary.network),
       cwd: command.cwd ?? inside.workspace,
       descriptors: { seccomp: jailDescriptors.seccomp, info: jailDescriptors.info },
     };
@@ -77,7 +78,8 @@ export async function spawnConfined(
         jail: [
           ...(weakening?.launcher(given) ?? []),
           ...[kit.programs.bubblewrap, "--args", String(jailDescriptors.arguments), "--"],
-          ...[inside.shell, "-c", gateScript(relay), "sandbox", markArgument(mark), program, ...args],
+          ...[inside.shell, "-c", gateScript(relay, loopbackForwards(spec.boundary.network)), "sandbox"],
+          ...[markArgument(mark), program, ...args],
         ],
         waitsForGroups: session.groups !== undefined,
         lifts: session.runtimes.lifts,

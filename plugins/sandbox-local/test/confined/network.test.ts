@@ -149,6 +149,10 @@ test("a session's channel is its own: another's token opens nothing", async () =
 
 test("without socat a relay in Node does the same", async () => {
   const port = await startServer();
+  const network: NetworkBoundary = {
+    mode: "allowlist",
+    rules: [listed, loopback, { ...loopback, port }],
+  };
   const { openSession } = await import("../../src/confined/session.js");
   const { makeRunnerKit } = await import("../../src/confined/runner-kit.js");
   const { claimRunnerFolder } = await import("../../src/folders/runner-folder.js");
@@ -162,7 +166,7 @@ test("without socat a relay in Node does the same", async () => {
   onTestFinished(() => runner.close());
   const kit = await makeRunnerKit(runner.path);
   const session = await openSession({
-    spec: specOf({ boundary: { ...closed, network: allowlist } }),
+    spec: specOf({ boundary: { ...closed, network } }),
     config: configSchema.parse({}),
     dataFolder,
     runner,
@@ -171,10 +175,10 @@ test("without socat a relay in Node does the same", async () => {
   });
   onTestFinished(() => session.close());
   const started = await spawnConfined(session, {
-    argv: ["curl", "-sS", `http://ok.test:${port}/`],
+    argv: ["curl", "-sS", `http://ok.test:${port}/`, "--noproxy", "127.0.0.1", `http://127.0.0.1:${port}/`],
     env: { PATH: path },
   });
-  expect((await finish(started)).stdout).toBe(`host ok.test:${port}`);
+  expect((await finish(started)).stdout).toBe(`host ok.test:${port}host 127.0.0.1:${port}`);
 });
 
 test("loopback inside is a jail's own: its servers answer it, and no other jail", async () => {

@@ -11,37 +11,44 @@ import { pathRules } from "../../src/confined/workspace-mounts.js";
 import { descriptorTable } from "../../src/process/descriptors.js";
 import { everythingOn } from "../support/specs.js";
 
+const off = { mode: "off", rules: [] } as const;
+
 describe("the environment of a jail's program", () => {
   test("is what the command names, a home and a scratch folder", () => {
-    expect(jailEnvironment({ env: { A: "1" } }, "shared")).toEqual({
+    expect(jailEnvironment({ env: { A: "1" } }, "shared", everythingOn.network)).toEqual({
       A: "1",
       HOME: "/home/tool",
       TMPDIR: "/tmp",
     });
-    expect(jailEnvironment({ env: {}, role: "agent" }, "shared").HOME).toBe("/home/agent");
-    expect(jailEnvironment({ env: { HOME: "/workspace" } }, "shared").HOME).toBe("/workspace");
+    expect(jailEnvironment({ env: {}, role: "agent" }, "shared", everythingOn.network).HOME).toBe(
+      "/home/agent",
+    );
+    expect(jailEnvironment({ env: { HOME: "/workspace" } }, "shared", everythingOn.network).HOME).toBe(
+      "/workspace",
+    );
   });
 
   test("has our proxy, whatever the command names, when the network is its own", () => {
     const { HTTP_PROXY, https_proxy, NO_PROXY, NODE_USE_ENV_PROXY, NODE_OPTIONS } = jailEnvironment(
       { env: { HTTP_PROXY: "http://elsewhere", NODE_OPTIONS: "--no-warnings" } },
       "own",
+      off,
     );
     expect({ HTTP_PROXY, https_proxy, NO_PROXY, NODE_USE_ENV_PROXY, NODE_OPTIONS }).toEqual({
       HTTP_PROXY: "http://127.0.0.1:3128",
       https_proxy: "http://127.0.0.1:3128",
-      NO_PROXY: "localhost,127.0.0.1,::1",
+      NO_PROXY: "localhost,sandbox,127.0.0.1,127.0.1.1,127.0.0.0/8,::1",
       NODE_USE_ENV_PROXY: "1",
       NODE_OPTIONS: "--no-warnings --require=/run/ambit/node-proxy.cjs",
     });
   });
 
   test.each(["", "A B", "A=B", "A\0", "BASH_FUNC_x%%", "1A"])("can't have a variable named %j", (name) => {
-    expect(() => jailEnvironment({ env: { [name]: "x" } }, "own")).toThrow(/can't be a variable's name/);
+    expect(() => jailEnvironment({ env: { [name]: "x" } }, "own", off)).toThrow(/can't be a variable's name/);
   });
 
   test("can't have NUL in a value", () => {
-    expect(() => jailEnvironment({ env: { A: "x\0--bind\0/\0/" } }, "own")).toThrow(/NUL/);
+    expect(() => jailEnvironment({ env: { A: "x\0--bind\0/\0/" } }, "own", off)).toThrow(/NUL/);
   });
 });
 

@@ -1,0 +1,84 @@
+import type { ActorGap, NetworkBoundary, NetworkRule, RangeRule } from "@ambit/core/plugin";
+import { inside } from "./inside.js";
+
+/** A service on the host's loopback that the boundary lists. Inside, a relay answers at the same address and port. */
+export interface LoopbackForward {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Each is one more process in every jail. */
+const mostForwards = 16;
+/** Below it, a jail's user may not listen. */
+const firstFreePort = 1_024;
+
+/** What the relay puts through to the host's loopback: single addresses with a port. Pure. */
+export function loopbackForwards({ rules }: NetworkBoundary): readonly LoopbackForward[] {
+  return rules.flatMap((rule) => {
+    const address = loopbackAddress(rule);
+    const { port } = rule;
+    return address === undefined || port === undefined || !isForwardable(port) ? [] : [{ address, port }];
+  });
+}
+
+/**
+ * Hosts that a jail's programs reach without the proxy: its own loopback, with the forwards on it. Where an address
+ * of the host's loopback is listed that can't be forwarded (all of its ports, or one below 1024), programs ask the
+ * proxy for `127.…`, and `localhost` alone remains the jail's own. Pure.
+ */
+export function directHosts({ rules }: NetworkBoundary): readonly string[] {
+  const asksProxy = rules.some((rule) => isLoopbackRange(rule) && rule.family === 4 && !isForwarded(rule));
+  const addresses = asksProxy ? [] : ["127.0.0.1", "127.0.1.1", "127.0.0.0/8"];
+  return ["localhost", inside.hostName, ...addresses, "::1"];
+}
+
+/** What an allowlist says of loopback that can't be kept in a jail. Pure. */
+export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
+  const gaps: ActorGap[] = [];
+  const own = `${inside.channelAddress}:${inside.port}`;
+  if (
+    network.rules.some((rule) => rule.port === inside.port && loopbackAddress(rule) === inside.channelAddress)
+  ) {
+    gaps.push({
+      capability: "network.allow-cidr",
+      reason: `${own} is where the sandbox's own channel answers inside`,
+      cure: "let the service listen on another port of the host, and list that one",
+    });
+  }
+  const count = loopbackForwards(network).length;
+  if (count > mostForwards) {
+    gaps.push({
+      capability: "network.allow-cidr",
+      reason: `${count} ports of this host's loopback are listed, and ${mostForwards} can be put through`,
+      cure: `list ${mostForwards} at most, or put the services behind one gateway`,
+    });
+  }
+  const localhost = network.rules.find((rule) => rule.kind === "host" && rule.name === "localhost");
+  if (localhost !== undefined && !network.rules.some(isLoopbackRange)) {
+    gaps.push({
+      capability: "network.allow-host",
+      reason: "localhost is a loopback address, and no listed range names that",
+      cure: `list "127.0.0.1:${localhost.port ?? "<port>"}" instead`,
+    });
+  }
+  return gaps;
+}
+
+function isForwarded(rule: NetworkRule): boolean {
+  return loopbackAddress(rule) !== undefined && rule.port !== undefined && isForwardable(rule.port);
+}
+
+function isForwardable(port: number): boolean {
+  return port >= firstFreePort && port !== inside.port;
+}
+
+function isLoopbackRange(rule: NetworkRule): rule is RangeRule {
+  return rule.kind === "range" && (rule.cidr.startsWith("127.") || rule.cidr === "::1/128");
+}
+
+/** The single loopback address that a rule names. */
+function loopbackAddress(rule: NetworkRule): string | undefined {
+  if (!isLoopbackRange(rule)) return undefined;
+  const [address, prefix] = rule.cidr.split("/");
+  return prefix === (rule.family === 4 ? "32" : "128") ? address : undefined;
+}
