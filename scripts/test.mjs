@@ -10,7 +10,7 @@ import { install, root } from "./setup.mjs";
 import { installNode, onSupportedNode } from "./supported-node.mjs";
 
 /** Scripts of package.json, so that each can be run alone. */
-const checks = ["typecheck:tests", "lint", "check:dependencies", "check:links"];
+const checks = ["typecheck:tests", "lint", "check:dependencies", "check:links", "check:packages"];
 /** In ms. A test that hangs must not cost the last line; all of it takes a few minutes on an idle machine. */
 const longestCheck = 30 * 60_000;
 

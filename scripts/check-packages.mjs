@@ -1,0 +1,88 @@
+/**
+ * Packs every package that others install, checks its manifest and types, installs all of them together into an empty
+ * folder outside the repository, and uses them there. Needs a build. Exits 1 with what is wrong.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { pack, publishable } from "./publishable.mjs";
+import { root } from "./setup.mjs";
+
+const programs = join(root, "node_modules/.bin");
+const folder = mkdtempSync(join(tmpdir(), "ambit-packages-"));
+const ambit = join(folder, "node_modules/.bin/ambit");
+
+/** What it printed. Throws when it fails. @param {string} program @param {readonly string[]} argv */
+function output(program, argv) {
+  return execFileSync(program, argv, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** The server starts, answers and ends. */
+async function serve() {
+  const server = spawn(ambit, ["serve", "--port", "0"], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
+  const exited = once(server, "exit");
+  try {
+    for await (const line of createInterface(server.stderr)) {
+      const { msg, url } = JSON.parse(line);
+      if (msg !== "listening") continue;
+      const response = await fetch(`${url}/health`);
+      if (!response.ok) throw new Error(`GET /health answered ${response.status}`);
+      break;
+    }
+  } finally {
+    server.kill("SIGTERM");
+  }
+  const [code] = await exited;
+  if (code !== 0) throw new Error(`ambit serve ended with exit code ${code}`);
+}
+
+/** @type {readonly [string, () => unknown][]} */
+const uses = [
+  ["ambit --version", () => output(ambit, ["--version"])],
+  ["ambit doctor", () => output(ambit, ["doctor"])],
+  ["ambit run", () => run()],
+  ["ambit verify", () => output(ambit, ["verify", "--capability", "environment.named-only"])],
+  ["ambit serve", serve],
+];
+
+function run() {
+  const request = { harness: "demo", messages: [{ role: "user", content: "say installed" }] };
+  writeFileSync(join(folder, "request.json"), JSON.stringify(request));
+  const result = JSON.parse(output(ambit, ["run", "--json", "request.json"]));
+  if (result.ok !== true) throw new Error(result.error);
+}
+
+async function check() {
+  const packages = publishable();
+  const versions = new Set(packages.map(({ version }) => version));
+  if (versions.size !== 1) throw new Error(`All packages have one version, not ${[...versions].join(", ")}`);
+  const archives = packages.map((one) => {
+    output(join(programs, "publint"), ["run", one.folder, "--pack", "false", "--strict"]);
+    const archive = pack(one, folder);
+    output(join(programs, "attw"), [archive, "--profile", "esm-only", "--no-color"]);
+    return archive;
+  });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true }));
+  const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"];
+  output("npm", ["install", ...quiet, ...archives]);
+  for (const [name, use] of uses) {
+    await use();
+    console.log(`ok  ${name}`);
+  }
+  const [size] = output("du", ["-sm", "node_modules"]).split("\t");
+  console.log(`${packages.length} packages, ${size} MB with their dependencies`);
+}
+
+try {
+  await check();
+} catch (error) {
+  // A failed program's own words are in its output.
+  const { stdout = "", stderr = "" } = /** @type {{ stdout?: string, stderr?: string }} */ (error);
+  console.error(`${error instanceof Error ? error.message : error}\n${stdout}${stderr}`.trim());
+  process.exitCode = 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

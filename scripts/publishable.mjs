@@ -1,0 +1,51 @@
+import { execFileSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { root } from "./setup.mjs";
+
+/**
+ * A package that others install.
+ * @typedef {{ name: string, version: string, folder: string, dependencies: Record<string, string> }} Publishable
+ */
+
+/** All of them, each after those of ours that it depends on. @returns {readonly Publishable[]} */
+export function publishable() {
+  const { workspaces } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const manifests = globSync(
+    workspaces.map((/** @type {string} */ folder) => `${folder}/package.json`),
+    { cwd: root },
+  );
+  /** @type {Map<string, Publishable>} */
+  const found = new Map();
+  for (const path of manifests) {
+    const manifest = JSON.parse(readFileSync(join(root, path), "utf8"));
+    if (manifest.private === true) continue;
+    const { name, version, dependencies = {} } = manifest;
+    found.set(name, { name, version, folder: join(root, dirname(path)), dependencies });
+  }
+  /** @type {Set<Publishable>} */
+  const ordered = new Set();
+  /** @param {Publishable} one */
+  const add = (one) => {
+    for (const name of Object.keys(one.dependencies)) {
+      const dependency = found.get(name);
+      if (dependency !== undefined && !ordered.has(dependency)) add(dependency);
+    }
+    ordered.add(one);
+  };
+  for (const one of found.values()) add(one);
+  return [...ordered];
+}
+
+/**
+ * Packs a package as a registry would get it.
+ * @param {Publishable} one
+ * @param {string} folder where the archive goes.
+ * @returns the archive's path.
+ */
+export function pack(one, folder) {
+  const argv = ["pack", "--json", "--ignore-scripts", "--loglevel=error", "--pack-destination", folder];
+  const output = execFileSync("npm", argv, { cwd: one.folder, encoding: "utf8" });
+  const [{ filename }] = JSON.parse(output);
+  return join(folder, filename);
+}
