@@ -35,12 +35,13 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const redaction = new LogRedaction();
   if (settings.token !== undefined) redaction.hide([settings.token]);
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);
+  for (const notice of environment.notices ?? []) log.warn({}, notice);
   const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
-  const { limits, permissionCeiling } = settings;
+  const { limits, permissionCeiling, contract } = settings;
   return {
     settings,
     registry,
-    runner: new Runner({ registry, limits, permissionCeiling, log }),
+    runner: new Runner({ registry, limits, permissionCeiling, contract, log }),
     log,
     redaction,
   };

@@ -1,10 +1,12 @@
 import type { z } from "zod";
 import type { Issue } from "./failure.js";
+import { ignoredKeyOf } from "./ignored-keys.js";
 import { pathText, readableIssues } from "./issue-text.js";
 import { isJsonObject, type JsonObject } from "./json.js";
 import { type Level, levelOf, mergeLevels } from "./level.js";
 import { limits } from "./limits.js";
 import { type Translate, translateMcpServer, translateRequest, translateTool } from "./older-spelling.js";
+import { withCurrentValues } from "./older-values.js";
 import { olderMcpServerSchema, olderRequestSchema, olderToolSchema } from "./older-wire.js";
 import { runRequestSchema } from "./request.js";
 
@@ -12,17 +14,33 @@ import { runRequestSchema } from "./request.js";
 export interface Modernised {
   readonly body: unknown;
   readonly issues: readonly Issue[];
+  /** Paths of the keys that were passed over, without indices. */
+  readonly ignored: readonly string[];
 }
 
 /**
  * Brings older spellings into the current one: snake_case names, fields of earlier wires, explicit nulls (which
  * mean absent). Looks only at the levels of the contract, never inside a caller's own values. What needs no change
  * isn't copied, so that a thousand tools cost a walk and nothing else.
+ *
+ * @param ignorable keys to pass over, as `ignoredPath` gives them.
  */
-export function modernise(body: unknown): Modernised {
+export function modernise(body: unknown, ignorable: ReadonlySet<string> = new Set()): Modernised {
   const issues: Issue[] = [];
-  const current = walk(body, requestReader, [], issues);
-  return { body: isJsonObject(current) ? withCurrentValues(current, issues) : current, issues };
+  const ignored = new Set<string>();
+  const current = walk(body, requestReader, [], { issues, ignorable, ignored });
+  return {
+    body: isJsonObject(current) ? withCurrentValues(current, issues) : current,
+    issues,
+    ignored: [...ignored],
+  };
+}
+
+/** What a walk is told, and what it finds. */
+interface Findings {
+  readonly issues: Issue[];
+  readonly ignorable: ReadonlySet<string>;
+  readonly ignored: Set<string>;
 }
 
 /** A level's fields as earlier wires had them. */
@@ -69,6 +87,8 @@ interface ObjectReader {
   readonly kind: "object";
   /** By the key as it may be written. */
   readonly keys: ReadonlyMap<string, Key>;
+  /** Where it stands, without indices: `customTools[]`. */
+  readonly path: string;
   readonly olderForm: OlderForm | undefined;
 }
 
@@ -104,7 +124,7 @@ function readerOf(level: Level | undefined, path: string): Reader | undefined {
       keys.set(name, key).set(snakeCase(name), key);
     }
   }
-  return { kind: "object", keys, olderForm: form };
+  return { kind: "object", keys, path, olderForm: form };
 }
 
 function snakeCase(name: string): string {
@@ -127,11 +147,12 @@ function withOlder(level: Level | undefined, path: string): Level | undefined {
 }
 
 /** What is larger than its limit is reported and left out, so that its validation costs nothing. */
-function walk(value: unknown, reader: Reader | undefined, path: PropertyKey[], issues: Issue[]): unknown {
+function walk(value: unknown, reader: Reader | undefined, path: PropertyKey[], findings: Findings): unknown {
+  const { issues } = findings;
   if (reader === undefined) return value;
   if (reader.kind === "list") {
     if (!Array.isArray(value)) return value;
-    if (value.length <= reader.most) return walkList(value, reader.element, path, issues);
+    if (value.length <= reader.most) return walkList(value, reader.element, path, findings);
     issues.push(tooMany(value.length, "entries", reader.most, path));
     return [];
   }
@@ -141,7 +162,7 @@ function walk(value: unknown, reader: Reader | undefined, path: PropertyKey[], i
     issues.push(tooMany(names.length, "keys", limits.entries, path));
     return {};
   }
-  return reader.kind === "map" ? value : walkObject(value, names, reader, path, issues);
+  return reader.kind === "map" ? value : walkObject(value, names, reader, path, findings);
 }
 
 function tooMany(count: number, what: string, most: number, path: readonly PropertyKey[]): Issue {
@@ -153,13 +174,13 @@ function walkList(
   list: readonly unknown[],
   element: Reader | undefined,
   path: PropertyKey[],
-  issues: Issue[],
+  findings: Findings,
 ): readonly unknown[] {
   if (element === undefined) return list;
   let copy: unknown[] | undefined;
   for (const [index, value] of list.entries()) {
     path.push(index);
-    const current = walk(value, element, path, issues);
+    const current = walk(value, element, path, findings);
     path.pop();
     if (current === value) continue;
     copy ??= [...list];
@@ -171,18 +192,24 @@ function walkList(
 function walkObject(
   object: JsonObject,
   names: readonly string[],
-  { keys, olderForm }: ObjectReader,
+  { keys, path: place, olderForm }: ObjectReader,
   path: PropertyKey[],
-  issues: Issue[],
+  findings: Findings,
 ): JsonObject {
+  const { issues, ignorable, ignored } = findings;
   // Begun at the first change, and filled in order: deleting from a copy would make it slow to read.
   let copy: Record<string, unknown> | undefined;
   let older: Record<string, unknown> | undefined;
   for (const [index, written] of names.entries()) {
     const value = object[written];
     const key = keys.get(written);
+    if (key === undefined && ignorable.has(ignoredKeyOf(place, written))) {
+      ignored.add(place === "" ? written : `${place}.${written}`);
+      copy ??= pick(object, names.slice(0, index));
+      continue;
+    }
     path.push(written);
-    const current = value === null ? undefined : walk(value, key?.below, path, issues);
+    const current = value === null ? undefined : walk(value, key?.below, path, findings);
     path.pop();
     const name = key?.name ?? written;
     const stays = current === value && name === written && key?.isOlder !== true;
@@ -216,20 +243,4 @@ function pick(object: JsonObject, names: readonly string[]): Record<string, unkn
 function put(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== "__proto__") object[name] = value;
   else Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
-}
-
-const olderHarnesses: ReadonlyMap<unknown, string> = new Map([
-  ["pi_core", "pi"],
-  ["pi_agenta", "pi"],
-]);
-
-/** Values, not names, that earlier wires spelt otherwise. */
-function withCurrentValues(body: JsonObject, issues: Issue[]): JsonObject {
-  for (const [index, skill] of (Array.isArray(body.skills) ? body.skills : []).entries()) {
-    if (typeof skill !== "string") continue;
-    const message = "names a skill without its content: send an object with name, description and body";
-    issues.push({ path: `skills[${index}]`, message });
-  }
-  const harness = olderHarnesses.get(body.harness);
-  return harness === undefined ? body : { ...body, harness };
 }

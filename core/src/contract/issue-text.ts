@@ -1,7 +1,7 @@
-import { distance } from "fastest-levenshtein";
 import type { z } from "zod";
 import type { Issue } from "./failure.js";
 import { type Level, levelAt } from "./level.js";
+import { nearestKey } from "./spelling.js";
 
 type Path = readonly PropertyKey[];
 type Found = z.core.$ZodIssue;
@@ -53,7 +53,7 @@ function below({ value, level, path }: Validated, steps: Path): Validated {
 
 function unknownKey(key: string, at: Validated): Issue {
   const known = at.level?.kind === "object" ? [...at.level.keys.keys()] : [];
-  const meant = nearest(key, known);
+  const meant = nearestKey(key, known);
   const cure = meant === undefined ? "remove it" : `did you mean \`${meant}\`?`;
   return { path: pathText([...at.path, key]), message: `is not a known field: ${cure}` };
 }
@@ -112,7 +112,7 @@ function tooMuch(found: z.core.$ZodIssueTooBig, value: unknown): string {
 function oneOf(allowed: readonly unknown[], value: unknown): string {
   const meant =
     typeof value === "string"
-      ? nearest(
+      ? nearestKey(
           value,
           allowed.filter((name) => typeof name === "string"),
         )
@@ -143,17 +143,6 @@ function butIs(value: unknown): string {
   if (value === null) return ", not null";
   if (Array.isArray(value)) return ", not a list";
   return `, not ${typeName(typeof value)}`;
-}
-
-/** The one spelling close enough to be a slip; undefined when there is none, or a choice between several. */
-function nearest(word: string, known: readonly string[]): string | undefined {
-  if (word.length > 64) return undefined;
-  const plain = (text: string) => text.replaceAll(/[_-]/g, "").toLowerCase();
-  const near = known
-    .map((candidate) => ({ candidate, edits: distance(plain(word), plain(candidate)) }))
-    .filter(({ candidate, edits }) => edits <= Math.max(1, Math.floor(candidate.length / 3)))
-    .sort((one, other) => one.edits - other.edits);
-  return near[0]?.edits === near[1]?.edits ? undefined : near[0]?.candidate;
 }
 
 function valueAt(body: unknown, path: Path): unknown {

@@ -21,7 +21,8 @@ export type ContentBlock = z.infer<typeof contentBlockSchema>;
 
 export const messageSchema = z.strictObject({
   role: z.enum(["user", "assistant", "system", "tool"]),
-  content: z.union([z.string(), z.array(contentBlockSchema)]),
+  /** Absent where a message holds nothing but what other fields of its wire said. */
+  content: z.union([z.string(), z.array(contentBlockSchema)]).default(""),
 });
 export type Message = z.infer<typeof messageSchema>;
 

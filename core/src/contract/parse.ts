@@ -1,6 +1,9 @@
+import type { z } from "zod";
 import { knownLevel, modernise } from "./compat.js";
 import { pathBeyondDepth, tooDeep } from "./depth.js";
 import type { Issue } from "./failure.js";
+import { contractSettings, ignoredPath } from "./ignored-keys.js";
+import { withInlineContent } from "./inline-content.js";
 import { mostIssues, readableIssues } from "./issue-text.js";
 import { isJsonObject } from "./json.js";
 import type { Message } from "./message.js";
@@ -8,28 +11,50 @@ import { historyOf } from "./prompt.js";
 import type { RunRequest } from "./request.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
+import type { Warning } from "./warning.js";
+
+/** What the operator says of the requests that this runner takes. */
+export const contractSettingsSchema = contractSettings(knownLevel);
+export type ContractSettings = Readonly<z.output<typeof contractSettingsSchema>>;
 
 export type ParsedRunRequest =
-  | { readonly ok: true; readonly request: RunRequest }
+  /** `warnings` is absent when there are none. */
+  | { readonly ok: true; readonly request: RunRequest; readonly warnings?: readonly Warning[] }
   | { readonly ok: false; readonly issues: Issue[] };
 
 /**
  * A parsed JSON body as a request, or everything that is wrong with its shape. An empty body (`undefined`, `null`)
  * is an empty request. What it means is not looked at here: a request without a message is one.
  */
-export function parseRunRequest(body: unknown): ParsedRunRequest {
+export function parseRunRequest(
+  body: unknown,
+  { ignoredKeys }: ContractSettings = contractSettingsSchema.parse({}),
+): ParsedRunRequest {
   const deep = pathBeyondDepth(body);
   // Before anything else: all that follows recurses, and would overflow the stack.
   if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
-  const { body: current, issues } = modernise(body ?? {});
+  const { body: current, issues, ignored } = modernise(body ?? {}, new Set(ignoredKeys.map(ignoredPath)));
   const candidate = withoutBlankSession(current);
   const parsed = validateRequest(candidate);
   const found = [...issues, ...repeatedNames(candidate)];
+  const messages = parsed.success ? withInlineContent(parsed.data.messages) : [];
   const shape = parsed.success
-    ? unreachableAttachments(parsed.data.messages)
+    ? unreachableAttachments(messages)
     : readableIssues(parsed.issues, { value: candidate, level: knownLevel, path: [] });
-  if (parsed.success && found.length + shape.length === 0) return { ok: true, request: parsed.data };
+  if (parsed.success && found.length + shape.length === 0)
+    return accepted({ ...parsed.data, messages }, ignored);
   return { ok: false, issues: bounded(firstOfEachPath([...found, ...shape])) };
+}
+
+function accepted(request: RunRequest, ignored: readonly string[]): ParsedRunRequest {
+  return ignored.length === 0
+    ? { ok: true, request }
+    : { ok: true, request, warnings: ignored.map(passedOver) };
+}
+
+function passedOver(path: string): Warning {
+  const message = "is not a known field, and this runner's configuration says to ignore it: it has no effect";
+  return { path, message };
 }
 
 /** Refused in this turn alone: a conversation that has one in its past goes on. */

@@ -8,7 +8,8 @@ export type Permission = z.infer<typeof permissionSchema>;
 
 /** How a user interface may show a call: copied onto its `tool_call` and `tool_result`, never interpreted. */
 export const renderHintSchema = z.looseObject({
-  kind: z.enum(["component", "source", "spec", "connect", "elicitation"]),
+  /** `component`, `source`, `spec`, `connect`, `elicitation`, or what a newer user interface knows. */
+  kind: z.string().min(1),
 });
 export type RenderHint = z.infer<typeof renderHintSchema>;
 

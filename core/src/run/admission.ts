@@ -6,7 +6,14 @@ import {
   planRun,
   requirementsOf,
 } from "../boundary/index.js";
-import { type Issue, parseRunRequest, promptOf, type RunRequest, type Warning } from "../contract/index.js";
+import {
+  type ContractSettings,
+  type Issue,
+  parseRunRequest,
+  promptOf,
+  type RunRequest,
+  type Warning,
+} from "../contract/index.js";
 import { BoundaryRefused, RequestInvalid } from "../errors.js";
 import type { ActorKinds, Harness } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
@@ -21,14 +28,21 @@ export interface Admitted {
   readonly warnings: readonly Warning[];
 }
 
+/** What the operator says of every request. */
+export interface AdmissionRules {
+  readonly permissionCeiling: PermissionCeiling;
+  /** Default: no unknown key is ignored. */
+  readonly contract?: ContractSettings;
+}
+
 /**
  * Stop 1: the body as a request.
  * @throws RequestInvalid
  */
-export function parse(body: unknown): RunRequest {
-  const parsed = parseRunRequest(body);
+export function parse(body: unknown, contract?: ContractSettings): Omit<Admitted, "plan"> {
+  const parsed = parseRunRequest(body, contract);
   if (!parsed.ok) throw new RequestInvalid(parsed.issues);
-  return parsed.request;
+  return { request: parsed.request, warnings: parsed.warnings ?? [] };
 }
 
 /**
@@ -55,13 +69,13 @@ export function plan(
 export async function admit(
   body: unknown,
   registry: Registry,
-  ceiling: PermissionCeiling,
+  { permissionCeiling, contract }: AdmissionRules,
 ): Promise<Admitted> {
-  const request = parse(body);
+  const { request, warnings } = parse(body, contract);
   // What requires nothing needs no proof: it isn't kept waiting for the probes.
   const cast = requiresNothing(request) ? registry.castAsSeen() : await registry.cast();
-  const decided = plan(request, cast, ceiling);
-  if (decided.accepted) return { request, plan: decided, warnings: [] };
+  const decided = plan(request, cast, permissionCeiling);
+  if (decided.accepted) return { request, plan: decided, warnings };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
   throw new RequestInvalid(decided.issues);
 }

@@ -2,17 +2,15 @@ import { type FailureCode, pathBeyondDepth, projectOf, tooDeep } from "../contra
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "../errors.js";
 import type { Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
-import { type Admitted, admit } from "./admission.js";
+import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import type { RunLimits } from "./limits.js";
-import type { PermissionCeiling } from "./permission/permission.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-services.js";
 import { Sessions } from "./sessions.js";
 
-export interface RunnerOptions {
+export interface RunnerOptions extends AdmissionRules {
   readonly registry: Registry;
   readonly limits: RunLimits;
-  readonly permissionCeiling: PermissionCeiling;
   readonly log: Log;
 }
 
@@ -60,7 +58,7 @@ export class Runner {
       release: () => free(),
       admit: async (body, options) => {
         try {
-          const admitted = await admit(body, this.registry, this.options.permissionCeiling);
+          const admitted = await admit(body, this.registry, this.options);
           this.#refuseWhileDraining();
           return this.#begin(new Run(admitted, this.#services(), options), () => free());
         } catch (error) {
@@ -73,7 +71,7 @@ export class Runner {
 
   /** Stops 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
   plan(body: unknown): Promise<Admitted> {
-    return admit(body, this.registry, this.options.permissionCeiling);
+    return admit(body, this.registry, this.options);
   }
 
   /** Ends a run early; it still ends in its one result. @throws NotFound */

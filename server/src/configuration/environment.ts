@@ -1,10 +1,14 @@
 import { z } from "zod";
+import { readOlderEnvironment } from "./older-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
 import { denialSchema, logLevels } from "./schema.js";
 
 /** A variable that a compose file passes on although nobody set it is as good as absent. */
 const blankIsAbsent = (value: unknown) => (value === "" ? undefined : value);
 const optionalText = z.preprocess(blankIsAbsent, z.string().optional());
+
+/** How to make a token that can't be guessed. */
+export const tokenFix = "set a long random value, such as `openssl rand -hex 32` prints";
 
 const environmentSchema = z.object({
   AMBIT_CONFIG: optionalText,
@@ -23,7 +27,17 @@ const environmentSchema = z.object({
     .string()
     .min(1, "is empty: give it a value, or unset it")
     .regex(/^[\x21-\x7e]*$/, "must be printable ASCII without spaces, so that a header can carry it")
+    // A shorter one can't be redacted: it occurs in any text. An address that others reach asks for more.
+    .refine(({ length }) => length === 0 || length >= 4, `is too short: ${tokenFix}`)
     .optional(),
+  AMBIT_CONCURRENT_RUNS: z.preprocess(
+    blankIsAbsent,
+    z
+      .string()
+      .regex(/^[1-9]\d{0,5}$/, "must be a number of runs: 1 to 999999")
+      .transform(Number)
+      .optional(),
+  ),
   AMBIT_DENY_PERMISSIONS: z
     .preprocess(blankIsAbsent, z.string().optional())
     .transform((text) => (text === "true" ? true : patternsOf(text ?? "")))
@@ -35,19 +49,31 @@ const environmentSchema = z.object({
 });
 
 /** What the process's environment says. */
-export type Environment = z.output<typeof environmentSchema>;
+export interface Environment extends z.output<typeof environmentSchema> {
+  /** What the deployer should know of variables under older names; to be logged. Absent when there is nothing. */
+  readonly notices?: readonly string[];
+}
 
 /**
- * Reads the variables once, and takes the token out of them: what runs later in this process can't find it there.
+ * Reads the variables once, and takes the tokens out of them: what runs later in this process can't find them there.
+ * Names of the runner that ours replaces are read too, with a notice.
  * @throws ConfigurationInvalid naming each variable and its cure.
  */
 export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
-  const parsed = environmentSchema.safeParse(variables);
-  delete variables.AMBIT_TOKEN;
-  if (parsed.success) return parsed.data;
+  const older = readOlderEnvironment(variables);
+  const parsed = environmentSchema.safeParse({ ...variables, ...older.variables });
+  for (const name of ["AMBIT_TOKEN", ...older.secrets]) delete variables[name];
+  // Read by its plugin, when that is loaded.
+  if (older.variables.DAYTONA_API_KEY !== undefined)
+    variables.DAYTONA_API_KEY = older.variables.DAYTONA_API_KEY;
+  if (parsed.success)
+    return older.notices.length === 0 ? parsed.data : { ...parsed.data, notices: older.notices };
   throw new ConfigurationInvalid(
     "environment",
-    parsed.error.issues.map(({ path, message }) => `${String(path[0])} ${message}`),
+    parsed.error.issues.map(({ path, message }) => {
+      const name = String(path[0]);
+      return `${older.sources[name] ?? name} ${message}`;
+    }),
   );
 }
 

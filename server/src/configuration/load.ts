@@ -52,11 +52,13 @@ export async function loadSettings(
   if (!parsed.success) {
     throw new ConfigurationInvalid(file ?? "configuration", problemsOf(parsed.error, configurationSchema));
   }
-  const { plugins = [...defaultPlugins], permissions, log, server, limits, probes } = parsed.data;
+  const { plugins = [...defaultPlugins], permissions, log, server, limits, probes, contract } = parsed.data;
+  const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
   return {
     plugins,
-    limits,
+    limits: { ...limits, concurrentRuns },
     probes,
+    contract,
     permissionCeiling: strictest(permissions.deny, environment.AMBIT_DENY_PERMISSIONS),
     logLevel: environment.AMBIT_LOG_LEVEL ?? log.level,
     server: {

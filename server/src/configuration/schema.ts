@@ -1,4 +1,10 @@
-import { isPattern, pluginEntriesSchema, probeSettingsSchema, runLimitsSchema } from "@ambit/core";
+import {
+  contractSettingsSchema,
+  isPattern,
+  pluginEntriesSchema,
+  probeSettingsSchema,
+  runLimitsSchema,
+} from "@ambit/core";
 import { z } from "zod";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
@@ -37,6 +43,8 @@ export const configurationSchema = z.strictObject({
       deny: denialSchema.default([]),
     })
     .prefault({}),
+  /** What this runner makes of requests. */
+  contract: contractSettingsSchema.prefault({}),
   server: serverSchema.prefault({}),
   log: z
     .strictObject({

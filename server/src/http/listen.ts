@@ -1,5 +1,6 @@
 import { createServer, type Server } from "node:http";
 import { getRequestListener } from "@hono/node-server";
+import { tokenFix } from "../configuration/environment.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import type { Ambit } from "../open.js";
 import { version } from "../version.js";
@@ -11,6 +12,9 @@ const farewellMs = 2_000;
 
 /** Milliseconds between listening and probing. A run that comes earlier probes at once. */
 const firstAnswersMs = 25;
+
+/** Characters of a token that guards an address which other machines reach. */
+const shortestToken = 16;
 
 export interface RunningServer {
   /** `http://127.0.0.1:8765`. */
@@ -32,6 +36,11 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     const cure = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
     throw new ConfigurationInvalid("server.host", [
       `${host} can be reached from other machines, and no token guards it: ${cure}`,
+    ]);
+  }
+  if (!loopback && token !== undefined && token.length < shortestToken) {
+    throw new ConfigurationInvalid("AMBIT_TOKEN", [
+      `${host} can be reached from other machines, and the token has fewer than ${shortestToken} characters, which can be guessed: ${tokenFix}`,
     ]);
   }
   let waiting = true;

@@ -40,6 +40,15 @@ describe("loadSettings", () => {
     expect(await load(folder)).toMatchObject({ server: { port: 1 }, file: join(folder, name) });
   });
 
+  it("never ignores a key that is close to a boundary's name", async () => {
+    const folder = await folderWith({
+      "ambit.config.json": '{"contract":{"ignoredKeys":["gatewayPolicy","sandboxPermision"]}}',
+    });
+    await expect(load(folder)).rejects.toThrow(
+      "contract.ignoredKeys[1] `sandboxPermision` is too close to what restricts a run (sandboxPermission)",
+    );
+  });
+
   it("takes --config before AMBIT_CONFIG, and arguments before variables before the file", async () => {
     const folder = await folderWith({
       "a.json": '{"server":{"host":"127.0.0.2","port":1},"log":{"level":"error"}}',

@@ -116,6 +116,23 @@ describe("which refusal wins", () => {
   });
 });
 
+describe("an address that other machines reach", () => {
+  const reachable = { configuration: { server: { host: "0.0.0.0" } } };
+
+  it.each([
+    ["without a token", undefined, "no token guards it"],
+    ["with a token that can be guessed", "fifteen-chars-1", "fewer than 16 characters"],
+  ])("isn't listened on %s", async (_, given, message) => {
+    const options = given === undefined ? reachable : { ...reachable, token: given };
+    await expect(serveScript(saying("x"), options)).rejects.toThrow(message);
+  });
+
+  it("is listened on with a longer one", async () => {
+    const { server } = await serveScript(saying("x"), { ...reachable, token: "sixteen-chars-12" });
+    expect(server.url).toMatch(/^http:\/\/0\.0\.0\.0:\d+$/);
+  });
+});
+
 describe("the token", () => {
   it.each([
     ["authorization", `Bearer ${token}`],

@@ -147,6 +147,17 @@ describe("POST /run", () => {
     expect((await recordsOf(response)).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
   });
 
+  it("ignores the keys that its configuration lists, with a warning on the result and the plan", async () => {
+    const configuration = { contract: { ignoredKeys: ["gatewayPolicy"] } };
+    const { post } = await serveScript(saying("x"), { configuration });
+    const warnings = [{ path: "gatewayPolicy", message: expect.stringContaining("it has no effect") }];
+    const body = { ...asking, gatewayPolicy: { tier: 2 } };
+    expect(await (await post("/run", body)).json()).toMatchObject({ ok: true, warnings });
+    expect(await (await post("/plan", body)).json()).toMatchObject({ ok: true, warnings });
+    expect(await (await post("/run", asking)).json()).not.toHaveProperty("warnings");
+    expect((await post("/run", { ...body, other: 1 })).status).toBe(400);
+  });
+
   it("lets running runs end in their result when the server closes, and begins no other", async () => {
     const { post, server, url } = await serveScript(waiting, { configuration: { server: { drainMs: 1 } } });
     const response = await post("/run", asking, ndjson);

@@ -40,15 +40,19 @@ export const runFields: FieldMeanings = {
     `The conversation, oldest first, ${count(limits.messages)} at most. The last user message that says something is the prompt; tool results at the end continue the turn that waited for them.`,
     "`prompt` (→ a last user message)",
   ),
-  "messages[].role": acts("`user`, `assistant`, `system` or `tool`."),
-  "messages[].content": acts("Text, or a list of blocks."),
+  "messages[].role": acts("`user`, `assistant`, `system` or `tool`.", "`developer` (→ `system`)"),
+  "messages[].content": acts("Text, or a list of blocks. Default: empty."),
   "messages[].content[].type": acts(
-    "`text`, `image` and `resource` go to the agent; `tool_call` and `tool_result` tell of calls; others go to the agent as far as it takes them.",
+    "`text`, `image` and `resource` go to the agent; `tool_call` and `tool_result` tell of calls; a `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`; others go to the agent as far as it takes them.",
   ),
   "messages[].content[].text": acts("The text of a `text` block, or of a resource."),
-  "messages[].content[].data": acts("The content of an `image` or `resource`, in base64."),
-  "messages[].content[].mimeType": acts("The media type of `data`."),
-  "messages[].content[].uri": acts("Where a resource lives; handed to the agent, not fetched."),
+  "messages[].content[].data": acts("The content of an `image` or `resource`: base64, or a `data:` URI."),
+  "messages[].content[].mimeType": acts(
+    "The media type of `data`. Default: what a `data:` URI says, else `image/png` for an `image`.",
+  ),
+  "messages[].content[].uri": acts(
+    "Where a resource lives; handed to the agent, not fetched. A `data:` URI is its content.",
+  ),
   "messages[].content[].toolCallId": acts("Ties a `tool_result` to its `tool_call`."),
   "messages[].content[].toolName": acts("The tool that was called."),
   "messages[].content[].input": acts(
@@ -57,7 +61,7 @@ export const runFields: FieldMeanings = {
   "messages[].content[].output": acts("The call's result, or `{approved}` where a permission was asked for."),
   "messages[].content[].isError": acts("Whether `output` tells of a failure."),
   "messages[].content[].attachmentId": refused(
-    "An attachment of this turn lies in the platform's own store, which isn't reachable from here: send its content as an `image` or `resource` block. In earlier messages it is passed over.",
+    "An attachment of this turn lies in the platform's own store, which isn't reachable from here: send its content as an `image` or `resource` block. In earlier messages, and beside its content, it is passed over.",
   ),
   "messages[].content[].filename": informational("The name of an attachment or resource."),
   "messages[].content[].size": informational("The size of an attachment, in bytes."),

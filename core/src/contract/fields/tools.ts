@@ -18,7 +18,7 @@ export const toolFields: FieldMeanings = {
   ),
   "customTools[].readOnly": acts("Whether it only reads: under `allow_reads` such a tool runs, others ask."),
   "customTools[].render": acts(
-    "How a user interface may show it: copied onto its `tool_call` and `tool_result` events.",
+    "How a user interface may show it: copied onto its `tool_call` and `tool_result` events. Its `kind` is `component`, `source`, `spec`, `connect`, `elicitation`, or any other text.",
   ),
   "customTools[].timeoutMs": acts(
     "Milliseconds a call may take, 24 h at most. Default: the runner's limit for tools.",
@@ -42,7 +42,7 @@ export const toolFields: FieldMeanings = {
     "`code`: variables of this tool's process alone; no other process can read them.",
   ),
   "customTools[].options": acts("What a plugin's own kind needs beyond these fields."),
-  toolCallback: acts("Where `callback` tools are executed."),
+  toolCallback: acts("Where `callback` tools are executed. Without an endpoint it is as good as absent."),
   "toolCallback.endpoint": acts(
     "The http(s) URL that calls are posted to. A destination of the run: a restricted network must list it.",
   ),

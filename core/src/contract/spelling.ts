@@ -1,0 +1,24 @@
+import { distance } from "fastest-levenshtein";
+
+/** A key without what spellings differ in: `sandbox_permission` and `sandboxPermission` are the same. */
+export function plainKey(key: string): string {
+  return key.replaceAll(/[_-]/g, "").toLowerCase();
+}
+
+/** How many edits lie between two spellings, where they are few enough for a slip; else undefined. */
+export function slipBetween(word: string, known: string): number | undefined {
+  if (word.length > 64) return undefined;
+  const edits = distance(plainKey(word), plainKey(known));
+  return edits <= Math.max(1, Math.floor(known.length / 3)) ? edits : undefined;
+}
+
+/** The one spelling close enough to be a slip; undefined when there is none, or a choice between several. */
+export function nearestKey(word: string, known: readonly string[]): string | undefined {
+  const near = known
+    .flatMap((candidate) => {
+      const edits = slipBetween(word, candidate);
+      return edits === undefined ? [] : [{ candidate, edits }];
+    })
+    .sort((one, other) => one.edits - other.edits);
+  return near[0]?.edits === near[1]?.edits ? undefined : near[0]?.candidate;
+}

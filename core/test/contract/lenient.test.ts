@@ -1,0 +1,210 @@
+import { describe, expect, test } from "vitest";
+import { contractSettingsSchema, type Message, parseRunRequest } from "../../src/contract/index.js";
+
+function requestOf(body: unknown) {
+  const parsed = parseRunRequest(body);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+  return parsed.request;
+}
+
+function issuesOf(body: unknown, ignoredKeys: readonly string[] = []) {
+  const parsed = parseRunRequest(body, { ignoredKeys: [...ignoredKeys] });
+  return parsed.ok ? [] : parsed.issues;
+}
+
+const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
+const png = "iVBORw0KGgo=";
+
+describe("what other SDKs send is read as what it means", () => {
+  test("the role developer is system", () => {
+    const messages = [
+      { role: "developer", content: "Be brief." },
+      { role: "user", content: "hi" },
+    ];
+    expect(requestOf({ messages }).messages).toEqual([
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "hi" },
+    ]);
+  });
+
+  test.each([[{ role: "assistant", content: null }], [{ role: "assistant" }]])(
+    "%j is an empty message",
+    (message) => {
+      expect(requestOf({ messages: [message] }).messages).toEqual([{ role: "assistant", content: "" }]);
+    },
+  );
+
+  test.each([[{ endpoint: null }], [{ endpoint: null, authorization: "Access x" }], [{}]])(
+    "the callback %j is as good as absent",
+    (toolCallback) => {
+      expect(requestOf({ toolCallback })).not.toHaveProperty("toolCallback");
+    },
+  );
+
+  test("a render hint of a kind that isn't known is passed on", () => {
+    const render = { kind: "hologram", depth: 3 };
+    expect(requestOf({ customTools: [{ name: "a", callRef: "a", render }] }).customTools[0]?.render).toEqual(
+      render,
+    );
+  });
+
+  test.each([
+    ["role", { messages: [{ role: "root", content: "x" }] }, "messages[0].role"],
+    ["endpoint", { toolCallback: { endpiont: "https://a.example" } }, "toolCallback.endpiont"],
+    ["endpoint that is no text", { toolCallback: { endpoint: 7 } }, "toolCallback.endpoint"],
+    ["content", { messages: [{ role: "user", contents: "x" }] }, "messages[0].contents"],
+    ["boundary", { sandboxPermision: { network: "off" } }, "sandboxPermision"],
+    ["kind of a hint", { customTools: [{ name: "a", render: { kind: "" } }] }, "customTools[0].render.kind"],
+  ])("but a wrong %s is refused", (_what, body, path) => {
+    expect(issuesOf(body).map((issue) => issue.path)).toContain(path);
+  });
+});
+
+describe("an inline file arrives as what it is", () => {
+  const image = { type: "image", mimeType: "image/png", data: png };
+  const pdf = { type: "resource", mimeType: "application/pdf", data: "JVBERg==" };
+
+  test.each<[what: string, block: object, expected: object]>([
+    ["base64 with its type", { type: "image", data: png, mimeType: "image/png" }, image],
+    ["base64 without a type", { type: "image", data: png }, image],
+    ["a data: URI", { type: "image", uri: `data:image/png;base64,${png}` }, image],
+    [
+      "a data: URI beside its type",
+      { type: "image", uri: `data:image/png;base64,${png}`, mimeType: "image/*" },
+      image,
+    ],
+    ["a data: URI in data", { type: "image", data: `data:image/png;base64,${png}` }, image],
+    ["a resource that is an image", { type: "resource", uri: `data:image/png;base64,${png}` }, image],
+    [
+      "an attachment with its content",
+      { type: "attachment", attachmentId: "a", data: png, mimeType: "image/png" },
+      image,
+    ],
+    [
+      "a file",
+      { type: "file", uri: "data:application/pdf;base64,JVBERg==", filename: "a.pdf" },
+      { ...pdf, filename: "a.pdf" },
+    ],
+    [
+      "a text in a data: URI",
+      { type: "file", uri: "data:text/plain,a%20b" },
+      { type: "resource", mimeType: "text/plain", data: "YSBi" },
+    ],
+    ["parameters of a data: URI", { type: "image", uri: `data:image/png;name=a.png;base64,${png}` }, image],
+    [
+      "an image elsewhere, as a link",
+      { type: "image", uri: "https://a.example/b.png" },
+      { type: "image", uri: "https://a.example/b.png" },
+    ],
+    [
+      "a broken data: URI, as a link",
+      { type: "image", uri: "data:image/png" },
+      { type: "image", uri: "data:image/png" },
+    ],
+    ["a broken escape, as a link", { type: "image", uri: "data:,%zz" }, { type: "image", uri: "data:,%zz" }],
+    [
+      "a text, as it is",
+      { type: "text", text: "data:image/png;base64,x" },
+      { type: "text", text: "data:image/png;base64,x" },
+    ],
+  ])("%s", (_what, block, expected) => {
+    expect(requestOf(user([block])).messages).toEqual<Message[]>([
+      { role: "user", content: [expected as never] },
+    ]);
+  });
+
+  test("an attachment of this turn without its content is refused", () => {
+    expect(issuesOf(user([{ type: "attachment", attachmentId: "a" }]))).toEqual([
+      expect.objectContaining({ path: "messages[0].content[0].attachmentId" }),
+    ]);
+  });
+});
+
+describe("keys that the operator has this runner ignore", () => {
+  const body = {
+    ...user("hi"),
+    gatewayPolicy: { tier: 2 },
+    customTools: [
+      { name: "a", callRef: "a", annotations: { a: 1 } },
+      { name: "b", callRef: "b", annotations: {} },
+    ],
+  };
+  const ignoredKeys = ["gatewayPolicy", "customTools[].annotations"];
+
+  test("have no effect, and a warning each", () => {
+    const parsed = parseRunRequest(body, { ignoredKeys });
+    expect(parsed).toMatchObject({
+      ok: true,
+      warnings: [
+        { path: "gatewayPolicy", message: expect.stringContaining("not a known field") },
+        { path: "customTools[].annotations" },
+      ],
+    });
+    expect(JSON.stringify(parsed)).not.toContain('"tier"');
+    expect(parsed.ok && parsed.request.customTools.map((tool) => Object.keys(tool))).not.toContain(
+      "annotations",
+    );
+  });
+
+  test("may be written in snake_case, as every key", () => {
+    expect(issuesOf({ gateway_policy: 1 }, ignoredKeys)).toEqual([]);
+  });
+
+  test("are refused where they aren't listed, or stand elsewhere", () => {
+    expect(issuesOf(body).map(({ path }) => path)).toEqual([
+      "customTools[0].annotations",
+      "customTools[1].annotations",
+      "gatewayPolicy",
+    ]);
+    expect(issuesOf({ annotations: {} }, ignoredKeys).map(({ path }) => path)).toEqual(["annotations"]);
+    expect(issuesOf({ sandboxPermission: { gatewayPolicy: 1 } }, ignoredKeys)).not.toEqual([]);
+  });
+
+  test.each([
+    "sandboxPermission",
+    "sandboxPermision",
+    "sandbox_permissions",
+    "sandboxPolicy",
+    "networkRules",
+    "network",
+    "netwrok",
+    "egress",
+    "egressPolicy",
+    "filesystems",
+    "enforcment",
+    "permisions",
+    "permissionPolicies",
+    "secretsMode",
+    "resource",
+    "allowList",
+    "sandboxPermission.anything",
+    "permissions.mode",
+    "customTools[].approval",
+    "customTools[].read_only_hint",
+    "mcpServers[].polcy",
+  ])("can't be one that is close to a boundary's name: %s", (path) => {
+    expect(contractSettingsSchema.safeParse({ ignoredKeys: [path] }).success).toBe(false);
+  });
+
+  test.each([
+    "sessionId",
+    "messages[].content",
+    "nowhere.at.all",
+    "messages[]",
+    "a b",
+    "",
+    "runContext.extra",
+  ])("can't be what is known, or is no key: %j", (path) => {
+    expect(contractSettingsSchema.safeParse({ ignoredKeys: [path] }).success).toBe(false);
+  });
+
+  test.each([
+    "gatewayPolicy",
+    "customTools[].annotations",
+    "messages[].content[].providerMetadata",
+    "modelConnection.tier",
+    "streamOptions",
+  ])("can be a key that restricts nothing: %s", (path) => {
+    expect(contractSettingsSchema.safeParse({ ignoredKeys: [path] }).error).toBeUndefined();
+  });
+});

@@ -1,0 +1,71 @@
+/** Variables of the runner that ours replaces, by ours. The first of several that is set counts. */
+const renamed: ReadonlyMap<string, readonly string[]> = new Map([
+  ["AMBIT_HOST", ["AGENTA_RUNNER_HOST", "AGENTA_AGENT_RUNNER_HOST"]],
+  ["AMBIT_PORT", ["AGENTA_RUNNER_PORT", "AGENTA_AGENT_RUNNER_PORT"]],
+  ["AMBIT_TOKEN", ["AGENTA_RUNNER_TOKEN", "AGENTA_AGENT_RUNNER_TOKEN"]],
+  ["AMBIT_LOG_LEVEL", ["AGENTA_RUNNER_LOG_LEVEL"]],
+  ["AMBIT_CONCURRENT_RUNS", ["AGENTA_RUNNER_CONCURRENCY_LIMIT"]],
+  ["AMBIT_DENY_PERMISSIONS", ["AGENTA_RIVET_DENY_PERMISSIONS", "SANDBOX_AGENT_DENY_PERMISSIONS"]],
+  ["DAYTONA_API_KEY", ["AGENTA_RUNNER_DAYTONA_API_KEY"]],
+]);
+
+/** Variables whose setting is in our configuration file, with its place there. */
+const configured: ReadonlyMap<string, string> = new Map([
+  ["AGENTA_RUNNER_ENABLED_SANDBOX_PROVIDERS", "the sandboxes among `plugins`"],
+  ["AGENTA_RUNNER_DEFAULT_SANDBOX_PROVIDER", "the first sandbox among `plugins`"],
+  ["AGENTA_RUNNER_RUN_TOTAL_TIMEOUT_MS", "`limits.totalMs`"],
+  ["AGENTA_RUNNER_RUN_IDLE_TIMEOUT_MS", "`limits.idleMs`"],
+  ["AGENTA_RUNNER_RUN_TTFB_TIMEOUT_MS", "`limits.firstResponseMs`"],
+  ["AGENTA_RUNNER_TOOL_CALL_TIMEOUT_MS", "`limits.toolMs`"],
+  ["AGENTA_AGENT_TOOLS_TIMEOUT", "`limits.toolMs`"],
+  ["AGENTA_AGENT_TOOL_CALL_TIMEOUT_MS", "`limits.toolMs`"],
+  ["AGENTA_AGENT_MCPS_HOST_ALLOWLIST", "`allowedRanges` of @ambit/mcp-client"],
+  ["AGENTA_RUNNER_DAYTONA_API_URL", "`apiUrl` of @ambit/sandbox-daytona"],
+  ["AGENTA_RUNNER_DAYTONA_TARGET", "`target` of @ambit/sandbox-daytona"],
+  ["AGENTA_RUNNER_DAYTONA_SNAPSHOT", "`snapshot` of @ambit/sandbox-daytona"],
+  ["AGENTA_RUNNER_DAYTONA_IMAGE", "`image` of @ambit/sandbox-daytona"],
+  ["AGENTA_RUNNER_DAYTONA_AUTOSTOP_MINUTES", "`autoStopMinutes` of @ambit/sandbox-daytona"],
+  ["AGENTA_RUNNER_DAYTONA_AUTODELETE_MINUTES", "`ttlMinutes` of @ambit/sandbox-daytona"],
+]);
+
+/** Ours do without these; what a compose file passes on by default needs no notice. */
+const unneeded: ReadonlySet<string> = new Set(["AGENTA_RUNNER_REPLICA_ID"]);
+
+/** What becomes of the variables of the runner that ours replaces. */
+export interface OlderEnvironment {
+  /** Ours, with the values of theirs. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Which of theirs each of them was read from. */
+  readonly sources: Readonly<Record<string, string>>;
+  /** Theirs that hold a secret: to be taken out of the process's environment. */
+  readonly secrets: readonly string[];
+  /** One sentence for each that was read, or that has no effect, with what to set instead. No values. */
+  readonly notices: readonly string[];
+}
+
+/** Reads the names of the runner that ours replaces. A blank value is as good as none, as there. Pure. */
+export function readOlderEnvironment(given: NodeJS.ProcessEnv): OlderEnvironment {
+  const variables: Record<string, string> = {};
+  const sources: Record<string, string> = {};
+  const notices: string[] = [];
+  const isSet = (name: string) => (given[name] ?? "").trim() !== "";
+  for (const [ours, theirs] of renamed) {
+    for (const name of theirs.filter(isSet)) {
+      if (isSet(ours) || variables[ours] !== undefined) {
+        notices.push(`${name} has no effect beside ${isSet(ours) ? ours : "another name of it"}: unset it`);
+        continue;
+      }
+      variables[ours] = (given[name] ?? "").trim();
+      sources[ours] = name;
+      notices.push(`${name} is read as ${ours}: rename it`);
+    }
+  }
+  const known = new Set([...renamed.values()].flat());
+  for (const name of Object.keys(given).filter(isSet).sort()) {
+    const place = configured.get(name);
+    if (place !== undefined) notices.push(`${name} has no effect: set ${place} in the configuration`);
+    else if (/^AGENTA_(AGENT_)?RUNNER_/.test(name) && !known.has(name) && !unneeded.has(name))
+      notices.push(`${name} has no effect, and no counterpart here: unset it`);
+  }
+  return { variables, sources, secrets: [...known].filter((name) => /TOKEN|KEY/.test(name)), notices };
+}

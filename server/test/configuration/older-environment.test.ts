@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { takeEnvironment } from "../../src/configuration/environment.js";
+import { readOlderEnvironment } from "../../src/configuration/older-environment.js";
+
+const token = "0123456789abcdef";
+
+describe("the variables of the runner that ours replaces", () => {
+  it("are read as ours, each with a notice, and secrets are taken out", () => {
+    const variables: NodeJS.ProcessEnv = {
+      AGENTA_RUNNER_HOST: "0.0.0.0",
+      AGENTA_RUNNER_PORT: "8766",
+      AGENTA_RUNNER_TOKEN: token,
+      AGENTA_RUNNER_LOG_LEVEL: "debug",
+      AGENTA_RUNNER_CONCURRENCY_LIMIT: "7",
+      AGENTA_RUNNER_DAYTONA_API_KEY: "dtn-key",
+      SANDBOX_AGENT_DENY_PERMISSIONS: "true",
+    };
+    const { notices = [], ...environment } = takeEnvironment(variables);
+    expect(environment).toEqual({
+      AMBIT_HOST: "0.0.0.0",
+      AMBIT_PORT: 8766,
+      AMBIT_TOKEN: token,
+      AMBIT_LOG_LEVEL: "debug",
+      AMBIT_CONCURRENT_RUNS: 7,
+      AMBIT_DENY_PERMISSIONS: true,
+    });
+    expect(notices).toContain("AGENTA_RUNNER_TOKEN is read as AMBIT_TOKEN: rename it");
+    expect(notices).toHaveLength(7);
+    expect(notices.join()).not.toContain(token);
+    expect(variables).not.toHaveProperty("AGENTA_RUNNER_TOKEN");
+    expect(variables).not.toHaveProperty("AGENTA_RUNNER_DAYTONA_API_KEY");
+    expect(variables.DAYTONA_API_KEY).toBe("dtn-key");
+  });
+
+  it("have no effect beside ours, and are taken out all the same", () => {
+    const variables = { AMBIT_TOKEN: token, AGENTA_RUNNER_TOKEN: "another-token-of-16" };
+    const { AMBIT_TOKEN, notices } = takeEnvironment(variables);
+    expect(AMBIT_TOKEN).toBe(token);
+    expect(notices).toEqual(["AGENTA_RUNNER_TOKEN has no effect beside AMBIT_TOKEN: unset it"]);
+    expect(variables).toEqual({});
+  });
+
+  it("as a compose file passes them on blank, are as good as absent", () => {
+    const blank = {
+      AGENTA_RUNNER_TOKEN: "",
+      AGENTA_RUNNER_RUN_TOTAL_TIMEOUT_MS: "",
+      AGENTA_RUNNER_PORT: " ",
+    };
+    expect(readOlderEnvironment(blank)).toMatchObject({ variables: {}, notices: [] });
+  });
+
+  it.each([
+    ["AGENTA_RUNNER_RUN_TOTAL_TIMEOUT_MS", "60000", "set `limits.totalMs` in the configuration"],
+    ["AGENTA_RUNNER_ENABLED_SANDBOX_PROVIDERS", "local", "set the sandboxes among `plugins`"],
+    ["AGENTA_RUNNER_DAYTONA_TARGET", "eu", "set `target` of @ambit/sandbox-daytona"],
+    ["AGENTA_RUNNER_DEBUG_TOOLS", "1", "no counterpart here"],
+  ])("that name a setting of the configuration say so: %s", (name, value, message) => {
+    const { notices } = readOlderEnvironment({ [name]: value });
+    expect(notices).toEqual([expect.stringContaining(message)]);
+  });
+
+  it("of other programs aren't looked at", () => {
+    const others = { AGENTA_API_URL: "http://api", AGENTA_RUNNER_REPLICA_ID: "1", PATH: "/bin" };
+    expect(readOlderEnvironment(others)).toMatchObject({ variables: {}, notices: [] });
+  });
+
+  it("are named as they were set, when they can't be used", () => {
+    const unusable = () => takeEnvironment({ AGENTA_RUNNER_PORT: "http", AGENTA_RUNNER_TOKEN: "x" });
+    expect(unusable).toThrow("AGENTA_RUNNER_PORT must be a port");
+    expect(unusable).toThrow("AGENTA_RUNNER_TOKEN is too short");
+  });
+});
