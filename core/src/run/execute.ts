@@ -1,5 +1,6 @@
 import { PluginBrokeContract, RunTimedOut } from "../errors.js";
 import type { PublishedOutcome, RunScope, ToolCall, ToolExecutor, ToolOutcome } from "../plugin/index.js";
+import { needsCheck } from "./arguments/tool-arguments.js";
 import { blamed } from "./attributed.js";
 import { answeredWithin, LinkedAbort } from "./linked-abort.js";
 import type { RunContext } from "./run-context.js";
@@ -28,8 +29,9 @@ export async function execute(
   );
 }
 
-/** Lets the run's executors make ready what their first calls would wait for. @throws PluginBrokeContract */
+/** Makes ready what the run's first calls would wait for. @throws PluginBrokeContract */
 export function prepareExecutors(run: RunContext): void {
+  if (run.request.customTools.some(needsCheck)) run.shared.argumentsChecker.prepare();
   for (const { probed, uses } of run.plan.executors) {
     const executor = probed.actor;
     try {
@@ -70,8 +72,9 @@ export async function withinLimit(
   return "status" in outcome ? { output: outcome.output, isError: true } : outcome;
 }
 
+/** Waits for the run's turn first, which is no part of the call's time. */
 async function limited<Outcome>(
-  { scope, deadlines, limits, log }: RunContext,
+  { scope, deadlines, limits, shared, log }: RunContext,
   name: string,
   timeoutMs: number,
   given: AbortSignal,
@@ -79,8 +82,11 @@ async function limited<Outcome>(
 ): Promise<Outcome | { readonly status: "failed"; readonly output: string }> {
   const release = deadlines.hold();
   using abort = new LinkedAbort(scope.signal, given);
-  abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
+  let leave: (() => void) | undefined;
   try {
+    leave = await shared.callSlots.acquire(scope, abort.signal);
+    if (leave === undefined) return { status: "failed", output: tooManyCalls(name) };
+    abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
     return await answeredWithin(abort.signal, limits.closeMs, () => step(abort.signal));
   } catch (error) {
     if (!abort.signal.aborted) throw error;
@@ -91,6 +97,12 @@ async function limited<Outcome>(
     const output = reason instanceof RunTimedOut ? reason.message : `Tool '${name}' was cancelled.`;
     return { status: "failed", output };
   } finally {
+    leave?.();
     release();
   }
+}
+
+/** What the model learns of a call beyond the run's limit. */
+export function tooManyCalls(name: string): string {
+  return `Tool '${name}' wasn't called: too many calls are open at once. Wait for their results, then call it again.`;
 }

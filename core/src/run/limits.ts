@@ -16,6 +16,14 @@ export const runLimitsSchema = z.strictObject({
   startMs: milliseconds.default(60_000),
   /** One tool call, unless the tool says otherwise. */
   toolMs: milliseconds.default(30_000),
+  /** To check one call's arguments against the tool's schema; what takes longer isn't called. */
+  argumentsMs: milliseconds.default(2_000),
+  /** Tool calls that are executed at once, of one run; further ones wait for their turn. */
+  callsPerRun: z.int().positive().default(8),
+  /** The same, of all runs together: the runs that wait take turns. */
+  calls: z.int().positive().default(64),
+  /** Calls and questions of one run that may be open, waiting for the user included; one more fails. */
+  openCalls: z.int().positive().default(256),
   /** To close what a run opened; what takes longer is left to the reaper, and logged. */
   closeMs: milliseconds.default(5_000),
   /** How long a named session is kept without a run. */

@@ -3,6 +3,7 @@ import type { AgentEvent, RunRequest, Warning } from "../contract/index.js";
 import type { ActorKinds, Log, Sandbox } from "../plugin/index.js";
 import type { Deadlines } from "./deadlines.js";
 import type { RunLimits } from "./limits.js";
+import type { SharedWork } from "./run-services.js";
 import type { OwnedScope } from "./scope.js";
 
 /** What every stop of one run shares. */
@@ -13,6 +14,7 @@ export interface RunContext {
   readonly scope: OwnedScope;
   readonly deadlines: Deadlines;
   readonly limits: RunLimits;
+  readonly shared: SharedWork;
   readonly log: Log;
   /** The run's sandbox, once it is open. */
   sandbox(): Sandbox;

@@ -1,10 +1,20 @@
 import type { Log } from "../plugin/index.js";
+import type { ArgumentsChecker } from "./arguments/checker.js";
+import type { FairSlots } from "./fair-slots.js";
 import type { RunLimits } from "./limits.js";
 import type { PermissionCeiling } from "./permission/permission.js";
 import type { Sessions } from "./sessions.js";
 
+/** What all runs share, each in its turn. */
+export interface SharedWork {
+  readonly argumentsChecker: ArgumentsChecker;
+  /** One for each tool call that is executed. */
+  readonly callSlots: FairSlots;
+}
+
 /** What a run needs that isn't in its request. */
 export interface RunServices {
+  readonly shared: SharedWork;
   readonly sessions: Sessions;
   readonly limits: RunLimits;
   readonly permissionCeiling: PermissionCeiling;

@@ -237,6 +237,7 @@ export class Run {
       scope: this.#scope,
       deadlines: this.#deadlines,
       limits: this.services.limits,
+      shared: this.services.shared,
       log: this.services.log,
       sandbox: () => {
         if (this.#session === undefined) throw new Error("The run's sandbox isn't open.");

@@ -3,9 +3,11 @@ import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "../errors.js
 import type { Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
+import { ArgumentsChecker } from "./arguments/checker.js";
+import { FairSlots } from "./fair-slots.js";
 import type { RunLimits } from "./limits.js";
 import { Run } from "./run.js";
-import type { RunOptions } from "./run-services.js";
+import type { RunOptions, SharedWork } from "./run-services.js";
 import { Sessions } from "./sessions.js";
 
 export interface RunnerOptions extends AdmissionRules {
@@ -31,12 +33,22 @@ const doubtfulAtStart: ReadonlySet<FailureCode> = new Set([...doubtful, "harness
 /** Plans and runs; the door between a server or a command line and the rest of core. */
 export class Runner {
   readonly #sessions: Sessions;
+  readonly #shared: SharedWork;
   readonly #runs = new Map<string, Run>();
   #taken = 0;
   #draining = false;
 
   constructor(readonly options: RunnerOptions) {
-    this.#sessions = new Sessions(options.limits, options.log);
+    const { limits, log } = options;
+    this.#sessions = new Sessions(limits, log);
+    this.#shared = {
+      argumentsChecker: new ArgumentsChecker(limits.argumentsMs, log),
+      callSlots: new FairSlots({
+        atOnce: limits.calls,
+        perOwner: limits.callsPerRun,
+        waiting: limits.openCalls,
+      }),
+    };
   }
 
   get registry(): Registry {
@@ -110,6 +122,7 @@ export class Runner {
     await Promise.all(running.map((run) => run.ended));
     clearTimeout(timer);
     await this.#sessions.close();
+    await this.#shared.argumentsChecker.close();
   }
 
   #refuseWhileDraining(): void {
@@ -141,6 +154,6 @@ export class Runner {
 
   #services() {
     const { limits, permissionCeiling, log } = this.options;
-    return { sessions: this.#sessions, limits, permissionCeiling, log };
+    return { sessions: this.#sessions, shared: this.#shared, limits, permissionCeiling, log };
   }
 }

@@ -9,20 +9,20 @@ import type {
   PublishedOutcome,
   ToolExecutor,
 } from "../plugin/index.js";
+import { ToolArguments, unusableArguments } from "./arguments/tool-arguments.js";
 import { blamed } from "./attributed.js";
 import { CallLedger, type HandledCall, isNamedCall, told } from "./call-ledger.js";
 import { canonicalJson } from "./canonical-json.js";
-import { execute, withinLimit } from "./execute.js";
+import { execute, tooManyCalls, withinLimit } from "./execute.js";
 import { type Gatekeeper, payloadOf, type WantedCall } from "./gatekeeper.js";
 import { aborted, LinkedAbort } from "./linked-abort.js";
 import { ownPublication } from "./publish.js";
 import type { RunContext } from "./run-context.js";
 import { unsettledTexts } from "./settling.js";
-import { ToolArguments } from "./tool-arguments.js";
 
 /** Every tool call of a run: permission, then the arguments' schema, then the executor, then the outcome. */
 export class ToolCalls {
-  readonly #arguments = new ToolArguments();
+  readonly #arguments: ToolArguments;
   readonly #tools: ReadonlyMap<string, ToolSpec>;
   readonly #executors: ReadonlyMap<string, ToolExecutor>;
   readonly #servers: ReadonlyMap<string, McpServer>;
@@ -30,6 +30,8 @@ export class ToolCalls {
   /** Aborts when the turn pauses: nobody is asked any longer. */
   readonly #pausing = new AbortController();
   readonly #over = new AbortController();
+  /** Calls and questions that have no answer yet. */
+  #open = 0;
 
   constructor(
     readonly run: RunContext,
@@ -38,6 +40,7 @@ export class ToolCalls {
     readonly pause: () => void,
   ) {
     const { request, plan } = run;
+    this.#arguments = new ToolArguments(run.shared.argumentsChecker);
     this.#tools = new Map(request.customTools.map((tool) => [tool.name, tool]));
     this.#executors = new Map(plan.executors.map(({ probed: { actor } }) => [actor.kind, actor]));
     this.#servers = new Map(request.mcpServers.map((server) => [server.name, server]));
@@ -51,7 +54,7 @@ export class ToolCalls {
       const tool = this.#tools.get(call.name);
       if (tool === undefined) return failed(`There is no tool '${call.name}'.`);
       const wanted = { ...this.#wanted(call), tool, byCaller: this.#byCaller(tool) };
-      const problem = () => this.#arguments.problem(tool, call.arguments);
+      const problem = (signal: AbortSignal) => this.#arguments.problem(tool, call.arguments, signal);
       return this.#permitted(wanted, call.signal, problem, (handled) =>
         this.#execute(wanted, call, tool, handled),
       );
@@ -74,12 +77,15 @@ export class ToolCalls {
   async answer(question: PermissionQuestion): Promise<PermissionAnswer> {
     const { toolCallId, toolName: name, input, readOnly: saysReadOnly, server: serverName } = question;
     if (this.#pausing.signal.aborted) return "park";
+    if (this.#open >= this.run.limits.openCalls || unusableArguments(name, input) !== undefined)
+      return "deny";
     const server = serverName === undefined ? undefined : this.#servers.get(serverName);
     const isOurs = serverName === undefined || serverName === ownPublication;
     const tool = isOurs ? this.#tools.get(name) : undefined;
     const wanted = { toolCallId, name, input, tool, server, saysReadOnly, byCaller: this.#byCaller(tool) };
     const release = this.run.deadlines.hold();
     using asking = this.#asking();
+    this.#open += 1;
     try {
       const answer = await this.gatekeeper.question(wanted, asking.signal);
       if (answer === "deny") this.#ledger.handle(toolCallId, name, input, "finished").denied = true;
@@ -87,6 +93,7 @@ export class ToolCalls {
       if (answer === "park") this.#pause();
       return answer;
     } finally {
+      this.#open -= 1;
       release();
     }
   }
@@ -119,14 +126,14 @@ export class ToolCalls {
   async #permitted(
     wanted: WantedCall,
     signal: AbortSignal,
-    problem: (() => string | undefined) | undefined,
+    problem: ((signal: AbortSignal) => Promise<string | undefined>) | undefined,
     act: (handled: HandledCall) => Promise<PublishedOutcome>,
   ): Promise<PublishedOutcome> {
     const { toolCallId, name, input } = wanted;
     // The turn is over: what the agent still calls is neither executed nor put to the user.
     using asking = this.#asking(signal);
     if (asking.signal.aborted) return failed(unsettledTexts.deferred);
-    const wrong = this.gatekeeper.denies(wanted) ? undefined : problem?.();
+    const wrong = this.gatekeeper.denies(wanted) ? undefined : await problem?.(asking.signal);
     if (wrong !== undefined) return failed(wrong);
     const verdict = await this.gatekeeper.execution(wanted, asking.signal);
     if (verdict.verdict === "park") {
@@ -147,13 +154,18 @@ export class ToolCalls {
     call: PublishedCall,
     step: () => Promise<PublishedOutcome>,
   ): Promise<PublishedOutcome> {
+    const unusable = unusableArguments(call.name, call.arguments);
+    if (unusable !== undefined) return failed(unusable);
+    if (this.#open >= this.run.limits.openCalls) return failed(tooManyCalls(call.name));
     const release = this.run.deadlines.hold();
+    this.#open += 1;
     try {
       return await step();
     } catch (error) {
       this.run.scope.abort(blamed(who, error));
       return failed(`Tool '${call.name}' failed on the runner's side, and the run with it.`);
     } finally {
+      this.#open -= 1;
       release();
     }
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ToolArguments } from "../../src/run/tool-arguments.js";
+import { ArgumentsCheck } from "../../src/run/arguments/check.js";
 
 const tuple = {
   type: "object",
@@ -17,7 +17,7 @@ function problem(
   given: Record<string, unknown>,
   name = "tool",
 ): string | undefined {
-  return new ToolArguments().problem({ name, kind: "callback", inputSchema }, given);
+  return new ArgumentsCheck().problem(name, JSON.stringify(inputSchema), JSON.stringify(given));
 }
 
 describe("arguments are checked before anything runs", () => {
@@ -113,18 +113,23 @@ describe("a schema that can't be used", () => {
   });
 
   test("two tools may claim one identity", () => {
-    const all = new ToolArguments();
-    const spec = (name: string, type: string) => ({
-      name,
-      kind: "callback",
-      inputSchema: {
+    const all = new ArgumentsCheck();
+    const schema = (type: string) =>
+      JSON.stringify({
         $id: "https://x.example/same",
         type: "object",
         properties: { a: { $id: "#inner", type } },
-      },
-    });
-    expect(all.problem(spec("one", "string"), { a: "x" })).toBeUndefined();
-    expect(all.problem(spec("two", "number"), { a: "x" })).toContain("a must be number");
+      });
+    expect(all.problem("one", schema("string"), '{"a": "x"}')).toBeUndefined();
+    expect(all.problem("two", schema("number"), '{"a": "x"}')).toContain("a must be number");
+  });
+
+  test("no schema refers to what another request brought", () => {
+    const all = new ArgumentsCheck();
+    const theirs = { $id: "https://x.example/theirs", type: "object" };
+    expect(all.problem("theirs", JSON.stringify(theirs), "{}")).toBeUndefined();
+    const ours = { type: "object", properties: { a: { $ref: "https://x.example/theirs" } } };
+    expect(all.problem("ours", JSON.stringify(ours), "{}")).toContain("can't resolve reference");
   });
 
   test("arguments can't reach beyond themselves", () => {
@@ -136,16 +141,10 @@ describe("a schema that can't be used", () => {
   });
 });
 
-test("a schema is compiled once", () => {
-  let reads = 0;
-  const inputSchema = {
-    get type() {
-      reads += 1;
-      return "object";
-    },
-  };
-  const all = new ToolArguments();
-  const tool = { name: "tool", kind: "callback", inputSchema };
-  for (let turn = 0; turn < 5; turn += 1) expect(all.problem(tool, {})).toBeUndefined();
-  expect(reads).toBe(1);
+test("of many problems the first are told, and how many more there are", () => {
+  const schema = { type: "object", additionalProperties: { type: "string" } };
+  const given = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`field${index}`, index]));
+  const told = problem(schema, given) ?? "";
+  expect(told).toContain("field19 must be string; and 4980 more. Correct them");
+  expect(told.length).toBeLessThan(5_000);
 });
