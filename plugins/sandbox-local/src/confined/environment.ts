@@ -23,6 +23,11 @@ export function jailEnvironment(
   return {
     HOME: command.role === "agent" ? inside.agentHome : inside.toolHome,
     TMPDIR: inside.scratch,
+    USER: inside.user,
+    LOGNAME: inside.user,
+    // A leak sanitizer looks at its process with ptrace, which is refused; it would end every program that has one.
+    ASAN_OPTIONS: "detect_leaks=0",
+    LSAN_OPTIONS: "detect_leaks=0",
     ...command.env,
     ...(network === "own" ? proxyVariables(directHosts(boundary).join(), command.env.NODE_OPTIONS) : {}),
   };

@@ -11,6 +11,7 @@ export const inside = {
   /** What a jail's first process runs. */
   shell: "/run/ambit/sh",
   hostName: "sandbox",
+  user: "agent",
   /** The relay's address and port on the jail's own loopback. */
   channelAddress: "127.0.0.1",
   port: 3128,

@@ -60,7 +60,7 @@ export async function spawnConfined(
       }
     }
     const jail: Jail = {
-      ...sharedParts(session),
+      ...sharedParts(session, command.role === "agent"),
       workspace,
       workspaceMounts: prepared.mounts,
       agentHome,
@@ -109,13 +109,20 @@ export async function spawnConfined(
 }
 
 /** The parts of a jail that are the same for all of a session's. */
-function sharedParts({ kit, runtimes, network, channel, config, weakening }: ConfinedSession) {
+function sharedParts(
+  { kit, runtimes, network, channel, config, weakening }: ConfinedSession,
+  isAgent: boolean,
+) {
   return {
     shell: weakening?.guardsFirst === false ? hostShell : kit.shell,
     system: kit.system,
     etc: {
       folder: kit.etc.folder,
-      shown: [...kit.etc.shown, ...(network === "shared" ? kit.etc.shared : [])],
+      shown: [
+        ...kit.etc.shown,
+        ...(isAgent ? kit.etc.agent : []),
+        ...(network === "shared" ? kit.etc.shared : []),
+      ],
     },
     runtimes: runtimes.shown,
     covered: runtimes.covered,

@@ -2,7 +2,11 @@ import { access, lstat, readlink } from "node:fs/promises";
 import { codeOf } from "@ambit/core/plugin";
 import type { SystemEntry } from "./arguments.js";
 
-const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+const systemFolders = [
+  ...["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"],
+  // How many processors there are, and of what kind: `/proc/cpuinfo` says it too.
+  ...["/sys/devices/system/cpu", "/sys/devices/system/node"],
+];
 
 /** What everybody may read and tells of the host; the rest of `/proc` is root's, or of the jail's namespaces. */
 const tellsOfHost = ["/proc/key-users", "/proc/keys", "/proc/sched_debug"];

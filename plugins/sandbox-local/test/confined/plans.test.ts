@@ -19,6 +19,10 @@ describe("the environment of a jail's program", () => {
       A: "1",
       HOME: "/home/tool",
       TMPDIR: "/tmp",
+      USER: "agent",
+      LOGNAME: "agent",
+      ASAN_OPTIONS: "detect_leaks=0",
+      LSAN_OPTIONS: "detect_leaks=0",
     });
     expect(jailEnvironment({ env: {}, role: "agent" }, "shared", everythingOn.network).HOME).toBe(
       "/home/agent",

@@ -18,7 +18,7 @@ attempt("proc", lambda: leaks(content("/proc/self/environ")))`,
     options: { env: { NAMED_FOR_IT: "1" } },
     program: `
 expected = re.compile(r"^(NAMED_FOR_IT|PATH|HOME|TMPDIR|PWD|OLDPWD|SHLVL|_|LANG|LC_[A-Z]+|USER|LOGNAME|SHELL|TERM|TZ|"
-                      r"(?i:[a-z]+_proxy)|NODE_[A-Z_]+|AMBIT_[A-Z_]+|container)$")
+                      r"(?i:[a-z]+_proxy)|NODE_[A-Z_]+|[AL]SAN_OPTIONS|AMBIT_[A-Z_]+|container)$")
 attempt("names", lambda: " ".join(name for name in os.environ if not expected.match(name)))`,
   }),
   programAttack({
