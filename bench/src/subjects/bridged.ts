@@ -17,7 +17,7 @@ import { boundaryOf, silent } from "./confined.js";
 
 /** A process and network namespace of its own, reached by `nsenter`: as far away as one gets on one machine. */
 export interface Namespaces extends RemotePlatform {
-  /** Another sandbox over the bridge, each with a half inside of its own. */
+  /** Another sandbox over the bridge, each with a guest daemon of its own. */
   open(): Promise<RemoteSandbox>;
   close(): Promise<void>;
 }

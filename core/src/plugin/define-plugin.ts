@@ -27,6 +27,11 @@ export interface Plugin<Config extends z.ZodType = z.ZodType> {
   readonly api: 1;
   /** Strict, with every default in it; published as JSON Schema. */
   readonly config: Config;
+  /**
+   * Settings that had another name in an earlier version: the older path and the current one, parts joined by dots,
+   * `{"bridge.lingerMs": "bridge.orphanTimeoutMs"}`. The older name goes on working, with a warning in the log.
+   */
+  readonly renamedSettings?: Readonly<Record<string, string>>;
   /** Synchronous and without I/O: what needs the host happens in `probe` and `open`. */
   register(registrar: Registrar, config: z.output<Config>): void;
 }

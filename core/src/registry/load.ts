@@ -1,9 +1,10 @@
 import type { DependencyContainer } from "tsyringe";
 import { z } from "zod";
 import { type LoadFailure, PluginLoadFailed } from "../errors.js";
-import type { Plugin } from "../plugin/index.js";
+import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
 import { ContainerRegistrar, type Offer } from "./registrar.js";
+import { withCurrentNames } from "./renamed-settings.js";
 
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
 export type ImportPlugin = (name: string) => Promise<unknown>;
@@ -22,6 +23,7 @@ export async function loadPlugins(
   entries: readonly PluginEntry[],
   container: DependencyContainer,
   importPlugin: ImportPlugin,
+  log: Log,
 ): Promise<{ readonly plugins: readonly LoadedPlugin[]; readonly offers: readonly Offer[] }> {
   const failures: LoadFailure[] = [];
   const registrar = new ContainerRegistrar(container);
@@ -37,7 +39,7 @@ export async function loadPlugins(
       failures.push({ plugin: plugin.name, reason: "is listed twice", cure: "list it once" });
       continue;
     }
-    const loaded = register(plugin, config, registrar);
+    const loaded = register(plugin, config, registrar, log);
     if ("failure" in loaded) failures.push(loaded.failure);
     plugins.push({ name: plugin.name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
   }
@@ -75,7 +77,7 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
 
 type Registered = { readonly configSchema: unknown } | { readonly failure: LoadFailure };
 
-function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar): Registered {
+function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar, log: Log): Registered {
   const { name } = plugin;
   const failed = (reason: string, cure: string, cause?: unknown): Registered => ({
     failure: { plugin: name, reason, cure, ...(cause === undefined ? {} : { cause }) },
@@ -83,11 +85,18 @@ function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar)
   if (plugin.api !== 1) {
     return failed(`was written for plugin api ${String(plugin.api)}, this is 1`, "load a version that fits");
   }
+  const named = withCurrentNames(given, plugin.renamedSettings ?? {});
+  for (const { path, now } of named.used) {
+    log.warn(
+      { plugin: name },
+      `the setting "${path}" is now called "${now}": rename it in the configuration`,
+    );
+  }
   let configSchema: unknown;
   let config: ReturnType<Plugin["config"]["safeParse"]>;
   try {
     configSchema = z.toJSONSchema(plugin.config, { io: "input", unrepresentable: "any" });
-    config = plugin.config.safeParse(given);
+    config = plugin.config.safeParse(named.config);
   } catch (cause) {
     const cure = "its author gives a synchronous schema of zod 4, such as z.strictObject({})";
     return failed(`its config is no schema that can be used (${messageOf(cause)})`, cure, cause);

@@ -43,7 +43,7 @@ export class Registry {
   ): Promise<Registry> {
     // A container of its own: two registries in one process share nothing.
     const container = root.createChildContainer();
-    const { plugins, offers } = await loadPlugins(entries, container, importPlugin);
+    const { plugins, offers } = await loadPlugins(entries, container, importPlugin, log);
     return new Registry(container, plugins, offers, settings, log);
   }
 

@@ -7,16 +7,16 @@ export const homeName = "home";
 
 /** First message of a channel, from the runner, by the channel's kind. */
 export interface Requests {
-  /** lanes: standard input in; standard output and error out. */
+  /** streams: standard input in; standard output and error out. */
   readonly run: {
     readonly argv: readonly string[];
     readonly env: Readonly<Record<string, string>>;
     readonly cwd?: string | undefined;
     readonly role: "agent" | "tool";
   };
-  /** main lane in: the content. */
+  /** main stream in: the content. */
   readonly write: { readonly path: string; readonly executable: boolean };
-  /** main lane out: the content. */
+  /** main stream out: the content. */
   readonly read: { readonly path: string };
   /** Unpacks the archive that was uploaded, below a folder. */
   readonly unpack: { readonly archive: string; readonly into: string };
@@ -32,7 +32,7 @@ export interface RunOrder {
   readonly kill: "SIGTERM" | "SIGKILL";
 }
 
-/** A channel's first message. The runner wrote it: the half inside trusts the runner's types. */
+/** A channel's first message. The runner wrote it: the guest daemon trusts the runner's types. */
 export function requestOf<Kind extends keyof Requests>(_kind: Kind, message: unknown): Requests[Kind] {
   return message as Requests[Kind];
 }

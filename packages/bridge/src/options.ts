@@ -7,16 +7,16 @@ export const bridgeSchema = z.strictObject({
   /** Node.js (18 or newer) in the sandbox: a name on the platform's `PATH`, or a path. */
   node: z.string().min(1).default("node"),
   /** Milliseconds without any pipe after which the sandbox is given up. */
-  outageMs: z.int().positive().default(60_000),
+  reconnectTimeoutMs: z.int().positive().default(60_000),
   /** Milliseconds of silence after which a pipe is taken for dead. */
-  silenceMs: z.int().positive().default(20_000),
+  heartbeatTimeoutMs: z.int().positive().default(20_000),
   /** Bytes through one pipe, about, before it is replaced: platforms log them for as long as the pipe's command lives. */
   pipeBytes: z
     .int()
     .positive()
     .default(32 * 1024 * 1024),
   /** Milliseconds that the sandbox's processes outlive a runner that is gone. */
-  lingerMs: z.int().positive().default(120_000),
+  orphanTimeoutMs: z.int().positive().default(120_000),
   /** The first of the user ids that processes get, where the bridge runs as root; some thousands follow. */
   firstUser: z.int().min(1_000).max(2_000_000_000).default(61_000),
   /** Bytes of the runner's files that are copied into a sandbox at most; a larger agent belongs into its image. */

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { dataLine, type Frame, frameLine, lanes, readLine, signalLine } from "../src/transport/frame.js";
+import { dataLine, type Frame, frameLine, readLine, signalLine, streams } from "../src/transport/frame.js";
 import { Lines } from "../src/transport/lines.js";
 import { chunkEnd, decodePayload, longestChunk, longestLine } from "../src/transport/payload.js";
 
-const lane = fc.constantFrom(...Object.values(lanes));
+const stream = fc.constantFrom(...Object.values(streams));
 const count = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
 const side = fc.constantFrom("runner" as const, "inside" as const);
 
@@ -26,7 +26,7 @@ function frameIn(from: "runner" | "inside", text: string): Frame {
 describe("a line of the bridge", () => {
   it("carries any bytes, in fewer characters than a pipe takes and without NUL", () => {
     fc.assert(
-      fc.property(side, count, count, lane, content, (from, number, channel, on, bytes) => {
+      fc.property(side, count, count, stream, content, (from, number, channel, on, bytes) => {
         const line = dataLine(from, number + 1, channel, on, bytes);
         expect(Buffer.byteLength(line)).toBeLessThan(longestLine);
         expect(line.indexOf("\n")).toBe(line.length - 1);
@@ -46,7 +46,7 @@ describe("a line of the bridge", () => {
     const frames: readonly Parameters<typeof frameLine>[2][] = [
       ["open", 1, "run"],
       ["end", 2, 1],
-      ["taken", 3, 0, 65_536],
+      ["windowUpdate", 3, 0, 65_536],
       ["close", 4],
     ];
     for (const frame of frames) {
@@ -66,7 +66,17 @@ describe("a line of the bridge", () => {
     const numbered = fc
       .tuple(
         fc.oneof(count, fc.double(), fc.constant(-1)),
-        fc.constantFrom("open", "data", "end", "taken", "close", "hello", "ack", "__proto__", "constructor"),
+        fc.constantFrom(
+          "open",
+          "data",
+          "end",
+          "windowUpdate",
+          "close",
+          "hello",
+          "ack",
+          "__proto__",
+          "constructor",
+        ),
         fc.array(fc.jsonValue(), { maxLength: 4 }),
       )
       .map(([number, op, rest]) => JSON.stringify(["<", number, op, ...rest]));

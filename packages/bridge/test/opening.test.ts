@@ -72,14 +72,14 @@ describe("an opening that is given up half way", () => {
     ).toBe(1);
   });
 
-  it("leaves nothing when the half inside doesn't answer", async () => {
+  it("leaves nothing when the guest daemon doesn't answer", async () => {
     const platform = new HostilePlatform(() => undefined);
     const abort = AbortSignal.timeout(200);
     await expect(open(platform, { signal: abort })).rejects.toThrow("timeout");
     expect([platform.destroyed, platform.closed]).toEqual([1, 1]);
   });
 
-  it("leaves no process of the half inside", async () => {
+  it("leaves no process of the guest daemon", async () => {
     let platform: ExecPlatform | undefined;
     const abort = new AbortController();
     const opening = openBridged({
@@ -89,7 +89,7 @@ describe("an opening that is given up half way", () => {
           override async openPipe(argv: readonly [string, ...string[]]): Promise<Pipe> {
             const pipe = await super.openPipe(argv);
             setTimeout(() => abort.abort(reason), 150);
-            // Without a greeting the half inside waits, however fast it starts.
+            // Without a greeting the guest daemon waits, however fast it starts.
             return { output: pipe.output, close: () => pipe.close(), write: async () => undefined };
           }
         })(folder);
@@ -108,7 +108,7 @@ describe("an opening that is given up half way", () => {
   });
 });
 
-describe("a half inside that isn't to be trusted", () => {
+describe("a guest daemon that isn't to be trusted", () => {
   const withGreeting = (greeting: string) => new HostilePlatform(answerFacts, greeting);
 
   it.each([
@@ -117,7 +117,7 @@ describe("a half inside that isn't to be trusted", () => {
     ["noise without a line's end", "x".repeat(100_000)],
     ["echoes", '[">",0,"hello",1,"key",1,0]\n'],
   ])("that says %s in place of a greeting is given up", async (_what, greeting) => {
-    const opening = open(withGreeting(greeting), { bridge: { silenceMs: 200 } });
+    const opening = open(withGreeting(greeting), { bridge: { heartbeatTimeoutMs: 200 } });
     await expect(opening).rejects.toThrow(/can't be started/);
   });
 

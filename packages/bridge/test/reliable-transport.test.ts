@@ -1,26 +1,28 @@
 import { describe, expect, it } from "vitest";
 import type { Channel, ChannelListener } from "../src/transport/channel.js";
 import { Channels } from "../src/transport/channels.js";
-import { type Frame, lanes, readLine } from "../src/transport/frame.js";
+import { type Frame, readLine, streams } from "../src/transport/frame.js";
 import { longestChunk } from "../src/transport/payload.js";
-import { FrameMissing, Link, LinkBroken } from "../src/transport/reliable-transport.js";
+import { FrameMissing, ReliableTransport, TransportBroken } from "../src/transport/reliable-transport.js";
 
 const MB = 2 ** 20;
 
-/** The runner's half, and whatever the half inside may say to it. */
+/** The runner's side, and whatever the guest daemon may say to it. */
 class Runner {
   readonly accepted: Channel[] = [];
   readonly sent: Frame[] = [];
-  readonly link: Link = new Link("runner", (frame) => this.channels.deliver(frame));
+  readonly transport: ReliableTransport = new ReliableTransport("runner", (frame) =>
+    this.channels.deliver(frame),
+  );
   readonly channels: Channels;
   #number = 0;
 
   constructor(listener: ChannelListener = {}) {
-    this.channels = new Channels("runner", this.link, (_kind, channel) => {
+    this.channels = new Channels("runner", this.transport, (_kind, channel) => {
       this.accepted.push(channel);
       return listener;
     });
-    const wire = {
+    const sink = {
       write: (lines: string) => {
         for (const text of lines.split("\n")) {
           const line = readLine("runner", text);
@@ -28,12 +30,12 @@ class Runner {
         }
       },
     };
-    this.link.attach(wire, 0);
+    this.transport.attach(sink, 0);
   }
 
   hear(frame: Frame, length = 100): void {
     this.#number += 1;
-    this.link.accept({ kind: "frame", number: this.#number, frame }, length);
+    this.transport.accept({ kind: "frame", number: this.#number, frame }, length);
   }
 
   count(op: Frame[0]): number {
@@ -44,7 +46,7 @@ class Runner {
 const letTasksRun = () => new Promise<void>((resolve) => setImmediate(resolve));
 const piece = "x".repeat(longestChunk);
 
-describe("a link whose other half isn't to be trusted", () => {
+describe("a transport whose peer isn't to be trusted", () => {
   it("opens a bounded number of channels for it, and forgets those that close", () => {
     const runner = new Runner();
     for (let id = 2; id <= 20_000; id += 2) runner.hear(["open", id, "connection"]);
@@ -66,22 +68,23 @@ describe("a link whose other half isn't to be trusted", () => {
     const runner = new Runner({ data: () => undefined });
     runner.hear(["open", 2, "connection"]);
     expect(() => {
-      for (let sent = 0; sent < 2 * MB; sent += longestChunk) runner.hear(["data", 2, lanes.main, piece]);
+      for (let sent = 0; sent < 2 * MB; sent += longestChunk) runner.hear(["data", 2, streams.main, piece]);
     }).toThrow("more than it asked for");
   });
 
   it("keeps nothing of messages that nobody hears, and little of one without an end", () => {
     const deaf = new Runner();
     deaf.hear(["open", 2, "connection"]);
-    for (let sent = 0; sent < 8 * MB; sent += longestChunk) deaf.hear(["data", 2, lanes.messages, piece]);
+    for (let sent = 0; sent < 8 * MB; sent += longestChunk) deaf.hear(["data", 2, streams.messages, piece]);
     // Nor is it parsed.
-    deaf.hear(["data", 2, lanes.messages, "\n{\n"]);
+    deaf.hear(["data", 2, streams.messages, "\n{\n"]);
 
     const heard: unknown[] = [];
     const hearing = new Runner({ message: (message) => heard.push(message) });
     hearing.hear(["open", 2, "connection"]);
-    for (let sent = 0; sent < 8 * MB; sent += longestChunk) hearing.hear(["data", 2, lanes.messages, piece]);
-    expect(() => hearing.hear(["data", 2, lanes.messages, "\n"])).toThrow(SyntaxError);
+    for (let sent = 0; sent < 8 * MB; sent += longestChunk)
+      hearing.hear(["data", 2, streams.messages, piece]);
+    expect(() => hearing.hear(["data", 2, streams.messages, "\n"])).toThrow(SyntaxError);
     expect(heard).toEqual([]);
   });
 
@@ -89,8 +92,9 @@ describe("a link whose other half isn't to be trusted", () => {
     const runner = new Runner();
     runner.hear(["open", 2, "connection"]);
     const [channel] = runner.accepted;
-    for (let time = 0; time < 10; time++) runner.hear(["taken", 2, lanes.main, Number.MAX_SAFE_INTEGER]);
-    void channel?.write(lanes.main, Buffer.alloc(4 * MB, "x"));
+    for (let time = 0; time < 10; time++)
+      runner.hear(["windowUpdate", 2, streams.main, Number.MAX_SAFE_INTEGER]);
+    void channel?.write(streams.main, Buffer.alloc(4 * MB, "x"));
     await letTasksRun();
     expect(runner.count("data") * longestChunk).toBeLessThan(MB);
   });
@@ -100,18 +104,18 @@ describe("a link whose other half isn't to be trusted", () => {
     runner.hear(["open", 2, "connection"]);
     const [channel] = runner.accepted;
     let isWritten = false;
-    const writing = channel?.write(lanes.main, Buffer.alloc(64 * MB, "x")).then(() => {
+    const writing = channel?.write(streams.main, Buffer.alloc(64 * MB, "x")).then(() => {
       isWritten = true;
     });
     for (let time = 0; time < 1_000; time++) {
-      runner.hear(["taken", 2, lanes.main, MB]);
+      runner.hear(["windowUpdate", 2, streams.main, MB]);
       await letTasksRun();
     }
     expect(isWritten).toBe(false);
-    expect(runner.link.kept).toBeLessThan(9 * MB);
+    expect(runner.transport.kept).toBeLessThan(9 * MB);
     for (let time = 0; time < 1_000 && !isWritten; time++) {
-      runner.link.acknowledged(runner.sent.length);
-      runner.hear(["taken", 2, lanes.main, MB]);
+      runner.transport.acknowledged(runner.sent.length);
+      runner.hear(["windowUpdate", 2, streams.main, MB]);
       await letTasksRun();
     }
     await writing;
@@ -122,26 +126,26 @@ describe("a link whose other half isn't to be trusted", () => {
     const runner = new Runner();
     expect(() => {
       for (let id = 2; id < 8_000_000; id += 2) runner.hear(["open", id, "connection"]);
-    }).toThrow(LinkBroken);
-    expect(runner.link.kept).toBeLessThan(64 * MB);
+    }).toThrow(TransportBroken);
+    expect(runner.transport.kept).toBeLessThan(64 * MB);
   });
 
   it("takes each frame once, in order, and no acknowledgement of what wasn't sent", () => {
     const runner = new Runner();
     const open = { kind: "frame", number: 1, frame: ["open", 2, "connection"] } as const;
-    runner.link.accept(open, 10);
-    runner.link.accept(open, 10);
+    runner.transport.accept(open, 10);
+    runner.transport.accept(open, 10);
     expect(runner.accepted).toHaveLength(1);
-    expect(() => runner.link.accept({ ...open, number: 3 }, 10)).toThrow(FrameMissing);
-    expect(() => runner.link.acknowledged(5)).toThrow(LinkBroken);
-    expect(() => runner.link.attach({ write: () => undefined }, 99)).toThrow(LinkBroken);
+    expect(() => runner.transport.accept({ ...open, number: 3 }, 10)).toThrow(FrameMissing);
+    expect(() => runner.transport.acknowledged(5)).toThrow(TransportBroken);
+    expect(() => runner.transport.attach({ write: () => undefined }, 99)).toThrow(TransportBroken);
   });
 
   it("lets go of everybody who waits when it is lost", async () => {
     const runner = new Runner();
     const channel = runner.channels.open("run", () => ({}));
-    const writing = channel.write(lanes.main, Buffer.alloc(4 * MB));
-    runner.link.close();
+    const writing = channel.write(streams.main, Buffer.alloc(4 * MB));
+    runner.transport.close();
     runner.channels.closeAll();
     await writing;
     let isClosed = false;
@@ -151,6 +155,6 @@ describe("a link whose other half isn't to be trusted", () => {
       },
     }));
     expect(isClosed).toBe(true);
-    expect(runner.link.kept).toBe(0);
+    expect(runner.transport.kept).toBe(0);
   });
 });

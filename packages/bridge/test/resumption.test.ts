@@ -131,7 +131,7 @@ describe("a bridge over pipes that break", () => {
     expect(platform.pipes.size).toBe(1);
   });
 
-  it("says that what ran is lost when the half inside is killed", async () => {
+  it("says that what ran is lost when the guest daemon is killed", async () => {
     await using bridged = await openBridged();
     const { sandbox, failures, platform, folder } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
@@ -146,10 +146,10 @@ describe("a bridge over pipes that break", () => {
   });
 
   it("gives a sandbox up that can't be reached for too long, and tells the platform's own words", async () => {
-    await using bridged = await openBridged({ bridge: { outageMs: 300 } });
+    await using bridged = await openBridged({ bridge: { reconnectTimeoutMs: 300 } });
     const { sandbox, failures, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
-    platform.refuseWith = new Error("the gateway answers 503");
+    platform.refuseWith = new Error("The gateway answers 503");
     platform.cut();
     await child.exit;
     expect(failures.map(({ message }) => message)).toEqual([
@@ -160,7 +160,7 @@ describe("a bridge over pipes that break", () => {
   it("tries nothing again when the platform says that the sandbox is gone", async () => {
     await using bridged = await openBridged();
     const { failures, platform } = bridged;
-    const gone = new SandboxFailed("the sandbox was stopped");
+    const gone = new SandboxFailed("The sandbox was stopped");
     platform.refuseWith = gone;
     platform.cut();
     await settled(async () => failures.length);
@@ -168,12 +168,12 @@ describe("a bridge over pipes that break", () => {
   });
 
   it("ends what runs inside when the runner doesn't come back", async () => {
-    await using bridged = await openBridged({ bridge: { lingerMs: 200, outageMs: 1_000 } });
+    await using bridged = await openBridged({ bridge: { orphanTimeoutMs: 200, reconnectTimeoutMs: 1_000 } });
     const { sandbox, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
     const pid = Number(child.evidence.pid);
     expect(isAlive(pid)).toBe(true);
-    platform.refuseWith = new Error("the runner is gone");
+    platform.refuseWith = new Error("The runner is gone");
     platform.cut();
     await settled(async () => isAlive(pid));
     expect(isAlive(pid)).toBe(false);

@@ -42,7 +42,7 @@ async function reach(settings: Settings): Promise<Socket | undefined> {
     if (socket !== undefined) return socket;
     await after(5);
   }
-  throw new Error(`the bridge didn't start: ${readFileSync(log, "utf8").trim().slice(-500)}`);
+  throw new Error(`The bridge didn't start: ${readFileSync(log, "utf8").trim().slice(-500)}`);
 }
 
 function start({ folder }: Settings): string {

@@ -3,7 +3,7 @@ import { chmod, mkdir } from "node:fs/promises";
 import { SessionFiles } from "@ambit/core/safe-fs";
 import { type Requests, requestOf } from "../messages.js";
 import type { Channel, ChannelListener } from "../transport/channel.js";
-import { lanes } from "../transport/frame.js";
+import { streams } from "../transport/frame.js";
 import { answering } from "./answering.js";
 import type { Folders } from "./folders.js";
 import type { User } from "./users.js";
@@ -43,7 +43,7 @@ export class Files {
     return {
       message: (message) =>
         answering(channel, async () => {
-          await channel.write(lanes.main, await this.#files.read(requestOf("read", message).path));
+          await channel.write(streams.main, await this.#files.read(requestOf("read", message).path));
           await channel.send({ done: true });
         }),
     };

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import type { Channels } from "../transport/channels.js";
-import { lanes } from "../transport/frame.js";
+import { streams } from "../transport/frame.js";
 import { answering } from "./answering.js";
 
 /** Connections at once, of one listener; others are dropped. Whoever makes more mustn't take every descriptor. */
@@ -70,10 +70,10 @@ export class Listeners {
 async function pour(socket: Socket, channel: Channel): Promise<void> {
   try {
     for await (const bytes of socket.iterator({ destroyOnReturn: false }))
-      await channel.write(lanes.main, bytes);
+      await channel.write(streams.main, bytes);
   } catch {
     // The client dropped the connection: its close is what the runner hears.
     return;
   }
-  channel.end(lanes.main);
+  channel.end(streams.main);
 }

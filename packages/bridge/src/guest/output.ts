@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import type { Channel } from "../transport/channel.js";
-import type { Lane } from "../transport/frame.js";
+import type { StreamId } from "../transport/frame.js";
 
 /** Milliseconds in which nothing comes from a pipe whose process is gone, until nobody waits for it any more. */
 const idleMs = 500;
@@ -13,9 +13,9 @@ export class Output {
   #isWaiting = true;
   #pieces = 0;
 
-  constructor(source: Readable | null, channel: Channel, lane: Lane) {
+  constructor(source: Readable | null, channel: Channel, stream: StreamId) {
     this.#source = source;
-    this.#done = this.#pour(channel, lane);
+    this.#done = this.#pour(channel, stream);
   }
 
   /** All that the process wrote, now that it is gone. What it handed its pipe to may hold it open for ever. */
@@ -29,17 +29,17 @@ export class Output {
     clearInterval(watch);
   }
 
-  async #pour(channel: Channel, lane: Lane): Promise<void> {
+  async #pour(channel: Channel, stream: StreamId): Promise<void> {
     try {
       for await (const bytes of this.#source ?? []) {
         this.#isWaiting = false;
         this.#pieces += 1;
-        await channel.write(lane, bytes);
+        await channel.write(stream, bytes);
         this.#isWaiting = true;
       }
     } catch {
       // Given up above, or the pipe broke: either way this was all.
     }
-    channel.end(lane);
+    channel.end(stream);
   }
 }

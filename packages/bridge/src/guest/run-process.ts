@@ -3,11 +3,11 @@ import { chown, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { orderOf, type Requests, requestOf } from "../messages.js";
 import type { Channel, ChannelListener } from "../transport/channel.js";
-import { lanes } from "../transport/frame.js";
+import { streams } from "../transport/frame.js";
 import { answering } from "./answering.js";
 import type { Folders } from "./folders.js";
 import { Output } from "./output.js";
-import { type Sweep, sweepTree, sweepUser } from "./process-sweep.js";
+import { type ProcessReaper, reapTree, reapUser } from "./process-reaper.js";
 import type { Users } from "./users.js";
 
 /** Every process that the runner asked for. */
@@ -66,7 +66,7 @@ export class Processes {
   }
 
   async #begin(request: Requests["run"], channel: Channel): Promise<RunningProcess> {
-    if (this.#isEnding) throw new Error("the sandbox closes");
+    if (this.#isEnding) throw new Error("The sandbox closes");
     const starting = this.#start(request, channel);
     this.#starting.add(starting);
     try {
@@ -103,17 +103,17 @@ export class Processes {
         ...(user === undefined ? {} : user),
       });
       const pid = await pidOf(child);
-      const tree = sweepTree(pid);
-      const all = user === undefined ? tree : sweepUser(user);
+      const tree = reapTree(pid);
+      const all = user === undefined ? tree : reapUser(user);
       // Agents share a user: only the last of them takes along whatever that user runs.
       const isAlone = () => ![...this.#running].some((one) => one.isAgent && one.pid !== pid);
-      const sweep: Sweep = isAgent
+      const reaper: ProcessReaper = isAgent
         ? {
             signal: (name) => (isAlone() ? all : tree).signal(name),
             finish: () => (isAlone() ? all : tree).finish(),
           }
         : all;
-      const running = new RunningProcess(child, pid, isAgent, sweep, channel, async () => {
+      const running = new RunningProcess(child, pid, isAgent, reaper, channel, async () => {
         this.#running.delete(running);
         await clean();
       });
@@ -129,7 +129,7 @@ export class Processes {
 
 class RunningProcess {
   readonly #child: ChildProcess;
-  readonly #sweep: Sweep;
+  readonly #reaper: ProcessReaper;
   /** Its number, and its user's, may be another's from then on. */
   #isGone = false;
 
@@ -137,21 +137,21 @@ class RunningProcess {
     child: ChildProcess,
     readonly pid: number,
     readonly isAgent: boolean,
-    sweep: Sweep,
+    reaper: ProcessReaper,
     channel: Channel,
     onGone: () => Promise<void>,
   ) {
     this.#child = child;
-    this.#sweep = sweep;
+    this.#reaper = reaper;
     // What is written to a process that has left is lost, as with any pipe.
     child.stdin?.on("error", () => undefined);
     const outputs = [
-      new Output(child.stdout, channel, lanes.main),
-      new Output(child.stderr, channel, lanes.error),
+      new Output(child.stdout, channel, streams.main),
+      new Output(child.stderr, channel, streams.error),
     ];
     child.once("exit", (code, signal) =>
       answering(channel, async () => {
-        await sweep.finish();
+        await reaper.finish();
         this.#isGone = true;
         // Cleaned first: who hears of the exit may count on nothing being left.
         await onGone();
@@ -174,11 +174,11 @@ class RunningProcess {
   }
 
   kill(signal: "SIGTERM" | "SIGKILL"): void {
-    if (!this.#isGone) void this.#sweep.signal(signal);
+    if (!this.#isGone) void this.#reaper.signal(signal);
   }
 
   async end(): Promise<void> {
-    if (!this.#isGone) await this.#sweep.finish();
+    if (!this.#isGone) await this.#reaper.finish();
   }
 }
 

@@ -8,21 +8,21 @@ import { Channels } from "../transport/channels.js";
 import { readLine, signalLine } from "../transport/frame.js";
 import { Lines } from "../transport/lines.js";
 import { longestLine } from "../transport/payload.js";
-import { FrameMissing, Link } from "../transport/reliable-transport.js";
+import { FrameMissing, ReliableTransport } from "../transport/reliable-transport.js";
 import { answering } from "./answering.js";
 import { Files, unpack } from "./files.js";
 import { type Folders, makeFolders } from "./folders.js";
 import { Listeners } from "./listener.js";
 import { Processes } from "./run-process.js";
 import { type Settings, socketOf } from "./settings.js";
-import { SocketWire } from "./socket-wire.js";
+import { SocketSink } from "./socket-sink.js";
 import { type Closure, closeSupervisor } from "./supervisor.js";
 import { findUsers, type Users } from "./users.js";
 
 /** The runner's connection at the moment. */
 interface Attachment {
   readonly socket: Socket;
-  readonly wire: SocketWire;
+  readonly sink: SocketSink;
 }
 
 /** Holds the sandbox's processes and streams, for as long as the runner comes back. */
@@ -42,7 +42,7 @@ export async function serve(settings: Settings): Promise<void> {
 }
 
 class InsideBridge {
-  /** Another one means that this half was killed, and all it held is lost. */
+  /** Another one means that this daemon was killed, and all it held is lost. */
   readonly #epoch = randomUUID();
   readonly #settings: Settings;
   readonly #users: Users;
@@ -50,7 +50,7 @@ class InsideBridge {
   readonly #processes: Processes;
   readonly #listeners: Listeners;
   readonly #channels: Channels;
-  readonly #link: Link;
+  readonly #transport: ReliableTransport;
   readonly #server: Server;
   #key: string | undefined;
   #attempt = 0;
@@ -77,10 +77,10 @@ class InsideBridge {
       ],
       ["shutdown", (channel) => ({ message: () => answering(channel, () => this.#shutdown(channel)) })],
     ]);
-    this.#link = new Link("inside", (frame) => this.#channels.deliver(frame));
-    this.#channels = new Channels("inside", this.#link, (kind, channel) => kinds.get(kind)?.(channel));
+    this.#transport = new ReliableTransport("inside", (frame) => this.#channels.deliver(frame));
+    this.#channels = new Channels("inside", this.#transport, (kind, channel) => kinds.get(kind)?.(channel));
     this.#server = createServer((socket) => this.#connected(socket));
-    this.#lingering = setTimeout(() => this.#end(), settings.lingerMs);
+    this.#lingering = setTimeout(() => this.#end(), settings.orphanTimeoutMs);
   }
 
   async listen(): Promise<void> {
@@ -109,12 +109,12 @@ class InsideBridge {
 
   #connected(socket: Socket): void {
     const lines = new Lines(longestLine);
-    const attachment: Attachment = { socket, wire: new SocketWire(socket) };
+    const attachment: Attachment = { socket, sink: new SocketSink(socket) };
     socket.on("error", () => undefined);
     socket.once("close", () => {
       if (this.#current !== attachment) return;
       this.#current = undefined;
-      this.#link.detach(attachment.wire);
+      this.#transport.detach(attachment.sink);
     });
     socket.on("data", (bytes) => {
       try {
@@ -129,7 +129,7 @@ class InsideBridge {
   }
 
   #read(attachment: Attachment, text: string): void {
-    const { socket, wire } = attachment;
+    const { socket, sink } = attachment;
     const line = readLine("runner", text);
     if (line.kind === "noise") return;
     if (line.kind === "signal" && line.signal[0] === "hello") {
@@ -144,14 +144,16 @@ class InsideBridge {
       const older = this.#current;
       this.#current = attachment;
       older?.socket.destroy();
-      wire.write(signalLine("inside", ["hello", protocolVersion, this.#epoch, attempt, this.#link.received]));
-      this.#link.attach(wire, received);
+      sink.write(
+        signalLine("inside", ["hello", protocolVersion, this.#epoch, attempt, this.#transport.received]),
+      );
+      this.#transport.attach(sink, received);
       return;
     }
     if (attachment !== this.#current) return;
-    if (line.kind === "frame") this.#link.accept(line, text.length);
-    else if (line.signal[0] === "ack") this.#link.acknowledged(line.signal[1]);
-    else if (line.signal[0] === "ping") wire.write(signalLine("inside", ["pong"]));
+    if (line.kind === "frame") this.#transport.accept(line, text.length);
+    else if (line.signal[0] === "ack") this.#transport.acknowledged(line.signal[1]);
+    else if (line.signal[0] === "ping") sink.write(signalLine("inside", ["pong"]));
   }
 
   async #shutdown(channel: Channel): Promise<void> {

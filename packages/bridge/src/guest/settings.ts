@@ -1,10 +1,10 @@
 import { join } from "node:path";
 
-/** What the runner starts the half inside with, as its arguments. */
+/** What the runner starts the guest daemon with, as its arguments. */
 export interface Settings {
   /** Only the bridge writes to it. */
   readonly folder: string;
-  readonly lingerMs: number;
+  readonly orphanTimeoutMs: number;
   /** The first of the users that processes get, where the bridge may make them. */
   readonly firstUser: number;
   /** Whether `/proc` and `/tmp` are the sandbox's own, so that they may be changed to keep users apart. */
@@ -25,19 +25,19 @@ export const toolUsers = 2_000;
 
 export function readSettings([
   folder,
-  lingerMs,
+  orphanTimeoutMs,
   firstUser,
   system,
   supervisor = "{}",
 ]: readonly string[]): Settings {
   if (folder === undefined || !folder.startsWith("/"))
-    throw new Error("the first argument is a folder's path");
+    throw new Error("The first argument is a folder's path");
   return {
     folder,
-    lingerMs: count(lingerMs),
+    orphanTimeoutMs: count(orphanTimeoutMs),
     firstUser: count(firstUser),
     ownSystem: system === "own-system",
-    // Our other half wrote it.
+    // The runner's side wrote it.
     supervisor: { ports: [], files: [], ...JSON.parse(supervisor) },
   };
 }

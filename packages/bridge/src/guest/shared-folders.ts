@@ -6,7 +6,7 @@ import { runAs, startAs } from "./run-as.js";
 import type { User } from "./users.js";
 
 /** Where everybody may write, in every image. */
-const everybodys = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"];
+const worldWritable = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"];
 
 /**
  * Makes what a process puts into a folder of everybody's its own: with the folder's set-group-id bit a new file gets
@@ -15,8 +15,8 @@ const everybodys = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"];
  * @param mayChange whether the folders are the sandbox's own; elsewhere they are only looked at.
  * @returns why not, as seen by doing it: what one user writes there, another one reads.
  */
-export function keepApart(one: User, other: User, mayChange: boolean): string | undefined {
-  for (const folder of everybodys.filter(isEverybodys)) {
+export function isolateTmp(one: User, other: User, mayChange: boolean): string | undefined {
+  for (const folder of worldWritable.filter(isWorldWritable)) {
     const path = join(folder, `ambit-${randomBytes(8).toString("hex")}`);
     try {
       if (mayChange) {
@@ -38,7 +38,7 @@ export function keepApart(one: User, other: User, mayChange: boolean): string | 
 
 /** Removes what a user whose processes are gone has left in folders of everybody's: as that user, who owns nothing else. */
 export async function removeLeft(user: User): Promise<void> {
-  for (const folder of everybodys) {
+  for (const folder of worldWritable) {
     if (!(await holdsOf(folder, user))) continue;
     const script = 'find "$0" -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec rm -rf -- {} +';
     // Without room for it, it stays: nobody else reads it.
@@ -56,7 +56,7 @@ async function holdsOf(folder: string, { uid }: User): Promise<boolean> {
   return false;
 }
 
-function isEverybodys(folder: string): boolean {
+function isWorldWritable(folder: string): boolean {
   try {
     const found = lstatSync(folder);
     return found.isDirectory() && (found.mode & 0o002) !== 0;

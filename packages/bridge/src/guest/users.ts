@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { runAs } from "./run-as.js";
 import { type Settings, toolUsers } from "./settings.js";
-import { keepApart, removeLeft } from "./shared-folders.js";
+import { isolateTmp, removeLeft } from "./shared-folders.js";
 
 export interface User {
   readonly uid: number;
@@ -58,7 +58,7 @@ function whyNotOwnUsers(user: User, ownSystem: boolean): string | undefined {
     if (!hidesProcesses(user))
       return "its users see each other's processes, and /proc can't be mounted with hidepid=2";
   }
-  return keepApart(user, { ...user, uid: user.uid + 1 }, ownSystem);
+  return isolateTmp(user, { ...user, uid: user.uid + 1 }, ownSystem);
 }
 
 /** With a control: the user that may not see this process sees its own. */

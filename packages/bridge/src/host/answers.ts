@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What the half inside answers. It stands in the sandbox, so nothing it says is taken as it comes. */
+/** What the guest daemon answers. It stands in the sandbox, so nothing it says is taken as it comes. */
 export const refusal = z.object({ refused: z.string().max(4_000) });
 export const done = z.object({ done: z.literal(true) });
 export const runStarted = z.object({

@@ -3,12 +3,12 @@ import { largestRead } from "@ambit/core/safe-fs";
 import type { z } from "zod";
 import type { Requests } from "../messages.js";
 import type { Channels } from "../transport/channels.js";
-import { lanes } from "../transport/frame.js";
+import { streams } from "../transport/frame.js";
 import { refusal } from "./answers.js";
 
 export interface Asked<Answer> {
   readonly answer: Answer;
-  /** What came on the main lane before the answer. */
+  /** What came on the main stream before the answer. */
   readonly content: Uint8Array;
 }
 
@@ -17,8 +17,8 @@ const mostContent = largestRead;
 
 /**
  * One request on a channel of its own, and its answer.
- * @param input sent on the main lane, to its end.
- * @throws SandboxFailed with the words of the half inside, or when the link is lost.
+ * @param input sent on the main stream, to its end.
+ * @throws SandboxFailed with the words of the guest daemon, or when the transport is lost.
  */
 export function ask<Kind extends keyof Requests, Answer>(
   channels: Channels,
@@ -54,8 +54,8 @@ export function ask<Kind extends keyof Requests, Answer>(
     const send = async () => {
       await channel.send(request);
       if (input === undefined) return;
-      await channel.write(lanes.main, input);
-      channel.end(lanes.main);
+      await channel.write(streams.main, input);
+      channel.end(streams.main);
     };
     send().catch(reject);
   });

@@ -1,32 +1,32 @@
 import { join } from "node:path/posix";
 import { setTimeout as after } from "node:timers/promises";
 import { Channels } from "../transport/channels.js";
-import { Link } from "../transport/reliable-transport.js";
+import { ReliableTransport } from "../transport/reliable-transport.js";
 import { done } from "./answers.js";
 import { ask } from "./ask.js";
 import { Connection } from "./connection.js";
 import { Exposures } from "./exposures.js";
 import type { RemoteSandboxOptions } from "./open.js";
 
-/** Milliseconds that the half inside may take to end its processes, before the platform ends the sandbox. */
+/** Milliseconds that the guest daemon may take to end its processes, before the platform ends the sandbox. */
 const shutdownMs = 2_000;
 
-/** The runner's half. */
+/** The runner's side. */
 export interface Bridge {
   readonly connection: Connection;
   readonly channels: Channels;
   readonly exposures: Exposures;
 }
 
-/** @param program where the half inside was uploaded to. */
+/** @param program where the guest daemon was uploaded to. */
 export function makeBridge(
   { platform, spec, bridge, ownSystem, supervisor }: RemoteSandboxOptions,
   folder: string,
   program: string,
 ): Bridge {
-  const link: Link = new Link("runner", (frame) => channels.deliver(frame));
+  const transport: ReliableTransport = new ReliableTransport("runner", (frame) => channels.deliver(frame));
   const exposures: Exposures = new Exposures(() => channels);
-  const channels: Channels = new Channels("runner", link, (kind, channel) =>
+  const channels: Channels = new Channels("runner", transport, (kind, channel) =>
     kind === "connection" ? exposures.connected(channel) : undefined,
   );
   const connection = new Connection({
@@ -36,12 +36,12 @@ export function makeBridge(
       join(folder, program),
       "attach",
       folder,
-      `${bridge.lingerMs}`,
+      `${bridge.orphanTimeoutMs}`,
       `${bridge.firstUser}`,
       ownSystem === true ? "own-system" : "shared-system",
       ...(supervisor === undefined ? [] : [JSON.stringify(supervisor)]),
     ],
-    link,
+    transport,
     bridge,
     log: spec.log,
     onLost: (failure) => {

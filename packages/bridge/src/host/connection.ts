@@ -4,15 +4,15 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import pRetry, { AbortError } from "p-retry";
 import type { BridgeOptions } from "../options.js";
 import type { Pipe, RemotePlatform } from "../platform.js";
-import type { Link } from "../transport/reliable-transport.js";
-import { FrameMissing, LinkBroken } from "../transport/reliable-transport.js";
+import type { ReliableTransport } from "../transport/reliable-transport.js";
+import { FrameMissing, TransportBroken } from "../transport/reliable-transport.js";
 import { bridgeKilled, OpenPipe } from "./open-pipe.js";
 import { within } from "./within.js";
 
 export interface ConnectionOptions {
   readonly platform: RemotePlatform;
   readonly argv: readonly [program: string, ...args: string[]];
-  readonly link: Link;
+  readonly transport: ReliableTransport;
   readonly bridge: BridgeOptions;
   readonly log: Log;
   /** Once: nothing brings the sandbox's streams back. */
@@ -24,7 +24,7 @@ const firstTries = 3;
 /** Milliseconds that pipes may take to close, before the platform ends them with the sandbox. */
 const closeMs = 2_000;
 
-/** Keeps a link going over one pipe after the other. */
+/** Keeps a transport going over one pipe after the other. */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #key = randomBytes(24).toString("base64url");
@@ -75,7 +75,7 @@ export class Connection {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#options.link.close();
+    this.#options.transport.close();
     const pipes = [this.#current?.close(new Error("closed")), this.#kept, ...this.#closings];
     // A pipe that can't be closed in time ends with the sandbox.
     const tooLong = AbortSignal.timeout(closeMs);
@@ -86,7 +86,7 @@ export class Connection {
   }
 
   async #keep(first: OpenPipe): Promise<void> {
-    const { bridge, link, log, onLost } = this.#options;
+    const { bridge, transport, log, onLost } = this.#options;
     try {
       for (let pipe = first; ; ) {
         const why = await this.#carry(pipe);
@@ -100,14 +100,14 @@ export class Connection {
             retries: Number.POSITIVE_INFINITY,
             minTimeout: 50,
             maxTimeout: 5_000,
-            maxRetryTime: bridge.outageMs,
+            maxRetryTime: bridge.reconnectTimeoutMs,
             signal: this.#closing.signal,
           }));
       }
     } catch (error) {
       if (this.#closing.signal.aborted) return;
       this.#isLost = true;
-      link.close();
+      transport.close();
       onLost(
         error instanceof SandboxFailed
           ? error
@@ -116,24 +116,24 @@ export class Connection {
     }
   }
 
-  /** Opens a pipe and hears the other half's greeting. */
+  /** Opens a pipe and hears the peer's greeting. */
   async #greet(): Promise<OpenPipe> {
-    const { link, bridge, log } = this.#options;
+    const { transport, bridge, log } = this.#options;
     const attempt = ++this.#attempt;
     const opened = new OpenPipe(await this.#openPipe(), bridge, log);
     const stop = () => void opened.close(this.#closing.signal.reason);
     this.#closing.signal.addEventListener("abort", stop, { once: true });
     try {
-      const { epoch, received } = await opened.greet(this.#key, attempt, link.received);
+      const { epoch, received } = await opened.greet(this.#key, attempt, transport.received);
       this.#epoch ??= epoch;
       if (epoch !== this.#epoch) throw bridgeKilled();
       this.#closing.signal.throwIfAborted();
-      link.attach(opened.writer, received);
+      transport.attach(opened.writer, received);
       this.#current = opened;
       return opened;
     } catch (error) {
       await opened.close(error);
-      if (error instanceof LinkBroken) throw new AbortError(brokeProtocol(error));
+      if (error instanceof TransportBroken) throw new AbortError(brokeProtocol(error));
       throw error instanceof SandboxFailed ? new AbortError(error) : error;
     } finally {
       this.#closing.signal.removeEventListener("abort", stop);
@@ -156,7 +156,7 @@ export class Connection {
   /** A platform's own verdict ends the tries; one that doesn't answer can't be reached. */
   async #openPipe(): Promise<Pipe> {
     const { platform, argv, bridge, log } = this.#options;
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(bridge.silenceMs)]);
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(bridge.heartbeatTimeoutMs)]);
     const closeLate = (pipe: Pipe) => void new OpenPipe(pipe, bridge, log).close(undefined);
     try {
       return await within(signal, platform.openPipe(argv, signal), closeLate);
@@ -167,12 +167,12 @@ export class Connection {
 
   /** Until the pipe is gone; why it is. @throws SandboxFailed when that can't be mended. */
   async #carry(pipe: OpenPipe): Promise<unknown> {
-    const { link, bridge } = this.#options;
+    const { transport, bridge } = this.#options;
     let enough = bridge.pipeBytes;
     try {
       for await (const { line, length } of pipe.lines()) {
-        if (line.kind === "frame") link.accept(line, length);
-        else if (line.kind === "signal" && line.signal[0] === "ack") link.acknowledged(line.signal[1]);
+        if (line.kind === "frame") transport.accept(line, length);
+        else if (line.kind === "signal" && line.signal[0] === "ack") transport.acknowledged(line.signal[1]);
         else if (line.kind === "signal" && line.signal[0] === "dead") throw bridgeKilled();
         if (pipe.carried <= enough) continue;
         enough += bridge.pipeBytes;
@@ -183,7 +183,7 @@ export class Connection {
       if (error instanceof FrameMissing || pipe.why !== undefined) return pipe.why ?? error;
       throw error instanceof SandboxFailed ? error : brokeProtocol(error);
     } finally {
-      link.detach(pipe.writer);
+      transport.detach(pipe.writer);
       // The next one needn't wait for a platform to clear this one away.
       const closing = pipe.close(undefined).finally(() => this.#closings.delete(closing));
       this.#closings.add(closing);

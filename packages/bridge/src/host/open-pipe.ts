@@ -21,7 +21,7 @@ interface Arrived {
 export class OpenPipe {
   readonly writer: PipeWriter;
   readonly #pipe: Pipe;
-  readonly #silenceMs: number;
+  readonly #heartbeatTimeoutMs: number;
   readonly #log: Log;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #lines = new Lines(longestLine);
@@ -35,18 +35,18 @@ export class OpenPipe {
   #closed: Promise<void> | undefined;
   #why: unknown;
 
-  constructor(pipe: Pipe, { silenceMs, lingerMs }: BridgeOptions, log: Log) {
+  constructor(pipe: Pipe, { heartbeatTimeoutMs, orphanTimeoutMs }: BridgeOptions, log: Log) {
     this.#pipe = pipe;
-    this.#silenceMs = silenceMs;
+    this.#heartbeatTimeoutMs = heartbeatTimeoutMs;
     this.#log = log;
     this.#reader = pipe.output.getReader();
     this.writer = new PipeWriter(pipe, (error) => void this.close(error));
     this.#watch = setInterval(() => {
-      if (Date.now() - this.#heardAt > silenceMs)
-        void this.close(new Error(`nothing was heard for ${silenceMs} ms`));
+      if (Date.now() - this.#heardAt > heartbeatTimeoutMs)
+        void this.close(new Error(`nothing was heard for ${heartbeatTimeoutMs} ms`));
       else this.#say(["ping"]);
       // Either side takes the other for gone when it says nothing.
-    }, Math.min(silenceMs, lingerMs) / 3);
+    }, Math.min(heartbeatTimeoutMs, orphanTimeoutMs) / 3);
     this.#watch.unref();
   }
 
@@ -64,8 +64,8 @@ export class OpenPipe {
   async greet(key: string, attempt: number, received: number): Promise<{ epoch: string; received: number }> {
     this.#say(["hello", protocolVersion, key, attempt, received]);
     // Noise without end is no answer.
-    const tooLong = new Error(`no bridge answered within ${this.#silenceMs} ms`);
-    const limit = setTimeout(() => void this.close(tooLong), this.#silenceMs);
+    const tooLong = new Error(`no bridge answered within ${this.#heartbeatTimeoutMs} ms`);
+    const limit = setTimeout(() => void this.close(tooLong), this.#heartbeatTimeoutMs);
     try {
       for await (const { line } of this.lines()) {
         if (line.kind !== "signal") continue;
@@ -95,7 +95,7 @@ export class OpenPipe {
         return { done: true, value: undefined } as const;
       });
       if (piece.done) {
-        this.#why ??= new Error("the pipe ended");
+        this.#why ??= new Error("The pipe ended");
         return;
       }
       this.#heardAt = Date.now();

@@ -32,7 +32,7 @@ export interface RemoteSandboxOptions {
   readonly supervisor?: { readonly ports: readonly number[]; readonly files: readonly string[] };
 }
 
-/** What the bridge's half inside says of itself. The sandbox says it: never a proof by itself. */
+/** What the bridge's guest daemon says of itself. The sandbox says it: never a proof by itself. */
 export interface BridgeFacts {
   /** Whether each process gets a user of its own, and none sees another's processes: `environment.per-tool`. */
   readonly ownUsers: boolean;

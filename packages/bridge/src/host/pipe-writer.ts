@@ -1,11 +1,11 @@
 import type { Pipe } from "../platform.js";
-import type { Wire } from "../transport/reliable-transport.js";
+import type { FrameSink } from "../transport/reliable-transport.js";
 
 /** Characters in one write of a pipe, which may be a request to a platform's API. */
 const longestWrite = 48 * 1024;
 
 /** Hands lines to a pipe one write at a time: what comes meanwhile goes with the next. */
-export class PipeWriter implements Wire {
+export class PipeWriter implements FrameSink {
   readonly #pipe: Pipe;
   readonly #failed: (error: unknown) => void;
   #waiting: string[] = [];

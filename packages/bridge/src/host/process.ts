@@ -2,28 +2,28 @@ import type { Command, Evidence, Exit, Process } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type { Channel } from "../transport/channel.js";
 import type { Channels } from "../transport/channels.js";
-import { lanes } from "../transport/frame.js";
+import { streams } from "../transport/frame.js";
 import { refusal, runEnded, runStarted } from "./answers.js";
-import { IncomingLane, outgoingLane } from "./streams.js";
+import { IncomingStream, outgoingStream } from "./streams.js";
 
 /** What a process is said to have ended with when nothing says it any more. */
 const lost: Exit = { code: null, signal: "SIGKILL" };
 
 /**
  * Starts a process inside.
- * @throws SandboxFailed with the words of the half inside: no such program, no such folder.
+ * @throws SandboxFailed with the words of the guest daemon: no such program, no such folder.
  */
 export function startProcess(channels: Channels, command: Command): Promise<Process> {
   return new Promise((resolve, reject) => {
-    const stdout = new IncomingLane();
-    const stderr = new IncomingLane();
+    const stdout = new IncomingStream();
+    const stderr = new IncomingStream();
     let settle: (exit: Exit) => void = () => undefined;
     const exit = new Promise<Exit>((settled) => {
       settle = settled;
     });
     const channel = channels.open("run", (opened) => ({
-      data: (lane, bytes, taken) => (lane === lanes.error ? stderr : stdout).push(bytes, taken),
-      end: (lane) => (lane === lanes.error ? stderr : stdout).end(),
+      data: (stream, bytes, taken) => (stream === streams.error ? stderr : stdout).push(bytes, taken),
+      end: (stream) => (stream === streams.error ? stderr : stdout).end(),
       message: (message) => {
         const started = runStarted.safeParse(message);
         if (started.success) return resolve(processOn(opened, started.data.started));
@@ -55,7 +55,7 @@ export function startProcess(channels: Channels, command: Command): Promise<Proc
     const processOn = (opened: Channel, evidence: Evidence): Process => {
       abort = () => void kill();
       return {
-        stdin: outgoingLane(opened, lanes.main),
+        stdin: outgoingStream(opened, streams.main),
         stdout: stdout.stream,
         stderr: stderr.stream,
         evidence,

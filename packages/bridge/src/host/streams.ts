@@ -1,15 +1,15 @@
 import { Duplex } from "node:stream";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type { Channel, ChannelListener } from "../transport/channel.js";
-import { type Lane, lanes } from "../transport/frame.js";
+import { type StreamId, streams } from "../transport/frame.js";
 
 interface Piece {
   readonly bytes: Uint8Array;
   readonly taken: () => void;
 }
 
-/** One lane that comes in, as a web stream: what nobody reads is granted to nobody. */
-export class IncomingLane {
+/** One stream that comes in, as a web stream: what nobody reads is granted to nobody. */
+export class IncomingStream {
   readonly stream: ReadableStream<Uint8Array>;
   readonly #pieces: Piece[] = [];
   #hasEnded = false;
@@ -55,15 +55,15 @@ export class IncomingLane {
   }
 }
 
-/** A lane that goes out, as a web stream. */
-export function outgoingLane(channel: Channel, lane: Lane): WritableStream<Uint8Array> {
+/** A stream that goes out, as a web stream. */
+export function outgoingStream(channel: Channel, stream: StreamId): WritableStream<Uint8Array> {
   return new WritableStream<Uint8Array>({
     write: async (bytes) => {
-      await channel.write(lane, bytes);
+      await channel.write(stream, bytes);
       if (channel.isClosed) throw new SandboxFailed("The process no longer reads its standard input");
     },
-    close: () => channel.end(lane),
-    abort: () => channel.end(lane),
+    close: () => channel.end(stream),
+    abort: () => channel.end(stream),
   });
 }
 
@@ -84,10 +84,10 @@ export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly 
       give();
     },
     write: (bytes: Uint8Array, _encoding, done) => {
-      channel.write(lanes.main, bytes).then(() => done(), done);
+      channel.write(streams.main, bytes).then(() => done(), done);
     },
     final: (done) => {
-      channel.end(lanes.main);
+      channel.end(streams.main);
       done();
     },
     destroy: (error, done) => {

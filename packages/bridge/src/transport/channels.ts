@@ -1,19 +1,19 @@
 import { Channel, type ChannelListener } from "./channel.js";
 import type { Frame, Side } from "./frame.js";
-import type { Link } from "./reliable-transport.js";
+import type { ReliableTransport } from "./reliable-transport.js";
 
 /**
  * Channels that the other side may have open at once, and characters of one of its messages: what it can make this one
- * keep. The runner, which isn't to trust the half inside, hears short answers and connections.
+ * keep. The runner, which isn't to trust the guest daemon, hears short answers and connections.
  */
 const limits = {
   runner: { channels: 512, message: 64 * 1024 },
   inside: { channels: 4_096, message: 16 * 1024 * 1024 },
 } as const;
 
-/** Opens and finds the channels of one link. */
+/** Opens and finds the channels of one transport. */
 export class Channels {
-  readonly #link: Pick<Link, "send" | "sendData" | "room">;
+  readonly #transport: Pick<ReliableTransport, "send" | "sendData" | "room">;
   readonly #side: Side;
   readonly #accept: (kind: string, channel: Channel) => ChannelListener | undefined;
   readonly #open = new Map<number, Channel>();
@@ -25,12 +25,12 @@ export class Channels {
   /** @param accept what hears a channel that the other side opened; undefined: there is no such kind. */
   constructor(
     side: Side,
-    link: Pick<Link, "send" | "sendData" | "room">,
+    transport: Pick<ReliableTransport, "send" | "sendData" | "room">,
     accept: (kind: string, channel: Channel) => ChannelListener | undefined,
   ) {
     this.#next = side === "runner" ? 1 : 2;
     this.#side = side;
-    this.#link = link;
+    this.#transport = transport;
     this.#accept = accept;
   }
 
@@ -39,8 +39,8 @@ export class Channels {
     this.#next += 2;
     const channel = this.#make(id);
     channel.listener = listener(channel);
-    this.#link.send(["open", id, kind]);
-    // After the link is lost nothing answers: better told at once than waited for.
+    this.#transport.send(["open", id, kind]);
+    // After the transport is lost nothing answers: better told at once than waited for.
     if (this.#isClosed) channel.closed();
     return channel;
   }
@@ -54,7 +54,7 @@ export class Channels {
     }
     if (this.#open.has(id) || id % 2 === this.#next % 2) throw new Error(`Channel ${id} can't be opened`);
     if (this.#theirs >= limits[this.#side].channels) {
-      this.#link.send(["close", id]);
+      this.#transport.send(["close", id]);
       return;
     }
     this.#theirs += 1;
@@ -72,7 +72,7 @@ export class Channels {
   }
 
   #make(id: number, onClosed?: () => void): Channel {
-    const channel = new Channel(id, limits[this.#side].message, this.#link, () => {
+    const channel = new Channel(id, limits[this.#side].message, this.#transport, () => {
       this.#open.delete(id);
       onClosed?.();
     });

@@ -1,16 +1,16 @@
 import { type Payload, payloadJson } from "./payload.js";
 
 /** The streams of one channel. Messages are lines of JSON on a stream of their own. */
-export const lanes = { main: 0, error: 1, messages: 2 } as const;
-export type Lane = (typeof lanes)[keyof typeof lanes];
+export const streams = { main: 0, error: 1, messages: 2 } as const;
+export type StreamId = (typeof streams)[keyof typeof streams];
 
 /** What travels, numbered and acknowledged. `channel` numbers are odd when the runner opened it, else even. */
 export type Frame =
   | readonly [op: "open", channel: number, kind: string]
-  | readonly [op: "data", channel: number, lane: Lane, ...payload: Payload]
-  | readonly [op: "end", channel: number, lane: Lane]
+  | readonly [op: "data", channel: number, stream: StreamId, ...payload: Payload]
+  | readonly [op: "end", channel: number, stream: StreamId]
   /** The reader took this many bytes: the writer may send as many more. */
-  | readonly [op: "taken", channel: number, lane: Lane, bytes: number]
+  | readonly [op: "windowUpdate", channel: number, stream: StreamId, bytes: number]
   | readonly [op: "close", channel: number];
 
 /** What is said of the pipe itself, unnumbered. */
@@ -19,7 +19,7 @@ export type Signal =
   | readonly [op: "ack", received: number]
   | readonly [op: "ping"]
   | readonly [op: "pong"]
-  /** The half inside has been killed: its streams are lost. */
+  /** The guest daemon has been killed: its streams are lost. */
   | readonly [op: "dead"];
 
 export type Side = "runner" | "inside";
@@ -35,8 +35,14 @@ export function frameLine(side: Side, number: number, frame: PlainFrame): string
 }
 
 /** @param bytes at most `longestChunk` of them. */
-export function dataLine(side: Side, number: number, channel: number, lane: Lane, bytes: Uint8Array): string {
-  return `["${marks[side]}",${number},"data",${channel},${lane},${payloadJson(bytes)}]\n`;
+export function dataLine(
+  side: Side,
+  number: number,
+  channel: number,
+  stream: StreamId,
+  bytes: Uint8Array,
+): string {
+  return `["${marks[side]}",${number},"data",${channel},${stream},${payloadJson(bytes)}]\n`;
 }
 
 export function signalLine(side: Side, signal: Signal): string {
@@ -89,11 +95,11 @@ function isFrame(parts: readonly unknown[]): parts is Frame {
     case "open":
       return typeof third === "string";
     case "data":
-      return isLane(third) && typeof content === "string" && (isBase64 === undefined || isBase64 === 1);
+      return isStreamId(third) && typeof content === "string" && (isBase64 === undefined || isBase64 === 1);
     case "end":
-      return isLane(third);
-    case "taken":
-      return isLane(third) && isCount(content);
+      return isStreamId(third);
+    case "windowUpdate":
+      return isStreamId(third) && isCount(content);
     case "close":
       return true;
     default:
@@ -105,6 +111,6 @@ function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-function isLane(value: unknown): value is Lane {
+function isStreamId(value: unknown): value is StreamId {
   return value === 0 || value === 1 || value === 2;
 }

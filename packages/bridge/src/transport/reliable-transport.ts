@@ -2,10 +2,10 @@ import {
   dataLine,
   type Frame,
   frameLine,
-  type Lane,
   type Line,
   type PlainFrame,
   type Side,
+  type StreamId,
   signalLine,
 } from "./frame.js";
 
@@ -20,12 +20,12 @@ const mostKept = 8 * 1024 * 1024;
 const mostOwed = 4 * mostKept;
 
 /** Where lines go at the moment. Takes them at once and keeps their order. */
-export interface Wire {
+export interface FrameSink {
   write(lines: string): void;
 }
 
 /** The other side has lost what it had acknowledged, or speaks another protocol: no pipe can mend this. */
-export class LinkBroken extends Error {}
+export class TransportBroken extends Error {}
 
 /** A frame is missing: this pipe is no good, the next one will bring it. */
 export class FrameMissing extends Error {}
@@ -34,7 +34,7 @@ export class FrameMissing extends Error {}
  * A sequence of frames that survives its pipes: each is numbered, kept until the other side has acknowledged it, and
  * sent again over the next pipe.
  */
-export class Link {
+export class ReliableTransport {
   readonly #side: Side;
   readonly #deliver: (frame: Frame) => void;
   /** Lines not acknowledged yet; the first is number `#acknowledged + 1`. */
@@ -43,7 +43,7 @@ export class Link {
   #waiting: (() => void)[] = [];
   #acknowledged = 0;
   #received = 0;
-  #wire: Wire | undefined;
+  #sink: FrameSink | undefined;
   #framesOwed = 0;
   #bytesOwed = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -69,8 +69,8 @@ export class Link {
   }
 
   /** @param bytes as many as a frame takes. Whoever sends them has waited for `room`. */
-  sendData(channel: number, lane: Lane, bytes: Uint8Array): void {
-    this.#append(dataLine(this.#side, this.#next(), channel, lane, bytes));
+  sendData(channel: number, stream: StreamId, bytes: Uint8Array): void {
+    this.#append(dataLine(this.#side, this.#next(), channel, stream, bytes));
   }
 
   /** Settles when there may be room for data; undefined when there is. */
@@ -81,28 +81,28 @@ export class Link {
 
   /**
    * Goes on over another pipe, from the frame after those that the other side has.
-   * @throws LinkBroken
+   * @throws TransportBroken
    */
-  attach(wire: Wire, peerReceived: number): void {
+  attach(sink: FrameSink, peerReceived: number): void {
     // May be fewer than are acknowledged: an older pipe can be faster with what was said later.
     this.acknowledged(peerReceived);
-    this.#wire = wire;
-    if (this.#journal.length > 0) wire.write(this.#journal.join(""));
+    this.#sink = sink;
+    if (this.#journal.length > 0) sink.write(this.#journal.join(""));
     this.#acknowledge();
   }
 
   /** The pipe is gone. What is sent from now on waits for the next. */
-  detach(wire: Wire): void {
-    if (this.#wire === wire) this.#wire = undefined;
+  detach(sink: FrameSink): void {
+    if (this.#sink === sink) this.#sink = undefined;
   }
 
-  /** @throws FrameMissing, LinkBroken */
+  /** @throws FrameMissing, TransportBroken */
   accept(line: Extract<Line, { kind: "frame" }>, length: number): void {
     if (line.number <= this.#received) return;
     if (line.number !== this.#received + 1) {
       throw new FrameMissing(`Frame ${line.number} came after ${this.#received}`);
     }
-    if (this.#kept > mostOwed) throw new LinkBroken("The other half acknowledges nothing");
+    if (this.#kept > mostOwed) throw new TransportBroken("The peer acknowledges nothing");
     this.#received = line.number;
     this.#framesOwed += 1;
     this.#bytesOwed += length;
@@ -115,10 +115,10 @@ export class Link {
     this.#deliver(line.frame);
   }
 
-  /** @throws LinkBroken */
+  /** @throws TransportBroken */
   acknowledged(received: number): void {
     if (received > this.#acknowledged + this.#journal.length) {
-      throw new LinkBroken(`The other half acknowledges frame ${received}, which wasn't sent`);
+      throw new TransportBroken(`The peer acknowledges frame ${received}, which wasn't sent`);
     }
     this.#release(received);
   }
@@ -127,7 +127,7 @@ export class Link {
   close(): void {
     clearTimeout(this.#timer);
     this.#isClosed = true;
-    this.#wire = undefined;
+    this.#sink = undefined;
     this.#journal = [];
     this.#kept = 0;
     this.#wake();
@@ -141,7 +141,7 @@ export class Link {
     if (this.#isClosed) return;
     this.#journal.push(line);
     this.#kept += line.length;
-    this.#wire?.write(line);
+    this.#sink?.write(line);
   }
 
   #release(received: number): void {
@@ -159,9 +159,9 @@ export class Link {
   #acknowledge(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#framesOwed === 0 || this.#wire === undefined) return;
+    if (this.#framesOwed === 0 || this.#sink === undefined) return;
     this.#framesOwed = 0;
     this.#bytesOwed = 0;
-    this.#wire.write(signalLine(this.#side, ["ack", this.#received]));
+    this.#sink.write(signalLine(this.#side, ["ack", this.#received]));
   }
 }

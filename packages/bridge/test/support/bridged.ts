@@ -14,7 +14,7 @@ export interface Bridged {
   readonly sandbox: RemoteSandbox;
   readonly platform: ExecPlatform;
   readonly failures: SandboxFailed[];
-  /** The folder of the half inside. */
+  /** The folder of the guest daemon. */
   readonly folder: string;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -48,7 +48,12 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
     log: silentLog,
     ...options.spec,
   };
-  const bridge = bridgeSchema.parse({ folder, node: process.execPath, lingerMs: 5_000, ...options.bridge });
+  const bridge = bridgeSchema.parse({
+    folder,
+    node: process.execPath,
+    orphanTimeoutMs: 5_000,
+    ...options.bridge,
+  });
   const sandbox = await openRemoteSandbox(
     { platform, spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
     { signal: options.signal ?? new AbortController().signal, defer: silent },
@@ -66,7 +71,7 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
 }
 
 /**
- * Goes to the half inside by its socket once it runs, without a process for each pipe: so that a thousand pipes can be
+ * Goes to the guest daemon by its socket once it runs, without a process for each pipe: so that a thousand pipes can be
  * cut. Each is cut after a number of bytes, either way, that `cutAfter` says.
  */
 export class CuttingPlatform extends ExecPlatform {

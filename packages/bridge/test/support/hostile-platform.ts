@@ -1,10 +1,10 @@
 import type { Pipe, RemotePlatform } from "@ambit/bridge";
-import { dataLine, type Frame, frameLine, lanes, readLine, signalLine } from "../../src/transport/frame.js";
+import { dataLine, type Frame, frameLine, readLine, signalLine, streams } from "../../src/transport/frame.js";
 
-/** What the half inside says to a request: a message on its channel. Undefined: nothing. */
+/** What the guest daemon says to a request: a message on its channel. Undefined: nothing. */
 export type Answer = (kind: string, say: (bytes: Uint8Array | string) => void) => object | undefined;
 
-/** A half inside of the test's own, which speaks the protocol and says what it likes. */
+/** A guest daemon of the test's own, which speaks the protocol and says what it likes. */
 export class HostilePlatform implements RemotePlatform {
   opened = 0;
   destroyed = 0;
@@ -34,16 +34,16 @@ export class HostilePlatform implements RemotePlatform {
         isEnded = true;
       },
     });
-    const data = (channel: number, lane: 0 | 1 | 2, content: Uint8Array | string) => {
+    const data = (channel: number, stream: 0 | 1 | 2, content: Uint8Array | string) => {
       number += 1;
-      say(dataLine("inside", number, channel, lane, Buffer.from(content)));
+      say(dataLine("inside", number, channel, stream, Buffer.from(content)));
     };
     const heard = (frame: Frame) => {
       if (frame[0] === "open") kinds.set(frame[1], frame[2]);
-      if (frame[0] !== "data" || frame[2] !== lanes.messages) return;
+      if (frame[0] !== "data" || frame[2] !== streams.messages) return;
       const [, channel] = frame;
-      const answer = this.answer(kinds.get(channel) ?? "", (bytes) => data(channel, lanes.main, bytes));
-      if (answer !== undefined) data(channel, lanes.messages, `${JSON.stringify(answer)}\n`);
+      const answer = this.answer(kinds.get(channel) ?? "", (bytes) => data(channel, streams.main, bytes));
+      if (answer !== undefined) data(channel, streams.messages, `${JSON.stringify(answer)}\n`);
     };
     return {
       output,

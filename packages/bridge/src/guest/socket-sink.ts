@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
-import type { Wire } from "../transport/reliable-transport.js";
+import type { FrameSink } from "../transport/reliable-transport.js";
 
 /** Gathers what is said in one turn of the loop: a write to the kernel costs more than a line. */
-export class SocketWire implements Wire {
+export class SocketSink implements FrameSink {
   readonly #socket: Socket;
   #lines: string[] = [];
 

@@ -4,7 +4,7 @@ import { startAs } from "./run-as.js";
 import type { User } from "./users.js";
 
 /** Ends a process with all that it started, for good. */
-export interface Sweep {
+export interface ProcessReaper {
   /** Never rejects: whom it doesn't reach, `finish` reaches. */
   signal(name: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Settles when none of them is left. */
@@ -12,7 +12,7 @@ export interface Sweep {
 }
 
 /** All processes of a user of their own: none can leave it, whatever it forks. */
-export function sweepUser(user: User): Sweep {
+export function reapUser(user: User): ProcessReaper {
   const signal = (name: "SIGTERM" | "SIGKILL") =>
     // As that user, `-1` is every process that it may signal: in one call, so that no fork slips through.
     startAs(user, 'kill "-$0" -1', name === "SIGTERM" ? "TERM" : "KILL", () => {
@@ -30,7 +30,7 @@ export function sweepUser(user: User): Sweep {
 }
 
 /** Where users are shared: what descends from the process, and what stays in its session. */
-export function sweepTree(pid: number): Sweep {
+export function reapTree(pid: number): ProcessReaper {
   const family = new Set<number>([pid]);
   const members = () => {
     const all = allProcesses();
