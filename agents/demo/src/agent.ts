@@ -9,8 +9,11 @@ import { Session } from "./session.js";
 import type { History, HistoryEntry, SessionStore } from "./sessions.js";
 import { promptText, Turn } from "./turn.js";
 
-/** The ACP v1 agent: answers every method that it advertises, and no other. */
-export function demoAgent(store: SessionStore, lifetime: Lifetime): acp.AgentApp {
+/**
+ * The ACP v1 agent: answers every method that it advertises, and no other.
+ * @param asksFirst whether it asks for permission before each tool of its own.
+ */
+export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: boolean): acp.AgentApp {
   const sessions = new Map<string, Session>();
 
   const sessionOf = (id: string): Session => {
@@ -87,7 +90,13 @@ export function demoAgent(store: SessionStore, lifetime: Lifetime): acp.AgentApp
       }
       const running = new AbortController();
       session.running = running;
-      const turn = new Turn(session, params.prompt, client, AbortSignal.any([running.signal, signal]));
+      const turn = new Turn(
+        session,
+        params.prompt,
+        client,
+        AbortSignal.any([running.signal, signal]),
+        asksFirst,
+      );
       try {
         return await promptResponse(turn, lifetime);
       } finally {

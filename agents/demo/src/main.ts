@@ -18,7 +18,8 @@ const output = new WritableStream<Uint8Array>({
     }),
 });
 
-const connection = demoAgent(new SessionStore(homedir()), lifetime).connect(
+const asksFirst = process.argv.includes("--ask");
+const connection = demoAgent(new SessionStore(homedir()), lifetime, asksFirst).connect(
   ndJsonStream(output, Readable.toWeb(process.stdin)),
 );
 await connection.closed;

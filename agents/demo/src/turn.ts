@@ -29,8 +29,11 @@ export interface ToolCallPlan {
   readonly kind: ToolKind;
   readonly rawInput: Readonly<Record<string, unknown>>;
   readonly locations?: ToolCallLocation[];
-  /** `remembering` keeps an "always" answer for this title until the session ends; `always` asks each time. */
-  readonly ask: "never" | "remembering" | "always";
+  /**
+   * `remembering` keeps an "always" answer for this title until the session ends; `always` asks each time; `as-told`
+   * as the agent was started: a tool of its own.
+   */
+  readonly ask: "never" | "as-told" | "remembering" | "always";
 }
 
 /** What a tool call came to. `text` is what a loaded session shows of it. */
@@ -55,7 +58,14 @@ export class Turn {
   #wordsSaid = 0;
   #spoken = false;
 
-  constructor(session: Session, prompt: readonly ContentBlock[], client: AgentContext, signal: AbortSignal) {
+  /** @param asksFirst whether permission is asked before each tool of the agent's own. */
+  constructor(
+    session: Session,
+    prompt: readonly ContentBlock[],
+    client: AgentContext,
+    signal: AbortSignal,
+    readonly asksFirst: boolean,
+  ) {
     this.session = session;
     this.prompt = prompt;
     this.signal = signal;
@@ -101,13 +111,14 @@ export class Turn {
     plan: ToolCallPlan,
     work: (toolCallId: string) => Promise<ToolCallReport>,
   ): Promise<string | undefined> {
-    const { ask, ...described } = plan;
+    const { ask: wanted, ...described } = plan;
+    const ask = wanted !== "as-told" ? wanted : this.asksFirst ? "remembering" : "never";
     const toolCallId = `demo-${randomUUID()}`;
     await this.update({ sessionUpdate: "tool_call", toolCallId, status: "pending", ...described });
     let chosen: string | undefined;
     let report: ToolCallReport;
     try {
-      chosen = ask === "never" ? undefined : await this.#permission(toolCallId, plan);
+      chosen = ask === "never" ? undefined : await this.#permission(toolCallId, { ...plan, ask });
       if (chosen === undefined || chosen.startsWith("allow")) {
         await this.update({ sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" });
         report = await work(toolCallId);

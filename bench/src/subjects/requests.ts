@@ -1,6 +1,7 @@
-/** A run of the demo agent with this script. */
+/** A run of the demo agent with this script, unasked. */
 export function demoRequest(script: string, more: object = {}): string {
-  return JSON.stringify({ harness: "demo", messages: [{ role: "user", content: script }], ...more });
+  const messages = [{ role: "user", content: script }];
+  return JSON.stringify({ harness: "demo", permissions: { default: "allow" }, messages, ...more });
 }
 
 /** A callback tool of a usual size: about 450 bytes, three parameters. */

@@ -10,6 +10,7 @@ import type {
 import type { Actor } from "./actor.js";
 import type { PublishedServer } from "./delivery.js";
 import type { Log } from "./log.js";
+import type { OwnTools, ToolClass } from "./own-tools.js";
 import type { RuntimePath, Sandbox } from "./sandbox.js";
 import type { Scope } from "./scope.js";
 
@@ -23,6 +24,8 @@ export interface PermissionQuestion {
   readonly input: unknown;
   /** Whether the agent says that it only reads. */
   readonly readOnly?: boolean;
+  /** What a tool of the agent's own does. Default: what {@link Harness.ownTools} says of its name. */
+  readonly toolClass?: ToolClass;
 }
 
 export type PermissionAnswer = "allow" | "deny" | "park";
@@ -74,10 +77,16 @@ export interface Harness extends Actor<RunRequest> {
   /** Other names the request may use. */
   readonly aliases: readonly string[];
   /**
-   * Whether it asks before it uses a tool of its own, whatever settings lie in its workspace. If not, a permission
-   * that names such a tool can't be held, and the run is refused.
+   * Whether it asks before each use of a tool of its own, harmless ones included, whatever settings lie in its
+   * workspace. If not, no permission for such a tool can be held: the run is refused unless the request's default
+   * allows what no rule names. True for an agent without tools of its own.
    */
   readonly asksForOwnTools: boolean;
+  /**
+   * The agent's own tools by the names that its questions give, so that patterns can name them by what they do, and
+   * one that names none is warned of. Default: unknown.
+   */
+  readonly ownTools?: OwnTools;
   /** Milliseconds the agent lets one tool call wait before it gives up. */
   readonly holdsCallsMs: number;
   /**

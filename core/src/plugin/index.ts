@@ -50,6 +50,7 @@ export * from "./executor.js";
 export * from "./guarded-lookup.js";
 export * from "./harness.js";
 export * from "./log.js";
+export * from "./own-tools.js";
 export * from "./sandbox.js";
 export * from "./scope.js";
 export * from "./shortened.js";

@@ -17,7 +17,14 @@ import {
 import { BoundaryRefused, RequestInvalid } from "../errors.js";
 import type { ActorKinds, Harness } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
-import { isPattern, patternName } from "./permission/pattern.js";
+import {
+  classesNotAllowed,
+  hasUnnamedTools,
+  idleRules,
+  mayBeOwn,
+  toolsNamed,
+} from "./permission/known-tools.js";
+import { isPattern } from "./permission/pattern.js";
 import type { PermissionCeiling } from "./permission/permission.js";
 
 /** A request that may start: every actor in it covers what its boundary requires. */
@@ -75,9 +82,19 @@ export async function admit(
   // What requires nothing needs no proof: it isn't kept waiting for the probes.
   const cast = requiresNothing(request) ? registry.castAsSeen() : await registry.cast();
   const decided = plan(request, cast, permissionCeiling);
-  if (decided.accepted) return { request, plan: decided, warnings };
+  if (decided.accepted)
+    return { request, plan: decided, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
   throw new RequestInvalid(decided.issues);
+}
+
+/** What is known to have no effect before the MCP servers are asked for their tools. */
+function warningsOf(
+  request: RunRequest,
+  { harness: { actor } }: AcceptedPlan<ActorKinds>,
+): readonly Warning[] {
+  if (hasUnnamedTools(request)) return [];
+  return idleRules(request, actor.id, toolsNamed(request, actor));
 }
 
 function requiresNothing(request: RunRequest): boolean {
@@ -99,25 +116,33 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
   );
 }
 
-/** What an agent that asks nobody before it uses its own tools can't be kept from: never a silent pass. */
+/** What an agent that asks nobody before it uses its own tools can't be held to: never a silent pass. */
 function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: Harness): Issue[] {
   if (harness.asksForOwnTools) return [];
-  const message = (what: string) =>
-    `${harness.id} asks nobody before it uses a tool of its own, so ${what} can't be held: remove it, or use a harness that asks (a tool of an MCP server is known by mcpServers[].policy.tools.names)`;
+  const message = (what: string, instead: string) =>
+    `${harness.id} asks nobody before it uses a tool of its own, so ${what} can't be held: ${instead}, or use a harness that asks`;
   // A name that isn't published may be one of the agent's own; of MCP servers only the included tools are known yet.
-  const published = new Set([
-    ...request.customTools.map(({ name }) => name),
-    ...request.mcpServers.flatMap(({ policy }) => policy?.tools?.names ?? []),
-  ]);
-  const mayBeOwn = (pattern: string) => !published.has(patternName(pattern));
-  const rules = (request.permissions.rules ?? []).flatMap(({ pattern, permission }, index) =>
-    permission !== "allow" && mayBeOwn(pattern)
-      ? [{ path: `permissions.rules[${index}].pattern`, message: message(`a rule for '${pattern}'`) }]
-      : [],
-  );
-  const denials = ceiling === true ? ["every tool"] : ceiling.filter(mayBeOwn);
-  if (denials.length === 0) return rules;
-  return [...rules, { path: "harness", message: message(`this runner's denial of ${denials.join(", ")}`) }];
+  const known = toolsNamed(request, harness);
+  const { default: mode, rules = [] } = request.permissions;
+  const issues: Issue[] = [];
+  const unallowed = classesNotAllowed(request, known);
+  if (unallowed.length > 0) {
+    const instead = `allow them by rules for ${unallowed.join(", ")} (the boundary confines what they do), say permissions.default "allow"`;
+    issues.push({ path: "permissions.default", message: message(`the default '${mode}'`, instead) });
+  }
+  for (const [index, { pattern, permission }] of rules.entries()) {
+    if (permission === "allow" || !mayBeOwn(pattern, known)) continue;
+    const instead = "remove it (a tool of an MCP server is known by mcpServers[].policy.tools.names)";
+    const path = `permissions.rules[${index}].pattern`;
+    issues.push({ path, message: message(`a rule for '${pattern}'`, instead) });
+  }
+  const denials = ceiling === true ? ["every tool"] : ceiling.filter((pattern) => mayBeOwn(pattern, known));
+  if (denials.length > 0) {
+    const instead = "its operator may leave it out of permissions.deny";
+    const what = `this runner's denial of ${denials.join(", ")}`;
+    issues.push({ path: "harness", message: message(what, instead) });
+  }
+  return issues;
 }
 
 function promptIssues(request: RunRequest): Issue[] {

@@ -1,7 +1,16 @@
-import type { AgentEvent, McpServer, Permission, RunRequest, ToolSpec } from "../contract/index.js";
-import type { PermissionAnswer } from "../plugin/index.js";
+import {
+  type AgentEvent,
+  type McpServer,
+  ownServerName,
+  type Permission,
+  type RunRequest,
+  type ToolSpec,
+  type Warning,
+} from "../contract/index.js";
+import type { Harness, PermissionAnswer, PermissionQuestion, ToolClass } from "../plugin/index.js";
 import { Answers, approvalIn } from "./answers.js";
 import type { Interactions } from "./interactions.js";
+import { classNamesOf, idleRules, type KnownTools, toolsNamed } from "./permission/known-tools.js";
 import { type PermissionCeiling, permissionOf } from "./permission/permission.js";
 
 /** A call that somebody wants to make. */
@@ -14,8 +23,22 @@ export interface WantedCall {
   readonly server?: McpServer | undefined;
   /** What the agent says of its own tool. Of any other, only the request's word counts. */
   readonly saysReadOnly?: boolean | undefined;
+  /** What a tool of the agent's own does. */
+  readonly toolClass?: ToolClass | undefined;
   /** Fulfilled by the user: answering it *is* the user's consent. */
   readonly byCaller?: boolean | undefined;
+}
+
+/** The call that an agent asks leave for. */
+export function wantedBy(
+  { toolCallId, toolName: name, input, readOnly, server: serverName, toolClass }: PermissionQuestion,
+  tools: ReadonlyMap<string, ToolSpec>,
+  servers: ReadonlyMap<string, McpServer>,
+): WantedCall {
+  const server = serverName === undefined ? undefined : servers.get(serverName);
+  // A tool of the agent's own may have the name of one of the request's: it isn't that one.
+  const tool = serverName === ownServerName ? tools.get(name) : undefined;
+  return { toolCallId, name, input, tool, server, saysReadOnly: readOnly, toolClass };
 }
 
 export type Verdict =
@@ -30,14 +53,25 @@ export type Verdict =
 export class Gatekeeper {
   /** Consents that the agent's question already took; the execution that follows uses them. */
   readonly #granted = new Answers();
+  #tools: KnownTools;
 
   constructor(
     readonly request: RunRequest,
     readonly ceiling: PermissionCeiling,
     readonly answers: Answers,
     readonly interactions: Interactions,
+    readonly harness: Pick<Harness, "id" | "ownTools">,
     readonly emit: (event: AgentEvent) => void,
-  ) {}
+  ) {
+    this.#tools = toolsNamed(request, harness);
+  }
+
+  /** What is published to the agent; what the request's rules are about is known with that. */
+  learn(published: Iterable<string>): readonly Warning[] {
+    const { own, published: before } = this.#tools;
+    this.#tools = { own, published: new Set([...before, ...published]) };
+    return idleRules(this.request, this.harness.id, this.#tools);
+  }
 
   /** Whether no answer could allow it. */
   denies(call: WantedCall): boolean {
@@ -79,14 +113,16 @@ export class Gatekeeper {
       : { verdict: "deny", why: `The user did not approve tool '${call.name}'.` };
   }
 
-  #effective({ name, tool, server, saysReadOnly, input, byCaller }: WantedCall): Permission {
+  #effective({ name, tool, server, saysReadOnly, toolClass, input, byCaller }: WantedCall): Permission {
     const isAgents = tool === undefined && server === undefined;
     const subject = {
       name,
+      classNames: isAgents ? classNamesOf(name, toolClass, this.#tools) : undefined,
       tool: tool?.permission,
       server: server?.policy?.permission,
       readOnly: isAgents ? saysReadOnly : tool?.readOnly,
-      arguments: input,
+      // Of a published tool it is decided again where it is executed, by its real arguments.
+      arguments: isAgents ? input : (input ?? {}),
       inputSchema: tool?.inputSchema,
     };
     const permission = permissionOf(subject, this.request.permissions, this.ceiling);

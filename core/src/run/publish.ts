@@ -34,10 +34,10 @@ export async function publish(
   run: RunContext,
   scope: Scope,
   router: CallRouter,
-): Promise<readonly PublishedServer[]> {
+): Promise<{ readonly servers: readonly PublishedServer[]; readonly toolNames: readonly string[] }> {
   const { plan, request, log } = run;
   const delivery = plan.delivery?.actor;
-  if (delivery === undefined) return [];
+  if (delivery === undefined) return { servers: [], toolNames: [] };
   const shared: DeliveryScope = {
     signal: scope.signal,
     defer: (close) => scope.defer(close),
@@ -58,11 +58,12 @@ export async function publish(
     const call = (made: PublishedCall) => router.route((calls) => calls.own(made));
     publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
   }
-  return Promise.all(
+  const servers = await Promise.all(
     publications.map((publication) =>
       attributed(`Delivery '${delivery.name}'`, () => delivery.publish(publication, shared)),
     ),
   );
+  return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
 }
 
 /** What a delivery needs of a tool, and no more: not its code, its environment, its callback. */

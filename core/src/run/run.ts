@@ -157,7 +157,7 @@ export class Run {
     this.#agent = agent;
     this.#started = true;
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
-    started.router.current = toolCalls;
+    toolCalls.serve(started.router, started.toolNames);
     let turnEnded = false;
     this.#scope.defer(async () => {
       started.router.current = undefined;
@@ -221,11 +221,11 @@ export class Run {
   }
 
   #toolCalls(): ToolCalls {
-    const { request, services } = this;
+    const { request, plan, services } = this;
     const run = this.#context();
     const answers = Answers.of(request.messages);
-    const { permissionCeiling } = services;
-    const gatekeeper = new Gatekeeper(request, permissionCeiling, answers, this.#interactions, run.emit);
+    const asking = [this.#interactions, plan.harness.actor, run.emit] as const;
+    const gatekeeper = new Gatekeeper(request, services.permissionCeiling, answers, ...asking);
     return new ToolCalls(run, gatekeeper, () => this.#paused.abort());
   }
 

@@ -14,6 +14,8 @@ export interface StartedAgent {
   readonly agent: Agent;
   readonly servers: readonly PublishedServer[];
   readonly router: CallRouter;
+  /** Names of all tools that are published to it. */
+  readonly toolNames: readonly string[];
   /** Of what the agent was started with: a run that asks for anything else needs another one. */
   readonly fingerprint: string;
   readonly scope: OwnedScope;
@@ -49,7 +51,7 @@ async function startNew(run: RunContext, session: Session, fingerprint: string):
   try {
     // 4 publish: the tools, behind permissions
     const router = new CallRouter();
-    const servers = await unlessAborted(run.scope.signal, () => publish(run, scope, router));
+    const { servers, toolNames } = await unlessAborted(run.scope.signal, () => publish(run, scope, router));
 
     // 5 start: the agent, with its stored conversation where there is one
     const { conversation } = session;
@@ -69,7 +71,7 @@ async function startNew(run: RunContext, session: Session, fingerprint: string):
       return begun;
     });
     scope.detach();
-    return { agent, servers, router, fingerprint, scope };
+    return { agent, servers, router, toolNames, fingerprint, scope };
   } catch (error) {
     await scope.close();
     throw error;

@@ -14,9 +14,9 @@ import { blamed } from "./attributed.js";
 import { CallLedger, type HandledCall, isNamedCall, told } from "./call-ledger.js";
 import { canonicalJson } from "./canonical-json.js";
 import { execute, tooManyCalls, withinLimit } from "./execute.js";
-import { type Gatekeeper, payloadOf, type WantedCall } from "./gatekeeper.js";
+import { type Gatekeeper, payloadOf, type WantedCall, wantedBy } from "./gatekeeper.js";
 import { aborted, LinkedAbort } from "./linked-abort.js";
-import { ownPublication } from "./publish.js";
+import type { CallRouter } from "./publish.js";
 import type { RunContext } from "./run-context.js";
 import { unsettledTexts } from "./settling.js";
 
@@ -48,6 +48,12 @@ export class ToolCalls {
     run.scope.defer(() => this.#over.abort());
   }
 
+  /** From now on the agent's calls are this run's. */
+  serve(router: CallRouter, published: Iterable<string>): void {
+    router.current = this;
+    for (const warning of this.gatekeeper.learn(published)) this.run.warn(warning);
+  }
+
   /** A call of one of the request's own tools. */
   own(call: PublishedCall): Promise<PublishedOutcome> {
     return this.#answered(`The executor of '${call.name}'`, call, async () => {
@@ -75,14 +81,12 @@ export class ToolCalls {
 
   /** The agent asks, before it calls one of our tools or one of its own. */
   async answer(question: PermissionQuestion): Promise<PermissionAnswer> {
-    const { toolCallId, toolName: name, input, readOnly: saysReadOnly, server: serverName } = question;
     if (this.#pausing.signal.aborted) return "park";
+    const asked = wantedBy(question, this.#tools, this.#servers);
+    const wanted = { ...asked, byCaller: this.#byCaller(asked.tool) };
+    const { toolCallId, name, input } = wanted;
     if (this.#open >= this.run.limits.openCalls || unusableArguments(name, input) !== undefined)
       return "deny";
-    const server = serverName === undefined ? undefined : this.#servers.get(serverName);
-    const isOurs = serverName === undefined || serverName === ownPublication;
-    const tool = isOurs ? this.#tools.get(name) : undefined;
-    const wanted = { toolCallId, name, input, tool, server, saysReadOnly, byCaller: this.#byCaller(tool) };
     const release = this.run.deadlines.hold();
     using asking = this.#asking();
     this.#open += 1;

@@ -52,7 +52,8 @@ function gateOf(one: PermissionCase) {
   if (one.stored !== undefined) {
     answers.add("Bash", call.input, { output: { approved: one.stored === "allow" }, isError: false });
   }
-  const gate = new Gatekeeper(requestOf(one), one.ceiling ?? [], answers, new Interactions(emit, 0), emit);
+  const interactions = new Interactions(emit, 0);
+  const gate = new Gatekeeper(requestOf(one), one.ceiling ?? [], answers, interactions, { id: "a" }, emit);
   return { gate, events, call };
 }
 
@@ -198,7 +199,7 @@ describe("a permission that the agent's own tools can't be held to is refused, n
       messages: [{ role: "user", content: "x" }],
       customTools: published,
       toolCallback: { endpoint: "http://127.0.0.1:9/tools" },
-      permissions: { rules: rules.map((permission) => ({ pattern, permission })) },
+      permissions: { default: "allow", rules: rules.map((permission) => ({ pattern, permission })) },
     });
     if (refusedAt === undefined) expect((await planned).plan.accepted).toBe(true);
     else await expect(planned).rejects.toThrow(refusedAt);

@@ -130,9 +130,10 @@ export async function startServer(
   };
 }
 
-/** A request for the demo agent to follow the script. */
+/** A request for the demo agent to follow the script, unasked. */
 export function demo(...script: readonly string[]) {
-  return { harness: "demo", messages: [{ role: "user", content: script.join("\n") }] };
+  const messages = [{ role: "user", content: script.join("\n") }];
+  return { harness: "demo", permissions: { default: "allow" }, messages };
 }
 
 /** The body of an answer, as the contract says it looks. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { asking } from "./support/agents.js";
+import { asking, ownToolsAllowed } from "./support/agents.js";
 import { Stage } from "./support/stage.js";
 import { callbackTool, pythonTool } from "./support/tools.js";
 
@@ -60,6 +60,7 @@ async function spied(stage: Stage, from: "tool" | "agent", run: string, env: obj
   const finished = await stage.run({
     harness: "demo",
     ...asking(`& call victim {}\n${attack}`),
+    permissions: { rules: ownToolsAllowed },
     customTools: [
       victim(secrets, env),
       pythonTool("spy", spy, { timeoutMs: 30_000 }),
@@ -120,6 +121,7 @@ it("a tool sees the variables that it was given, and the agent none of them", as
   const run = await confined.run({
     harness: "demo",
     ...asking("call one\ncall two\nrun env"),
+    permissions: { rules: ownToolsAllowed },
     customTools: tools,
   });
   await run.result;

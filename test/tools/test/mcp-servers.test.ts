@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { BoundaryRefused, RequestInvalid } from "@ambit/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { asking, startAgent } from "./support/agents.js";
+import { asking, ownToolsAllowed, startAgent } from "./support/agents.js";
 import { type RunningMcpServer, startMcpServer } from "./support/mcp-server.js";
 import { startPlatform } from "./support/platform.js";
 import { Stage } from "./support/stage.js";
@@ -106,7 +106,8 @@ describe("what the agent can find of the servers", () => {
       ...roots,
     });
     const prompt = `write victim-is-ready now\ncall remote/echo {}\nrun python3 spy.py '${input}'`;
-    const run = await on.run({ harness: "demo", ...asking(prompt), ...withServers(), ...more });
+    const permissions = { rules: ownToolsAllowed };
+    const run = await on.run({ harness: "demo", ...asking(prompt), permissions, ...withServers(), ...more });
     expect((await run.result).ok).toBe(true);
     const [output = ""] = String(run.resultsOf("run")[0]?.output).split("\n");
     return Object.keys(JSON.parse(output).found).map(reversed);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { answering, asking, startAgent } from "./support/agents.js";
+import { answering, asking, ownToolsAllowed, startAgent } from "./support/agents.js";
 import { Stage } from "./support/stage.js";
 import { clientTool } from "./support/tools.js";
 
@@ -18,7 +18,8 @@ const answers = [{ tool: "pick", input: { n: 1 }, output: "crimson" }];
 const whoAmI = "run cut -d' ' -f22 /proc/$PPID/stat\nrecall";
 
 function requestWith(sessionId: string, more: object = {}): object {
-  return { harness: "demo", sessionId, customTools: [clientTool("pick")], ...more };
+  const permissions = { rules: ownToolsAllowed };
+  return { harness: "demo", sessionId, permissions, customTools: [clientTool("pick")], ...more };
 }
 
 /** Until a session that is kept for a millisecond has gone. */

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { asking, startAgent, type TestAgent } from "./support/agents.js";
+import { asking, ownToolsAllowed, startAgent, type TestAgent } from "./support/agents.js";
 import type { LiveRun } from "./support/live-run.js";
 import { type Platform, startPlatform } from "./support/platform.js";
 import { Stage } from "./support/stage.js";
@@ -98,7 +98,8 @@ describe("our tools", () => {
     ["Codex, which never asks", () => agents.codex.request, () => throughModel(agents.codex)],
   ])("are held to the ladder with %s", { timeout: 60_000 }, async (_who, request, prompt) => {
     const run = await stage.begin({
-      ...{ ...request(), ...asking(prompt()), customTools, permissions: { rules } },
+      ...{ ...request(), ...asking(prompt()), customTools },
+      permissions: { rules: [...rules, ...ownToolsAllowed] },
       ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { holdMs: 60_000 } },
     });
     await answered(run);
@@ -151,56 +152,7 @@ describe("the operator's ceiling", () => {
     const run = await ceiled.run({ ...agents.gemini.request, ...asking(shell), permissions });
     expect(await run.result).toMatchObject({ ok: true, output: expect.not.stringContaining("made") });
     expect(run.of("tool_result").map(({ denied }) => denied === true)).toEqual([true, false]);
-    for (const { request } of [agents.demo, agents.codex]) {
-      const refused = ceiled.begin({ ...request, ...asking("say hi"), permissions });
-      await expect(refused).rejects.toMatchObject({ code: "request_invalid", issues: [{ path: "harness" }] });
-    }
-  });
-});
-
-describe("a rule about an agent's own tools", () => {
-  const ruled = (pattern: string, permission: string) => ({
-    permissions: { rules: [{ pattern, permission }] },
-  });
-  it.each(["demo", "codex"] as const)("is refused with %s, which asks nobody", async (id) => {
-    for (const pattern of ["shell", "run(rm:*)"]) {
-      for (const permission of ["deny", "ask"]) {
-        const refused = stage.begin({
-          ...agents[id].request,
-          ...asking("say hi"),
-          ...ruled(pattern, permission),
-        });
-        const issues = [{ path: "permissions.rules[0].pattern", message: expect.stringContaining(pattern) }];
-        await expect(refused).rejects.toMatchObject({ code: "request_invalid", issues });
-      }
-    }
-  });
-});
-
-describe("Gemini CLI's own tools", () => {
-  it("are held to the rules, since it puts every call to us", { timeout: 60_000 }, async () => {
-    const run = await stage.run({
-      ...agents.gemini.request,
-      ...asking(
-        '[[shell touch denied]] [[shell mkdir allowed]] [[call write_file {"file_path":"/workspace/w","content":"x"}]] [[shell ls]]',
-      ),
-      permissions: {
-        default: "allow",
-        rules: [
-          { pattern: "run_shell_command(touch:*)", permission: "deny" },
-          { pattern: "write_file", permission: "deny" },
-        ],
-      },
-    });
-    expect(await run.result).toMatchObject({ ok: true, output: expect.stringMatching(/Output: allowed\s/) });
-    expect(run.of("tool_result").map(({ denied }) => denied === true)).toEqual([true, false, true, false]);
-  });
-
-  it("pause the run where they are to be asked about", { timeout: 60_000 }, async () => {
-    const run = await stage.run({ ...agents.gemini.request, ...asking("[[shell touch made]]") });
-    expect((await run.result).stopReason).toBe("paused");
-    expect(run.of("interaction_request")).toMatchObject([
-      { kind: "user_approval", payload: { toolName: "run_shell_command", input: { command: "touch made" } } },
-    ]);
+    const refused = ceiled.begin({ ...agents.codex.request, ...asking("say hi"), permissions });
+    await expect(refused).rejects.toMatchObject({ code: "request_invalid", issues: [{ path: "harness" }] });
   });
 });

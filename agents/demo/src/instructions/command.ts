@@ -14,7 +14,7 @@ export async function runCommand(
 ): Promise<void> {
   const { command, askFirst } = instruction;
   await turn.callTool(
-    { title: command, kind: "execute", rawInput: { command }, ask: askFirst ? "remembering" : "never" },
+    { title: command, kind: "execute", rawInput: { command }, ask: askFirst ? "remembering" : "as-told" },
     () => shell(command, turn, lifetime),
   );
 }

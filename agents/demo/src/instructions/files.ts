@@ -15,7 +15,7 @@ export async function readPath(instruction: InstructionOf<"read">, turn: Turn): 
       kind: "read",
       rawInput: { path },
       locations: [{ path }],
-      ask: instruction.askFirst ? "remembering" : "never",
+      ask: instruction.askFirst ? "remembering" : "as-told",
     },
     async () => {
       const whole = await readFile(path, { encoding: "utf8", signal: turn.signal });
@@ -36,7 +36,7 @@ export async function writePath(instruction: InstructionOf<"write">, turn: Turn)
       kind: "edit",
       rawInput: { path, text: newText },
       locations: [{ path }],
-      ask: instruction.askFirst ? "remembering" : "never",
+      ask: instruction.askFirst ? "remembering" : "as-told",
     },
     async () => {
       const oldText = await readIfThere(path, turn.signal);

@@ -12,7 +12,7 @@ export async function fetchUrl(instruction: InstructionOf<"fetch">, turn: Turn):
       title: `Fetch ${url}`,
       kind: "fetch",
       rawInput: { url },
-      ask: askFirst ? "remembering" : "never",
+      ask: askFirst ? "remembering" : "as-told",
     },
     async () => {
       const response = await fetch(url, { signal: turn.signal });

@@ -91,12 +91,12 @@ export const toolFields: FieldMeanings = {
     "`permissionPolicy`",
   ),
   "permissions.default": acts(
-    "`allow`, `ask`, `deny`, or `allow_reads`, the default: tools that only read run, the rest ask.",
+    "`allow`, `ask`, `deny`, or `allow_reads`, the default: tools that only read run, the rest ask. It holds for the agent's own tools too, or the run is refused.",
     "`permissionPolicy`: `auto` (→ `allow`), `deny`",
   ),
   "permissions.rules": acts("Rules on tools by name, 1,000 at most; the strictest that matches holds."),
   "permissions.rules[].pattern": acts(
-    "`Name`, or `Name(prefix:*)`, with a prefix of 256 characters at most: a `deny` or `ask` matches if any text among the arguments begins with it, an `allow` only if the argument that names the command does. A prefix is no shell policy; the boundary is one.",
+    "`Name`, or `Name(prefix:*)`, with a prefix of 256 characters at most; `shell`, `edit`, `read` and `fetch` name the agent's own tools by what they do, as do `Bash`, `Edit`, `Write`, `Read` and `WebFetch`. A `deny` or `ask` matches if any text among the arguments begins with it, an `allow` only if the argument that names the command does. A prefix is no shell policy; the boundary is one.",
   ),
   "permissions.rules[].permission": acts("`allow`, `ask` or `deny`."),
 };

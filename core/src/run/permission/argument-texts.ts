@@ -8,7 +8,7 @@ const deepest = 64;
 /** The beginnings of the texts in a call's arguments. */
 export interface ArgumentTexts {
   readonly heads: readonly string[];
-  /** False when there are more values, or deeper ones, than are looked at. */
+  /** False when there are more values, or deeper ones, than are looked at, or nothing is known of them. */
   readonly complete: boolean;
 }
 
@@ -18,6 +18,7 @@ export interface ArgumentTexts {
  * with `rm -rf`).
  */
 export function textsIn(value: unknown): ArgumentTexts {
+  if (value === undefined) return { heads: [], complete: false };
   const texts: string[] = [];
   const waiting: { readonly value: unknown; readonly depth: number }[] = [{ value, depth: 0 }];
   let looked = 0;

@@ -1,10 +1,14 @@
 import type { JsonObject, Permission } from "../../contract/index.js";
 import { type ArgumentTexts, head, longestPrefix, textsIn } from "./argument-texts.js";
 import { commandsIn } from "./commands.js";
+import type { ClassNames } from "./known-tools.js";
 
 /** What a pattern is held against. */
 export interface PatternSubject {
   readonly name: string;
+  /** Further names of a tool of the agent's own: what it does. */
+  readonly classNames?: ClassNames | undefined;
+  /** Undefined when the agent doesn't tell. */
   readonly arguments: unknown;
   /** JSON Schema of the arguments, where the request declares it. */
   readonly inputSchema?: JsonObject | undefined;
@@ -25,10 +29,10 @@ export function patternName(pattern: string): string {
 const withPrefix = /^([^()]+)\((.*):\*\)$/s;
 
 /**
- * `Name`: every call of that tool. `Name(prefix:*)`: depends on what the pattern does to a call, since the agent
+ * `Name`: every call of that tool, or of every tool of that class. `Name(prefix:*)`: depends on what the pattern does to a call, since the agent
  * chooses the arguments, their order and what else is among them:
  * - a `deny` or `ask` matches if any text at any depth begins with the prefix, and also where the arguments are too
- *   many or too deep to look through;
+ *   many or too deep to look through, or aren't known;
  * - an `allow` matches only if the argument that names the command, path or address begins with it, and holds nothing
  *   that could make it do something else as well (`;`, `|`, a second line, `..`).
  *
@@ -36,10 +40,16 @@ const withPrefix = /^([^()]+)\((.*):\*\)$/s;
  */
 export function matchesPattern(pattern: string, effect: Permission, subject: PatternSubject): boolean {
   const parts = withPrefix.exec(pattern);
-  if (parts === null) return pattern === subject.name;
-  const [, name, prefix = ""] = parts;
-  if (name !== subject.name) return false;
+  if (parts === null) return isOf(pattern, effect, subject);
+  const [, name = "", prefix = ""] = parts;
+  if (!isOf(name, effect, subject)) return false;
   return effect === "allow" ? allows(head(prefix), subject) : restricts(head(prefix), subject);
+}
+
+function isOf(name: string, effect: Permission, subject: PatternSubject): boolean {
+  if (name === subject.name) return true;
+  const { restricting = [], allowing = [] } = subject.classNames ?? {};
+  return (effect === "allow" ? allowing : restricting).includes(name);
 }
 
 function restricts(prefix: string, subject: PatternSubject): boolean {

@@ -3,6 +3,7 @@ import type {
   Agent,
   Harness,
   HiddenCredential,
+  OwnTools,
   PermissionQuestion,
   StartScope,
   Turn,
@@ -27,6 +28,7 @@ export interface HarnessBehaviour {
   readonly aliases?: readonly string[];
   readonly holdsCallsMs?: number;
   readonly asksForOwnTools?: boolean;
+  readonly ownTools?: OwnTools;
   readonly visibleCredentials?: (request: RunRequest) => readonly string[];
   readonly hideableCredentials?: (request: RunRequest) => readonly HiddenCredential[];
   readonly issues?: (request: RunRequest) => readonly Issue[];
@@ -43,6 +45,7 @@ export class ScriptedHarness implements Harness {
   readonly claims = [];
   readonly holdsCallsMs: number;
   readonly asksForOwnTools: boolean;
+  readonly ownTools?: OwnTools;
   readonly starts: StartScope[] = [];
   readonly prompts: (readonly ContentBlock[])[] = [];
   scripts: Script[] = [];
@@ -59,6 +62,7 @@ export class ScriptedHarness implements Harness {
     this.aliases = behaviour.aliases ?? [];
     this.holdsCallsMs = behaviour.holdsCallsMs ?? 60_000;
     this.asksForOwnTools = behaviour.asksForOwnTools ?? true;
+    if (behaviour.ownTools !== undefined) this.ownTools = behaviour.ownTools;
   }
 
   touches(): readonly Domain[] {

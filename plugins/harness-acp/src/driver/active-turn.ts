@@ -14,6 +14,7 @@ import { eventWeight, isDelta } from "./event-weight.js";
 import { isRecord, type JsonRecord, textAt } from "./json-reading.js";
 import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "./permission-options.js";
 import { type PromptAbilities, promptContent } from "./prompt-content.js";
+import { toolClassOf } from "./tool-class.js";
 import { UpdateReader } from "./update-reader.js";
 import { turnUsage } from "./usage.js";
 
@@ -96,13 +97,16 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     if (id === "") return cancelled;
     const { tools } = this.#reader;
     tools.upsert(toolCall);
-    const { name, server, input, readOnly } = tools.describe(id);
+    const { name, server, input, readOnly, kind } = tools.describe(id);
+    const { ownTools } = this.#options.profile;
+    const toolClass = server === undefined ? toolClassOf(name, kind, ownTools) : undefined;
     const question: PermissionQuestion = {
       toolCallId: id,
       toolName: name,
       ...(server === undefined ? {} : { server }),
       input,
       ...(readOnly ? { readOnly } : {}),
+      ...(toolClass === undefined ? {} : { toolClass }),
     };
     const answer = await this.#answer(question);
     switch (answer) {

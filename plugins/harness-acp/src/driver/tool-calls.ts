@@ -63,11 +63,12 @@ export class ToolCalls {
   }
 
   /** Announces a call, and tells which tool it is of and what is known of its input. */
-  describe(id: string): ToolIdentity & { readonly readOnly: boolean } {
+  describe(id: string): ToolIdentity & { readonly readOnly: boolean; readonly kind: string | undefined } {
     const call = this.#call(id);
     this.#announce(call);
     const identity = this.#identity(call);
-    return { ...identity, readOnly: identity.readOnly ?? (call.kind === "read" || call.kind === "search") };
+    const { kind } = call;
+    return { ...identity, readOnly: identity.readOnly ?? (kind === "read" || kind === "search"), kind };
   }
 
   /** Emits the `tool_call` that waits for its input: something else happens, so it won't come in time. */

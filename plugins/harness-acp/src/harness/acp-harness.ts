@@ -10,6 +10,7 @@ import {
   HarnessFailed,
   type HiddenCredential,
   type Issue,
+  type OwnTools,
   type Programs,
   type RunRequest,
   type RuntimePath,
@@ -50,6 +51,7 @@ export class AcpHarness implements Harness {
   readonly site = "sandbox";
   readonly claims = [];
   readonly asksForOwnTools: boolean;
+  readonly ownTools: OwnTools;
   readonly holdsCallsMs: number;
   readonly #profile: Profile;
   readonly #options: AcpHarnessOptions;
@@ -62,6 +64,7 @@ export class AcpHarness implements Harness {
     this.id = profile.id;
     this.aliases = profile.aliases;
     this.asksForOwnTools = profile.asksForOwnTools;
+    this.ownTools = profile.ownTools;
     this.holdsCallsMs = profile.holdsCallsMs;
   }
 

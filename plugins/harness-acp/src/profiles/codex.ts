@@ -30,6 +30,13 @@ export const codex: Profile = {
   },
   // `tool_timeout_sec`, set below for every server.
   asksForOwnTools: false,
+  ownTools: {
+    shell: "shell",
+    apply_patch: "edit",
+    view_image: "read",
+    web_search: "fetch",
+    update_plan: "other",
+  },
   holdsCallsMs: toolTimeoutSeconds * 1_000,
   clientCapabilities: {
     // Its warnings come as notices then; otherwise they begin the assistant's text.

@@ -1,4 +1,4 @@
-import type { FileEntry, JsonObject, RunRequest } from "@ambit/core/plugin";
+import type { FileEntry, JsonObject, OwnTools, RunRequest } from "@ambit/core/plugin";
 
 /** Where an agent's program comes from. It is looked up on disk, never executed to see whether it is there. */
 export interface ProgramSource {
@@ -115,8 +115,10 @@ export interface Profile {
   /** Absent: the agent has no model, needs no credential and goes nowhere. */
   readonly model?: ModelAccess;
   readonly instructions: Instructions;
-  /** Whether it asks before it uses a tool of its own, whatever settings lie in its workspace. */
+  /** Whether it asks before each use of a tool of its own, harmless ones too, whatever settings lie in its workspace. */
   readonly asksForOwnTools: boolean;
+  /** Its own tools by the names that `identify` gives, with what each does: patterns of permissions name them by that. */
+  readonly ownTools: OwnTools;
   /** Milliseconds the agent lets one tool call wait while progress is reported every 10 s. */
   readonly holdsCallsMs: number;
   /** Sent with `initialize`. No file system and no terminal: the agent has its own, inside. */

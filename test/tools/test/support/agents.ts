@@ -25,6 +25,12 @@ export interface TestAgent {
   close(): Promise<void>;
 }
 
+/** Rules that leave an agent its own tools, whatever the default for others. */
+export const ownToolsAllowed = ["shell", "edit", "read", "fetch"].map((pattern) => ({
+  pattern,
+  permission: "allow",
+}));
+
 /** Given to the agents that have a model, to be looked for where it mustn't be. */
 export const modelKey = "model-key-0b1f7c";
 
@@ -46,7 +52,8 @@ export async function startAgent(
     request: {
       harness: id,
       // Of models that it knows, Codex hides MCP tools behind a search.
-      ...(id === "codex" ? { model: "scripted-model" } : {}),
+      // It asks nobody before it uses a tool of its own.
+      ...(id === "codex" ? { model: "scripted-model", permissions: { rules: ownToolsAllowed } } : {}),
       modelConnection: {
         endpoint: { baseUrl: id === "codex" ? `${model.url}/v1` : model.url },
         credentials: [{ binding: { kind: "environment", name }, value: modelKey }],
