@@ -149,7 +149,7 @@ describe("a bridge over pipes that break", () => {
     await using bridged = await openBridged({ bridge: { reconnectTimeoutMs: 300 } });
     const { sandbox, failures, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
-    platform.refuseWith = new Error("The gateway answers 503");
+    platform.refuseWith = new Error("the gateway answers 503");
     platform.cut();
     await child.exit;
     expect(failures.map(({ message }) => message)).toEqual([
