@@ -65,6 +65,13 @@ export class LocalSandbox implements SandboxBackend {
   }
 
   async open(spec: SandboxSpec, _scope: Scope): Promise<Sandbox> {
+    const sandbox = await this.#open(spec);
+    // What the first use found left of dead runners, which may have been a probe's: nobody reads its log.
+    (await this.#runner)?.trash.report(spec.log);
+    return sandbox;
+  }
+
+  async #open(spec: SandboxSpec): Promise<Sandbox> {
     if (isRestricted(spec.boundary) || spec.required.length > 0) return this.#openConfined(spec);
     const { unconfined } = this.#config;
     if (unconfined === "prefer") return this.#openUnconfined(spec);
@@ -107,8 +114,8 @@ export class LocalSandbox implements SandboxBackend {
     const { makeSessionFolder } = await import("./folders/session-folder.js");
     const { UnconfinedSandbox } = await import("./unconfined/sandbox.js");
     const runner = await this.#ownFolder();
-    const folder = await makeSessionFolder(runner.path, spec.id);
-    return new UnconfinedSandbox({ folder, runnerKey: runner.key, id: spec.id, log: spec.log });
+    const folder = await makeSessionFolder(runner, spec.id);
+    return new UnconfinedSandbox({ folder, runner, id: spec.id, log: spec.log });
   }
 
   /** The first use reaps what dead runners left, and takes a folder for this one. */

@@ -71,8 +71,11 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       opened.push(() => user.release());
       await checkReachable(runner.path);
     }
-    const folder = await makeSessionFolder(runner.path, spec.id, user);
-    opened.push(() => folder.remove());
+    const folder = await makeSessionFolder(runner, spec.id, user);
+    opened.push(async () => {
+      await folder.remove();
+      runner.trash.report(spec.log);
+    });
     const groups = Object.values(spec.boundary.resources).some((limit) => limit !== undefined)
       ? await makeSessionGroups(
           `ambit-${runner.key}-${spec.id}`,

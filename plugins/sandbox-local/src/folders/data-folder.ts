@@ -17,9 +17,10 @@ export function defaultDataFolder(
  * Makes a folder that only this user can change. Others may pass through it, for a session's own user id has to
  * reach its folders; nobody else may list it.
  *
+ * @param mode 0o700 where others mustn't pass through either.
  * @throws SandboxFailed when somebody else owns it, or it is a link.
  */
-export async function makePassage(path: string): Promise<void> {
+export async function makePassage(path: string, mode = 0o711): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o711 });
   const found = await lstat(path);
   if (!found.isDirectory() || (process.getuid !== undefined && found.uid !== process.getuid())) {
@@ -27,5 +28,5 @@ export async function makePassage(path: string): Promise<void> {
       `${path} isn't a folder of the runner's user: set sandbox-local's dataFolder to one that is`,
     );
   }
-  await chmod(path, 0o711);
+  await chmod(path, mode);
 }

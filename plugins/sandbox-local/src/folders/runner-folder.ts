@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import { chmod, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, readdir, rename, stat } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { codeOf, inFolder, type OpenFolder, openFolder } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
+import { Trash } from "./trash.js";
 
 const lifeline = "alive";
 /** What every session's folder has. */
@@ -36,6 +37,8 @@ export interface RunnerFolder {
   /** Unguessable, and unique among all runners that share the data folder. */
   readonly key: string;
   readonly path: string;
+  /** Takes what isn't needed any more. */
+  readonly trash: Trash;
   /** Removes the folder; afterwards other runners see this one as gone. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -48,6 +51,7 @@ export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolde
   await makePassage(dataFolder);
   const runners = runnersIn(dataFolder);
   await makePassage(runners);
+  const trash = await Trash.open(dataFolder);
   const key = randomBytes(12).toString("hex");
   const path = join(runners, key);
   // It gets its final name when it answers, so that no reaper takes it for a dead one meanwhile.
@@ -61,10 +65,11 @@ export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolde
   return {
     key,
     path,
+    trash,
     async close() {
       claimed.delete(path);
       if (claimed.size === 0) process.off("exit", removeUnused);
-      await rm(path, { recursive: true, force: true });
+      await trash.discard(path);
       await new Promise<void>((resolve) => server.close(() => resolve()));
       await folder.handle.close();
     },
@@ -110,7 +115,7 @@ async function answers(path: string): Promise<boolean> {
     folder = await openFolder(path);
   } catch (error) {
     // Somebody else removed it since it was listed: nothing to reap.
-    return codeOf(error) === "ENOENT" || codeOf(error) === "EACCES";
+    return ["ENOENT", "EACCES"].includes(codeOf(error) ?? "") || isNoFolder(error);
   }
   try {
     return await new Promise<boolean>((resolve) => {
@@ -124,6 +129,11 @@ async function answers(path: string): Promise<boolean> {
   } finally {
     await folder.handle.close();
   }
+}
+
+/** Something that no runner put there: left alone. */
+function isNoFolder(error: unknown): boolean {
+  return codeOf(error) === "ENOTDIR" || codeOf(error) === "ELOOP";
 }
 
 async function isOld(path: string): Promise<boolean> {

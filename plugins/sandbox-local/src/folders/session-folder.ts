@@ -1,7 +1,7 @@
 import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf, type Ownership, SandboxFailed } from "@ambit/core/plugin";
-import { removeTree } from "./remove-tree.js";
+import type { RunnerFolder } from "./runner-folder.js";
 
 /** In a session's folder: the cgroups made for it, as a JSON list of folders. */
 export const groupsRecord = "groups.json";
@@ -11,25 +11,25 @@ export interface SessionFolder {
   readonly path: string;
   readonly workspace: string;
   readonly home: string;
-  /** Removes everything. Safe to call twice. */
+  /** Takes everything away. Safe to call twice; never rejects. */
   remove(): Promise<void>;
 }
 
 /** @param owner whose the workspace and home become, when that isn't the runner's own user. */
 export async function makeSessionFolder(
-  runnerFolder: string,
+  runner: Pick<RunnerFolder, "path" | "trash">,
   id: string,
   owner?: Ownership,
 ): Promise<SessionFolder> {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(id)) {
     throw new SandboxFailed(`A sandbox's id must match [A-Za-z0-9_-]{1,64}, but is ${JSON.stringify(id)}`);
   }
-  const path = join(runnerFolder, id);
+  const path = join(runner.path, id);
   const folder: SessionFolder = {
     path,
     workspace: join(path, "workspace"),
     home: join(path, "home"),
-    remove: () => removeTree(path),
+    remove: () => runner.trash.discard(path),
   };
   try {
     await mkdir(path);

@@ -13,7 +13,9 @@ export async function openRunner(dataFolder: string, isWatched = true): Promise<
   try {
     const runner = await claimRunnerFolder(dataFolder);
     if (isWatched) await watchOver(runner.key);
-    await reap(dataFolder);
+    // Before this start adds to it.
+    await runner.trash.retry();
+    await reap(dataFolder, runner.trash);
     return runner;
   } catch (error) {
     if (error instanceof SandboxFailed) throw error;

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { codeOf } from "@ambit/core/plugin";
 import { z } from "zod";
 import { removeGroups } from "../cgroup/session-groups.js";
-import { removeTree } from "../folders/remove-tree.js";
 import { deadRunners } from "../folders/runner-folder.js";
 import { groupsRecord } from "../folders/session-folder.js";
+import type { Trash } from "../folders/trash.js";
 import { killMarked, markOf } from "../process/marked-processes.js";
 
 export interface Reaped {
@@ -13,14 +13,21 @@ export interface Reaped {
   readonly processes: number;
 }
 
-/** Ends and removes what runners that are gone left in the data folder. A live runner's is never touched. */
-export async function reap(dataFolder: string): Promise<Reaped> {
+/**
+ * Ends and removes what runners that are gone left in the data folder. A live runner's is never touched. What can't be
+ * ended or removed is noted and left: it says nothing against this start.
+ */
+export async function reap(dataFolder: string, trash: Trash): Promise<Reaped> {
   let processes = 0;
   const dead = await deadRunners(dataFolder);
   for (const { key, path } of dead) {
-    processes += await killMarked(markOf(key));
-    for (const session of await sessionsIn(path)) await removeGroups(await recordedGroups(session));
-    await removeTree(path);
+    try {
+      processes += await killMarked(markOf(key));
+      for (const session of await sessionsIn(path)) await removeGroups(await recordedGroups(session));
+      await trash.discard(path, false);
+    } catch (error) {
+      trash.note(path, error);
+    }
   }
   return { runners: dead.length, processes };
 }

@@ -1,6 +1,7 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Command, type Evidence, type Log, type Process, SessionFiles } from "@ambit/core/plugin";
+import type { RunnerFolder } from "../folders/runner-folder.js";
 import type { SessionFolder } from "../folders/session-folder.js";
 import { killMarked, markOf } from "../process/marked-processes.js";
 import { SessionSandbox } from "../session-sandbox.js";
@@ -13,19 +14,19 @@ export class UnconfinedSandbox extends SessionSandbox {
   readonly workspace: string;
   readonly home: string;
   readonly #folder: SessionFolder;
-  readonly #runnerKey: string;
+  readonly #runner: RunnerFolder;
   readonly #id: string;
   readonly #log: Log;
   #spawned = 0;
 
-  constructor(options: { folder: SessionFolder; runnerKey: string; id: string; log: Log }) {
-    const { folder, runnerKey, id, log } = options;
+  constructor(options: { folder: SessionFolder; runner: RunnerFolder; id: string; log: Log }) {
+    const { folder, runner, id, log } = options;
     super(
       id,
       new SessionFiles([folder.workspace, folder.home].map((path) => ({ inside: path, outside: path }))),
     );
     this.#folder = folder;
-    this.#runnerKey = runnerKey;
+    this.#runner = runner;
     this.#id = id;
     this.#log = log;
     this.workspace = folder.workspace;
@@ -42,17 +43,18 @@ export class UnconfinedSandbox extends SessionSandbox {
       cwd: this.workspace,
       home: command.role === "agent" ? this.home : toolHome,
       scratch,
-      mark: markOf(this.#runnerKey, this.#id, number),
+      mark: markOf(this.#runner.key, this.#id, number),
       onGone: async (stragglers) => {
         if (stragglers > 0)
           this.#log.warn({ sandbox: this.#id, stragglers }, "processes outlived their parent");
-        await rm(own, { recursive: true, force: true, maxRetries: 3 });
+        await this.#runner.trash.discard(own);
       },
     });
   }
 
   protected async closeSession(): Promise<void> {
-    await killMarked(markOf(this.#runnerKey, this.#id));
+    await killMarked(markOf(this.#runner.key, this.#id));
     await this.#folder.remove();
+    this.#runner.trash.report(this.#log);
   }
 }

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type {
@@ -14,6 +14,7 @@ import type {
 } from "@ambit/core/plugin";
 import { onTestFinished } from "vitest";
 import type { Lookup } from "../../src/egress/index.js";
+import { removeTree } from "../../src/folders/remove-tree.js";
 import { configSchema, LocalSandbox } from "../../src/index.js";
 
 export const everythingOn: Boundary = {
@@ -50,7 +51,9 @@ export const scope: Scope = { signal: new AbortController().signal, defer: () =>
 /** A folder of the test's own that every user id may pass through; gone with the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-local-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  onTestFinished(async () => {
+    await removeTree(folder);
+  });
   return folder;
 }
 

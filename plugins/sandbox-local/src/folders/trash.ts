@@ -1,0 +1,110 @@
+import { randomBytes } from "node:crypto";
+import { readdir, rename } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "@ambit/core/plugin";
+import { makePassage } from "./data-folder.js";
+import { removeTree } from "./remove-tree.js";
+
+/** Milliseconds for which a caller is kept waiting for a removal; it then goes on by itself. */
+const patienceMs = 1_000;
+/** Removals at the same time, of all sessions. */
+const together = 2;
+/** Problems that are kept until somebody logs them. */
+const mostProblems = 100;
+
+interface Problem {
+  readonly path: string;
+  readonly reason: string;
+}
+
+/**
+ * Where folders of ended sessions go at once, and are removed. What can't be removed stays here, in quarantine: no
+ * session sees it, no start is refused for it, and the next start tries again. Only the runner's user may enter.
+ */
+export class Trash {
+  readonly #path: string;
+  readonly #waiting: (() => void)[] = [];
+  readonly #problems: Problem[] = [];
+  #running = 0;
+
+  private constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** @throws SandboxFailed when the folder can't be made. */
+  static async open(dataFolder: string): Promise<Trash> {
+    const path = join(dataFolder, "trash");
+    await makePassage(path, 0o700);
+    return new Trash(path);
+  }
+
+  /**
+   * Takes a folder away, and removes it. Never rejects.
+   *
+   * @param waits for the removal, as long as that takes no longer than a moment. Default true.
+   */
+  async discard(folder: string, waits = true): Promise<void> {
+    const removed = this.#remove(await this.#take(folder));
+    if (waits) await unlessLate(removed);
+  }
+
+  /** Tries again to remove what is left here. Never rejects, and waits for nothing. */
+  async retry(): Promise<void> {
+    try {
+      for (const name of await readdir(this.#path)) void this.#remove(join(this.#path, name));
+    } catch (error) {
+      this.#note({ path: this.#path, reason: String(error) });
+    }
+  }
+
+  /** Something else that is left behind. */
+  note(path: string, error: unknown): void {
+    this.#note({ path, reason: error instanceof Error ? error.message : String(error) });
+  }
+
+  /** Logs what couldn't be removed since the last call. */
+  report(log: Log): void {
+    for (const problem of this.#problems.splice(0)) {
+      log.warn(
+        { ...problem },
+        "something of an ended session can't be removed: it is kept away from all others",
+      );
+    }
+  }
+
+  /** Where the folder is from now on: gone is fine, and one that can't be moved is removed where it is. */
+  async #take(folder: string): Promise<string> {
+    const place = join(this.#path, `${basename(folder)}-${randomBytes(6).toString("hex")}`);
+    try {
+      await rename(folder, place);
+      return place;
+    } catch {
+      return folder;
+    }
+  }
+
+  async #remove(path: string): Promise<void> {
+    if (this.#running >= together) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#running += 1;
+    try {
+      const reason = await removeTree(path);
+      if (reason !== undefined) this.#note({ path, reason });
+    } finally {
+      this.#running -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  #note(problem: Problem): void {
+    if (this.#problems.length < mostProblems) this.#problems.push(problem);
+  }
+}
+
+async function unlessLate(removed: Promise<void>): Promise<void> {
+  const waited = new AbortController();
+  // Keeps the process until then; the removal itself doesn't.
+  const late = delay(patienceMs, undefined, { signal: waited.signal });
+  await Promise.race([removed, late.catch(() => undefined)]);
+  waited.abort();
+}

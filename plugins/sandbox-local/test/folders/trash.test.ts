@@ -1,0 +1,102 @@
+import { existsSync } from "node:fs";
+import { chmod, chown, mkdir, readdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
+import { removeTree } from "../../src/folders/remove-tree.js";
+import { Trash } from "../../src/folders/trash.js";
+import { startRunner } from "../support/runner.js";
+import { closed, openConfined, run, shell, silent, temporaryFolder } from "../support/specs.js";
+import { isRoot, ordinaryUser } from "../support/user.js";
+
+/** What an agent can leave in its workspace: each of these could once not be removed. */
+const leftovers: readonly (readonly [string, string])[] = [
+  [
+    "a path longer than any call takes",
+    "name=$(printf 'd%.0s' $(seq 200)); for i in $(seq 30); do mkdir $name && cd $name; done; touch end",
+  ],
+  [
+    "names that aren't UTF-8, and a folder that nobody may open in one",
+    "mkdir -p $(printf '\\377')/closed/in && chmod 000 $(printf '\\377')/closed",
+  ],
+  [
+    "a folder whose own entries can't be changed",
+    "mkdir -p fixed/in && touch fixed/in/x && chmod 500 fixed fixed/in",
+  ],
+  ["a workspace that is closed itself", "mkdir in && chmod 000 ."],
+];
+
+const users = [
+  ...(isRoot
+    ? ([
+        ["root", undefined],
+        ["an ordinary user", ordinaryUser],
+      ] as const)
+    : ([["this user", undefined]] as const)),
+];
+
+describe.each(users)("run by %s", (_name, user) => {
+  test.each(leftovers)("the next start removes what a killed runner left: %s", async (_what, script) => {
+    const dataFolder = await temporaryFolder();
+    await chmod(dataFolder, 0o711);
+    if (user !== undefined) await chown(dataFolder, user.uid, user.gid);
+    const options = { spec: { boundary: closed }, ...(user === undefined ? {} : { user }) };
+    const dead = await startRunner({ dataFolder }, `${script}; echo up; read _`, options);
+    expect(dead.said).toBe("up\n");
+    await dead.killWithWatch();
+    const left = await readdir(join(dataFolder, "runners"));
+    const next = await startRunner({ dataFolder }, "echo up; read _", options);
+    expect(next.evidence.confinement).toBe("confined");
+    expect(await readdir(join(dataFolder, "runners"))).not.toContain(left[0]);
+    await expect.poll(() => readdir(join(dataFolder, "trash")), { timeout: 10_000 }).toEqual([]);
+  });
+});
+
+test.each(leftovers)("closing a session removes %s", async (_what, script) => {
+  const dataFolder = await temporaryFolder();
+  await chmod(dataFolder, 0o711);
+  const sandbox = await openConfined({}, { config: { dataFolder } });
+  await run(sandbox, shell(script));
+  await sandbox.close();
+  await expect.poll(() => readdir(join(dataFolder, "trash")), { timeout: 10_000 }).toEqual([]);
+});
+
+test.runIf(isRoot)("what can't be removed is kept, and no start is refused for it", async () => {
+  const dataFolder = await temporaryFolder();
+  await chmod(dataFolder, 0o711);
+  await chown(dataFolder, ordinaryUser.uid, ordinaryUser.gid);
+  const options = { spec: { boundary: closed }, user: ordinaryUser };
+  const first = await startRunner({ dataFolder }, "echo up; read _", options);
+  const [key = ""] = await readdir(join(dataFolder, "runners"));
+  // Another user's folder with something in it: its owner alone can remove that.
+  await mkdir(join(dataFolder, "runners", key, "foreign"));
+  await writeFile(join(dataFolder, "runners", key, "foreign", "file"), "");
+  await first.killWithWatch();
+  for (let start = 0; start < 2; start++) {
+    const next = await startRunner({ dataFolder }, "echo up; read _", options);
+    expect(next.said).toBe("up\n");
+    await next.kill();
+  }
+  const kept = (await readdir(join(dataFolder, "trash"))).filter((name) => name.startsWith(key));
+  expect(kept).toHaveLength(1);
+  expect(existsSync(join(dataFolder, "trash", kept[0] ?? "", "foreign", "file"))).toBe(true);
+});
+
+test("a link is removed, and not what it leads to; nothing there is fine", async () => {
+  const folder = await temporaryFolder();
+  await mkdir(join(folder, "kept"));
+  await mkdir(join(folder, "tree"));
+  await symlink(join(folder, "kept"), join(folder, "tree", "link"));
+  expect(await removeTree(join(folder, "none"))).toBeUndefined();
+  expect(await removeTree(join(folder, "tree"))).toBeUndefined();
+  expect(await readdir(folder)).toEqual(["kept"]);
+});
+
+test("what is left is logged once", async () => {
+  const folder = await temporaryFolder();
+  const trash = await Trash.open(folder);
+  trash.note("/somewhere", new Error("EBUSY"));
+  const log = { ...silent, warn: vi.fn() };
+  trash.report(log);
+  trash.report(log);
+  expect(log.warn.mock.calls.map(([fields]) => fields)).toEqual([{ path: "/somewhere", reason: "EBUSY" }]);
+});
