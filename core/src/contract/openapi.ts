@@ -8,6 +8,7 @@ const failures = {
   400: "`request_invalid`: the body can't be used; every issue is listed by its path.",
   401: "`unauthorized`: the runner's token is missing or wrong.",
   404: "`not_found`: there is no such route or run here.",
+  408: "`request_invalid`: the body came too slowly.",
   413: "`request_invalid`: the body is too large.",
   422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its cure.",
   429: "`at_capacity`: try again later; nothing was begun.",
@@ -59,7 +60,10 @@ function paths(): JsonObject {
         operationId: "plan",
         summary: "Decides whether a request could run, and touches nothing",
         requestBody: body("RunRequest", false),
-        responses: { 200: answer("The plan, accepted.", "PlanAnswer"), ...failed(400, 401, 413, 422, 500) },
+        responses: {
+          200: answer("The plan, accepted.", "PlanAnswer"),
+          ...failed(400, 401, 408, 413, 422, 500),
+        },
       },
     },
     "/kill": {
@@ -67,7 +71,10 @@ function paths(): JsonObject {
         operationId: "kill",
         summary: "Ends a session, and the run that uses it",
         requestBody: body("KillRequest", true),
-        responses: { 200: answer("Nothing of it is left.", "EndedAnswer"), ...failed(400, 401, 413, 500) },
+        responses: {
+          200: answer("Nothing of it is left.", "EndedAnswer"),
+          ...failed(400, 401, 408, 413, 500),
+        },
       },
     },
     "/runs/{runId}/cancel": {
@@ -93,7 +100,7 @@ function paths(): JsonObject {
         requestBody: body("InteractionAnswer", true),
         responses: {
           200: answer("It was forwarded.", "ForwardedAnswer"),
-          ...failed(400, 401, 404, 413, 500),
+          ...failed(400, 401, 404, 408, 413, 500),
         },
       },
     },
@@ -145,7 +152,7 @@ function run(operationId: string, summary: string, description: string): JsonObj
           "text/event-stream": records,
         },
       },
-      ...failed(400, 401, 413, 422, 429, 499, 500, 502, 504),
+      ...failed(400, 401, 408, 413, 422, 429, 499, 500, 502, 504),
     },
   };
 }

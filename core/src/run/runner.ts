@@ -55,12 +55,17 @@ export class Runner {
     return this.options.registry;
   }
 
-  /** Takes a place before any other work. @throws AtCapacity */
-  reserve(): Slot {
+  /** Refuses what couldn't have a place now. @throws AtCapacity */
+  requireRoom(): void {
     const { concurrentRuns } = this.options.limits;
     this.#refuseWhileDraining();
     if (this.#taken >= concurrentRuns)
       throw new AtCapacity(`Runner at capacity (${concurrentRuns} concurrent runs)`);
+  }
+
+  /** Takes a place before any other work. @throws AtCapacity */
+  reserve(): Slot {
+    this.requireRoom();
     this.#taken += 1;
     let free = () => {
       this.#taken -= 1;

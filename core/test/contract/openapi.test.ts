@@ -28,15 +28,15 @@ test("every reference leads somewhere", () => {
 });
 
 test.each([
-  ["post", "/run", [200, 400, 401, 413, 422, 429, 499, 500, 502, 504]],
-  ["post", "/stream", [200, 400, 401, 413, 422, 429, 499, 500, 502, 504]],
-  ["post", "/plan", [200, 400, 401, 413, 422, 500]],
-  ["post", "/kill", [200, 400, 401, 413, 500]],
+  ["post", "/run", [200, 400, 401, 408, 413, 422, 429, 499, 500, 502, 504]],
+  ["post", "/stream", [200, 400, 401, 408, 413, 422, 429, 499, 500, 502, 504]],
+  ["post", "/plan", [200, 400, 401, 408, 413, 422, 500]],
+  ["post", "/kill", [200, 400, 401, 408, 413, 500]],
   ["post", "/runs/{runId}/cancel", [200, 401, 404, 500]],
   ["get", "/plugins", [200, 401, 500]],
   ["get", "/health", [200]],
   ["get", "/openapi.json", [200]],
-  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 404, 413, 500]],
+  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 404, 408, 413, 500]],
 ] as const)("%s %s answers as documented", (method, path, statuses) => {
   expect(Object.keys(document.paths[path][method].responses).map(Number)).toEqual(statuses);
 });

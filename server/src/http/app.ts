@@ -4,7 +4,6 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
 import { planAnswer } from "../plan-answer.js";
 import { type AnswerForm, answerForm } from "./answer-form.js";
-import { readJson } from "./body.js";
 import { requireLocalCaller } from "./loopback.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
 import { handleRun } from "./run-route.js";
@@ -48,7 +47,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     on("POST", path, (exchange) => handleRun(context, exchange, byDefault));
   }
   on("POST", "/plan", async ({ incoming, outgoing }) => {
-    const body = await readJson(incoming, limits.bodyBytes);
+    const body = await context.bodies.json(incoming, limits.bodyBytes);
     sendJson(outgoing, 200, planAnswer(await runner.plan(body)));
   });
   on("POST", "/kill", (exchange) => handleKill(context, exchange));

@@ -2,32 +2,98 @@ import type { IncomingMessage } from "node:http";
 import { parseJson } from "../parse-json.js";
 import { HttpRefusal } from "./refusal.js";
 
-/**
- * The request's body as JSON; an empty one is `{}`. Counted as it comes: nobody's `content-length` is believed,
- * but one that is too large already is refused before a byte is read.
- *
- * @throws HttpRefusal 413 beyond `limitBytes`, MalformedJson
- */
-export async function readJson(incoming: IncomingMessage, limitBytes: number): Promise<unknown> {
-  if (Number(incoming.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-    length += chunk.length;
-    if (length > limitBytes) throw tooLarge(limitBytes);
-    chunks.push(chunk);
-  }
-  return parseJson(Buffer.concat(chunks, length).toString("utf8"));
+/** What the bodies that are under way may hold together. */
+export interface BodyLimits {
+  /** Bodies at once. */
+  readonly atOnce: number;
+  /** Bytes of all of them. */
+  readonly totalBytes: number;
+  /** Milliseconds for one. */
+  readonly bodyMs: number;
 }
+
+interface Reading {
+  bytes: number;
+  /** Gives it up with 408. */
+  cut(): void;
+}
+
+/**
+ * Reads the bodies of all requests. One that comes slowly holds nothing that others need: beyond the limits the body
+ * that has been under way longest is given up for the new one, so that slow senders only ever displace each other.
+ */
+export class Bodies {
+  /** In the order in which they began. */
+  readonly #readings = new Set<Reading>();
+  #bytes = 0;
+
+  constructor(readonly limits: BodyLimits) {}
+
+  /**
+   * The request's body as JSON; an empty one is `{}`. Counted as it comes: a `content-length` isn't believed, but one
+   * that is too large already is refused before a byte is read.
+   *
+   * @throws HttpRefusal 413 beyond `limitBytes`, 408 when it comes too slowly; MalformedJson
+   */
+  async json(incoming: IncomingMessage, limitBytes: number): Promise<unknown> {
+    if (Number(incoming.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
+    return parseJson((await this.#read(incoming, limitBytes)).toString("utf8"));
+  }
+
+  #read(incoming: IncomingMessage, limitBytes: number): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      const end = (settle: () => void) => {
+        clearTimeout(timer);
+        incoming.off("data", take).off("end", whole).off("error", fail).off("close", left).pause();
+        // What is still said of an abandoned body is of no interest.
+        incoming.on("error", () => {});
+        this.#readings.delete(reading);
+        this.#bytes -= reading.bytes;
+        reading.bytes = 0;
+        settle();
+      };
+      const fail = (error: Error) => end(() => reject(error));
+      const left = () => fail(new Error("the caller left in the middle of its request"));
+      const whole = () => end(() => resolve(Buffer.concat(chunks)));
+      const take = (chunk: Buffer) => {
+        reading.bytes += chunk.length;
+        this.#bytes += chunk.length;
+        if (reading.bytes > limitBytes) return fail(tooLarge(limitBytes));
+        chunks.push(chunk);
+        this.#makeRoom();
+      };
+      const reading: Reading = { bytes: 0, cut: () => fail(tooSlow(this.limits.bodyMs)) };
+      const timer = setTimeout(reading.cut, this.limits.bodyMs);
+      this.#readings.add(reading);
+      this.#makeRoom();
+      incoming.on("data", take).once("end", whole).once("error", fail).once("close", left);
+    });
+  }
+
+  #makeRoom(): void {
+    const { atOnce, totalBytes } = this.limits;
+    while (this.#readings.size > atOnce || (this.#bytes > totalBytes && this.#readings.size > 1)) {
+      const [oldest] = this.#readings;
+      oldest?.cut();
+    }
+  }
+}
+
+// The rest of the body isn't read, so the connection can't carry another request.
+const headers = { connection: "close" };
 
 function tooLarge(limitBytes: number): HttpRefusal {
   const limit = limitBytes.toLocaleString("en");
-  // The rest of the body isn't read, so the connection can't carry another request.
-  const headers = { connection: "close" };
   return new HttpRefusal(
     413,
     `The body is larger than ${limit} bytes: send less.`,
     "request_invalid",
     headers,
   );
+}
+
+function tooSlow(bodyMs: number): HttpRefusal {
+  const message = `The body didn't arrive within ${bodyMs / 1_000} s, or made room for others: send it at once.`;
+  return new HttpRefusal(408, message, "request_invalid", headers);
 }

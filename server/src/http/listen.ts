@@ -5,6 +5,7 @@ import { ConfigurationInvalid } from "../configuration/problems.js";
 import type { Ambit } from "../open.js";
 import { version } from "../version.js";
 import { serverApp } from "./app.js";
+import { Bodies } from "./body.js";
 import { isLoopback } from "./loopback.js";
 
 /** Milliseconds that callers get to read the last of their answers once the runs have ended. */
@@ -12,6 +13,12 @@ const farewellMs = 2_000;
 
 /** Milliseconds between listening and probing. A run that comes earlier probes at once. */
 const firstAnswersMs = 25;
+
+/** Requests whose bodies may be arriving at once, unless more runs are allowed than that. */
+const bodiesAtOnce = 256;
+
+/** Bytes that such bodies may hold together: a run's has 16 MiB at most. */
+const bodyBytesAtOnce = 256 * 1024 * 1024;
 
 /** Characters of a token that guards an address which other machines reach. */
 const shortestToken = 16;
@@ -29,7 +36,7 @@ export interface RunningServer {
  */
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
   const { settings, runner, registry, log, redaction } = ambit;
-  const { host, port, allowedHosts, drainMs } = settings.server;
+  const { host, port, allowedHosts, drainMs, bodyMs } = settings.server;
   const { token } = settings;
   const loopback = isLoopback(host);
   if (!loopback && token === undefined) {
@@ -49,6 +56,11 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     runner,
     log,
     redaction,
+    bodies: new Bodies({
+      atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),
+      totalBytes: bodyBytesAtOnce,
+      bodyMs,
+    }),
     token,
     loopback,
     allowedHosts,

@@ -1,11 +1,10 @@
 import { limits, secretsOf } from "@ambit/core";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { answerRun } from "./answer-run.js";
-import { readJson } from "./body.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
 /**
- * `POST /run` and `/stream`: the place first, then the body, then the plan, then the run.
+ * `POST /run` and `/stream`: whether there is a place, then the body, the place itself, the plan, the run.
  * @throws AtCapacity, HttpRefusal, RequestInvalid, BoundaryRefused before anything was answered.
  */
 export async function handleRun(
@@ -13,12 +12,14 @@ export async function handleRun(
   { incoming, outgoing }: Exchange,
   byDefault: AnswerForm,
 ): Promise<void> {
-  const { runner, log, redaction } = context;
+  const { runner, log, redaction, bodies } = context;
   const form = answerForm(incoming.headers.accept, byDefault);
   const begun = performance.now();
+  // A body that comes slowly keeps no run from its place, but none is read where there is no place.
+  runner.requireRoom();
+  const body = await bodies.json(incoming, limits.bodyBytes);
   const slot = runner.reserve();
   try {
-    const body = await readJson(incoming, limits.bodyBytes);
     const run = await slot.admit(body, { keepsEvents: form === "json" });
     const reveal = redaction.hide(secretsOf(run.request));
     try {

@@ -6,7 +6,6 @@ import {
   projectOf,
   RequestInvalid,
 } from "@ambit/core";
-import { readJson } from "./body.js";
 import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
@@ -15,10 +14,10 @@ const killLimit = 16 * 1024;
 
 /** `POST /kill`: ends a session, and the run that uses it. Ending it twice is no error, and is said. */
 export async function handleKill(
-  { runner, log }: ServerContext,
+  { runner, log, bodies }: ServerContext,
   { incoming, outgoing }: Exchange,
 ): Promise<void> {
-  const parsed = killRequestSchema.safeParse(await readJson(incoming, killLimit));
+  const parsed = killRequestSchema.safeParse(await bodies.json(incoming, killLimit));
   if (!parsed.success) {
     throw new RequestInvalid(
       parsed.error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
@@ -48,11 +47,11 @@ export function handleCancel({ runner }: ServerContext, { outgoing }: Exchange, 
 
 /** `POST /runs/:runId/interactions/:interactionId`: the user's answer to what a run that is held open asks. */
 export async function handleAnswer(
-  { runner }: ServerContext,
+  { runner, bodies }: ServerContext,
   { incoming, outgoing }: Exchange,
   runId: string,
   interactionId: string,
 ): Promise<void> {
-  runner.answer(runId, interactionId, await readJson(incoming, limits.bodyBytes));
+  runner.answer(runId, interactionId, await bodies.json(incoming, limits.bodyBytes));
   sendJson(outgoing, 200, { ok: true } satisfies ForwardedAnswer);
 }
