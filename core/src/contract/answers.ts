@@ -2,7 +2,7 @@ import { z } from "zod";
 import { capabilitySchema } from "./capability.js";
 import { failureSchema } from "./failure.js";
 import { receiptActorSchema, receiptSchema, siteSchema } from "./receipt.js";
-import { runResultSchema } from "./result.js";
+import { runResultSchema, streamRecordSchema } from "./result.js";
 import { warningSchema } from "./warning.js";
 
 /** An answer with any status but 200: a result as far as there was a run. */
@@ -12,6 +12,12 @@ export const failedResultSchema = runResultSchema.partial({ runId: true, events:
   failure: failureSchema,
 });
 export type FailedResult = z.infer<typeof failedResultSchema>;
+
+/** What a stream is made of: as `StreamRecord`, and of a run that was refused, the one record that says why. */
+export const answeredRecordSchema = z.discriminatedUnion("kind", [
+  streamRecordSchema.options[0],
+  z.strictObject({ kind: z.literal("result"), result: z.union([runResultSchema, failedResultSchema]) }),
+]);
 
 /** `POST /plan`, accepted: the receipt as far as it is known before anything was opened. */
 export const planAnswerSchema = z.strictObject({

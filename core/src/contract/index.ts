@@ -20,6 +20,7 @@ export * from "./prompt.js";
 export * from "./receipt.js";
 export * from "./request.js";
 export * from "./result.js";
+export { runIdSchema } from "./run-id.js";
 export * from "./sandbox-permission.js";
 export * from "./tool.js";
 export * from "./warning.js";

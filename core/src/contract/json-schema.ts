@@ -1,5 +1,6 @@
 import { z } from "zod";
 import {
+  answeredRecordSchema,
   endedAnswerSchema,
   failedResultSchema,
   forwardedAnswerSchema,
@@ -18,7 +19,7 @@ import { contentBlockSchema, messageSchema } from "./message.js";
 import { modelConnectionSchema } from "./model-connection.js";
 import { receiptSchema } from "./receipt.js";
 import { runRequestSchema } from "./request.js";
-import { runResultSchema, streamRecordSchema } from "./result.js";
+import { runResultSchema } from "./result.js";
 import { sandboxPermissionSchema } from "./sandbox-permission.js";
 import { toolSpecSchema } from "./tool.js";
 import { warningSchema } from "./warning.js";
@@ -40,7 +41,7 @@ const sent = {
 const returned = {
   RunResult: runResultSchema,
   FailedResult: failedResultSchema,
-  StreamRecord: streamRecordSchema,
+  StreamRecord: answeredRecordSchema,
   AgentEvent: agentEventSchema,
   Receipt: receiptSchema,
   Failure: failureSchema,
@@ -52,9 +53,12 @@ const returned = {
   HealthAnswer: healthAnswerSchema,
   EndedAnswer: endedAnswerSchema,
   ForwardedAnswer: forwardedAnswerSchema,
-  Message: messageSchema,
-  ContentBlock: contentBlockSchema,
+  ResultMessage: messageSchema,
+  ResultContentBlock: contentBlockSchema,
 };
+
+/** Of the schemas that callers send. */
+export const sentNames: readonly string[] = Object.keys(sent);
 
 export type SchemaName = keyof typeof sent | keyof typeof returned;
 

@@ -1,5 +1,6 @@
 import type { JsonObject } from "./json.js";
-import { type SchemaName, wireSchemas } from "./json-schema.js";
+import { type SchemaName, sentNames, wireSchemas } from "./json-schema.js";
+import { withoutDefaults } from "./without-defaults.js";
 
 const base = "#/components/schemas/";
 
@@ -7,6 +8,7 @@ const base = "#/components/schemas/";
 const failures = {
   400: "`request_invalid`: the body can't be used; every issue is listed by its path.",
   401: "`unauthorized`: the runner's token is missing or wrong.",
+  403: "`unauthorized`: a web page of another site calls.",
   404: "`not_found`: there is no such route or run here.",
   408: "`request_invalid`: the body came too slowly.",
   413: "`request_invalid`: the body is too large.",
@@ -35,7 +37,7 @@ export function openApiDocument(version: string): JsonObject {
     security: [{ bearer: [] }, { token: [] }],
     paths: paths(),
     components: {
-      schemas: wireSchemas(base),
+      schemas: optionalWhereDefaulted(wireSchemas(base)),
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer" },
         token: {
@@ -49,12 +51,40 @@ export function openApiDocument(version: string): JsonObject {
   };
 }
 
+function optionalWhereDefaulted(schemas: Readonly<Record<SchemaName, JsonObject>>): JsonObject {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => [
+      name,
+      sentNames.includes(name) ? withoutDefaults(schema) : schema,
+    ]),
+  );
+}
+
 function paths(): JsonObject {
   return {
     "/run": {
-      post: run("run", "Runs one turn of an agent", "The result; or a stream of records, as `Accept` asks."),
+      post: run({
+        operationId: "run",
+        summary: "Runs one turn of an agent, and answers with its result",
+        description:
+          "With `Accept: application/x-ndjson` or `text/event-stream` it answers as `POST /stream` does. The header `x-ambit-run-id` has the run's id; a caller that gave none learns it with the result.",
+        answers: { "application/json": { schema: reference("RunResult") } },
+        failures: [400, 401, 403, 408, 413, 422, 429, 499, 500, 502, 504],
+      }),
     },
-    "/stream": { post: run("stream", "The same as `POST /run`", "As `POST /run`.") },
+    "/stream": {
+      post: run({
+        operationId: "stream",
+        summary: "Runs one turn of an agent, and answers with what happens as it happens",
+        description:
+          "Events, then exactly one `result` record, whatever happens: a refused or failed run is such a record too, with the status 200. NDJSON, unless `Accept` asks for `text/event-stream`; with `Accept: application/json` it answers as `POST /run` does. The header `x-ambit-run-id` has the run's id.",
+        answers: {
+          "application/x-ndjson": { schema: reference("StreamRecord") },
+          "text/event-stream": { schema: reference("StreamRecord") },
+        },
+        failures: [401, 403, 408, 413, 429],
+      }),
+    },
     "/plan": {
       post: {
         operationId: "plan",
@@ -62,7 +92,7 @@ function paths(): JsonObject {
         requestBody: body("RunRequest", false),
         responses: {
           200: answer("The plan, accepted.", "PlanAnswer"),
-          ...failed(400, 401, 408, 413, 422, 500),
+          ...failed(400, 401, 403, 408, 413, 422, 500),
         },
       },
     },
@@ -73,7 +103,7 @@ function paths(): JsonObject {
         requestBody: body("KillRequest", true),
         responses: {
           200: answer("Nothing of it is left.", "EndedAnswer"),
-          ...failed(400, 401, 408, 413, 500),
+          ...failed(400, 401, 403, 408, 413, 500),
         },
       },
     },
@@ -82,7 +112,7 @@ function paths(): JsonObject {
         operationId: "cancel",
         summary: "Ends a run early; it still ends in its one result",
         parameters: [{ name: "runId", in: "path", required: true, schema: { type: "string" } }],
-        responses: { 200: answer("The run is ending.", "EndedAnswer"), ...failed(401, 404, 500) },
+        responses: { 200: answer("The run is ending.", "EndedAnswer"), ...failed(401, 403, 404, 500) },
       },
     },
     "/runs/{runId}/interactions/{interactionId}": {
@@ -100,7 +130,7 @@ function paths(): JsonObject {
         requestBody: body("InteractionAnswer", true),
         responses: {
           200: answer("It was forwarded.", "ForwardedAnswer"),
-          ...failed(400, 401, 404, 408, 413, 500),
+          ...failed(400, 401, 403, 404, 408, 413, 500),
         },
       },
     },
@@ -108,7 +138,7 @@ function paths(): JsonObject {
       get: {
         operationId: "plugins",
         summary: "What is loaded, what it claims, and what was seen of that on this host",
-        responses: { 200: answer("Every actor.", "PluginsAnswer"), ...failed(401, 500) },
+        responses: { 200: answer("Every actor.", "PluginsAnswer"), ...failed(401, 403, 500) },
       },
     },
     "/health": {
@@ -135,27 +165,48 @@ function paths(): JsonObject {
   };
 }
 
-function run(operationId: string, summary: string, description: string): JsonObject {
-  const records = { schema: reference("StreamRecord") };
+interface RunOperation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  /** By media type. */
+  readonly answers: Readonly<Record<string, { readonly schema: JsonObject }>>;
+  readonly failures: readonly FailureStatus[];
+}
+
+function run({ operationId, summary, description, answers, failures: statuses }: RunOperation): JsonObject {
+  const content = Object.keys(answers).includes("application/json") ? jsonFailure : streamedFailure;
+  const refusals = statuses.map((status) => [status, { description: failures[status], content }]);
   return {
     operationId,
     summary,
-    description:
-      "With `Accept: application/x-ndjson` or `text/event-stream`, events come as they happen, and exactly one `result` record ends the stream, whatever happens; a refused or failed run is such a record too, with the status 200; only 401, 403, 413 and 429 are statuses of a stream.",
+    description,
+    parameters: [
+      {
+        name: "Idempotency-Key",
+        in: "header",
+        description:
+          "The run's id, as `runId` in the body. A second run of the id is refused while the first is under way; its result isn't kept.",
+        schema: { type: "string" },
+      },
+    ],
     requestBody: body("RunRequest", false),
     responses: {
       200: {
-        description,
-        content: {
-          "application/json": { schema: reference("RunResult") },
-          "application/x-ndjson": records,
-          "text/event-stream": records,
-        },
+        description: "The run's id is in a header, its outcome in the body.",
+        headers: { "x-ambit-run-id": { schema: { type: "string" } } },
+        content: answers,
       },
-      ...failed(400, 401, 408, 413, 422, 429, 499, 500, 502, 504),
+      ...Object.fromEntries(refusals),
     },
   };
 }
+
+const jsonFailure = { "application/json": { schema: reference("FailedResult") } };
+const streamedFailure = {
+  "application/x-ndjson": { schema: reference("StreamRecord") },
+  "text/event-stream": { schema: reference("StreamRecord") },
+};
 
 function failed(...statuses: readonly FailureStatus[]): JsonObject {
   return Object.fromEntries(statuses.map((status) => [status, answer(failures[status], "FailedResult")]));

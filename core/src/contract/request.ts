@@ -7,6 +7,7 @@ import { limits } from "./limits.js";
 import { mcpServerSchema } from "./mcp-server.js";
 import { messageSchema } from "./message.js";
 import { modelConnectionSchema } from "./model-connection.js";
+import { runIdSchema } from "./run-id.js";
 import { sandboxPermissionSchema } from "./sandbox-permission.js";
 import { permissionSchema, toolCallbackSchema, toolSpecSchema } from "./tool.js";
 import { workspaceFileSchema } from "./workspace-path.js";
@@ -59,6 +60,7 @@ const telemetrySchema = z.strictObject({
 
 /** One turn of one agent. Every key is optional; an unknown key is refused by its path. */
 export const runRequestSchema = z.strictObject({
+  runId: runIdSchema.optional(),
   harness: z.string().min(1).optional(),
   sandbox: z.string().min(1).optional(),
   sessionId: z.string().max(256).optional(),

@@ -28,7 +28,7 @@ import { fillWorkspace } from "./workspace-files.js";
 
 /** One run of an admitted request: stops 3 to 7. Stops 1 and 2, parse and plan, are `admit`'s. */
 export class Run {
-  readonly id = randomUUID();
+  readonly id: string;
   readonly #scope: OwnedScope;
   readonly #deadlines: Deadlines;
   readonly #events: RunEvents;
@@ -47,7 +47,6 @@ export class Run {
   #history: Receipt["session"]["history"] = "new";
   #failure: AmbitError | undefined;
   #result: RunResult | undefined;
-
   readonly request: RunRequest;
   readonly plan: AcceptedPlan<ActorKinds>;
 
@@ -58,6 +57,7 @@ export class Run {
   ) {
     this.request = request;
     this.plan = plan;
+    this.id = request.runId ?? options.runId ?? randomUUID();
     this.#warnings = new Warnings(warnings);
     const { log, limits } = services;
     this.#scope = new OwnedScope(log, limits.closeMs);

@@ -77,6 +77,7 @@ export class Runner {
         try {
           const admitted = await admit(body, this.registry, this.options);
           this.#refuseWhileDraining();
+          this.#requireNewId(admitted.request.runId, options.runId);
           return this.#begin(new Run(admitted, this.#services(), options), () => free());
         } catch (error) {
           free();
@@ -132,6 +133,18 @@ export class Runner {
 
   #refuseWhileDraining(): void {
     if (this.#draining) throw new AtCapacity("The runner is shutting down.");
+  }
+
+  /** @throws RequestInvalid for an id that another run has, or for two ids. */
+  #requireNewId(inBody: string | undefined, beside: string | undefined): void {
+    const refuse = (message: string) => {
+      throw new RequestInvalid([{ path: "runId", message }]);
+    };
+    if (inBody !== undefined && beside !== undefined && inBody !== beside)
+      refuse("differs from the header Idempotency-Key: send one of the two");
+    const id = inBody ?? beside;
+    if (id !== undefined && this.#runs.has(id))
+      refuse("is the id of a run that is under way: give each run an id of its own");
   }
 
   #run(runId: string): Run {

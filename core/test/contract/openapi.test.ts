@@ -28,25 +28,41 @@ test("every reference leads somewhere", () => {
 });
 
 test.each([
-  ["post", "/run", [200, 400, 401, 408, 413, 422, 429, 499, 500, 502, 504]],
-  ["post", "/stream", [200, 400, 401, 408, 413, 422, 429, 499, 500, 502, 504]],
-  ["post", "/plan", [200, 400, 401, 408, 413, 422, 500]],
-  ["post", "/kill", [200, 400, 401, 408, 413, 500]],
-  ["post", "/runs/{runId}/cancel", [200, 401, 404, 500]],
-  ["get", "/plugins", [200, 401, 500]],
+  ["post", "/run", [200, 400, 401, 403, 408, 413, 422, 429, 499, 500, 502, 504]],
+  ["post", "/stream", [200, 401, 403, 408, 413, 429]],
+  ["post", "/plan", [200, 400, 401, 403, 408, 413, 422, 500]],
+  ["post", "/kill", [200, 400, 401, 403, 408, 413, 500]],
+  ["post", "/runs/{runId}/cancel", [200, 401, 403, 404, 500]],
+  ["get", "/plugins", [200, 401, 403, 500]],
   ["get", "/health", [200]],
   ["get", "/openapi.json", [200]],
-  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 404, 408, 413, 500]],
+  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 403, 404, 408, 413, 500]],
 ] as const)("%s %s answers as documented", (method, path, statuses) => {
   expect(Object.keys(document.paths[path][method].responses).map(Number)).toEqual(statuses);
 });
 
-test("a run's result comes in three forms", () => {
-  expect(Object.keys(document.paths["/run"].post.responses[200].content)).toEqual([
-    "application/json",
-    "application/x-ndjson",
-    "text/event-stream",
-  ]);
+test.each([
+  ["/run", ["application/json"]],
+  ["/stream", ["application/x-ndjson", "text/event-stream"]],
+])("%s answers in a form that no caller has to tell apart", (path, forms) => {
+  expect(Object.keys(document.paths[path].post.responses[200].content)).toEqual(forms);
+});
+
+test("a request has no default in its schema, which would make its field required; an answer has no input's schema", () => {
+  const { schemas } = document.components;
+  expect(schemas.RunRequest.required).toBeUndefined();
+  expect(schemas.Message.required).toEqual(["role"]);
+  expect(schemas.ResultMessage.required).toEqual(["role", "content"]);
+  expect(schemas.RunRequest.properties.permissions.properties.default.enum).toContain("allow_reads");
+  for (const name of [
+    "RunRequest",
+    "Message",
+    "ToolSpec",
+    "McpServer",
+    "ModelConnection",
+    "SandboxPermission",
+  ])
+    expect(JSON.stringify(schemas[name]), name).not.toMatch(/"default":(?!\{"type":"string","enum")/);
 });
 
 test("fields say what they do", () => {

@@ -1,4 +1,5 @@
-import { limits, secretsOf } from "@ambit/core";
+import type { IncomingMessage } from "node:http";
+import { limits, RequestInvalid, runIdSchema, secretsOf } from "@ambit/core";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { answerRun } from "./answer-run.js";
 import type { Exchange, ServerContext } from "./server-context.js";
@@ -18,9 +19,10 @@ export async function handleRun(
   // A body that comes slowly keeps no run from its place, but none is read where there is no place.
   runner.requireRoom();
   const body = await bodies.json(incoming, limits.bodyBytes);
+  const runId = idempotencyKey(incoming);
   const slot = runner.reserve();
   try {
-    const run = await slot.admit(body, { keepsEvents: form === "json" });
+    const run = await slot.admit(body, { keepsEvents: form === "json", ...runId });
     const reveal = redaction.hide(secretsOf(run.request));
     try {
       const { harness, sandbox } = run.plan;
@@ -34,4 +36,14 @@ export async function handleRun(
   } finally {
     slot.release();
   }
+}
+
+/** The run's id as a header gives it. @throws RequestInvalid */
+function idempotencyKey({ headers }: IncomingMessage): { readonly runId?: string } {
+  const key = headers["idempotency-key"];
+  if (key === undefined) return {};
+  const parsed = runIdSchema.safeParse(key);
+  if (parsed.success) return { runId: parsed.data };
+  const messages = parsed.error.issues.map(({ message }) => ({ path: "Idempotency-Key", message }));
+  throw new RequestInvalid(messages);
 }

@@ -122,6 +122,42 @@ describe("POST /run", () => {
     expect(await again.json()).toMatchObject({ failure: { code: "not_found" } });
   });
 
+  it.each([
+    ["runId", { runId: "mine:1" }, {}],
+    ["Idempotency-Key", {}, { "idempotency-key": "mine:1" }],
+    ["both, when they agree", { runId: "mine:1" }, { "idempotency-key": "mine:1" }],
+  ])(
+    "cancels a run whose one answer isn't there yet, by the id that its caller gave: %s",
+    async (_, body, headers) => {
+      let begun = 0;
+      const { post } = await serveScript((turn) => {
+        begun += 1;
+        return waiting(turn);
+      });
+      const answer = post("/run", { ...asking, ...body }, headers);
+      await expect.poll(() => begun).toBe(1);
+      const second = await post("/run", { ...asking, runId: "mine:1" });
+      expect(second.status).toBe(400);
+      expect(await second.json()).toMatchObject({ failure: { issues: [{ path: "runId" }] } });
+      expect((await post("/runs/mine:1/cancel", "")).status).toBe(200);
+      const response = await answer;
+      expect(response.headers.get("x-ambit-run-id")).toBe("mine:1");
+      expect(await response.json()).toMatchObject({ ok: true, runId: "mine:1", stopReason: "cancelled" });
+    },
+  );
+
+  it.each([
+    ["a path", { runId: "../other" }, {}, "runId"],
+    ["one that is too long", { runId: "x".repeat(129) }, {}, "runId"],
+    ["a header that isn't one", {}, { "idempotency-key": "two words" }, "Idempotency-Key"],
+    ["two that differ", { runId: "a" }, { "idempotency-key": "b" }, "runId"],
+  ])("refuses an id that can't name a run: %s", async (_, body, headers, path) => {
+    const { post } = await serveScript(saying("x"));
+    const response = await post("/run", { ...asking, ...body }, headers);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ failure: { issues: [{ path }] } });
+  });
+
   it("ends a session with the run that uses it, also when there is none", async () => {
     const { post } = await serveScript(waiting);
     const response = await post("/run", { ...asking, sessionId: "s1", projectId: "p1" }, ndjson);

@@ -5,6 +5,9 @@ const count = (entries: number) => entries.toLocaleString("en");
 
 /** The turn: which agent, which conversation, what it is told, what lies in its workspace. */
 export const runFields: FieldMeanings = {
+  runId: acts(
+    "Names the run, so that it can be cancelled before its result is there; the header `Idempotency-Key` does the same. 1 to 128 of `A-Z a-z 0-9 _ . : -`; refused while a run of that id is under way. Default: one that the runner makes.",
+  ),
   harness: acts(
     "The agent to run, by its id or an alias. Default: the first one loaded.",
     "`pi_core`, `pi_agenta` (→ `pi`); `backend`",
