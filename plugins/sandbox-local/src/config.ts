@@ -25,10 +25,17 @@ export const configSchema = z.strictObject({
    * confined · `refuse`: confined or not at all. A run with a boundary is confined or refused, whatever this says.
    */
   unconfined: z.enum(["allow", "prefer", "refuse"]).default("allow"),
-  /** User ids of the host for sessions, one each, when the runner is root. Nobody else may have them. */
+  /**
+   * User ids of the host for sessions, one each, when the runner is root. Nobody else may have them. `records` is a
+   * folder, the same one for all runners of the host; only root may enter it.
+   */
   userIds: z
-    .strictObject({ first: z.int().min(1_000), count: z.int().min(1).max(1_000_000) })
-    .default({ first: 64_000, count: 1_000 }),
+    .strictObject({
+      first: z.int().min(1_000).default(64_000),
+      count: z.int().min(1).max(1_000_000).default(1_000),
+      records: z.string().startsWith("/", "must be an absolute path").default("/run/ambit/user-ids"),
+    })
+    .prefault({}),
   /** MiB of each scratch file system of a jail: `/tmp`, `/dev/shm`, a tool's home. It is memory. */
   scratchMb: z.int().min(1).default(256),
   /** Absolute paths of this host that every jail shows, read-only, at the same place. */

@@ -65,7 +65,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     }
   };
   try {
-    const lease = weakening?.lease ?? (() => leaseUserId(config.userIds));
+    const lease = weakening?.lease ?? (() => leaseUserId(config.userIds, config.userIds.records));
     const user = process.getuid?.() === 0 ? await lease() : undefined;
     if (user !== undefined) {
       opened.push(() => user.release());

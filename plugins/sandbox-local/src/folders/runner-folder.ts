@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, stat } from "node:fs/promises";
-import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
-import { codeOf, inFolder, type OpenFolder, openFolder } from "@ambit/core/plugin";
+import { codeOf, type OpenFolder, openFolder } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
+import { answerAt, answers } from "./lifeline.js";
 import { Trash } from "./trash.js";
 
 const lifeline = "alive";
@@ -44,8 +44,7 @@ export interface RunnerFolder {
 }
 
 /**
- * Makes the folder, with a socket in it that answers as long as this process lives: the kernel closes it at any
- * death, SIGKILL included, and containers that share the data folder see that too. A pid in a file shows neither.
+ * Makes the folder, with a lifeline in it that shows others whether this runner lives.
  */
 export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolder> {
   await makePassage(dataFolder);
@@ -59,7 +58,7 @@ export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolde
   await mkdir(early);
   await chmod(early, 0o711);
   const folder = await openFolder(early);
-  const server = await answerAt(folder);
+  const server = await answerAt(folder, lifeline);
   await rename(early, path);
   removeAtExit(path);
   return {
@@ -87,7 +86,7 @@ export async function deadRunners(dataFolder: string): Promise<readonly { key: s
   for (const name of names) {
     const path = join(runners, name);
     const isUnfinished = name.startsWith(unfinished);
-    if (isUnfinished ? await isOld(path) : !(await answers(path))) {
+    if (isUnfinished ? await isOld(path) : !(await isAlive(path))) {
       dead.push({ key: isUnfinished ? name.slice(unfinished.length) : name, path });
     }
   }
@@ -98,18 +97,7 @@ function runnersIn(dataFolder: string): string {
   return join(dataFolder, "runners");
 }
 
-async function answerAt(folder: OpenFolder): Promise<Server> {
-  const server = createServer((connection) => connection.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    // By descriptor: a socket's path may have 107 bytes at most, and a data folder may lie deep.
-    server.listen(inFolder(folder, lifeline), () => resolve());
-  });
-  server.unref();
-  return server;
-}
-
-async function answers(path: string): Promise<boolean> {
+async function isAlive(path: string): Promise<boolean> {
   let folder: OpenFolder;
   try {
     folder = await openFolder(path);
@@ -118,14 +106,7 @@ async function answers(path: string): Promise<boolean> {
     return ["ENOENT", "EACCES"].includes(codeOf(error) ?? "") || isNoFolder(error);
   }
   try {
-    return await new Promise<boolean>((resolve) => {
-      const connection = connect(inFolder(folder, lifeline));
-      connection.once("connect", () => resolve(true));
-      // Only these two say that nobody listens; whatever else happens, the runner isn't known to be dead.
-      connection.once("error", (error) => resolve(!["ENOENT", "ECONNREFUSED"].includes(codeOf(error) ?? "")));
-      connection.once("close", () => connection.destroy());
-      connection.once("connect", () => connection.destroy());
-    });
+    return await answers(folder, lifeline);
   } finally {
     await folder.handle.close();
   }

@@ -124,11 +124,11 @@ export class WeakenedSandboxes {
     if (process.getuid?.() !== 0) return undefined;
     const { userIds } = this.#setup.config;
     if (without.includes("sessions kept apart")) {
-      this.#oneForAll ??= leaseUserId(userIds);
+      this.#oneForAll ??= leaseUserId(userIds, userIds.records);
       // Given back by the end of this process: no session knows that it is the last one.
       return { ...(await this.#oneForAll), release: () => Promise.resolve() };
     }
-    return without.includes("user namespace") ? leaseUserId(userIds) : undefined;
+    return without.includes("user namespace") ? leaseUserId(userIds, userIds.records) : undefined;
   }
 
   async #ownRunner(without: readonly Mechanism[]): Promise<Runner> {

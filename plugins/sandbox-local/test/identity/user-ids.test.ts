@@ -1,19 +1,74 @@
-import { chmod, stat } from "node:fs/promises";
+import { chmod, readdir, rm, stat, symlink } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { leaseUserId } from "../../src/identity/user-ids.js";
 import { startRunner } from "../support/runner.js";
-import { closed, confinedBackend, run, scope, shell, specOf, temporaryFolder } from "../support/specs.js";
+import {
+  closed,
+  confinedBackend,
+  path,
+  run,
+  scope,
+  shell,
+  specOf,
+  temporaryFolder,
+} from "../support/specs.js";
 import { isRoot } from "../support/user.js";
 
 test("a user id is held by one session at a time, and free again afterwards", async () => {
   const range = { first: 64_900, count: 2 };
-  const [one, other] = await Promise.all([leaseUserId(range), leaseUserId(range)]);
+  const folder = await temporaryFolder();
+  const [one, other] = await Promise.all([leaseUserId(range, folder), leaseUserId(range, folder)]);
   expect(new Set([one.uid, other.uid]).size).toBe(2);
-  await expect(leaseUserId(range)).rejects.toThrow(/from 64900 to 64901 are in use/);
+  await expect(leaseUserId(range, folder)).rejects.toThrow(/from 64900 to 64901 are in use/);
   await Promise.all([one.release(), one.release()]);
-  const again = await leaseUserId(range);
+  const again = await leaseUserId(range, folder);
   expect(again.uid).toBe(one.uid);
   await Promise.all([other.release(), again.release()]);
+  expect(await readdir(folder)).toEqual([]);
+});
+
+test("however many ask at once, each gets another", async () => {
+  const range = { first: 64_900, count: 12 };
+  const folder = await temporaryFolder();
+  const leases = await Promise.all(Array.from({ length: 12 }, () => leaseUserId(range, folder)));
+  expect(new Set(leases.map(({ uid }) => uid)).size).toBe(12);
+  await Promise.all(leases.map((lease) => lease.release()));
+});
+
+test("the folder of the records is closed to others; one that can't be used is refused with the cure", async () => {
+  const folder = await temporaryFolder();
+  await chmod(folder, 0o777);
+  await (await leaseUserId({ first: 64_900, count: 1 }, folder)).release();
+  expect((await stat(folder)).mode & 0o777).toBe(0o700);
+  await symlink(folder, `${folder}-link`);
+  onTestFinished(() => rm(`${folder}-link`));
+  await expect(leaseUserId({ first: 64_900, count: 1 }, `${folder}-link`)).rejects.toThrow(/userIds.records/);
+});
+
+test.runIf(isRoot)("a run without a boundary can't keep the others from their user ids", async () => {
+  const backend = await confinedBackend({ userIds: { first: 62_930, count: 2 } });
+  const hostile = await backend.open(specOf(), scope);
+  onTestFinished(() => hostile.close());
+  // The host's network namespace, and with it its abstract sockets: once these names were the records.
+  const script = `
+import socket, sys
+held = []
+for number in (62930, 62931):
+    one = socket.socket(socket.AF_UNIX)
+    try: one.bind("\\0ambit-user-%d" % number); one.listen(); held.append(one)
+    except OSError as error: print(error)
+print("bound", len(held), flush=True)
+sys.stdin.read()`;
+  const started = await hostile.spawn({ argv: ["/usr/bin/python3", "-c", script], env: { PATH: path } });
+  const { value } = await started.stdout.getReader().read();
+  // The control: this run is one that can take such names.
+  expect(new TextDecoder().decode(value)).toBe("bound 2\n");
+  const other = await backend.open(specOf({ boundary: closed }), scope);
+  onTestFinished(() => other.close());
+  expect(other.evidence.uid).not.toBe(hostile.evidence.uid);
+  // Nor can it reach the records themselves.
+  const look = await run(hostile, shell("ls /run/ambit/user-ids; echo ran"));
+  expect(look.stdout).toBe("ran\n");
 });
 
 test.runIf(isRoot)("another runner on this host gets another user, and a dead one's comes back", async () => {
