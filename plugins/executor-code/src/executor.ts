@@ -3,6 +3,7 @@ import {
   type Issue,
   type RunScope,
   RunTimedOut,
+  SandboxFailed,
   type ToolCall,
   type ToolExecutor,
   type ToolOutcome,
@@ -89,7 +90,8 @@ export class CodeExecutor implements ToolExecutor {
     } catch (error) {
       if (scope.signal.aborted) return failed(whyAborted(scope), "");
       scope.log.warn({ tool: call.tool.name, error }, "a code tool could not be started");
-      return failed("code tool could not be started in the sandbox", "");
+      const why = error instanceof SandboxFailed ? `: ${error.message}` : "";
+      return failed(`code tool could not be started in the sandbox${why}`, "");
     } finally {
       // Once the answer is on its way: the next call gains nothing from this one's waiting.
       if (!scope.signal.aborted) setImmediate(() => waiting?.prepare(runtime, start));

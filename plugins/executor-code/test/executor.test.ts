@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { RunTimedOut } from "@ambit/core/plugin";
+import { RunTimedOut, SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
 import { BareSandbox } from "./bare-sandbox.js";
 import { executorOf, type Given, node, python, request, TestRun } from "./test-run.js";
@@ -158,6 +158,16 @@ describe("an end is the end", () => {
     sandbox.spawn = () => Promise.reject(new Error("no room"));
     const outcome = await execute(python("def main(): return 1"), { sandbox });
     expect(outcome).toEqual({ status: "failed", output: "code tool could not be started in the sandbox" });
+  });
+
+  test("a sandbox that refuses says why", async () => {
+    const sandbox = new BareSandbox();
+    sandbox.spawn = () => Promise.reject(new SandboxFailed("a link stands in the way"));
+    const outcome = await execute(python("def main(): return 1"), { sandbox });
+    expect(outcome).toEqual({
+      status: "failed",
+      output: "code tool could not be started in the sandbox: a link stands in the way",
+    });
   });
 });
 

@@ -3,14 +3,20 @@ import { z } from "zod";
 const keptPaths = [
   ".git/hooks",
   ".git/config",
+  ".gitmodules",
+  ".claude/agents",
+  ".claude/commands",
   ".claude/settings.json",
   ".claude/settings.local.json",
   ".codex/config.toml",
   ".cursor/mcp.json",
   ".gemini/settings.json",
+  ".idea",
   ".mcp.json",
+  ".vscode/launch.json",
   ".vscode/settings.json",
   ".vscode/tasks.json",
+  ...[".bash_login", ".bash_profile", ".bashrc", ".envrc", ".profile", ".zprofile", ".zshenv", ".zshrc"],
 ];
 
 /** What a deployer may set for the local sandbox. Every default stands here, or where a field says. */
@@ -40,7 +46,10 @@ export const configSchema = z.strictObject({
   scratchMb: z.int().min(1).default(256),
   /** Absolute paths of this host that every jail shows, read-only, at the same place. */
   visible: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
-  /** Paths in the workspace that stay as they are once they exist: other programs trust what they say. */
+  /**
+   * Paths in the workspace that stay as they are once they exist: other programs trust what they say. Those below
+   * `.git` hold for every repository in it, the first 64.
+   */
   keptPaths: z.array(z.string().min(1)).default([...keptPaths]),
   /** What happens when the workspace holds a file that has a name outside it too: `refuse`, or `copy` it. */
   hardLinks: z.enum(["refuse", "copy"]).default("refuse"),

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { lstat, open, opendir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inFolder, openBeneath, SandboxFailed } from "@ambit/core/plugin";
+import { mostRepositories } from "./kept-paths.js";
 
 /** A file that has more names than the workspace shows: writing it here writes it there. */
 export interface OutsideLink {
@@ -9,34 +10,46 @@ export interface OutsideLink {
   readonly paths: readonly string[];
 }
 
-/**
- * Files of a tree that have names outside it too. A jail can't make such a link; one that somebody put there leads
- * out through every mount. Links among the tree's own files (package managers make them) are none.
- */
-export async function outsideLinks(root: string): Promise<readonly OutsideLink[]> {
-  const byInode = new Map<string, { links: number; paths: string[] }>();
-  await walk(root, "", byInode);
-  return [...byInode.values()].filter(({ links, paths }) => links > paths.length);
+/** What a look through a workspace finds. */
+export interface Findings {
+  readonly outsideLinks: readonly OutsideLink[];
+  /** Paths of the first repositories' `.git`, whatever it is, except the workspace's own. */
+  readonly repositories: readonly string[];
 }
 
-async function walk(
-  root: string,
-  folder: string,
-  byInode: Map<string, { links: number; paths: string[] }>,
-): Promise<void> {
+/**
+ * Looks through a tree once, for repositories and for files that have names outside it too. A jail can't make such a link; one that somebody put there leads
+ * out through every mount. Links among the tree's own files (package managers make them) are none.
+ */
+export async function lookThrough(root: string): Promise<Findings> {
+  const seen: Seen = { byInode: new Map(), repositories: [] };
+  await walk(root, "", seen);
+  const outsideLinks = [...seen.byInode.values()].filter(({ links, paths }) => links > paths.length);
+  return { outsideLinks, repositories: seen.repositories };
+}
+
+interface Seen {
+  readonly byInode: Map<string, { links: number; paths: string[] }>;
+  readonly repositories: string[];
+}
+
+async function walk(root: string, folder: string, seen: Seen): Promise<void> {
   for await (const entry of await opendir(join(root, folder))) {
     const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+    if (entry.name === ".git" && folder !== "" && seen.repositories.length < mostRepositories) {
+      seen.repositories.push(path);
+    }
     if (entry.isDirectory()) {
-      await walk(root, path, byInode);
+      await walk(root, path, seen);
       continue;
     }
     if (!entry.isFile()) continue;
     const { nlink, dev, ino } = await lstat(join(root, path));
     if (nlink < 2) continue;
     const key = `${dev}:${ino}`;
-    const known = byInode.get(key) ?? { links: nlink, paths: [] };
+    const known = seen.byInode.get(key) ?? { links: nlink, paths: [] };
     known.paths.push(path);
-    byInode.set(key, known);
+    seen.byInode.set(key, known);
   }
 }
 
@@ -45,8 +58,12 @@ async function walk(
  *
  * @throws SandboxFailed naming the first ones, under `refuse`.
  */
-export async function settleOutsideLinks(root: string, policy: "refuse" | "copy"): Promise<void> {
-  const found = (await outsideLinks(root)).flatMap(({ paths }) => paths);
+export async function settleOutsideLinks(
+  root: string,
+  links: readonly OutsideLink[],
+  policy: "refuse" | "copy",
+): Promise<void> {
+  const found = links.flatMap(({ paths }) => paths);
   if (found.length === 0) return;
   if (policy === "refuse") {
     const shown = found.slice(0, 3).join(", ");

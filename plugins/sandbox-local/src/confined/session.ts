@@ -31,6 +31,8 @@ export interface ConfinedSession {
   readonly weakening: Weakening | undefined;
   /** Whether the workspace was looked through for links that lead out. A jail can't make one. */
   linksSettled: boolean;
+  /** Repositories in the workspace, by the path of their `.git`: those that were found first, for as long as it lives. */
+  repositories: readonly string[];
   /** How many jails were started. */
   spawned: number;
   /** Takes down everything above, in reverse. Safe to call twice. */
@@ -105,6 +107,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       runtimes,
       weakening,
       linksSettled: false,
+      repositories: [],
       spawned: 0,
       close,
     };

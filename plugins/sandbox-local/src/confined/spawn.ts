@@ -7,8 +7,9 @@ import { bubblewrapArguments, type Jail } from "./arguments.js";
 import { jailEnvironment } from "./environment.js";
 import { hostShell } from "./first-program.js";
 import { gateScript, type Relay } from "./gate.js";
-import { settleOutsideLinks } from "./hard-links.js";
+import { lookThrough, settleOutsideLinks } from "./hard-links.js";
 import { inside } from "./inside.js";
+import { findKeptPaths, mostRepositories } from "./kept-paths.js";
 import { jailDescriptors, launchJail } from "./launch.js";
 import { loopbackForwards } from "./loopback.js";
 import { ConfinedProcess } from "./process.js";
@@ -46,10 +47,16 @@ export async function spawnConfined(
     let prepared: PreparedMounts = { mounts: [], handles: [] };
     if (filesystem.mode !== "off") {
       if (command.role === "agent" || !session.linksSettled) {
-        await settleOutsideLinks(folder.workspace, config.hardLinks);
+        const found = await lookThrough(folder.workspace);
+        await settleOutsideLinks(folder.workspace, found.outsideLinks, config.hardLinks);
+        session.repositories = [...new Set([...session.repositories, ...found.repositories])].slice(
+          0,
+          mostRepositories,
+        );
         session.linksSettled = true;
       }
-      const rules = applied ? pathRules(filesystem, config.keptPaths) : [];
+      const kept = applied ? findKeptPaths(folder.workspace, config.keptPaths, session.repositories) : [];
+      const rules = applied ? pathRules(filesystem, await kept) : [];
       const isWritable = filesystem.mode !== "readonly" && filesystem.writable.length === 0;
       workspace = { descriptor: await giveFolder(folder.workspace), writable: isWritable };
       const first = jailDescriptors.seccomp + descriptors.length;

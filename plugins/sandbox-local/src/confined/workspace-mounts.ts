@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { open, readdir } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import {
   codeOf,
   type FilesystemBoundary,
@@ -8,6 +8,7 @@ import {
   type Ownership,
   openBeneath,
   refusal,
+  SandboxFailed,
 } from "@ambit/core/plugin";
 import type { WorkspaceMount } from "./arguments.js";
 
@@ -18,6 +19,8 @@ export interface PathRule {
   readonly access: "write" | "read" | "none";
   /** Made when it isn't there: a rule that the request itself states must hold from the start. */
   readonly make: boolean;
+  /** The deployer's, which holds where it can; the request's own holds or refuses. */
+  readonly kept?: true;
 }
 
 /**
@@ -30,7 +33,7 @@ export function pathRules(filesystem: FilesystemBoundary, kept: readonly string[
   const rules: PathRule[] = [
     ...filesystem.writable.map((path): PathRule => ({ path, access: "write", make: true })),
     ...filesystem.readable.map((path): PathRule => ({ path, access: "read", make: false })),
-    ...kept.map((path): PathRule => ({ path, access: "read", make: false })),
+    ...kept.map((path): PathRule => ({ path, access: "read", make: false, kept: true })),
     ...filesystem.denied.map((path): PathRule => ({ path, access: "none", make: true })),
   ].map((rule) => ({
     ...rule,
@@ -68,7 +71,6 @@ export async function prepareMounts(
   owner: Ownership | undefined,
 ): Promise<PreparedMounts> {
   const mounts: WorkspaceMount[] = [];
-  const present = new Set(await readdir(workspace));
   const handles: OpenFolder["handle"][] = [];
   const pinned = new Set<string>();
   const add = (kind: "write" | "read", path: string, handle: OpenFolder["handle"]) => {
@@ -79,8 +81,11 @@ export async function prepareMounts(
     for (const rule of rules) {
       const names = rule.path.split("/");
       const make = rule.make ? { owner } : undefined;
-      if (!rule.make && !present.has(names[0] ?? "")) continue;
-      const target = await openTarget(workspace, names, make);
+      const target = await openTarget(workspace, names, make).catch((error: unknown) => {
+        // Something else came in its place just now: a setting that isn't there can't be kept.
+        if (rule.kept) return undefined;
+        throw refusedRule(rule, error);
+      });
       if (target === undefined) continue;
       for (let length = 1; length < names.length; length++) {
         const path = names.slice(0, length).join("/");
@@ -107,6 +112,19 @@ export async function prepareMounts(
 function accessAt(rules: readonly PathRule[], path: string, writable: boolean): PathRule["access"] {
   const covering = rules.filter((rule) => path === rule.path || isBelow(path, rule.path));
   return covering.at(-1)?.access ?? (writable ? "write" : "read");
+}
+
+function refusedRule({ path, access }: PathRule, cause: unknown): SandboxFailed {
+  const list = { write: "writable", read: "readable", none: "denied" }[access];
+  const code = cause instanceof Error ? codeOf(cause.cause) : undefined;
+  const why =
+    code === "ELOOP" || code === "ENOTDIR"
+      ? "a link or a file stands in its way"
+      : (code ?? "it can't be opened");
+  return new SandboxFailed(
+    `The boundary's ${list} path ${JSON.stringify(path)} can't be reached in the workspace without following links: ${why}`,
+    { cause },
+  );
 }
 
 function isBelow(path: string, folder: string): boolean {

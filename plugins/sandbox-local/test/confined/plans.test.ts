@@ -107,7 +107,7 @@ describe("the rules of a workspace", () => {
       { path: "a", access: "read", make: false },
       { path: "c", access: "none", make: true },
       { path: "a/b", access: "write", make: true },
-      { path: ".git/config", access: "read", make: false },
+      { path: ".git/config", access: "read", make: false, kept: true },
     ]);
   });
 
