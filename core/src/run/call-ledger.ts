@@ -1,6 +1,9 @@
+import { createHash } from "node:crypto";
 import type { AgentEvent, AgentEventOf } from "../contract/index.js";
+import { HarnessFailed } from "../errors.js";
 import type { PublishedOutcome } from "../plugin/index.js";
 import { canonicalJson } from "./canonical-json.js";
+import { sizeOf } from "./memory/size.js";
 import { unsettled } from "./settling.js";
 
 /** A call as we dealt with it: when the agent asked, or where it was executed. */
@@ -22,6 +25,10 @@ interface Entry {
 
 /** Calls whose result the agent never reports are forgotten, the oldest first. */
 const mostHandled = 256;
+/** Characters of what such calls came to; beyond, the oldest are forgotten too. */
+const mostKept = 4_194_304;
+/** Characters of the ids and names of calls that are open. */
+const mostNamed = 1_048_576;
 
 /**
  * Brings together the two accounts of one call: what the agent reports of it in its events, and what we did. They
@@ -30,9 +37,23 @@ const mostHandled = 256;
 export class CallLedger {
   readonly #reported = new Map<string, { readonly name: string; readonly key: string }>();
   readonly #handled: Entry[] = [];
+  #named = 0;
+  #kept = 0;
 
-  /** The agent reports a call; again when it knows more of it. */
+  constructor(
+    /** Calls that the agent may have open at once. */
+    readonly mostOpen: number,
+  ) {}
+
+  /** The agent reports a call; again when it knows more of it. @throws HarnessFailed for one too many */
   report(id: string, name: string, input: unknown): void {
+    this.#forget(id);
+    this.#named += id.length + name.length;
+    if (this.#reported.size >= this.mostOpen || this.#named > mostNamed) {
+      throw new HarnessFailed(
+        `The agent reported more tool calls without their results than a run may have (${this.mostOpen}).`,
+      );
+    }
     this.#reported.set(id, { name, key: keyOf(name, input) });
   }
 
@@ -40,7 +61,7 @@ export class CallLedger {
   reportedId(name: string, input: unknown): string | undefined {
     const key = keyOf(name, input);
     for (const [id, reported] of this.#reported) {
-      if (reported.key === key && !this.#handled.some((entry) => entry.id === id)) return id;
+      if (reported.key === key && !this.#handled.some((entry) => entry.id === shortId(id))) return id;
     }
     return undefined;
   }
@@ -49,23 +70,33 @@ export class CallLedger {
   handle(id: string, name: string, input: unknown, state: HandledCall["state"]): HandledCall {
     const key = keyOf(name, input);
     const asked = this.#handled.find(
-      (entry) => entry.call.state === "allowed" && (entry.id === id || entry.key === key),
+      (entry) => entry.call.state === "allowed" && (entry.id === shortId(id) || entry.key === key),
     );
     if (asked !== undefined) {
       asked.call.state = state;
       return asked.call;
     }
     const call: HandledCall = { state };
-    this.#handled.push({ id, key, call });
+    this.#handled.push({ id: shortId(id), key, call });
     this.#forgetOldest();
     return call;
+  }
+
+  /** A call came to its end: what the agent was told, and what else is told of it. */
+  finish(call: HandledCall, outcome: PublishedOutcome): void {
+    call.state = "finished";
+    call.outcome = outcome;
+    this.#kept += sizeOfOutcome(call);
+    this.#forgetOldest();
   }
 
   /** Whether a result only says that the agent was stopped: the call waits for the user, or we saw no end of it. */
   isCutOff({ id, isError }: AgentEventOf<"tool_result">): boolean {
     const reported = this.#reported.get(id);
     if (reported === undefined) return false;
-    const handled = this.#handled.find((entry) => entry.id === id || entry.key === reported.key)?.call;
+    const handled = this.#handled.find(
+      (entry) => entry.id === shortId(id) || entry.key === reported.key,
+    )?.call;
     if (handled?.state === "parked") return true;
     return isError === true && handled?.outcome === undefined && handled?.denied !== true;
   }
@@ -74,7 +105,7 @@ export class CallLedger {
   settle(id: string): { readonly name: string; readonly handled?: HandledCall } | undefined {
     const reported = this.#reported.get(id);
     if (reported === undefined) return undefined;
-    this.#reported.delete(id);
+    this.#forget(id);
     const handled = this.#take(id, reported.key);
     return handled === undefined ? { name: reported.name } : { name: reported.name, handled };
   }
@@ -90,18 +121,33 @@ export class CallLedger {
     });
   }
 
+  #forget(id: string): void {
+    const reported = this.#reported.get(id);
+    if (reported === undefined) return;
+    this.#named -= id.length + reported.name.length;
+    this.#reported.delete(id);
+  }
+
   #forgetOldest(): void {
-    if (this.#handled.length <= mostHandled) return;
-    const oldest = this.#handled.findIndex(
-      ({ call }) => call.state === "finished" || call.state === "allowed",
-    );
-    if (oldest >= 0) this.#handled.splice(oldest, 1);
+    while (this.#handled.length > mostHandled || this.#kept > mostKept) {
+      const oldest = this.#handled.findIndex(
+        ({ call }) => call.state === "finished" || call.state === "allowed",
+      );
+      if (oldest < 0) return;
+      this.#remove(oldest);
+    }
+  }
+
+  #remove(index: number): HandledCall | undefined {
+    const call = this.#handled.splice(index, 1)[0]?.call;
+    if (call?.outcome !== undefined) this.#kept -= sizeOfOutcome(call);
+    return call;
   }
 
   #take(id: string, key: string): HandledCall | undefined {
-    const byId = this.#handled.findIndex((entry) => entry.id === id);
+    const byId = this.#handled.findIndex((entry) => entry.id === shortId(id));
     const index = byId < 0 ? this.#handled.findIndex((entry) => entry.key === key) : byId;
-    return index < 0 ? undefined : this.#handled.splice(index, 1)[0]?.call;
+    return index < 0 ? undefined : this.#remove(index);
   }
 }
 
@@ -119,6 +165,18 @@ export function isNamedCall(event: AgentEvent): event is AgentEventOf<"tool_call
   return event.type === "tool_call" && event.name !== undefined;
 }
 
+/** A digest: arguments may be long, and nothing but their equality counts. */
 function keyOf(name: string, input: unknown): string {
-  return `${name} ${canonicalJson(input ?? {})}`;
+  return createHash("sha256")
+    .update(`${name} ${canonicalJson(input ?? {})}`)
+    .digest("base64url");
+}
+
+/** An id as it is compared: what an agent sends for one may be long. */
+function shortId(id: string): string {
+  return id.length <= 128 ? id : createHash("sha256").update(id).digest("base64url");
+}
+
+function sizeOfOutcome({ outcome, data }: HandledCall): number {
+  return (outcome?.output.length ?? 0) + (data === undefined ? 0 : sizeOf(data));
 }

@@ -4,19 +4,33 @@
  */
 export class EventChannel<Event> implements AsyncIterable<Event> {
   readonly #waiting: Event[] = [];
+  #size = 0;
   readonly #writers: (() => void)[] = [];
   #reader: (() => void) | undefined;
   #closed = false;
 
-  /** @param capacity events that may wait; a push beyond it waits itself. */
-  constructor(readonly capacity = 256) {}
+  /**
+   * A push beyond either limit waits itself.
+   * @param capacity events that may wait.
+   * @param characters that they may take together.
+   */
+  constructor(
+    readonly capacity = 256,
+    readonly characters = 1_048_576,
+  ) {}
+
+  /** Characters that what waits takes. */
+  get size(): number {
+    return this.#size;
+  }
 
   /** Resolves at once while there is room. After `close` the event is dropped: nobody reads any more. */
-  push(event: Event): Promise<void> | undefined {
+  push(event: Event, size = 0): Promise<void> | undefined {
     if (this.#closed) return undefined;
     this.#waiting.push(event);
+    this.#size += size;
     this.#wakeReader();
-    if (this.#waiting.length <= this.capacity) return undefined;
+    if (this.#waiting.length <= this.capacity && this.#size <= this.characters) return undefined;
     return new Promise((resolve) => this.#writers.push(resolve));
   }
 
@@ -30,6 +44,7 @@ export class EventChannel<Event> implements AsyncIterable<Event> {
   /** Nobody reads any more: what waits is dropped. */
   abandon(): void {
     this.#waiting.length = 0;
+    this.#size = 0;
     this.close();
   }
 
@@ -42,6 +57,7 @@ export class EventChannel<Event> implements AsyncIterable<Event> {
         if (taken.done !== true) return taken;
         if (this.#waiting.length > 0) {
           batch = this.#waiting.splice(0).values();
+          this.#size = 0;
           this.#wakeWriters();
         } else if (this.#closed) {
           return { done: true, value: undefined };

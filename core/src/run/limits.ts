@@ -24,6 +24,13 @@ export const runLimitsSchema = z.strictObject({
   calls: z.int().positive().default(64),
   /** Calls and questions of one run that may be open, waiting for the user included; one more fails. */
   openCalls: z.int().positive().default(256),
+  /** Calls that an agent may have reported without their results; one more fails the run. */
+  reportedCalls: z.int().positive().default(1_000),
+  /**
+   * MiB of JavaScript's heap and its buffers, in the whole process. Above, a new run is refused with 429; half as much
+   * above, the run that holds the most is ended, until the rest fits. Default: half of V8's own limit.
+   */
+  memoryMb: z.int().positive().optional(),
   /** To close what a run opened; what takes longer is left to the reaper, and logged. */
   closeMs: milliseconds.default(5_000),
   /** How long a named session is kept without a run. */

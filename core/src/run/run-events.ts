@@ -1,6 +1,7 @@
 import type { AgentEvent } from "../contract/index.js";
 import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
+import { sizeOf } from "./memory/size.js";
 import type { Redactor } from "./redact.js";
 import { TurnRecord } from "./turn-record.js";
 
@@ -30,9 +31,14 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     let room: Promise<void> | undefined;
     for (const safe of this.redactor.event(event)) {
       this.record.add(safe);
-      room = this.#channel.push(safe);
+      room = this.#channel.push(safe, sizeOf(safe));
     }
     return room;
+  }
+
+  /** About how many characters are kept here. */
+  get held(): number {
+    return this.record.size + this.#channel.size;
   }
 
   /** Ends the blocks that a broken turn left open: a text that was begun isn't lost. */

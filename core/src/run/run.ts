@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "../boundary/index.js";
 import type { Receipt, RunRequest, RunResult, StreamRecord } from "../contract/index.js";
 import { onDisconnectOf } from "../contract/index.js";
-import { type AmbitError, RunCancelled, toAmbitError } from "../errors.js";
+import { type AmbitError, type AtCapacity, RunCancelled, toAmbitError } from "../errors.js";
 import type { ActorKinds, Agent } from "../plugin/index.js";
 import type { Admitted } from "./admission.js";
 import { Answers } from "./answers.js";
@@ -41,7 +41,6 @@ export class Run {
     this.#settle = resolve;
   });
   #begun = false;
-  #started = false;
   #session: Session | undefined;
   #agent: Agent | undefined;
   #history: Receipt["session"]["history"] = "new";
@@ -72,11 +71,11 @@ export class Run {
 
   /** Whether sandbox and agent came up: what failed later says little of the host. */
   get started(): boolean {
-    return this.#started;
+    return this.#agent !== undefined;
   }
 
   /** Ends the run early; it still ends in its one result. */
-  cancel(reason: RunCancelled): void {
+  cancel(reason: RunCancelled | AtCapacity): void {
     this.#scope.abort(reason);
   }
 
@@ -88,6 +87,11 @@ export class Run {
     if (onDisconnectOf(this.request) === "cancel")
       this.cancel(new RunCancelled("The client went away.", "caller"));
     this.#events.abandon();
+  }
+
+  /** About how many characters the run keeps. */
+  get held(): number {
+    return this.#events.held;
   }
 
   /** A live answer to what the run asks its user. @throws NotFound, RequestInvalid */
@@ -155,7 +159,6 @@ export class Run {
     );
     const { agent } = started;
     this.#agent = agent;
-    this.#started = true;
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
     toolCalls.serve(started.router, started.toolNames);
     let turnEnded = false;
@@ -170,10 +173,9 @@ export class Run {
     else if (hasHistory(request)) this.#history = "replayed";
 
     // 6 stream: the turn's events, each completed with what only we know
-    const prompt = composePrompt(request, remembers);
     await streamTurn(run, {
       agent,
-      prompt,
+      prompt: composePrompt(request, remembers),
       toolCalls,
       events: this.#events,
       paused: this.#paused.signal,
@@ -231,14 +233,12 @@ export class Run {
 
   #context(): RunContext {
     return {
+      ...this.services,
       runId: this.id,
       request: this.request,
       plan: this.plan,
       scope: this.#scope,
       deadlines: this.#deadlines,
-      limits: this.services.limits,
-      shared: this.services.shared,
-      log: this.services.log,
       sandbox: () => {
         if (this.#session === undefined) throw new Error("The run's sandbox isn't open.");
         return this.#session.sandbox;

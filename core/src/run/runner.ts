@@ -6,6 +6,7 @@ import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import { ArgumentsChecker } from "./arguments/checker.js";
 import { FairSlots } from "./fair-slots.js";
 import type { RunLimits } from "./limits.js";
+import { defaultMemoryMb, MemoryGuard } from "./memory/memory-guard.js";
 import { Run } from "./run.js";
 import type { RunOptions, SharedWork } from "./run-services.js";
 import { Sessions } from "./sessions.js";
@@ -35,12 +36,14 @@ export class Runner {
   readonly #sessions: Sessions;
   readonly #shared: SharedWork;
   readonly #runs = new Map<string, Run>();
+  readonly #memory: MemoryGuard;
   #taken = 0;
   #draining = false;
 
   constructor(readonly options: RunnerOptions) {
     const { limits, log } = options;
     this.#sessions = new Sessions(limits, log);
+    this.#memory = new MemoryGuard(limits.memoryMb ?? defaultMemoryMb(), () => this.#runs.values(), log);
     this.#shared = {
       argumentsChecker: new ArgumentsChecker(limits.argumentsMs, log),
       callSlots: new FairSlots({
@@ -61,6 +64,7 @@ export class Runner {
     this.#refuseWhileDraining();
     if (this.#taken >= concurrentRuns)
       throw new AtCapacity(`Runner at capacity (${concurrentRuns} concurrent runs)`);
+    this.#memory.requireRoom();
   }
 
   /** Takes a place before any other work. @throws AtCapacity */
@@ -85,6 +89,11 @@ export class Runner {
         }
       },
     };
+  }
+
+  /** Before so many bytes are taken for a request. @throws AtCapacity when the runner lacks the memory */
+  requireMemory(bytes: number): void {
+    this.#memory.requireRoom(bytes / (1024 * 1024));
   }
 
   /** Stops 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
@@ -156,8 +165,10 @@ export class Runner {
 
   #begin(run: Run, free: () => void): Run {
     this.#runs.set(run.id, run);
+    this.#memory.watch();
     void run.ended.then((failure) => {
       this.#runs.delete(run.id);
+      if (this.#runs.size === 0) this.#memory.rest();
       free();
       // What was proven may not have held: look again before the next plan counts on it.
       const suspects = run.started ? doubtful : doubtfulAtStart;

@@ -26,7 +26,7 @@ export class ToolCalls {
   readonly #tools: ReadonlyMap<string, ToolSpec>;
   readonly #executors: ReadonlyMap<string, ToolExecutor>;
   readonly #servers: ReadonlyMap<string, McpServer>;
-  readonly #ledger = new CallLedger();
+  readonly #ledger: CallLedger;
   /** Aborts when the turn pauses: nobody is asked any longer. */
   readonly #pausing = new AbortController();
   readonly #over = new AbortController();
@@ -41,6 +41,7 @@ export class ToolCalls {
   ) {
     const { request, plan } = run;
     this.#arguments = new ToolArguments(run.shared.argumentsChecker);
+    this.#ledger = new CallLedger(run.limits.reportedCalls);
     this.#tools = new Map(request.customTools.map((tool) => [tool.name, tool]));
     this.#executors = new Map(plan.executors.map(({ probed: { actor } }) => [actor.kind, actor]));
     this.#servers = new Map(request.mcpServers.map((server) => [server.name, server]));
@@ -146,9 +147,7 @@ export class ToolCalls {
     const handled = this.#ledger.handle(toolCallId, name, input, "executing");
     handled.denied = verdict.verdict === "deny";
     const outcome = verdict.verdict === "deny" ? failed(verdict.why) : await act(handled);
-    if (handled.state !== "executing") return outcome;
-    handled.state = "finished";
-    handled.outcome = outcome;
+    if (handled.state === "executing") this.#ledger.finish(handled, outcome);
     return outcome;
   }
 

@@ -1,7 +1,11 @@
 import type { AgentEvent, Usage } from "../contract/index.js";
+import { HarnessFailed } from "../errors.js";
 
 /** Characters of a text's event beside the text. */
 const frameLength = 28;
+/** Texts and thoughts that may be open at once, and the characters of an id of theirs. */
+const mostOpenBlocks = 256;
+const longestId = 1_024;
 
 /**
  * What the events of a turn add up to: its text, usage and stop reason, and its events with blocks coalesced. As much
@@ -33,6 +37,11 @@ export class TurnRecord {
     return [...this.#texts, ...(characters === 0 ? [] : [missing])].join("\n\n");
   }
 
+  /** Characters that are kept. */
+  get size(): number {
+    return this.most - this.#room;
+  }
+
   get events(): readonly AgentEvent[] {
     return this.#events;
   }
@@ -41,6 +50,7 @@ export class TurnRecord {
     switch (event.type) {
       case "message_start":
       case "thought_start":
+        this.#requireRoom(event.id);
         this.#open.set(event.id, { type: event.type === "message_start" ? "message" : "thought", text: [] });
         return;
       case "message_delta":
@@ -70,6 +80,11 @@ export class TurnRecord {
   /** The events that would end the blocks which are open. */
   openEnds(): readonly AgentEvent[] {
     return [...this.#open].map(([id, { type }]) => ({ type: `${type}_end` as const, id }));
+  }
+
+  #requireRoom(id: string): void {
+    if (this.#open.size < mostOpenBlocks && id.length <= longestId) return;
+    throw new HarnessFailed(`The agent began more than ${mostOpenBlocks} texts without ending them.`);
   }
 
   #addText(id: string, delta: string): void {

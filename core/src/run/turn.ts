@@ -1,5 +1,5 @@
-import type { ContentBlock } from "../contract/index.js";
-import { PluginBrokeContract } from "../errors.js";
+import { type AgentEvent, type ContentBlock, pathBeyondDepth } from "../contract/index.js";
+import { HarnessFailed, PluginBrokeContract } from "../errors.js";
 import type { Agent } from "../plugin/index.js";
 import { blamed } from "./attributed.js";
 import { bounded } from "./bounded.js";
@@ -40,6 +40,7 @@ export async function streamTurn(run: RunContext, parts: TurnParts): Promise<voi
       done ||= event.type === "done";
       // A paused turn's end is ours to tell, after the results of its open calls.
       if (event.type === "done" && paused.aborted) continue;
+      requireShallow(event, who);
       const completed = toolCalls.complete(event);
       const room = completed === undefined ? undefined : parts.events.push(completed);
       if (room !== undefined) await waitFor(room, run);
@@ -49,6 +50,12 @@ export async function streamTurn(run: RunContext, parts: TurnParts): Promise<voi
   }
   scope.signal.throwIfAborted();
   if (!done && !paused.aborted) throw new PluginBrokeContract(`${who} ended its turn without saying so.`);
+}
+
+/** What follows recurses: a stack that overflows there would say nothing of the agent that sent this. */
+function requireShallow(event: AgentEvent, who: string): void {
+  if (pathBeyondDepth(event) === undefined) return;
+  throw new HarnessFailed(`${who} told a '${event.type}' with too many levels of lists and objects in it.`);
 }
 
 /** Waits for the reader: a slow one slows the agent, and doesn't make it an idle one. */

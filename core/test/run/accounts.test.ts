@@ -5,7 +5,7 @@ import { Decisions } from "../../src/run/decisions.js";
 
 describe("CallLedger", () => {
   test("an agent's account and ours meet by id, else by name and arguments, each once", () => {
-    const ledger = new CallLedger();
+    const ledger = new CallLedger(1_000);
     ledger.report("a", "x", { n: 1 });
     ledger.report("b", "x", { n: 1 });
     const second = ledger.handle("b", "x", { n: 1 }, "finished");
@@ -19,21 +19,21 @@ describe("CallLedger", () => {
   });
 
   test("a call that was reported without arguments is the one without arguments", () => {
-    const ledger = new CallLedger();
+    const ledger = new CallLedger(1_000);
     ledger.report("a", "x", undefined);
     expect(ledger.reportedId("x", {})).toBe("a");
     expect(ledger.reportedId("x", { n: 1 })).toBeUndefined();
   });
 
   test("a later report of the same call replaces the earlier", () => {
-    const ledger = new CallLedger();
+    const ledger = new CallLedger(1_000);
     ledger.report("a", "x", {});
     ledger.report("a", "x", { n: 1 });
     expect(ledger.reportedId("x", { n: 1 })).toBe("a");
   });
 
   test("calls whose results are never reported don't pile up", () => {
-    const ledger = new CallLedger();
+    const ledger = new CallLedger(1_000);
     for (let index = 0; index < 1_000; index += 1) {
       ledger.handle(`${index}`, "x", { index }, "finished").data = index;
     }

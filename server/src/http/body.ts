@@ -12,6 +12,9 @@ export interface BodyLimits {
   readonly bodyMs: number;
 }
 
+/** Bytes that a byte of JSON may take while it is parsed: its text beside it, and values that are mostly small. */
+const parsedFactor = 6;
+
 interface Reading {
   bytes: number;
   /** Gives it up with 408. */
@@ -27,17 +30,23 @@ export class Bodies {
   readonly #readings = new Set<Reading>();
   #bytes = 0;
 
-  constructor(readonly limits: BodyLimits) {}
+  constructor(
+    readonly limits: BodyLimits,
+    /** Throws when so many bytes can't be had. */
+    readonly requireMemory: (bytes: number) => void,
+  ) {}
 
   /**
    * The request's body as JSON; an empty one is `{}`. Counted as it comes: a `content-length` isn't believed, but one
    * that is too large already is refused before a byte is read.
    *
-   * @throws HttpRefusal 413 beyond `limitBytes`, 408 when it comes too slowly; MalformedJson
+   * @throws HttpRefusal 413 beyond `limitBytes`, 408 when it comes too slowly; MalformedJson, AtCapacity
    */
   async json(incoming: IncomingMessage, limitBytes: number): Promise<unknown> {
     if (Number(incoming.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
-    return parseJson((await this.#read(incoming, limitBytes)).toString("utf8"));
+    const body = await this.#read(incoming, limitBytes);
+    this.requireMemory(body.length * parsedFactor);
+    return parseJson(body.toString("utf8"));
   }
 
   #read(incoming: IncomingMessage, limitBytes: number): Promise<Buffer> {

@@ -56,11 +56,14 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     runner,
     log,
     redaction,
-    bodies: new Bodies({
-      atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),
-      totalBytes: bodyBytesAtOnce,
-      bodyMs,
-    }),
+    bodies: new Bodies(
+      {
+        atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),
+        totalBytes: bodyBytesAtOnce,
+        bodyMs,
+      },
+      (bytes) => runner.requireMemory(bytes),
+    ),
     token,
     loopback,
     allowedHosts,

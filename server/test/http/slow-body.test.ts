@@ -65,7 +65,7 @@ describe("beyond the bodies that may arrive at once", () => {
     ["by their number", { atOnce: 2, totalBytes: 1_000_000, bodyMs: 60_000 }],
     ["by their bytes", { atOnce: 100, totalBytes: 12, bodyMs: 60_000 }],
   ])("the one under way longest makes room: %s", async (_what, limits) => {
-    const bodies = new Bodies(limits);
+    const bodies = new Bodies(limits, () => {});
     const arrived: string[] = [];
     const { createServer } = await import("node:http");
     const server = createServer((incoming, outgoing) => {
