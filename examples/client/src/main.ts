@@ -1,0 +1,35 @@
+// A client of Ambit's server, typed by the schema that `npm run generate` makes from its OpenAPI document.
+import createClient from "openapi-fetch";
+import type { components, paths } from "../generated/schema.js";
+
+type RunRequest = components["schemas"]["RunRequest"];
+type StreamRecord = components["schemas"]["StreamRecord"];
+
+const client = createClient<paths>({ baseUrl: process.argv[2] ?? "http://127.0.0.1:8765" });
+const saying = (content: string): RunRequest => ({ harness: "demo", messages: [{ role: "user", content }] });
+
+// One answer: the result, or a failure that says what to do.
+const { data: result } = await client.POST("/run", { body: saying("say hello") });
+console.log("said:", result?.output);
+
+const { error } = await client.POST("/run", { body: {} });
+console.log("refused:", error?.failure.code, error?.failure.issues?.[0]?.path);
+
+// A stream: records as they happen, the last of them the result.
+const streamed = await client.POST("/stream", { body: saying("say hello"), parseAs: "text" });
+const records: StreamRecord[] = (streamed.data ?? "")
+  .trim()
+  .split("\n")
+  .map((line) => JSON.parse(line));
+const last = records.at(-1);
+console.log("streamed:", records.length > 1, last?.kind === "result" && last.result.ok);
+
+// A run that its caller names can be cancelled before its answer is there.
+const runId = crypto.randomUUID();
+const answer = client.POST("/run", { body: { ...saying("sleep 60000"), runId } });
+let cancelled = false;
+while (!cancelled) {
+  const { response } = await client.POST("/runs/{runId}/cancel", { params: { path: { runId } } });
+  cancelled = response.ok;
+}
+console.log("cancelled:", (await answer).data?.stopReason);
