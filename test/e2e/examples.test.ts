@@ -45,7 +45,8 @@ describe("the examples", () => {
   it("network-off.json shows what a boundary refuses, and what it leaves", async (context) => {
     const result = await run(context, "network-off.json");
     const [fetched, touched, wrote] = outcomes(result);
-    expect(fetched).toMatch(/^failed: /);
+    // A Node that heeds the proxy's variables by itself hands on the proxy's answer; an older one fails.
+    expect(fetched).toMatch(/403[\s\S]*(boundary|Ambit)/);
     expect(touched).toMatch(/^failed: .*Read-only file system/);
     expect(wrote).toMatch(/^done: /);
     expect(result.receipt).toMatchObject({ confinement: "confined", decisions: { allowed: 0, refused: 1 } });

@@ -21,13 +21,36 @@ const networkSchema = z
     context.addIssue({ code: "custom", path: ["allowlist"], message });
   });
 
-const filesystemSchema = z.strictObject({
-  mode: z.enum(filesystemModes).optional(),
-  /** Relative to the workspace. */
-  readable: z.array(workspacePathSchema).max(100).optional(),
-  writable: z.array(workspacePathSchema).max(100).optional(),
-  denied: z.array(workspacePathSchema).max(100).optional(),
+/** A pattern would be taken for a name, and hold nothing of what it means. */
+const listedPathSchema = workspacePathSchema.refine((path) => !/[*?[]/.test(path), {
+  error: "must be a path without *, ? and [: patterns aren't supported; list the folder that holds the files",
 });
+
+const filesystemSchema = z
+  .strictObject({
+    mode: z.enum(filesystemModes).optional(),
+    /** Relative to the workspace; paths, not patterns. */
+    readable: z.array(listedPathSchema).max(100).optional(),
+    writable: z.array(listedPathSchema).max(100).optional(),
+    /** Hides a path with all that is in it. */
+    denied: z.array(listedPathSchema).max(100).optional(),
+  })
+  .superRefine(({ readable = [], writable = [], denied = [] }, context) => {
+    for (const [list, paths] of Object.entries({ readable, writable })) {
+      for (const [index, path] of paths.entries()) {
+        const hiding = denied.find((other) => isIn(path, other));
+        if (hiding === undefined) continue;
+        const message = `must not lie in ${JSON.stringify(hiding)}, which is denied with all that is in it: remove one of them`;
+        context.addIssue({ code: "custom", path: [list, index], message });
+      }
+    }
+  });
+
+function isIn(path: string, folder: string): boolean {
+  const names = (text: string) => text.split("/").filter((name) => name !== "" && name !== ".");
+  const inner = names(path);
+  return names(folder).every((name, index) => inner[index] === name);
+}
 
 const resourcesSchema = z.strictObject({
   /** MiB of memory, file pages of scratch included. */

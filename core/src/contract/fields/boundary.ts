@@ -19,9 +19,13 @@ export const boundaryFields: FieldMeanings = {
   "sandboxPermission.filesystem.mode": acts(
     "`on`: no boundary · `workspace`: writes stay in the workspace and scratch · `readonly`: in scratch · `off`: there is no workspace. All but `on` hide the host's files.",
   ),
-  "sandboxPermission.filesystem.readable": acts("The only paths of the workspace that can be read."),
+  "sandboxPermission.filesystem.readable": acts(
+    "Paths of the workspace that can be read and not written. Paths, not patterns, in all three lists.",
+  ),
   "sandboxPermission.filesystem.writable": acts("The only paths of the workspace that can be written."),
-  "sandboxPermission.filesystem.denied": acts("Paths of the workspace that can't be touched."),
+  "sandboxPermission.filesystem.denied": acts(
+    "Paths of the workspace that can't be touched, with all that is in them.",
+  ),
   "sandboxPermission.resources": acts("Limits of the whole session, tools included. Absent: none."),
   "sandboxPermission.resources.memoryMb": acts("MiB of memory, file pages of scratch included."),
   "sandboxPermission.resources.processes": acts("Processes and threads at one time."),

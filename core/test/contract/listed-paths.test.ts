@@ -1,0 +1,36 @@
+import { describe, expect, test } from "vitest";
+import { parseRunRequest } from "../../src/contract/index.js";
+
+function problems(filesystem: object): string[] {
+  const parsed = parseRunRequest({ sandboxPermission: { filesystem } });
+  return parsed.ok ? [] : parsed.issues.map(({ path, message }) => `${path} ${message}`);
+}
+
+describe("paths of a boundary", () => {
+  test.each(["*.env", "secrets/?.txt", "app/[0-9]", "**"])(
+    "are no patterns, which would hold nothing: %s",
+    (pattern) => {
+      for (const list of ["readable", "writable", "denied"]) {
+        expect(problems({ [list]: ["ok", pattern] })).toEqual([
+          `sandboxPermission.filesystem.${list}[1] must be a path without *, ? and [: patterns aren't supported; list the folder that holds the files`,
+        ]);
+      }
+    },
+  );
+
+  test.each([
+    ["writable", "private/out", "private"],
+    ["readable", "./private//docs", "private/"],
+    ["writable", "private", "private"],
+  ])("that are %s don't lie in what is denied: %s", (list, path, denied) => {
+    expect(problems({ [list]: ["ok", path], denied: ["other", denied] })).toEqual([
+      `sandboxPermission.filesystem.${list}[1] must not lie in ${JSON.stringify(denied)}, which is denied with all that is in it: remove one of them`,
+    ]);
+  });
+
+  test("beside what is denied, or above it, are fine", () => {
+    expect(
+      problems({ writable: ["private.d", "out"], readable: ["docs"], denied: ["private", "out/keys"] }),
+    ).toEqual([]);
+  });
+});
