@@ -66,6 +66,16 @@ export type PluginsAnswer = z.infer<typeof pluginsAnswerSchema>;
 export const healthAnswerSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
 export type HealthAnswer = z.infer<typeof healthAnswerSchema>;
 
+/**
+ * `GET /subscription-status`: for each harness by each of its names, whether this runner holds a login of the agent's
+ * own. It never does, since every session has a fresh home: a run brings its credential, in `modelConnection`.
+ */
+export const subscriptionStatusSchema = z.strictObject({
+  version: z.literal(1),
+  harnesses: z.record(z.string(), z.strictObject({ state: z.literal("not_configured") })),
+});
+export type SubscriptionStatus = z.infer<typeof subscriptionStatusSchema>;
+
 /** `POST /kill`: the session to end, with the run that uses it. */
 export const killRequestSchema = z.strictObject({
   sessionId: z.string().min(1).max(256),

@@ -13,6 +13,7 @@ export * from "./limits.js";
 export * from "./mcp-server.js";
 export * from "./message.js";
 export * from "./model-connection.js";
+export { olderNamesOf } from "./older-values.js";
 export * from "./openapi.js";
 export * from "./parse.js";
 export * from "./project.js";

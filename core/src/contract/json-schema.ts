@@ -8,6 +8,7 @@ import {
   killRequestSchema,
   planAnswerSchema,
   pluginsAnswerSchema,
+  subscriptionStatusSchema,
 } from "./answers.js";
 import { agentEventSchema } from "./events.js";
 import { failureSchema, gapSchema, issueSchema } from "./failure.js";
@@ -51,6 +52,7 @@ const returned = {
   PlanAnswer: planAnswerSchema,
   PluginsAnswer: pluginsAnswerSchema,
   HealthAnswer: healthAnswerSchema,
+  SubscriptionStatus: subscriptionStatusSchema,
   EndedAnswer: endedAnswerSchema,
   ForwardedAnswer: forwardedAnswerSchema,
   ResultMessage: messageSchema,

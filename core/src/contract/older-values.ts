@@ -1,10 +1,15 @@
 import type { Issue } from "./failure.js";
 import { isJsonObject, type JsonObject } from "./json.js";
 
-const olderHarnesses: ReadonlyMap<unknown, string> = new Map([
+const olderHarnesses: ReadonlyMap<string, string> = new Map([
   ["pi_core", "pi"],
   ["pi_agenta", "pi"],
 ]);
+
+/** The names under which earlier wires know a harness besides its own. */
+export function olderNamesOf(harness: string): readonly string[] {
+  return [...olderHarnesses].flatMap(([older, current]) => (current === harness ? [older] : []));
+}
 
 /** Values, not names, that earlier wires and other SDKs spell otherwise. Read by `compat.ts` alone. */
 export function withCurrentValues(body: JsonObject, issues: Issue[]): JsonObject {
@@ -13,7 +18,7 @@ export function withCurrentValues(body: JsonObject, issues: Issue[]): JsonObject
     const message = "names a skill without its content: send an object with name, description and body";
     issues.push({ path: `skills[${index}]`, message });
   }
-  const harness = olderHarnesses.get(body.harness);
+  const harness = typeof body.harness === "string" ? olderHarnesses.get(body.harness) : undefined;
   const messages = withKnownRoles(body.messages);
   let current = body;
   if (harness !== undefined) current = { ...current, harness };

@@ -141,6 +141,13 @@ function paths(): JsonObject {
         responses: { 200: answer("Every actor.", "PluginsAnswer"), ...failed(401, 403, 500) },
       },
     },
+    "/subscription-status": {
+      get: {
+        operationId: "subscriptionStatus",
+        summary: "Which harnesses are loaded, and that none uses a login of the runner's",
+        responses: { 200: answer("Every harness.", "SubscriptionStatus"), ...failed(401, 403, 500) },
+      },
+    },
     "/health": {
       get: {
         operationId: "health",

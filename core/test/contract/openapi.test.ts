@@ -34,6 +34,7 @@ test.each([
   ["post", "/kill", [200, 400, 401, 403, 408, 413, 500]],
   ["post", "/runs/{runId}/cancel", [200, 401, 403, 404, 500]],
   ["get", "/plugins", [200, 401, 403, 500]],
+  ["get", "/subscription-status", [200, 401, 403, 500]],
   ["get", "/health", [200]],
   ["get", "/openapi.json", [200]],
   ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 403, 404, 408, 413, 500]],

@@ -3,6 +3,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
 import { planAnswer } from "../plan-answer.js";
+import { subscriptionStatus } from "../subscription-status.js";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { requireLocalCaller } from "./loopback.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
@@ -60,6 +61,9 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   on("GET", "/plugins", async ({ outgoing }) => {
     sendJson(outgoing, 200, { actors: await runner.registry.describe() });
   });
+  on("GET", "/subscription-status", ({ outgoing }) =>
+    sendJson(outgoing, 200, subscriptionStatus(runner.registry)),
+  );
   on("GET", "/health", ({ outgoing }) => {
     sendJson(outgoing, 200, { status: "ok", probing: context.probing() } satisfies HealthAnswer);
   });

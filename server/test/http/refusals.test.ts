@@ -154,6 +154,7 @@ describe("the token", () => {
     ["POST", "/kill"],
     ["POST", "/runs/x/cancel"],
     ["GET", "/plugins"],
+    ["GET", "/subscription-status"],
     ["GET", "/nowhere"],
   ])("guards %s %s", async (method, path) => {
     const { url } = await serveScript(saying("x"), { token });
@@ -186,6 +187,15 @@ describe("routes", () => {
     expect(none.status).toBe(400);
     expect(await none.json()).toMatchObject({ failure: { issues: [{ path: "sessionId" }] } });
     expect((await post("/kill", { sessionId: "x".repeat(20_000) })).status).toBe(413);
+  });
+
+  it("say of every harness that no login of the runner's is used", async () => {
+    const { url } = await serveScript(saying("x"));
+    const status = await fetch(`${url}/subscription-status`);
+    expect(await status.json()).toEqual({
+      version: 1,
+      harnesses: { scripted: { state: "not_configured" } },
+    });
   });
 
   it("plan without running", async () => {

@@ -1,0 +1,12 @@
+import { olderNamesOf, type Registry, type SubscriptionStatus } from "@ambit/core";
+
+/** What `GET /subscription-status` says. Waits for no probe: callers ask it in the time that a page takes to load. */
+export function subscriptionStatus(registry: Registry): SubscriptionStatus {
+  const names = registry
+    .castAsSeen()
+    .harnesses.flatMap(({ actor: { id, aliases } }) => [id, ...aliases, ...olderNamesOf(id)]);
+  return {
+    version: 1,
+    harnesses: Object.fromEntries(names.map((name) => [name, { state: "not_configured" as const }])),
+  };
+}
