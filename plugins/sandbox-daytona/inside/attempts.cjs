@@ -1,8 +1,12 @@
 // Runs in a sandbox: tries to reach destinations, and prints what each attempt came to as one line of JSON.
-// Arguments: {"attempts": [{"id", "kind": "tls" | "http" | "connect" | "lookup", "host", "port"}], "limitMs"}.
+// Arguments: {"attempts": [{"id", "kind": "tls" | "http" | "connect" | "datagram" | "lookup", "host", "port"}, or
+// {"id", "kind": "gateway", "ports"}, or {"id", "kind": "address6"}], "limitMs"}.
 "use strict";
+const dgram = require("node:dgram");
 const { Resolver } = require("node:dns").promises;
+const fs = require("node:fs");
 const net = require("node:net");
+const os = require("node:os");
 const tls = require("node:tls");
 
 const { attempts, limitMs } = JSON.parse(process.argv[process.argv.length - 1]);
@@ -41,6 +45,24 @@ const socketAttempt = (open, ready) =>
     ready(socket, end);
   });
 
+/** A platform's proxy takes every connection to the web's ports: only what answers there was reached. */
+const kindOf = (port) => (port === 443 ? "tls" : port === 80 ? "http" : "connect");
+
+/** Of IPv4, as the kernel lists them: the address in hexadecimal, its last byte first. */
+const defaultGateways = () =>
+  fs
+    .readFileSync("/proc/net/route", "utf8")
+    .split("\n")
+    .map((line) => line.split("\t"))
+    .filter(([, destination, gateway]) => destination === "00000000" && gateway !== "00000000")
+    .map(([, , gateway]) =>
+      gateway
+        .match(/../g)
+        .reverse()
+        .map((byte) => Number.parseInt(byte, 16))
+        .join("."),
+    );
+
 const kinds = {
   tls: ({ host, port }) =>
     socketAttempt(
@@ -75,6 +97,44 @@ const kinds = {
       () => net.connect({ host, port, lookup }),
       (socket, end) => socket.on("connect", () => end(true, "connected")),
     ),
+  // A query for the root's name servers: a resolver answers it, and any answer will do.
+  datagram: ({ host, port }) =>
+    new Promise((resolve) => {
+      const socket = dgram.createSocket(net.isIPv6(host) ? "udp6" : "udp4");
+      const end = (reached, how) => {
+        clearTimeout(timer);
+        socket.close();
+        resolve({ reached, how });
+      };
+      const timer = setTimeout(() => end(false, `no answer in ${limitMs} ms`), limitMs);
+      socket.once("message", () => end(true, "a datagram was answered"));
+      socket.once("error", (error) => end(false, error.code ?? error.message));
+      socket.connect(port, host, (error) => {
+        if (error) return end(false, error.code ?? error.message);
+        socket.send(Buffer.from("a17b010000010000000000000000020001", "hex"), (failed) => {
+          if (failed) end(false, failed.code ?? failed.message);
+        });
+      });
+    }),
+  async gateway({ ports }) {
+    const gateways = defaultGateways();
+    const tried = gateways.flatMap((host) =>
+      ports.map(async (port) => ({ host, port, ...(await kinds[kindOf(port)]({ host, port })) })),
+    );
+    const at = (await Promise.all(tried))
+      .filter(({ reached }) => reached)
+      .map(({ host, port }) => ({ host, port }));
+    const how = at.map(({ host, port }) => `${host}:${port} connected`).join(", ");
+    return { reached: at.length > 0, how: how || `${gateways.join(", ") || "none"}: nothing connected`, at };
+  },
+  async address6() {
+    const found = Object.values(os.networkInterfaces())
+      .flat()
+      .filter(
+        ({ family, internal, address }) => family === "IPv6" && !internal && !/^fe[89ab]/i.test(address),
+      );
+    return { reached: found.length > 0, how: found.map(({ address }) => address).join(", ") || "none" };
+  },
   // Asks the name servers, not `/etc/hosts`: a query that gets out carries data.
   async lookup({ host }) {
     try {

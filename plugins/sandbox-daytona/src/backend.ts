@@ -65,7 +65,9 @@ export class DaytonaSandbox implements SandboxBackend {
         const { FindingStore } = await import("./canary/store.js");
         await new FindingStore(this.#account).forget(key);
       }
-      throw error;
+      if (scope.signal.aborted) throw error;
+      const { asSandboxFailed } = await import("./platform/failure.js");
+      throw asSandboxFailed(error, "opening a sandbox");
     }
   }
 

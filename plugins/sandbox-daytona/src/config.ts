@@ -4,10 +4,14 @@ import { z } from "zod";
 /** `host:port`. 443 is tried with a TLS handshake, 80 with a request, any other port with a connection. */
 const destination = z
   .string()
-  .regex(/^[^\s:/]+:\d{1,5}$/, 'must be "host:port", such as "example.com:443"')
+  .regex(
+    /^([^\s:/[\]]+|\[[\da-fA-F:]+\]):\d{1,5}$/,
+    'must be "host:port", such as "example.com:443" or "[2001:db8::1]:443"',
+  )
   .transform((text) => {
-    const [host = "", port = ""] = text.split(":");
-    return { host: host.toLowerCase(), port: Number(port) };
+    const end = text.lastIndexOf(":");
+    const host = text.slice(0, end).replace(/^\[(.*)\]$/, "$1");
+    return { host: host.toLowerCase(), port: Number(text.slice(end + 1)) };
   })
   .pipe(z.object({ host: z.string(), port: z.int().min(1).max(65_535) }));
 
@@ -22,6 +26,15 @@ const canarySchema = z.strictObject({
   name: destination.prefault("example.com:443"),
   /** What else is tried, and must never answer in a limited sandbox. Add what a leak would use: a code host, a registry. */
   forbidden: z.array(destination).min(1).prefault(["github.com:443", "9.9.9.9:443"]),
+  /** An IPv6 address and a port that everybody may reach: Daytona's rules are for IPv4, so it must never answer. */
+  address6: destination.prefault("[2606:4700:4700::1111]:443"),
+  /** TCP ports that are tried on the sandbox's own gateway: Daytona's rules see only what passes it. */
+  gatewayPorts: z
+    .array(z.int().min(1).max(65_535))
+    .max(20)
+    .default([22, 80, 443, 2_375, 3_000, 3_003, 8_080]),
+  /** Milliseconds that limits may take to hold after a sandbox has started: Daytona sets its rules afterwards. */
+  settleMs: z.int().min(0).max(60_000).default(5_000),
   /** Milliseconds for one attempt. Also what looking again costs after each open, beside the rest of it. */
   attemptMs: z.int().min(100).max(60_000).default(3_000),
   /** Hours that a canary's findings stand, also after a restart. */

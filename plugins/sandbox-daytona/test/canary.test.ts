@@ -1,16 +1,18 @@
 import { readdir, readFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "@ambit/core/plugin";
 import { type LoopbackDaytona, startLoopbackDaytona } from "@ambit/daytona-loopback";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DaytonaSandbox } from "../src/index.js";
-import { closed } from "./support/boundaries.js";
+import { closed, listing } from "./support/boundaries.js";
 import {
   backendFor,
   configFor,
   expectNothingLeft,
   loopbackOptions,
   scopeOf,
+  settingsFor,
   specOf,
   useLoopback,
 } from "./support/loopback.js";
@@ -210,6 +212,54 @@ describe("a canary, in an organisation that", () => {
     expect(files.filter((name) => name.startsWith("canary-"))).toEqual([]);
   });
 
+  // apps/runner/pkg/netrules: rules of IPv4's iptables, in a chain that only forwarded traffic passes.
+  it("lets IPv6, datagrams and its gateway past its limits: no claim of the network, and nothing is opened", async () => {
+    const daytona = await organisation({ leaks: ["ipv6", "datagrams", "gateway"] });
+    const backend = await backendFor(daytona);
+    const found = await findingsOf(backend);
+    const leaks = [
+      /an IPv6 address of its own \(fd98:0:0:\d+::2\)/,
+      /\[fd99::10\]:80 \(HTTP 200\)/,
+      /10\.99\.0\.12:53 \(UDP\) \(a datagram was answered\)/,
+      /its gateway \(10\.98\.\d+\.1:8080 connected\)/,
+    ];
+    for (const leak of leaks) {
+      for (const claim of ["network.deny", "network.allow-cidr", "network.allow-host"])
+        expect(found[claim]).toMatchObject(gap(leak));
+    }
+    for (const boundary of [closed, listing("10.99.0.10/32")]) {
+      const failure = await backend.open(specOf({ boundary }), scopeOf()).catch(String);
+      for (const leak of leaks) expect(failure).toMatch(leak);
+    }
+    await expectNothingLeft(daytona);
+  });
+
+  // v0.190 passes a list of names on, and its runner does nothing with it.
+  it("takes lists of names and doesn't apply them: that claim alone falls", async () => {
+    const daytona = await organisation({ domainLists: "ignored" });
+    const found = await findingsOf(await backendFor(daytona));
+    expect(found["network.allow-host"]).toMatchObject(gap(/is reached all the same/));
+    expect(found["network.deny"]).toMatchObject({ proven: true });
+    expect(found["network.allow-cidr"]).toMatchObject({ proven: true });
+  });
+
+  // apps/runner/pkg/docker/create.go: a goroutine, after the start.
+  it("sets its limits after the start: the look waits for them", async () => {
+    const daytona = await organisation({ rulesDelayMs: 1_500 });
+    const { canary } = settingsFor(daytona);
+    const backend = await backendFor(daytona, { canary: { ...canary, settleMs: 10_000 } });
+    const found = await findingsOf(backend);
+    expect(found["network.deny"]).toMatchObject({ proven: true });
+    const sandbox = await backend.open(specOf({ boundary: closed }), scopeOf());
+    expect(sandbox.evidence["daytona.tried"]).toMatch(/none was reached/);
+    await sandbox.close();
+    const hasty = await backendFor(daytona, { canary: { ...canary, settleMs: 0 } });
+    await expect(hasty.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(
+      /was reached all the same/,
+    );
+    await expectNothingLeft(daytona);
+  });
+
   it("lets essential services through: the claim goes with them", async () => {
     const daytona = await organisation({ essentials: ["other.example.test"] });
     const backend = await backendFor(daytona);
@@ -229,13 +279,21 @@ describe("a canary, in an organisation that", () => {
 describe("a canary of an image", () => {
   const loopback = useLoopback();
 
-  it("shows that sizes are limits", async (context) => {
+  it("shows that sizes are limits", { timeout: 180_000 }, async (context) => {
     const daytona = loopback();
-    const found = await findingsOf(await backendFor(daytona, { snapshot: undefined, image: "node:22" }));
-    expect(found["resources.memory"]).toMatchObject(proof(/1280 MiB of memory were had in a large sandbox/));
-    expect(found["resources.disk"]).toMatchObject(proof(/1280 MiB of disk were had in a large sandbox/));
-    const cpu = found["resources.cpu"];
-    if (cpu?.proven === false) context.skip(`host: ${cpu.reason}`);
+    if (!daytona.limits.includes("cpu")) context.skip("host: no cgroup limits processors here");
+    if (availableParallelism() < 2) context.skip("host: one processor gives no sandbox more than another");
+    let cpu: Finding | undefined;
+    for (let round = 0; round < 3 && cpu?.proven !== true; round += 1) {
+      const found = await findingsOf(await backendFor(daytona, { snapshot: undefined, image: "node:22" }));
+      expect(found["resources.memory"]).toMatchObject(
+        proof(/1280 MiB of memory were had in a large sandbox/),
+      );
+      expect(found["resources.disk"]).toMatchObject(proof(/1280 MiB of disk were had in a large sandbox/));
+      cpu = found["resources.cpu"];
+    }
+    // Others keep this machine busy: not the host's lack, so that it fails where skips must be its.
+    if (cpu?.proven === false && /didn't give more/.test(cpu.reason)) context.skip(`busy: ${cpu.reason}`);
     expect(cpu).toMatchObject(proof(/cores were had in a large sandbox/));
-  }, 60_000);
+  });
 });

@@ -1,3 +1,4 @@
+import { SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { closed, listing, unlimited } from "./support/boundaries.js";
 import {
@@ -124,11 +125,6 @@ describe("a sandbox whose limits don't hold", () => {
     ],
     ["public", (body: Record<string, unknown>) => ({ ...body, public: true }), /public is true, not/],
     [
-      "the time to live",
-      (body: Record<string, unknown>) => ({ ...body, autoDestroyAt: undefined }),
-      /a time to live is empty/,
-    ],
-    [
       "a label",
       (body: Record<string, unknown>) => ({ ...body, labels: { ambit: "sandbox" } }),
       /the label ambit-deployment is empty/,
@@ -139,6 +135,31 @@ describe("a sandbox whose limits don't hold", () => {
     onTestFinished(() => proxy.close());
     const backend = await backendFor(daytona, { apiUrl: proxy.url });
     await expect(backend.open(specOf(), scopeOf())).rejects.toThrow(complaint);
+    await expectNothingLeft(daytona);
+  });
+
+  it("needs no time to live where the platform knows none: it is said instead", async () => {
+    const daytona = loopback();
+    const proxy = await rewritingProxy(daytona.apiUrl, (body) => ({ ...body, autoDestroyAt: undefined }));
+    onTestFinished(() => proxy.close());
+    const { log, lines } = logged();
+    const sandbox = await open(await backendFor(daytona, { apiUrl: proxy.url }), { log });
+    expect(sandbox.evidence["daytona.timeToLive"]).toMatch(/^none: .* 15 minutes after/);
+    expect(lines.join()).toContain("gives no sandbox a time to live");
+  });
+
+  it.each([408, 502])("isn't what one answer of %i to the look from inside means", async (status) => {
+    const daytona = loopback();
+    daytona.faults.answer({ method: "POST", path: /\/process\/execute$/, status });
+    const sandbox = await open(await backendFor(daytona));
+    expect(sandbox.evidence["daytona.tried"]).toMatch(/none was reached/);
+  });
+
+  it("is told as a failed sandbox, whatever the look from inside says", async () => {
+    const daytona = loopback();
+    const node = "/bin/echo";
+    const opening = (await backendFor(daytona, { bridge: { node } })).open(specOf(), scopeOf());
+    await expect(opening).rejects.toBeInstanceOf(SandboxFailed);
     await expectNothingLeft(daytona);
   });
 

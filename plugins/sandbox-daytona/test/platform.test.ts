@@ -139,6 +139,28 @@ describe("patience", () => {
     expect(calls()).toBe(1);
   });
 
+  it("makes no try that would fail for want of time, and tells what failed before that", async () => {
+    const left: number[] = [];
+    const end = performance.now() + 2_500;
+    const call = async () => {
+      left.push(end - performance.now());
+      throw left.length === 1
+        ? new ServiceFailure("unavailable", "what is wrong", 503)
+        : new ServiceFailure("timeout", "the time was over");
+    };
+    await expect(withPatience(call, { retries: 20, limitMs: 2_500 })).rejects.toThrow();
+    expect(Math.min(...left)).toBeGreaterThan(900);
+
+    let calls = 0;
+    const slow = async () => {
+      calls += 1;
+      if (calls === 1) throw new ServiceFailure("unavailable", "what is wrong", 503);
+      await new Promise((resolve) => setTimeout(resolve, 1_200));
+      throw new ServiceFailure("timeout", "the time was over");
+    };
+    await expect(withPatience(slow, { retries: 20, limitMs: 2_000 })).rejects.toThrow("what is wrong");
+  });
+
   it("ends its wait when it is told to", async () => {
     const stop = new AbortController();
     const { call } = failing(9, new ServiceFailure("throttled", "", 429, 60_000));

@@ -29,6 +29,8 @@ export const snapshot = z.strictObject({
    * have a GPU (`apps/runner/pkg/docker/container_configs.go`). False: what Docker leaves by default.
    */
   privileged: z.boolean().default(true),
+  /** Of `/etc/shells`. The daemon takes zsh before bash, and `sh` where there is neither. */
+  shells: z.array(z.string().startsWith("/")).default(["/bin/sh", "/bin/bash"]),
   /** Whether everybody may enter root's home, as in some images. */
   openHome: z.boolean().default(false),
   /** Folders and files of this machine that stand in the image, read-only: source → absolute path inside. */
@@ -52,6 +54,21 @@ export const organization = z.strictObject({
   essentials: z.array(z.string().toLowerCase()).default([]),
   /** The resolver answers sandboxes that may reach nothing else, too: names are a way out. */
   openResolver: z.boolean().default(false),
+  /**
+   * What gets past a sandbox's limits, as on a platform that filters IPv4 and what it forwards only
+   * (`apps/runner/pkg/netrules`): `ipv6`, `datagrams` to port 53, and port 8080 of the `gateway`, where a runner's own
+   * API is.
+   */
+  leaks: z.array(z.enum(["ipv6", "datagrams", "gateway"])).default([]),
+  /** `ignored`: lists of names are taken, answered and not applied. v0.190 has none. */
+  domainLists: z.enum(["enforced", "ignored"]).default("enforced"),
+  /**
+   * Milliseconds after a start during which limits don't hold yet: v0.190 sets its rules after the container has
+   * started, beside the answer (`apps/runner/pkg/docker/create.go`).
+   */
+  rulesDelayMs: z.int().min(0).default(0),
+  /** Whether sandboxes may have a time to live. v0.190 knows none: what is asked for is dropped. */
+  timeToLive: z.boolean().default(true),
   /** Most that one sandbox may have: CPUs, memory in GiB, disk in GiB. More is refused with 400. */
   maxCpu: z.int().positive().default(4),
   maxMemory: z.int().positive().default(8),
@@ -75,6 +92,8 @@ export const loopbackOptions = z.strictObject({
   holdMs: z.int().min(0).default(30_000),
   /** What `autoStopInterval`, `autoDeleteInterval` and `ttlMinutes` call a minute, in milliseconds. */
   minuteMs: z.int().positive().default(60_000),
+  /** Milliseconds after its create from which a sandbox that changes its state can be deleted all the same. */
+  stuckMs: z.int().min(0).default(1_500),
   /** Between SIGTERM and SIGKILL when a session is deleted. Daytona's is 5 s. */
   sessionGraceMs: z.int().min(0).default(5_000),
 });

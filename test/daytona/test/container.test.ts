@@ -16,6 +16,7 @@ describe("a container", () => {
       agents: { user: "daytona", binds: { [folder]: "/opt/agents" }, env: { FROM_IMAGE: "yes" } },
       small: { memory: 4, disk: 1 },
       narrow: { memory: 1, disk: 1 },
+      unprivileged: { privileged: false },
     },
   });
   const create = (snapshot: string) => fixture().daytona.create({ snapshot });
@@ -44,6 +45,28 @@ describe("a container", () => {
     const command = `useradd -m guest && chmod 700 /root && setpriv --reuid guest --regid guest --clear-groups sh -c 'id -un; ls /root 2>&1 | grep -o denied'
       mount -t proc -o hidepid=2 proc /proc && setpriv --reuid guest --regid guest --clear-groups ps -e --no-headers | grep -c node`;
     expect(await output(sandbox, command)).toBe("guest\ndenied\n0");
+  });
+
+  // apps/runner/pkg/docker/container_configs.go: privileged, unless it has a GPU.
+  it.each([
+    ["ambit", "rules: yes, mounts: yes"],
+    ["unprivileged", "rules: no, mounts: no"],
+  ])("gives root what a container of the snapshot %s has", async (snapshot, rights) => {
+    const sandbox = await create(snapshot);
+    const rules = "nft add table inet trial 2>/dev/null && echo yes || echo no";
+    const mounts = "mount -t tmpfs none /mnt 2>/dev/null && echo yes || echo no";
+    expect(await output(sandbox, `echo "rules: $(${rules}), mounts: $(${mounts})"`)).toBe(rights);
+  });
+
+  // apps/daemon/cmd/daemon/main.go: on every address, and nobody is asked who they are.
+  it("lets every process inside give the daemon orders", async () => {
+    const sandbox = await create("ambit");
+    const order = `node -e 'fetch("http://[::1]:2280/process/execute", { method: "POST", body: JSON.stringify({ command: "id -un" }) })
+      .then((answer) => answer.json()).then(({ result }) => process.stdout.write(result))'`;
+    expect(await output(sandbox, `setpriv --reuid 1000 --regid 1000 --clear-groups ${order}`)).toBe("root");
+    const ports = "22220 22222 33333";
+    const reach = `for port in ${ports}; do (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null && echo $port; done`;
+    expect(await output(sandbox, reach)).toBe(ports.replaceAll(" ", "\n"));
   });
 
   it("of another image runs as daytona, without rights, with what the image holds", async () => {

@@ -51,7 +51,14 @@ describe("faults", () => {
     );
     const sandbox = await daytona.get("never");
     expect(sandbox.state).toBe("creating");
-    await sandbox.delete();
+    // apps/api/src/sandbox/services/sandbox.service.ts: nothing is deleted while its state changes.
+    await expect(sandbox.delete()).rejects.toMatchObject({
+      statusCode: 409,
+      message: "Sandbox state change in progress",
+    });
+    await expect
+      .poll(() => sandbox.delete().then(() => "deleted", String), { timeout: 10_000 })
+      .toBe("deleted");
     await expect.poll(() => loopback.sandboxes()).toEqual([]);
   });
 

@@ -120,7 +120,12 @@ describe("an organisation that can't limit the network", () => {
       statusCode: 403,
     });
     expect(loopback.sandboxes()).toEqual([]);
-    await daytona.create({ snapshot: "ambit" });
+    const sandbox = await daytona.create({ snapshot: "ambit" });
+    // apps/api/src/sandbox/controllers/sandbox.controller.ts: another status at a change.
+    await expect(sandbox.updateNetworkSettings({ networkBlockAll: true })).rejects.toMatchObject({
+      statusCode: 400,
+      message: expect.stringContaining("cannot be overridden at the sandbox level"),
+    });
   });
 
   it("or takes them, shows them, and doesn't apply them", async () => {

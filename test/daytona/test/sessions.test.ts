@@ -35,6 +35,15 @@ describe.concurrent("sessions", () => {
     return cmdId;
   }
 
+  /** The first input to a command: its pipe isn't there yet when its start is answered. */
+  async function send(id: string, cmdId: string, data: string): Promise<void> {
+    const sent = () =>
+      sandbox()
+        .process.sendSessionCommandInput(id, cmdId, data)
+        .then(() => "sent", String);
+    await expect.poll(sent).toBe("sent");
+  }
+
   const exitCode = async (id: string, cmdId: string) =>
     (await sandbox().process.getSessionCommand(id, cmdId)).exitCode;
   const finished = (id: string, cmdId: string) => expect.poll(() => exitCode(id, cmdId)).toBeDefined();
@@ -66,6 +75,20 @@ describe.concurrent("sessions", () => {
     expect(await seen({ "X-Daytona-SDK-Version": "0.26.9" })).toBe("|err|out");
     expect(await seen({ "X-Daytona-SDK-Version": "0.27.0" })).toBe(labelled);
     expect(await seen({ "X-Daytona-Split-Output": "true" })).toBe(labelled);
+  });
+
+  // apps/daemon/pkg/session/input.go: it opens the command's pipe, and waits for none that isn't there.
+  it("refuses input at once while its pipe isn't there", async () => {
+    const id = await session();
+    // Its second command waits for the first, and has no pipe until then.
+    await begin(id, "sleep 2");
+    const cmdId = await begin(id, "cat");
+    const began = performance.now();
+    await expect(sandbox().process.sendSessionCommandInput(id, cmdId, "early\n")).rejects.toMatchObject({
+      statusCode: 500,
+      message: expect.stringContaining("failed to open input pipe"),
+    });
+    expect(performance.now() - began).toBeLessThan(1_900);
   });
 
   it("ends a follow only when the log was quiet for about fifty looks after the exit", async () => {
@@ -104,7 +127,7 @@ describe.concurrent("sessions", () => {
   it("appends a newline to input, and echoes it unless told not to", async () => {
     const id = await session();
     const echoed = await begin(id, "read -r line; echo got:$line", false);
-    await sandbox().process.sendSessionCommandInput(id, echoed, "loud");
+    await send(id, echoed, "loud");
     await finished(id, echoed);
     expect((await sandbox().process.getSessionCommandLogs(id, echoed)).stdout?.split("\n").sort()).toEqual([
       "",
@@ -112,7 +135,7 @@ describe.concurrent("sessions", () => {
       "loud",
     ]);
     const silent = await begin(id, "read -r line; echo got:$line");
-    await sandbox().process.sendSessionCommandInput(id, silent, "quiet\n");
+    await send(id, silent, "quiet\n");
     await finished(id, silent);
     expect((await sandbox().process.getSessionCommandLogs(id, silent)).stdout).toBe("got:quiet\n");
   });
@@ -123,7 +146,7 @@ describe.concurrent("sessions", () => {
       stdout: "over\n",
     });
     const cmdId = await begin(id, "cat; echo over");
-    await sandbox().process.sendSessionCommandInput(id, cmdId, "line");
+    await send(id, cmdId, "line");
     const text = async () => (await sandbox().process.getSessionCommandLogs(id, cmdId)).stdout;
     await expect.poll(text).toBe("line\n");
     expect(await exitCode(id, cmdId)).toBeUndefined();

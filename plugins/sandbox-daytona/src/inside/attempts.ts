@@ -3,40 +3,83 @@ import { decideBeforeLookup, type NetworkBoundary, readTarget } from "@ambit/cor
 import { z } from "zod";
 import type { CanaryConfig, Destination } from "../config.js";
 
-export interface Attempt {
-  /** `github.com:443`, or `lookup of github.com`. */
+export type Attempt = Connection | GatewayAttempt | AddressAttempt;
+
+interface Connection {
+  /** `github.com:443`, `9.9.9.9:53 (UDP)`, or `lookup of github.com`. */
   readonly id: string;
-  readonly kind: "tls" | "http" | "connect" | "lookup";
+  readonly kind: "tls" | "http" | "connect" | "datagram" | "lookup";
   readonly host: string;
   readonly port: number;
 }
 
-export const outcomesSchema = z.record(z.string(), z.strictObject({ reached: z.boolean(), how: z.string() }));
+/** To whatever the sandbox's default route leads to: nobody outside knows its address. */
+interface GatewayAttempt {
+  readonly id: typeof gatewayId;
+  readonly kind: "gateway";
+  readonly ports: readonly number[];
+}
+
+/** Whether there is an IPv6 address that reaches further than the link. Rules for IPv4 hold none of it. */
+interface AddressAttempt {
+  readonly id: typeof addressId;
+  readonly kind: "address6";
+}
+
+export const gatewayId = "its gateway";
+export const addressId = "an IPv6 address of its own";
+
+export const outcomesSchema = z.record(
+  z.string(),
+  z.strictObject({
+    reached: z.boolean(),
+    how: z.string(),
+    /** Where it led, for an attempt that names no destination. */
+    at: z.array(z.strictObject({ host: z.ipv4(), port: z.int() })).optional(),
+  }),
+);
 /** By attempt. */
 export type Outcomes = z.output<typeof outcomesSchema>;
 
-/** Everything that the canary tries: each destination, and the lookup of each name. */
-export function allAttempts({ address, name, forbidden }: CanaryConfig): readonly Attempt[] {
-  const connections = [address, name, ...forbidden].map(connectionTo);
-  const names = new Set(connections.map(({ host }) => host).filter((host) => isIP(host) === 0));
-  const lookups = [...names].map(
-    (host) => ({ id: `lookup of ${host}`, kind: "lookup", host, port: 53 }) as const,
-  );
-  return [...new Map([...connections, ...lookups].map((attempt) => [attempt.id, attempt])).values()];
+/**
+ * Everything that the canary tries: each destination, a datagram to each address, the lookup of each name, the
+ * gateway, and IPv6.
+ */
+export function allAttempts(canary: CanaryConfig): readonly Attempt[] {
+  const { address, name, forbidden, address6, gatewayPorts } = canary;
+  const connections = [address, name, ...forbidden, address6].map(connectionTo);
+  const hosts = new Set(connections.map(({ host }) => host));
+  const names = [...hosts].filter((host) => isIP(host) === 0);
+  // Where a resolver answers anybody: a query that arrives carries data out.
+  const datagrams = [...hosts]
+    .filter((host) => isIP(host) === 4)
+    .map((host) => ({ id: `${host}:53 (UDP)`, kind: "datagram", host, port: 53 }) as const);
+  const lookups = names.map((host) => ({ id: `lookup of ${host}`, kind: "lookup", host, port: 53 }) as const);
+  const others = [
+    { id: gatewayId, kind: "gateway", ports: gatewayPorts },
+    { id: addressId, kind: "address6" },
+  ] as const;
+  const all: readonly Attempt[] = [...connections, ...datagrams, ...lookups, ...others];
+  return [...new Map(all.map((attempt) => [attempt.id, attempt])).values()];
 }
 
 export function idOf({ host, port }: Destination): string {
-  return `${host}:${port}`;
+  return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /** Those that must fail under a boundary. Looking a name up is no connection: only "nothing at all" forbids it. */
 export function attemptsAgainst(network: NetworkBoundary, canary: CanaryConfig): readonly Attempt[] {
   if (network.mode === "on") return [];
-  return allAttempts(canary).filter(({ kind, host, port }) => {
-    if (kind === "lookup") return network.mode === "off";
-    const reading = readTarget(host, port);
-    return reading.ok && !decideBeforeLookup(reading.target, network).allowed;
+  return allAttempts(canary).filter((attempt) => {
+    if (attempt.kind === "gateway" || attempt.kind === "address6") return true;
+    if (attempt.kind === "lookup") return network.mode === "off";
+    return !isAllowed(attempt, network);
   });
+}
+
+function isAllowed({ host, port }: Destination, network: NetworkBoundary): boolean {
+  const reading = readTarget(host, port);
+  return reading.ok && decideBeforeLookup(reading.target, network).allowed;
 }
 
 export function reachedIn(outcomes: Outcomes): readonly string[] {
@@ -45,7 +88,14 @@ export function reachedIn(outcomes: Outcomes): readonly string[] {
     .map(([id]) => id);
 }
 
-function connectionTo(destination: Destination): Attempt {
+/** What was reached and the boundary doesn't allow, with how: a list may name a range that the gateway is in. */
+export function leaksIn(outcomes: Outcomes, network: NetworkBoundary): readonly string[] {
+  return Object.entries(outcomes)
+    .filter(([, { reached, at }]) => reached && !at?.every((one) => isAllowed(one, network)))
+    .map(([id, { how }]) => `${id} (${how})`);
+}
+
+function connectionTo(destination: Destination): Connection {
   const kind = destination.port === 443 ? "tls" : destination.port === 80 ? "http" : "connect";
   return { id: idOf(destination), kind, ...destination };
 }

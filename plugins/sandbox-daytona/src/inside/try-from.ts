@@ -1,4 +1,5 @@
 import type { DaytonaConfig } from "../config.js";
+import { withPatience } from "../platform/patience.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 import { type Attempt, type Outcomes, outcomesSchema } from "./attempts.js";
@@ -26,7 +27,12 @@ export async function runInside(
   limitMs: number,
 ): Promise<unknown> {
   const line = shellLine(await programLine(node, program, input));
-  const { exitCode, output } = await machine.execute(line, startMs + limitMs);
+  const patientMs = startMs + limitMs;
+  // It only looks, so that it may be done twice: one answer that is lost says nothing of the sandbox.
+  const { exitCode, output } = await withPatience(() => machine.execute(line, patientMs), {
+    retries: 3,
+    limitMs: patientMs,
+  });
   if (exitCode !== 0)
     throw new Error(`${node} ended with ${exitCode} in the sandbox: ${output.trim().slice(0, 200)}`);
   return lastJson(output);

@@ -1,13 +1,14 @@
-import { SandboxFailed } from "@ambit/core/plugin";
+import { type Log, SandboxFailed } from "@ambit/core/plugin";
 import { asSandboxFailed, type FailureKind, ServiceFailure } from "../platform/failure.js";
 import { withPatience } from "../platform/patience.js";
-import { deleteMachine } from "../platform/remote-machine.js";
+import { type RemovalTimes, removeLater } from "../platform/remove-later.js";
 import type { Machine, SandboxOrder, Service } from "../platform/service.js";
 import { ownershipOf } from "./labels.js";
 
 export interface CreateLimits {
   readonly createTimeoutMs: number;
   readonly requestTimeoutMs: number;
+  readonly removal?: RemovalTimes;
 }
 
 /**
@@ -21,6 +22,7 @@ export async function createMachine(
   order: SandboxOrder,
   limits: CreateLimits,
   signal: AbortSignal,
+  log: Log,
 ): Promise<Machine> {
   const end = performance.now() + limits.createTimeoutMs;
   let mayBeMade = false;
@@ -40,17 +42,33 @@ export async function createMachine(
     return await unlessAborted(making, signal);
   } catch (error) {
     if (!mayBeMade && !signal.aborted) throw asSandboxFailed(error, "creating a sandbox");
-    let complaint = await removeNamed(service, order, limits.requestTimeoutMs);
-    if (signal.aborted) {
-      // Without its sandbox the call ends soon; what it made after all is removed then.
-      await making.catch(() => undefined);
-      complaint = await removeNamed(service, order, limits.requestTimeoutMs);
+    // Given up here, the request may still be under way there.
+    let isOver = !signal.aborted;
+    void making
+      .catch(() => undefined)
+      .then(() => {
+        isOver = true;
+      });
+    const remove = () => removeNamed(service, order);
+    const removal = await remove().catch(() => "failed" as const);
+    if (removal !== "deleted") {
+      const surelyAt = performance.now() + limits.requestTimeoutMs;
+      const isDone = async () => (await remove()) === "deleted" || (isOver && performance.now() >= surelyAt);
+      removeLater({
+        name: order.name,
+        remove: isDone,
+        log,
+        holdsProcess: removal === "failed",
+        times: limits.removal,
+      });
     }
-    if (complaint === undefined && signal.aborted) throw signal.reason;
+    if (signal.aborted) throw signal.reason;
     const failure = asSandboxFailed(error, "creating a sandbox");
-    throw complaint === undefined
-      ? failure
-      : new SandboxFailed(`${failure.message}; ${complaint}`, { cause: error });
+    throw removal === "failed"
+      ? new SandboxFailed(`${failure.message}; what was made of ${order.name} is removed when it can be`, {
+          cause: error,
+        })
+      : failure;
   }
 }
 
@@ -95,18 +113,20 @@ function isOrdered(order: SandboxOrder, labels: Readonly<Record<string, string>>
   );
 }
 
-/** Deletes what the order may have made. Resolves with a complaint when something may be left. */
-async function removeNamed(
-  service: Service,
-  order: SandboxOrder,
-  limitMs: number,
-): Promise<string | undefined> {
+/**
+ * Deletes what the order may have made, once.
+ *
+ * @throws ServiceFailure when it may still be there.
+ */
+async function removeNamed(service: Service, order: SandboxOrder): Promise<"deleted" | "absent"> {
   try {
-    const machine = await withPatience(() => service.get(order.name), { retries: 2, limitMs });
-    if (isOrdered(order, machine.labels)) await deleteMachine(machine, limitMs);
-    return undefined;
+    const machine = await service.get(order.name);
+    // Somebody else's stays: it isn't what was ordered.
+    if (!isOrdered(order, machine.labels)) return "absent";
+    await machine.delete();
+    return "deleted";
   } catch (error) {
-    if (error instanceof ServiceFailure && error.kind === "missing") return undefined;
-    return `what was made of ${order.name} is left to the reaper`;
+    if (error instanceof ServiceFailure && error.kind === "missing") return "absent";
+    throw error;
   }
 }

@@ -1,9 +1,10 @@
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Evidence, NetworkBoundary, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
-import { attemptsAgainst, reachedIn } from "../inside/attempts.js";
+import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
 import { daemon, daemonCure, fallsWithDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
+import { pauseFor } from "../platform/patience.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
 import { watch } from "./watch.js";
 
@@ -23,15 +24,21 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
     signal: scope.signal,
   });
   const { machine, order, platform, placeholders, view } = started;
+  if (!view.hasTimeToLive)
+    log.warn(
+      { sandbox: machine.name },
+      "this Daytona gives no sandbox a time to live: only auto-stop ends an orphan",
+    );
   const evidence: Evidence = {
     "daytona.sandbox": machine.id,
     "daytona.supervisor": view.supervisor,
     "daytona.network": written(order.network),
+    "daytona.timeToLive": view.hasTimeToLive ? `${order.ttlMinutes} minutes` : noTimeToLive(order),
     "daytona.size": `${view.cpu} cores, ${view.memory} GiB of memory, ${view.disk} GiB of disk`,
   };
   // Both take a while, and neither needs the other.
   const [tried, opened] = await Promise.allSettled([
-    tryAgain(account, started, boundary.network),
+    tryAgain(account, started, boundary.network, scope.signal),
     // Each sandbox is a container or machine of its own: its /proc is nobody else's.
     openRemoteSandbox(
       {
@@ -74,16 +81,27 @@ async function tryAgain(
   { config }: Account,
   { machine }: StartedMachine,
   network: NetworkBoundary,
+  signal: AbortSignal,
 ): Promise<Evidence> {
   const attempts = attemptsAgainst(network, config.canary);
   if (attempts.length === 0) return {};
-  const reached = reachedIn(await tryFrom(machine, attempts, config));
-  if (reached.length === 0)
-    return { "daytona.tried": `${attempts.map(({ id }) => id).join(", ")}: none was reached` };
-  throw new LimitsNotApplied(
-    `Daytona says that it limits the network, and ${reached.join(", ")} was reached all the same`,
-  );
+  // The platform sets its rules after the start, and says nothing when they fail.
+  const end = performance.now() + config.canary.settleMs;
+  for (;;) {
+    const leaks = leaksIn(await tryFrom(machine, attempts, config), network);
+    if (leaks.length === 0)
+      return { "daytona.tried": `${attempts.map(({ id }) => id).join(", ")}: none was reached` };
+    signal.throwIfAborted();
+    if (performance.now() >= end || leaks.some((leak) => leak.startsWith(addressId))) {
+      throw new LimitsNotApplied(
+        `Daytona says that it limits the network, and ${leaks.join(", ")} was reached all the same`,
+      );
+    }
+    await pauseFor(againMs, signal);
+  }
 }
+
+const againMs = 250;
 
 function withEvidence(sandbox: RemoteSandbox, more: Evidence, onClose: () => void): RemoteSandbox {
   const { workspace, home, confinement, image, placeholders, facts } = sandbox;
@@ -104,6 +122,11 @@ function withEvidence(sandbox: RemoteSandbox, more: Evidence, onClose: () => voi
       return sandbox.close();
     },
   };
+}
+
+/** Daytona's open version, v0.190, knows none, and takes the request all the same. */
+function noTimeToLive({ autoStopMinutes }: StartedMachine["order"]): string {
+  return `none: this Daytona gives no sandbox one; what a dead runner leaves is deleted ${autoStopMinutes} minutes after its last activity`;
 }
 
 function closureOf(facts: RemoteSandbox["facts"]): string {

@@ -51,7 +51,6 @@ function otherDifferences(order: SandboxOrder, view: MachineView): readonly Diff
     ...env,
     ...compare("autoStopInterval", order.autoStopMinutes, view.autoStopMinutes),
     ...compare("autoDeleteInterval", 0, view.autoDeleteMinutes),
-    ...compare("a time to live", true, view.hasTimeToLive),
   ].map((text) => ({ isLimit: false, text }));
 }
 

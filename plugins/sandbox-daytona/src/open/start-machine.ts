@@ -48,7 +48,7 @@ export async function startMachine(account: Account, request: MachineRequest): P
     const vault = { namePrefix: config.namePrefix, limitMs: config.requestTimeoutMs };
     mounted = await storeSecrets(service, request.secrets ?? [], owner, vault);
     const order = orderOf(config, owner, request, mounted.mounts);
-    const machine = await createMachine(service, order, config, signal);
+    const machine = await createMachine(service, order, config, signal, log);
     platform = remoteMachine(account, machine, session, mounted, log);
     const view = await machine.refresh();
     const wrong = differences(order, view).map(({ text }) => text);

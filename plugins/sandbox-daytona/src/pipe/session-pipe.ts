@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Pipe } from "@ambit/bridge";
 import type { Log } from "@ambit/core/plugin";
 import { ServiceFailure } from "../platform/failure.js";
+import { withPatience } from "../platform/patience.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 import { InputQueue } from "./input-queue.js";
@@ -29,7 +30,14 @@ export async function openSessionPipe(options: SessionPipeOptions): Promise<Pipe
       onStderr: (text) =>
         log.debug({ sandbox: machine.name, text }, "a pipe's command wrote to standard error"),
     });
-    const queue = new InputQueue((text) => machine.input(session, command, text));
+    const queue = new InputQueue((text) =>
+      // The command's input is made after its start was answered. Nothing was written then, so it may be sent again.
+      withPatience(
+        () => machine.input(session, command, text),
+        { retries: 8, limitMs: options.connectMs },
+        (failure) => failure.status === 500 && /failed to open input pipe/.test(failure.message),
+      ),
+    );
     let closing: Promise<void> | undefined;
     return {
       output: stream.stdout,

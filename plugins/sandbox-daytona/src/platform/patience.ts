@@ -9,13 +9,16 @@ export interface Patience {
   readonly signal?: AbortSignal;
 }
 
-const longestPause = 10_000;
+/** Milliseconds between two tries: at first, and at most. */
+const pauses = { first: 250, longest: 10_000 } as const;
+/** Milliseconds that must be left for another try: with less it would fail of that alone. */
+const leastMs = 1_000;
 
 /**
  * Tries again what failed in passing: only for calls that may be made twice. Waits as long as the platform asks for,
  * unless that is longer than what is left.
  *
- * @throws ServiceFailure the last one.
+ * @throws ServiceFailure the last one; where that only says that the time was over, the one before it.
  */
 export async function withPatience<Result>(
   call: () => Promise<Result>,
@@ -23,20 +26,39 @@ export async function withPatience<Result>(
   isSafe: (failure: ServiceFailure) => boolean = isPassing,
 ): Promise<Result> {
   const end = performance.now() + limitMs;
-  return pRetry(call, {
-    retries,
-    minTimeout: 250,
-    maxTimeout: longestPause,
-    randomize: true,
-    ...(signal === undefined ? {} : { signal }),
-    shouldRetry: async ({ error }) => {
-      if (!(error instanceof ServiceFailure) || !isSafe(error)) return false;
-      const pause = error.retryAfterMs ?? 0;
-      if (performance.now() + pause >= end) return false;
-      await pauseFor(pause, signal);
-      return signal?.aborted !== true;
+  let telling: ServiceFailure | undefined;
+  return pRetry(
+    async () => {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof ServiceFailure)) throw error;
+        const isOver = error.kind === "timeout" && performance.now() + leastMs >= end;
+        if (isOver && telling !== undefined) throw telling;
+        telling = error;
+        throw error;
+      }
     },
-  });
+    {
+      retries,
+      // All waiting is done below, where it is held to what is left.
+      minTimeout: 0,
+      maxTimeout: 0,
+      ...(signal === undefined ? {} : { signal }),
+      shouldRetry: async ({ error, attemptNumber }) => {
+        if (!(error instanceof ServiceFailure) || !isSafe(error)) return false;
+        const pause = Math.max(error.retryAfterMs ?? 0, pauseBefore(attemptNumber));
+        if (performance.now() + pause + leastMs >= end) return false;
+        await pauseFor(pause, signal);
+        return signal?.aborted !== true;
+      },
+    },
+  );
+}
+
+/** Twice as long each time, and up to twice that: clients that failed together don't come back together. */
+function pauseBefore(attempt: number): number {
+  return Math.min(pauses.first * 2 ** (attempt - 1) * (1 + Math.random()), pauses.longest);
 }
 
 /** Resolves early when `signal` aborts. */

@@ -3,6 +3,7 @@ import { type Log, SandboxFailed } from "@ambit/core/plugin";
 import { openSessionPipe } from "../pipe/session-pipe.js";
 import { asSandboxFailed, isPassing, ServiceFailure } from "./failure.js";
 import { withPatience } from "./patience.js";
+import { type RemovalTimes, removeLater } from "./remove-later.js";
 import type { Machine } from "./service.js";
 
 export interface RemoteMachineOptions {
@@ -10,6 +11,8 @@ export interface RemoteMachineOptions {
   readonly apiKey: string;
   readonly requestTimeoutMs: number;
   readonly log: Log;
+  /** For a sandbox that can't be deleted at once. */
+  readonly removal?: RemovalTimes;
   /** Runs once, after the sandbox is gone or couldn't be deleted. */
   onDestroyed(): Promise<void>;
 }
@@ -57,9 +60,15 @@ export class RemoteMachine implements RemotePlatform {
   }
 
   async #destroy(): Promise<void> {
-    const { machine, requestTimeoutMs, onDestroyed } = this.#options;
+    const { machine, requestTimeoutMs, log, onDestroyed } = this.#options;
     try {
       await deleteMachine(machine, requestTimeoutMs);
+    } catch (error) {
+      const failure = error instanceof Error ? error.cause : undefined;
+      if (!(failure instanceof ServiceFailure) || !(isPassing(failure) || failure.kind === "conflict"))
+        throw error;
+      const remove = () => deleteMachine(machine, requestTimeoutMs).then(() => true);
+      removeLater({ name: machine.name, remove, log, holdsProcess: true, times: this.#options.removal });
     } finally {
       await onDestroyed();
     }

@@ -59,7 +59,10 @@ export function settingsFor(daytona: Pick<LoopbackDaytona, "apiKey" | "apiUrl">)
       address: "10.99.0.10:80",
       name: "name.example.test:80",
       forbidden: ["other.example.test:80", "10.99.0.12:7777"],
+      address6: "[fd99::10]:80",
       attemptMs: 500,
+      // Here limits hold before a sandbox starts, unless a test says otherwise.
+      settleMs: 0,
     },
   };
 }

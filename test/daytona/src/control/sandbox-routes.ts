@@ -91,7 +91,7 @@ export function addSandboxRoutes(routes: Routes, context: SandboxRoutesContext):
   on("GET", one, async ({ response }, sandbox) => sendJson(response, 200, dto(sandbox)));
 
   on("DELETE", one, async ({ response }, sandbox) => {
-    const gone = sandboxes.destroy(sandbox);
+    const gone = sandboxes.requestDestroy(sandbox);
     sendJson(response, 200, dto(sandbox));
     await gone;
   });

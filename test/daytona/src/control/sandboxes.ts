@@ -5,7 +5,8 @@ import { ApiError, badRequest, notFound } from "../http/api-error.js";
 import type { ResolvedOptions } from "../options.js";
 import type { CreateRequest } from "./create-request.js";
 import type { Fate } from "./fault-plan.js";
-import { applied, created, type NetworkChange, overrides, unlimited, updated } from "./network-settings.js";
+import { allowCreate, allowUpdate, appliedIn } from "./network-policy.js";
+import { created, type NetworkChange, unlimited, updated } from "./network-settings.js";
 import type { RunnerClient } from "./runner-client.js";
 import { freeIndex, type Sandbox } from "./sandbox.js";
 import type { Secrets } from "./secrets.js";
@@ -41,7 +42,7 @@ export class Sandboxes {
     const name = request.name ?? id;
     const image = chooseImage(request, this.options);
     const network = created(request);
-    if (overrides(network)) this.#refuseOverride();
+    allowCreate(this.options.organization, network);
     const secrets = new Map(request.secrets.flatMap((entry) => Object.entries(entry)));
     this.secrets.variables(secrets);
     if (this.all().some((other) => other.name === name))
@@ -58,13 +59,13 @@ export class Sandboxes {
       target: request.target,
       public: request.public,
       network,
-      applied: this.#applied(network),
+      applied: appliedIn(this.options.organization, network),
       secrets,
       state: SandboxState.CREATING,
       errorReason: undefined,
       autoStopInterval: request.autoStopInterval,
       autoDeleteInterval: request.autoDeleteInterval,
-      ttlMinutes: request.ttlMinutes,
+      ttlMinutes: this.options.organization.timeToLive ? request.ttlMinutes : 0,
       createdAt: now,
       updatedAt: now,
       lastActivityAt: now,
@@ -106,6 +107,15 @@ export class Sandboxes {
     if (sandbox.autoDeleteInterval === 0) await this.destroy(sandbox);
   }
 
+  /** Not while its state changes (`apps/api/src/sandbox/services/sandbox.service.ts`). */
+  requestDestroy(sandbox: Sandbox): Promise<void> {
+    const changing: string[] = [SandboxState.CREATING, SandboxState.STARTING, SandboxState.STOPPING];
+    const isStuck = Date.now() - sandbox.createdAt > this.options.stuckMs;
+    if (changing.includes(sandbox.state) && !isStuck)
+      throw new ApiError(409, "Sandbox state change in progress");
+    return this.destroy(sandbox);
+  }
+
   async destroy(sandbox: Sandbox): Promise<void> {
     if (!this.#sandboxes.has(sandbox.id)) return;
     this.#enter(sandbox, SandboxState.DESTROYING);
@@ -139,10 +149,10 @@ export class Sandboxes {
   }
 
   async changeNetwork(sandbox: Sandbox, change: NetworkChange): Promise<void> {
+    allowUpdate(this.options.organization, change);
     const network = updated(sandbox.network, change);
-    if (overrides(change)) this.#refuseOverride();
     sandbox.network = network;
-    sandbox.applied = this.#applied(network);
+    sandbox.applied = appliedIn(this.options.organization, network);
     sandbox.updatedAt = Date.now();
     await this.#applyNetwork(sandbox);
   }
@@ -159,9 +169,7 @@ export class Sandboxes {
     for (const sandbox of this.all()) if (sandbox.secrets.size > 0) await this.#applyNetwork(sandbox);
   }
 
-  touch(sandbox: Sandbox): void {
-    sandbox.lastActivityAt = Date.now();
-  }
+  readonly touch = (sandbox: Sandbox) => Object.assign(sandbox, { lastActivityAt: Date.now() });
 
   async #provision(sandbox: Sandbox, fate: Fate | undefined): Promise<void> {
     const { options } = this;
@@ -195,13 +203,17 @@ export class Sandboxes {
 
   async #boot(sandbox: Sandbox, delay = async () => {}): Promise<void> {
     try {
-      const { id, applied: network } = sandbox;
+      const { id } = sandbox;
+      const { rulesDelayMs } = this.options.organization;
+      const network = rulesDelayMs > 0 ? unlimited : sandbox.applied;
       const env = this.secrets.variables(sandbox.secrets);
       const substitutions = this.secrets.substitutions(sandbox.secrets);
       sandbox.pid = await this.runner.call({ method: "start", id, network, substitutions, env });
       await delay();
       this.touch(sandbox);
       this.#enter(sandbox, SandboxState.STARTED);
+      // Nobody waits for it, and nobody hears when it fails.
+      if (rulesDelayMs > 0) void sleep(rulesDelayMs).then(() => this.#applyNetwork(sandbox).catch(() => {}));
     } catch (error) {
       this.#fail(sandbox, error instanceof Error ? error.message : String(error));
     }
@@ -211,15 +223,6 @@ export class Sandboxes {
     if (sandbox.state !== SandboxState.STARTED) return;
     const substitutions = this.secrets.substitutions(sandbox.secrets);
     await this.runner.call({ method: "network", id: sandbox.id, network: sandbox.applied, substitutions });
-  }
-
-  #applied(network: Sandbox["network"]) {
-    return this.options.organization.networkOverride === "ignored" ? unlimited : applied(network);
-  }
-
-  #refuseOverride(): void {
-    if (this.options.organization.networkOverride !== "refused") return;
-    throw new ApiError(403, "Network settings cannot be overridden for organizations on this tier");
   }
 
   #enter(sandbox: Sandbox, state: Sandbox["state"]): void {

@@ -1,8 +1,8 @@
-import { gatewayAddress, httpProxyPort, tlsProxyPort, worldRange } from "./addresses.js";
+import { gatewayAddress, gatewayServicePort, httpProxyPort, tlsProxyPort, worldRange } from "./addresses.js";
 import type { Network, Setup } from "./messages.js";
 
 /** What holds for every sandbox: nothing passes that its own chain doesn't accept, and nothing is passed on. */
-export const base = `
+export const base = (leaks: Setup["leaks"]) => `
 table inet loopback {
   map nat_of { type ifname : verdict; }
   map input_of { type ifname : verdict; }
@@ -13,7 +13,7 @@ table inet loopback {
   chain input {
     type filter hook input priority filter; policy drop;
     iifname "lo" accept
-    meta nfproto ipv6 drop
+    meta nfproto ipv6 ${leaks.includes("ipv6") ? "accept" : "drop"}
     ct state established,related accept
     tcp dport { ${httpProxyPort}, ${tlsProxyPort} } ct status dnat accept
     tcp dport { ${httpProxyPort}, ${tlsProxyPort} } drop
@@ -34,6 +34,7 @@ export interface Rules {
   readonly substitutes: boolean;
   readonly essentialAddresses: readonly string[];
   readonly openResolver: Setup["openResolver"];
+  readonly leaks: Setup["leaks"];
 }
 
 const set = (entries: readonly string[]) => `{ ${entries.join(", ")} }`;
@@ -42,8 +43,8 @@ function natRules({ network, substitutes, essentialAddresses }: Rules): string[]
   if (network.blockAll) return [];
   if (network.domains === null && !substitutes) return [];
   const redirect = [
-    `tcp dport 80 redirect to :${httpProxyPort}`,
-    `tcp dport 443 redirect to :${tlsProxyPort}`,
+    `meta nfproto ipv4 tcp dport 80 redirect to :${httpProxyPort}`,
+    `meta nfproto ipv4 tcp dport 443 redirect to :${tlsProxyPort}`,
   ];
   if (substitutes) {
     // Limited by address alone: only what may be reached is led through the proxy.
@@ -58,11 +59,14 @@ function natRules({ network, substitutes, essentialAddresses }: Rules): string[]
   return direct.length === 0 ? redirect : [`ip daddr ${set(direct)} accept`, ...redirect];
 }
 
-function inputRules({ index, network, essentialAddresses, openResolver }: Rules): string[] {
+function inputRules({ index, network, essentialAddresses, openResolver, leaks }: Rules): string[] {
   const limited = network.blockAll || network.allowList !== null || network.domains !== null;
   const byName = !network.blockAll && network.domains !== null;
   const resolver = `ip daddr ${gatewayAddress(index)} meta l4proto { tcp, udp } th dport 53 accept`;
   const rules: string[] = [];
+  if (leaks.includes("datagrams")) rules.push(`ip daddr ${worldRange} udp dport 53 accept`);
+  if (leaks.includes("gateway"))
+    rules.push(`ip daddr ${gatewayAddress(index)} tcp dport ${gatewayServicePort} accept`);
   if (!limited || byName || openResolver || essentialAddresses.length > 0) rules.push(resolver);
   if (essentialAddresses.length > 0) rules.push(`ip daddr ${set(essentialAddresses)} accept`);
   if (!limited) rules.push(`ip daddr ${worldRange} accept`);

@@ -57,6 +57,7 @@ export async function fillRoot(root: string, spec: SandboxSpec): Promise<void> {
     hosts: `127.0.0.1 localhost\n127.0.1.1 ${spec.id}\n`,
     hostname: `${spec.id}\n`,
     "resolv.conf": `nameserver ${gatewayAddress(spec.index)}\noptions timeout:2 attempts:1\n`,
+    shells: `${spec.image.shells.join("\n")}\n`,
     "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n",
   };
   for (const [name, text] of Object.entries(files)) await writeFile(`${root}/etc/${name}`, text);

@@ -1,5 +1,12 @@
-import { gatewayAddress, sandboxAddress } from "./addresses.js";
+import {
+  gatewayAddress,
+  gatewayAddress6,
+  sandboxAddress,
+  sandboxAddress6,
+  worldAddress6,
+} from "./addresses.js";
 import { base, linkName, type Rules, removalOf, rulesOf } from "./firewall.js";
+import type { Setup } from "./messages.js";
 import { run } from "./run.js";
 
 /** The runner's network: the world's side, and a link to every sandbox. All of it is in this process's namespace. */
@@ -8,15 +15,18 @@ export class Links {
   #firewall: Promise<unknown> = Promise.resolve();
   readonly #connected = new Set<number>();
 
-  static async create(): Promise<Links> {
-    const links = new Links();
+  private constructor(private readonly leaks: Setup["leaks"]) {}
+
+  static async create(leaks: Setup["leaks"]): Promise<Links> {
+    const links = new Links(leaks);
     await ip(["link set lo up"]);
-    await links.#nft(base);
+    await links.#nft(base(leaks));
     return links;
   }
 
   async addHost(address: string): Promise<void> {
     await ip([`address add ${address}/32 dev lo`]);
+    if (this.#hasIpv6) await ip([`address add ${worldAddress6(address)}/128 dev lo nodad`]);
   }
 
   /** Links a sandbox whose first process has this pid. The rules hold before the link is up. */
@@ -31,7 +41,13 @@ export class Links {
       ]),
     ]);
     await ip([`link set ${link} up`]);
-    await run("nsenter", [`--net=/proc/${pid}/ns/net`, "ip", "-batch", "-"], insideBatch(rules.index));
+    if (this.#hasIpv6) await ip([`address add ${gatewayAddress6(rules.index)}/64 dev ${link} nodad`]);
+    const inside = [...insideBatch(rules.index), ...(this.#hasIpv6 ? insideBatch6(rules.index) : [])];
+    await run("nsenter", [`--net=/proc/${pid}/ns/net`, "ip", "-batch", "-"], `${inside.join("\n")}\n`);
+  }
+
+  get #hasIpv6(): boolean {
+    return this.leaks.includes("ipv6");
   }
 
   async apply(rules: Rules): Promise<void> {
@@ -66,9 +82,15 @@ async function ip(
   }
 }
 
-const insideBatch = (index: number) => `link set eth0 addrgenmode none
-address add ${sandboxAddress(index)}/24 dev eth0
-link set lo up
-link set eth0 up
-route add default via ${gatewayAddress(index)}
-`;
+const insideBatch = (index: number) => [
+  "link set eth0 addrgenmode none",
+  `address add ${sandboxAddress(index)}/24 dev eth0`,
+  "link set lo up",
+  "link set eth0 up",
+  `route add default via ${gatewayAddress(index)}`,
+];
+
+const insideBatch6 = (index: number) => [
+  `address add ${sandboxAddress6(index)}/64 dev eth0 nodad`,
+  `route add ::/0 via ${gatewayAddress6(index)}`,
+];

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { snapshot } from "../options.js";
+import { organization, snapshot } from "../options.js";
 
 /** What is applied to a sandbox's network. */
 export const network = z.strictObject({
@@ -72,6 +72,7 @@ export const setup = z.strictObject({
   essentials: z.array(z.string()),
   /** The resolver answers sandboxes that may reach nothing else, too. */
   openResolver: z.boolean(),
+  leaks: organization.shape.leaks.unwrap(),
 });
 export type Setup = z.infer<typeof setup>;
 

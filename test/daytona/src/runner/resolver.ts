@@ -67,7 +67,7 @@ export async function serveNames(
       return directory.address(name);
     });
   };
-  const datagrams = createSocket("udp4", (query, peer) => {
+  const datagrams = createSocket({ type: "udp4", reuseAddr: true }, (query, peer) => {
     const response = respond(query, peer.address);
     if (response) datagrams.send(response, peer.port, peer.address);
   });

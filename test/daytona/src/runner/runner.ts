@@ -3,6 +3,7 @@ import { Cgroups } from "./cgroups.js";
 import { Container } from "./container.js";
 import { Directory } from "./directory.js";
 import type { Rules } from "./firewall.js";
+import { listenOnGateways } from "./gateway-service.js";
 import { Links } from "./links.js";
 import type { Call, Network, Report, Setup, Substitution } from "./messages.js";
 import { serveNames } from "./resolver.js";
@@ -26,13 +27,14 @@ export class Runner {
 
   static async create(setup: Setup, say: Say): Promise<Runner> {
     const directory = new Directory(setup.essentials);
-    const [links, cgroups] = await Promise.all([Links.create(), Cgroups.create(setup.name)]);
-    const hosts = new WorldHosts(directory, `${setup.folder}/world.sock`, (id, host, port) =>
+    const [links, cgroups] = await Promise.all([Links.create(setup.leaks), Cgroups.create(setup.name)]);
+    const hosts = new WorldHosts(directory, `${setup.folder}/world.sock`, setup.leaks, (id, host, port) =>
       say({ report: "datagram", id, host, port }),
     );
     await Promise.all([
       serveNames(directory, (id, name) => say({ report: "query", id, name })),
       new WebProxy(directory, hosts).listen(),
+      ...(setup.leaks.includes("gateway") ? [listenOnGateways()] : []),
     ]);
     return new Runner(setup, say, directory, links, cgroups, hosts);
   }
@@ -117,6 +119,7 @@ export class Runner {
       substitutes: substitutions.length > 0,
       essentialAddresses: this.directory.essentialAddresses,
       openResolver: this.setup.openResolver,
+      leaks: this.setup.leaks,
     };
   }
 

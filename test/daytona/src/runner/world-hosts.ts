@@ -1,9 +1,10 @@
 import { createSocket } from "node:dgram";
 import { connect, createServer } from "node:net";
 import type { Duplex } from "node:stream";
+import { worldAddress6 } from "./addresses.js";
 import type { Directory } from "./directory.js";
 import { join } from "./join.js";
-import type { Arrival } from "./messages.js";
+import type { Arrival, Setup } from "./messages.js";
 
 /**
  * The world's hosts on this network. What they do is decided outside: each TCP connection is carried, behind a line
@@ -15,6 +16,7 @@ export class WorldHosts {
   constructor(
     private readonly directory: Directory,
     private readonly worldSocket: string,
+    private readonly leaks: Setup["leaks"],
     private readonly datagram: (id: string, host: string, port: number) => void,
   ) {}
 
@@ -22,8 +24,13 @@ export class WorldHosts {
     this.directory.addHost(name, address);
     this.#ports.set(name, ports);
     await Promise.all(
-      ports.flatMap((port) => [this.#tcp(name, address, port), this.#udp(name, address, port)]),
+      ports.flatMap((port) => [
+        this.#tcp(name, address, port),
+        this.#udp(name, address, port),
+        ...(this.leaks.includes("ipv6") ? [this.#tcp(name, worldAddress6(address), port)] : []),
+      ]),
     );
+    if (this.leaks.includes("datagrams")) await this.#udp(name, address, 53);
   }
 
   /** A connection to a host on behalf of a sandbox, as its own would be. Undefined where nothing listens. */
@@ -45,7 +52,7 @@ export class WorldHosts {
   }
 
   #udp(host: string, address: string, port: number): Promise<void> {
-    const socket = createSocket("udp4", (_, peer) => {
+    const socket = createSocket({ type: "udp4", reuseAddr: true }, (_, peer) => {
       const id = this.directory.sandbox(peer.address)?.id;
       if (id !== undefined) this.datagram(id, host, port);
       socket.send("pong", peer.port, peer.address);

@@ -4,6 +4,7 @@ import { ApiError, badRequest } from "../http/api-error.js";
 import { sendJson } from "../http/json.js";
 import type { Exchange } from "../http/routes.js";
 import { Body } from "./body.js";
+import { imageShell } from "./shell.js";
 import { signalGroup } from "./signals.js";
 
 /** Runs one command to its end. Both outputs arrive as one; past the timeout its process group is killed. */
@@ -14,7 +15,7 @@ export async function execute({ request, response }: Exchange): Promise<void> {
   const seconds = body.number("timeout") ?? 0;
   const cwd = body.text("cwd");
 
-  const child = spawn("bash", [], {
+  const child = spawn(imageShell(), [], {
     env: { ...process.env, ...body.texts("envs") },
     ...(cwd === undefined ? {} : { cwd }),
     detached: true,

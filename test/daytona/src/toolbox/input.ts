@@ -37,8 +37,8 @@ async function openInput(pipe: string, finished: () => Promise<void>): Promise<F
     try {
       return await open(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
     } catch (error) {
-      // Not made yet, or not opened by the command yet.
-      const maySucceed = code(error) === "ENOENT" || code(error) === "ENXIO";
+      // Not opened by the command yet. Not made yet is an error at once (`apps/daemon/pkg/session/input.go`).
+      const maySucceed = code(error) === "ENXIO";
       if (!maySucceed || performance.now() > deadline)
         throw new ApiError(500, `failed to open input pipe: ${error}`);
       await sleep(5);

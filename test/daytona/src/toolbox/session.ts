@@ -6,6 +6,7 @@ import type { Command as CommandDto } from "@daytona/toolbox-api-client";
 import { ApiError, badRequest } from "../http/api-error.js";
 import { writeInput } from "./input.js";
 import { type CommandFiles, commandFiles, commandScript, stdoutPrefix } from "./session-shell.js";
+import { imageShell } from "./shell.js";
 import { descendants, signalGroup, signalTree } from "./signals.js";
 
 export interface CommandRequest {
@@ -37,7 +38,7 @@ export class Session {
 
   static async open(id: string, folder: string, graceMs: number): Promise<Session> {
     await mkdir(folder, { recursive: true });
-    const shell = spawn("bash", [], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
+    const shell = spawn(imageShell(), [], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
     // A shell that a command's "exit" ended doesn't read any more.
     shell.stdin?.on("error", () => {});
     await new Promise<void>((resolve, reject) => shell.once("spawn", resolve).once("error", reject));
