@@ -41,7 +41,14 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   return {
     settings,
     registry,
-    runner: new Runner({ registry, limits, permissionCeiling, contract, log }),
+    runner: new Runner({
+      registry,
+      limits,
+      permissionCeiling,
+      contract,
+      log,
+      hideSecrets: (secrets) => redaction.hide(secrets),
+    }),
     log,
     redaction,
   };

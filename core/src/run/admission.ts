@@ -26,6 +26,7 @@ import {
 } from "./permission/known-tools.js";
 import { isPattern } from "./permission/pattern.js";
 import type { PermissionCeiling } from "./permission/permission.js";
+import { secretsOf, tooManySecrets } from "./redaction/secrets.js";
 
 /** A request that may start: every actor in it covers what its boundary requires. */
 export interface Admitted {
@@ -63,7 +64,11 @@ export function plan(
 ): Plan<ActorKinds> {
   const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
   if (issues.length > 0) throw new RequestInvalid(issues);
-  const decided = planRun(request, boundary, cast, [...promptIssues(request), ...ruleIssues(request)]);
+  const decided = planRun(request, boundary, cast, [
+    ...promptIssues(request),
+    ...ruleIssues(request),
+    ...secretIssues(request),
+  ]);
   if (!decided.accepted) return decided;
   const unheld = unheldIssues(request, ceiling, decided.harness.actor);
   return unheld.length === 0 ? decided : { accepted: false, gaps: [], issues: unheld };
@@ -143,6 +148,10 @@ function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: 
     issues.push({ path: "harness", message: message(what, instead) });
   }
   return issues;
+}
+
+function secretIssues(request: RunRequest): Issue[] {
+  return tooManySecrets(secretsOf(request)) ?? [];
 }
 
 function promptIssues(request: RunRequest): Issue[] {

@@ -1,8 +1,11 @@
-import type { AgentEvent } from "../contract/index.js";
+import type { AgentEvent, RunRequest } from "../contract/index.js";
 import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
+import type { RunLimits } from "./limits.js";
 import { sizeOf } from "./memory/size.js";
-import type { Redactor } from "./redact.js";
+import { Redactor } from "./redaction/redactor.js";
+import { secretsOf } from "./redaction/secrets.js";
+import type { RunOptions } from "./run-services.js";
 import { TurnRecord } from "./turn-record.js";
 
 /** What a run tells: every event is redacted, then recorded, then queued for the reader. */
@@ -11,13 +14,10 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
   readonly decisions = new Decisions((event) => this.push(event));
   readonly #channel = new EventChannel<AgentEvent>();
 
-  constructor(
-    readonly redactor: Redactor,
-    /** Whether the result carries the events; a stream's doesn't, they came before it. */
-    keepsEvents: boolean,
-    /** Characters of texts and events that the result carries at most. */
-    resultCharacters: number,
-  ) {
+  readonly redactor: Redactor;
+
+  constructor(request: RunRequest, { keepsEvents }: RunOptions, { resultCharacters }: RunLimits) {
+    this.redactor = new Redactor(secretsOf(request));
     this.record = new TurnRecord(keepsEvents, resultCharacters);
   }
 

@@ -14,7 +14,6 @@ import { cancelledByCaller, conclude } from "./outcome.js";
 import { composePrompt, hasHistory } from "./prompt.js";
 import { requireListed } from "./publish.js";
 import { leavable, nextRecord } from "./reading.js";
-import { Redactor, secretsOf } from "./redact.js";
 import { announcement, type RunContext } from "./run-context.js";
 import { RunEvents } from "./run-events.js";
 import type { RunOptions, RunServices } from "./run-services.js";
@@ -61,8 +60,7 @@ export class Run {
     const { log, limits } = services;
     this.#scope = new OwnedScope(log, limits.closeMs);
     this.#deadlines = new Deadlines(this.#scope, limits);
-    const redactor = new Redactor(secretsOf(request));
-    this.#events = new RunEvents(redactor, options.keepsEvents, limits.resultCharacters);
+    this.#events = new RunEvents(request, options, limits);
     const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.holdsCallsMs);
     this.#interactions = new Interactions((event) => this.#events.emit(event), holdMs);
     // A run that is ended before it is read ends all the same.
@@ -188,6 +186,7 @@ export class Run {
     const { session, release } = await this.services.sessions.borrow(run.request, run.plan, run.scope.signal);
     run.scope.defer(() => release(this.#failure === undefined && !run.scope.unclean));
     this.#session = session;
+    this.#events.redactor.hide(session.secrets);
     session.onDecision = (decision) => this.#events.decisions.record(decision);
     session.onFailure = (failure) => this.#scope.abort(failure);
     if (session.failure !== undefined) throw session.failure;

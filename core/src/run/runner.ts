@@ -7,6 +7,7 @@ import { ArgumentsChecker } from "./arguments/checker.js";
 import { FairSlots } from "./fair-slots.js";
 import type { RunLimits } from "./limits.js";
 import { defaultMemoryMb, MemoryGuard } from "./memory/memory-guard.js";
+import { type HideSecrets, secretsOf } from "./redaction/secrets.js";
 import { Run } from "./run.js";
 import type { RunOptions, SharedWork } from "./run-services.js";
 import { Sessions } from "./sessions.js";
@@ -15,6 +16,8 @@ export interface RunnerOptions extends AdmissionRules {
   readonly registry: Registry;
   readonly limits: RunLimits;
   readonly log: Log;
+  /** Called with the credentials of each run and session. Default: the log is left as it is. */
+  readonly hideSecrets?: HideSecrets;
 }
 
 /** A place among the concurrent runs; given back when the run's records have ended, or by `release`. */
@@ -42,7 +45,7 @@ export class Runner {
 
   constructor(readonly options: RunnerOptions) {
     const { limits, log } = options;
-    this.#sessions = new Sessions(limits, log);
+    this.#sessions = new Sessions(limits, log, (secrets) => this.#hide(secrets));
     this.#memory = new MemoryGuard(limits.memoryMb ?? defaultMemoryMb(), () => this.#runs.values(), log);
     this.#shared = {
       argumentsChecker: new ArgumentsChecker(limits.argumentsMs, log),
@@ -165,9 +168,11 @@ export class Runner {
 
   #begin(run: Run, free: () => void): Run {
     this.#runs.set(run.id, run);
+    const reveal = this.#hide(secretsOf(run.request));
     this.#memory.watch();
     void run.ended.then((failure) => {
       this.#runs.delete(run.id);
+      reveal();
       if (this.#runs.size === 0) this.#memory.rest();
       free();
       // What was proven may not have held: look again before the next plan counts on it.
@@ -179,6 +184,10 @@ export class Runner {
       }
     });
     return run;
+  }
+
+  #hide(secrets: readonly string[]): () => void {
+    return this.options.hideSecrets?.(secrets) ?? (() => {});
   }
 
   #services() {

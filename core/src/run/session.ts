@@ -5,6 +5,7 @@ import type { ActorKinds, ConnectionDecision, Log, Sandbox, Scope } from "../plu
 import { attributed } from "./attributed.js";
 import { canonicalJson } from "./canonical-json.js";
 import { unlessAborted } from "./linked-abort.js";
+import { type HideSecrets, tooManySecrets } from "./redaction/secrets.js";
 import { OwnedScope } from "./scope.js";
 import type { StartedAgent } from "./start-agent.js";
 
@@ -27,11 +28,33 @@ export class Session {
   /** Set then: no other run may have it. */
   failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
+  readonly #secrets = new Set<string>();
+  #reveal: () => void = () => {};
 
   private constructor(
     readonly scope: OwnedScope,
     readonly fingerprint: string,
   ) {}
+
+  /** The credentials of every run so far: the sandbox and a kept agent may still tell of an earlier one's. */
+  get secrets(): ReadonlySet<string> {
+    return this.#secrets;
+  }
+
+  /** Whether these can be remembered beside the earlier ones. */
+  mayRemember(secrets: readonly string[]): boolean {
+    return tooManySecrets(this.#secrets.union(new Set(secrets))) === undefined;
+  }
+
+  /** For as long as the session lives. */
+  remember(secrets: readonly string[], hide: HideSecrets): void {
+    const known = this.#secrets.size;
+    for (const secret of secrets) this.#secrets.add(secret);
+    if (this.#secrets.size === known) return;
+    const reveal = hide([...this.#secrets]);
+    this.#reveal();
+    this.#reveal = reveal;
+  }
 
   get sandbox(): Sandbox {
     if (this.#sandbox === undefined) throw new Error("The session's sandbox isn't open.");
@@ -88,8 +111,9 @@ export class Session {
     }
   }
 
-  close(): Promise<void> {
-    return this.scope.close();
+  async close(): Promise<void> {
+    await this.scope.close();
+    this.#reveal();
   }
 }
 

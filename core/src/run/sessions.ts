@@ -3,6 +3,7 @@ import { projectOf, type RunRequest } from "../contract/index.js";
 import { AtCapacity, RequestInvalid, RunCancelled } from "../errors.js";
 import type { ActorKinds, Log } from "../plugin/index.js";
 import type { RunLimits } from "./limits.js";
+import { type HideSecrets, secretsOf } from "./redaction/secrets.js";
 import { fingerprintOf, Session } from "./session.js";
 
 interface Kept {
@@ -29,21 +30,24 @@ export class Sessions {
   constructor(
     readonly limits: RunLimits,
     readonly log: Log,
+    readonly hide: HideSecrets,
   ) {}
 
   /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */
   async borrow(request: RunRequest, plan: AcceptedPlan<ActorKinds>, signal: AbortSignal): Promise<Loan> {
     const key = keyOf(request.sessionId, projectOf(request));
-    if (key === undefined) return this.#lend(await this.#openNew(plan, signal), false, undefined);
+    const secrets = secretsOf(request);
+    if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), false, undefined);
     if (this.#lent.has(key)) throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
     this.#lent.add(key);
     try {
       const kept = this.#take(key);
-      if (kept?.failure === undefined && kept?.fingerprint === fingerprintOf(plan))
+      if (kept !== undefined && canGoOn(kept, plan, secrets)) {
+        kept.remember(secrets, this.hide);
         return this.#lend(kept, true, key);
-      // Another boundary is another sandbox, and one that failed holds none; what was kept isn't carried over.
+      }
       if (kept !== undefined) await this.#discard(kept);
-      return this.#lend(await this.#openNew(plan, signal), false, key);
+      return this.#lend(await this.#openNew(plan, secrets, signal), false, key);
     } catch (error) {
       this.#lent.delete(key);
       throw error;
@@ -69,9 +73,14 @@ export class Sessions {
     await Promise.all([...this.#open].map((session) => this.#discard(session)));
   }
 
-  async #openNew(plan: AcceptedPlan<ActorKinds>, signal: AbortSignal): Promise<Session> {
+  async #openNew(
+    plan: AcceptedPlan<ActorKinds>,
+    secrets: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Session> {
     if (this.#closed) throw new RunCancelled("The runner is shutting down.");
     const session = await Session.open(plan, this.log, this.limits.closeMs, signal);
+    session.remember(secrets, this.hide);
     this.#open.add(session);
     if (!this.#closed) return session;
     await this.#discard(session);
@@ -125,6 +134,11 @@ export class Sessions {
 }
 
 /** Undefined for a session of one run alone. Two projects' sessions of equal id have different keys. */
+/** Another boundary is another sandbox, and one that failed holds none. Nothing that was kept is carried over. */
+function canGoOn(kept: Session, plan: AcceptedPlan<ActorKinds>, secrets: readonly string[]): boolean {
+  return kept.failure === undefined && kept.fingerprint === fingerprintOf(plan) && kept.mayRemember(secrets);
+}
+
 function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
   if (sessionId === undefined || sessionId.trim() === "") return undefined;
   return JSON.stringify([project ?? null, sessionId]);

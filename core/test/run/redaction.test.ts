@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type AgentEvent, parseRunRequest } from "../../src/contract/index.js";
 import { HarnessFailed } from "../../src/plugin/index.js";
 import { Redactor, secretsOf } from "../../src/run/index.js";
-import { calls, done } from "./fakes/harness.js";
+import { calls, done, says } from "./fakes/harness.js";
 import { createWorld, eventsOf } from "./fakes/world.js";
 
 const secret = "sk-live-abc/+123";
@@ -126,6 +126,50 @@ describe("Redactor", () => {
     expect(redacted).not.toContain(value);
   });
 
+  const key = "sk-live-0123456789abcdef";
+  test.each([
+    ["within the base64 of user:key", Buffer.from(`user:${key}`).toString("base64")],
+    ["one place later", Buffer.from(`users:${key}`).toString("base64")],
+    ["and another", Buffer.from(`myuser:${key}:more`).toString("base64")],
+    ["within base64url", Buffer.from(`??>${key}??>`).toString("base64url")],
+    ["in hex", `0x${Buffer.from(key).toString("hex")}`],
+    ["in hex, upper case", Buffer.from(key).toString("hex").toUpperCase()],
+    ["twice in JSON", JSON.stringify(JSON.stringify({ key }))],
+  ])("%s", (_what, text) => {
+    const redacted = new Redactor([key]).text(text);
+    expect(redacted).toContain("[redacted]");
+    // At the edges of base64 a character holds bits of its neighbours too.
+    expect(text.length - redacted.replace("[redacted]", "").length).toBeGreaterThanOrEqual(key.length);
+    expect(Buffer.from(redacted, "base64").toString()).not.toContain("0123456789");
+  });
+
+  test.each([
+    ["in a URL, lower case", "a b/c+d", "a%20b%2fc%2bd"],
+    ["in a form", "a b/c+d", "a+b%2Fc%2Bd"],
+    ["escaped twice", 'pa"ss\nword', JSON.stringify(JSON.stringify('pa"ss\nword'))],
+  ])("%s", (_what, value, text) => {
+    expect(new Redactor([value]).text(text)).not.toContain(text.slice(2, -2));
+  });
+
+  test("what overlaps is taken whole", () => {
+    expect(new Redactor(["abcd", "cdef"]).text("xabcdefy")).toBe("x[redacted]y");
+    expect(textOf(stream(new Redactor(["abcd", "cdef"]), ["xabcd", "efy"]))).toBe("x[redacted]y");
+  });
+
+  test("secrets and texts that are alike cost no more than others", () => {
+    // A search that starts anew at each character would compare 10^10 of them.
+    const redactor = new Redactor([`${"a".repeat(30_000)}b`]);
+    expect(redactor.text("a".repeat(1_000_000))).toHaveLength(1_000_000);
+    expect(
+      textOf(
+        stream(
+          redactor,
+          Array.from({ length: 10_000 }, () => "a".repeat(100)),
+        ),
+      ),
+    ).toHaveLength(1_000_000);
+  });
+
   test("a secret that can't be encoded is no reason to fail", () => {
     expect(new Redactor(["\uD800broken"]).text("x \uD800broken y")).toBe("x [redacted] y");
   });
@@ -187,6 +231,101 @@ describe("secretsOf", () => {
         "otlp-header",
       ]),
     );
+  });
+});
+
+describe("what is secret within a credential", () => {
+  test.each<[what: string, value: string, parts: readonly string[]]>([
+    [
+      "a DSN",
+      "postgres://app:p%40ss-word@db.example:5432/app",
+      ["p%40ss-word", "p@ss-word", "app:p%40ss-word"],
+    ],
+    ["a DSN with an @ in its password", "amqp://u:a@b-word@host/", ["a@b-word"]],
+    ["a token for a user", "https://ghp_0123456789@github.com/x.git", ["ghp_0123456789"]],
+    ["a query", "https://h.example/mcp?api_key=k-123456&page=2", ["k-123456"]],
+    ["a connection string", "Server=db;User Id=app;Password=s3cr3t-word;", ["s3cr3t-word"]],
+    ["libpq's", "host=db user=app password='s3cr3t word' port=1", ["s3cr3t word"]],
+    ["Go's", "app:s3cr3t-word@tcp(db:3306)/app", ["s3cr3t-word"]],
+    [
+      "a service account",
+      JSON.stringify({ type: "service_account", private_key: "-----BEGIN\nMIIEvQIBADANBgkqhk\n-----END" }),
+      ["-----BEGIN\nMIIEvQIBADANBgkqhk\n-----END", "MIIEvQIBADANBgkqhk"],
+    ],
+    ["a key of several lines", "-----BEGIN\nMIIEvQIBADANBgkqhk\n-----END", ["MIIEvQIBADANBgkqhk"]],
+  ])("%s", (_what, value, parts) => {
+    const parsed = parseRunRequest({ customTools: [{ name: "a", kind: "code", env: { VALUE: value } }] });
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+    const secrets = secretsOf(parsed.request);
+    expect(secrets).toEqual(expect.arrayContaining([value, ...parts]));
+    expect(secrets).not.toContain("2");
+    expect(secrets).not.toContain("service_account");
+  });
+
+  test("in headers and URLs of servers", () => {
+    const parsed = parseRunRequest({
+      mcpServers: [
+        {
+          name: "h",
+          connection: {
+            type: "http",
+            url: "https://h.example/mcp?token=t-123456",
+            headers: { Authorization: `Basic ${Buffer.from("me:pass-word").toString("base64")}` },
+          },
+        },
+      ],
+    });
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+    expect(secretsOf(parsed.request)).toEqual(
+      expect.arrayContaining(["t-123456", "me:pass-word", "pass-word"]),
+    );
+  });
+
+  test("more of it than can be looked for is refused before the run", async () => {
+    const world = await createWorld({ script: says("never") });
+    const env = { A: "a".repeat(40_000), B: "b".repeat(40_000) };
+    await expect(world.run({ customTools: [{ name: "a", kind: "client", env }] })).rejects.toThrow(
+      "more than 65,536 characters of credentials",
+    );
+  });
+});
+
+describe("in a session", () => {
+  const sending = (value: string) => ({
+    sessionId: "s",
+    modelConnection: { credentials: [{ binding: { kind: "environment", name: "K" }, value }] },
+  });
+
+  test("an earlier run's credentials stay hidden, in its events and in the log, for its lifetime", async () => {
+    const hidden = new Set<readonly string[]>();
+    const world = await createWorld({
+      script: [says("first"), says("yesterday's key was key-of-monday")],
+      hideSecrets: (secrets) => {
+        hidden.add(secrets);
+        return () => void hidden.delete(secrets);
+      },
+    });
+    await world.run(sending("key-of-monday"));
+    const told = await world.run(sending("key-of-tuesday"));
+    expect(told.result.output).toBe("yesterday's key was [redacted]");
+    // The control: it was the same session.
+    expect(world.sandbox.opened).toBe(1);
+    expect([...hidden].flat()).toEqual(["key-of-monday", "key-of-tuesday"]);
+    await world.runner.endSession("s");
+    expect(hidden.size).toBe(0);
+  });
+
+  test("another session knows nothing of them", async () => {
+    const world = await createWorld({ script: says("key-of-monday") });
+    await world.run(sending("key-of-monday"));
+    expect((await world.run({ sessionId: "other" })).result.output).toBe("key-of-monday");
+  });
+
+  test("with more than can be remembered begins anew", async () => {
+    const world = await createWorld({ script: says("x") });
+    await world.run(sending("a".repeat(40_000)));
+    await world.run(sending("b".repeat(40_000)));
+    expect(world.sandbox.opened).toBe(2);
   });
 });
 

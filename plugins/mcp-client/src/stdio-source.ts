@@ -9,6 +9,7 @@ import {
   type ToolSourceScope,
 } from "@ambit/core/plugin";
 import type { McpClientConfig } from "./config.js";
+import { LastWords } from "./last-words.js";
 
 /**
  * MCP servers over stdio, each a process of its own in the sandbox: it inherits every guarantee, and neither the
@@ -70,37 +71,5 @@ export class StdioToolSource implements ToolSource {
       if (said === "") throw error;
       throw new HarnessFailed(`${error.message} It wrote:\n${said}`, { cause: error });
     }
-  }
-}
-
-/** Characters, in whole lines, of what a server wrote that are told when it can't be reached: they often say why. */
-const longestWords = 1_000;
-
-/** Reads what a server writes to stderr, which would stop it unread, and keeps the end of it. */
-class LastWords {
-  readonly #read: Promise<void>;
-  #end = "";
-
-  constructor(stream: ReadableStream<Uint8Array>, said: (text: string) => void) {
-    const decoder = new TextDecoder();
-    const reading = stream.pipeTo(
-      new WritableStream({
-        write: (chunk) => {
-          const text = decoder.decode(chunk, { stream: true });
-          this.#end = (this.#end + text).slice(-longestWords);
-          said(text.slice(0, 2_000));
-        },
-      }),
-    );
-    // The server was killed: nothing more is said.
-    this.#read = reading.catch(() => {});
-  }
-
-  /** Once the server has ended. */
-  async all(): Promise<string> {
-    await this.#read;
-    // Of a line that was cut the rest might be that of a secret, which nothing would recognise any more.
-    const whole = this.#end.length < longestWords ? 0 : this.#end.indexOf("\n") + 1 || longestWords;
-    return this.#end.slice(whole).trim();
   }
 }

@@ -1,11 +1,4 @@
-import {
-  type FailedResult,
-  isAmbitError,
-  PluginLoadFailed,
-  RunCancelled,
-  type RunResult,
-  secretsOf,
-} from "@ambit/core";
+import { type FailedResult, isAmbitError, PluginLoadFailed, RunCancelled, type RunResult } from "@ambit/core";
 import { takeEnvironment } from "../configuration/environment.js";
 import type { Overrides } from "../configuration/load.js";
 import { failedResult } from "../failed-result.js";
@@ -47,13 +40,12 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
 }
 
 async function drive(
-  { runner, redaction }: Ambit,
+  { runner }: Ambit,
   printer: RecordPrinter,
   body: unknown,
   interruption: Interruption,
 ): Promise<number> {
   const run = await interruption.before(runner.reserve().admit(body, { keepsEvents: printer.keepsEvents }));
-  const reveal = redaction.hide(secretsOf(run.request));
   interruption.whenItHappens((reason) => run.cancel(reason));
   let result: RunResult | FailedResult | undefined;
   for await (const record of run.records()) {
@@ -63,7 +55,6 @@ async function drive(
       await printer.result(record.result);
     }
   }
-  reveal();
   return interruption.exitCode ?? exitCodeOf(result?.failure);
 }
 

@@ -35,7 +35,7 @@ export interface RunningServer {
  * @throws ConfigurationInvalid for an address that others can reach, without a token; or one that isn't free.
  */
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
-  const { settings, runner, registry, log, redaction } = ambit;
+  const { settings, runner, registry, log } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs } = settings.server;
   const { token } = settings;
   const loopback = isLoopback(host);
@@ -55,7 +55,6 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   const app = serverApp({
     runner,
     log,
-    redaction,
     bodies: new Bodies(
       {
         atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),

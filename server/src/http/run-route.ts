@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { limits, RequestInvalid, runIdSchema, secretsOf } from "@ambit/core";
+import { limits, RequestInvalid, runIdSchema } from "@ambit/core";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { answerRun } from "./answer-run.js";
 import type { Exchange, ServerContext } from "./server-context.js";
@@ -13,7 +13,7 @@ export async function handleRun(
   { incoming, outgoing }: Exchange,
   byDefault: AnswerForm,
 ): Promise<void> {
-  const { runner, log, redaction, bodies } = context;
+  const { runner, log, bodies } = context;
   const form = answerForm(incoming.headers.accept, byDefault);
   const begun = performance.now();
   // A body that comes slowly keeps no run from its place, but none is read where there is no place.
@@ -23,16 +23,11 @@ export async function handleRun(
   const slot = runner.reserve();
   try {
     const run = await slot.admit(body, { keepsEvents: form === "json", ...runId });
-    const reveal = redaction.hide(secretsOf(run.request));
-    try {
-      const { harness, sandbox } = run.plan;
-      log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
-      const result = await answerRun(run, form, outgoing, log);
-      const outcome = result?.failure?.code ?? result?.stopReason;
-      log.info({ runId: run.id, outcome, ms: Math.round(performance.now() - begun) }, "a run has ended");
-    } finally {
-      reveal();
-    }
+    const { harness, sandbox } = run.plan;
+    log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
+    const result = await answerRun(run, form, outgoing, log);
+    const outcome = result?.failure?.code ?? result?.stopReason;
+    log.info({ runId: run.id, outcome, ms: Math.round(performance.now() - begun) }, "a run has ended");
   } finally {
     slot.release();
   }

@@ -1,13 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log, Runner } from "@ambit/core";
-import type { LogRedaction } from "../logging/redaction.js";
 import type { Bodies } from "./body.js";
 
 /** What the routes work with. */
 export interface ServerContext {
   readonly runner: Runner;
   readonly log: Log;
-  readonly redaction: LogRedaction;
   readonly bodies: Bodies;
   /** Undefined: whoever reaches the server may use it. */
   readonly token: string | undefined;

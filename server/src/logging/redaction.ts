@@ -1,28 +1,21 @@
 import { Redactor } from "@ambit/core";
 
-/** Keeps secrets out of the log: the server's token for good, a request's credentials while its run lasts. */
+/** Keeps secrets out of the log: the server's token for good, credentials while their run or session lasts. */
 export class LogRedaction {
-  readonly #hidden = new Map<symbol, readonly string[]>();
-  #redactor = new Redactor([]);
+  /** One for each that hides something: none has to be built anew when another comes or goes. */
+  readonly #redactors = new Set<Redactor>();
 
   /** Hides the secrets until the returned function is called. */
   hide(secrets: readonly string[]): () => void {
     if (secrets.length === 0) return () => {};
-    const key = Symbol();
-    // A log line is JSON: a secret with a quote in it stands there escaped.
-    const escaped = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
-    this.#hidden.set(key, [...secrets, ...escaped]);
-    this.#rebuild();
-    return () => {
-      if (this.#hidden.delete(key)) this.#rebuild();
-    };
+    const redactor = new Redactor(secrets);
+    this.#redactors.add(redactor);
+    return () => void this.#redactors.delete(redactor);
   }
 
   line(line: string): string {
-    return this.#redactor.text(line);
-  }
-
-  #rebuild(): void {
-    this.#redactor = new Redactor([...new Set([...this.#hidden.values()].flat())]);
+    let redacted = line;
+    for (const redactor of this.#redactors) redacted = redactor.text(redacted);
+    return redacted;
   }
 }

@@ -11,6 +11,7 @@ import {
   Runner,
   runLimitsSchema,
 } from "../../../src/run/index.js";
+import type { HideSecrets } from "../../../src/run/redaction/secrets.js";
 import { FakeDelivery } from "./delivery.js";
 import { clientExecutor, FakeExecutor } from "./executor.js";
 import { type HarnessBehaviour, type Script, ScriptedHarness } from "./harness.js";
@@ -25,6 +26,7 @@ export interface WorldOptions {
   readonly executors?: readonly ToolExecutor[];
   readonly limits?: Partial<RunLimits>;
   readonly ceiling?: PermissionCeiling;
+  readonly hideSecrets?: HideSecrets;
 }
 
 /** What one run came to. */
@@ -64,7 +66,13 @@ export async function createWorld(options: WorldOptions = {}) {
   const never = () => Promise.reject(new Error("nothing is imported here"));
   const registry = await Registry.load([plugin], never, { timeoutMs: 5_000, maxAgeMs: 3_600_000 }, log);
   const limits = runLimitsSchema.parse({ closeMs: 200, ...options.limits });
-  const runner = new Runner({ registry, limits, permissionCeiling: options.ceiling ?? [], log });
+  const runner = new Runner({
+    registry,
+    limits,
+    permissionCeiling: options.ceiling ?? [],
+    log,
+    ...(options.hideSecrets === undefined ? {} : { hideSecrets: options.hideSecrets }),
+  });
 
   const admit = (body: object, keepsEvents = false): Promise<Run> =>
     runner.reserve().admit({ messages: [{ role: "user", content: "go" }], ...body }, { keepsEvents });

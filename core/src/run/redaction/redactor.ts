@@ -1,31 +1,43 @@
-import type { AgentEvent } from "../contract/index.js";
-import { StreamRedactor } from "./stream-redactor.js";
-
-export { secretsOf } from "./secrets.js";
+import type { AgentEvent } from "../../contract/index.js";
+import { HarnessFailed } from "../../errors.js";
+import { Automaton } from "./automaton.js";
+import { formsOf } from "./forms.js";
+import { StreamRedactor } from "./stream.js";
 
 const mark = "[redacted]";
 
-/** Takes known secrets out of texts, values and streams: plain, JSON-escaped, URL-encoded and in base64. */
+/** Texts whose end is held back at once. */
+const mostBlocks = 256;
+
+/** Takes known secrets out of texts, values and streams, in every form that `formsOf` knows. */
 export class Redactor {
-  readonly #forms: readonly string[];
-  readonly #pattern: RegExp | undefined;
+  readonly #secrets = new Set<string>();
+  /** Undefined: there is nothing to hide. */
+  #automaton: Automaton | undefined;
   /** One per open block: its text comes in pieces. */
   readonly #blocks = new Map<string, StreamRedactor>();
 
   constructor(secrets: readonly string[]) {
-    // Longest first: of two secrets, one a beginning of the other, the longer must be taken whole.
-    this.#forms = [...new Set(secrets.flatMap(formsOf))].sort((a, b) => b.length - a.length);
-    this.#pattern =
-      this.#forms.length === 0 ? undefined : new RegExp(this.#forms.map(escapeRegExp).join("|"), "g");
+    this.hide(secrets);
+  }
+
+  /** From now on these as well; blocks that are open keep to what they began with. */
+  hide(secrets: Iterable<string>): void {
+    const known = this.#secrets.size;
+    for (const secret of secrets) if (secret !== "") this.#secrets.add(secret);
+    if (this.#secrets.size === known) return;
+    this.#automaton = new Automaton([...this.#secrets].flatMap(formsOf));
   }
 
   text(text: string): string {
-    return this.#pattern === undefined ? text : text.replace(this.#pattern, mark);
+    if (this.#automaton === undefined || text === "") return text;
+    const redactor = new StreamRedactor(this.#automaton, mark);
+    return redactor.push(text) + redactor.end();
   }
 
   /** The same value with every string in it redacted; the value itself when there is nothing to hide. */
   value<Value>(value: Value): Value {
-    return this.#pattern === undefined ? value : (this.#redacted(value) as Value);
+    return this.#automaton === undefined ? value : (this.#redacted(value) as Value);
   }
 
   /**
@@ -33,11 +45,11 @@ export class Redactor {
    * secret, so that none slips through between two; the block's end brings what was held.
    */
   event(event: AgentEvent): readonly AgentEvent[] {
-    if (this.#pattern === undefined) return [event];
+    if (this.#automaton === undefined) return [event];
     switch (event.type) {
       case "message_delta":
       case "thought_delta": {
-        const delta = this.#block(event.id).push(event.delta);
+        const delta = this.#block(event.id, this.#automaton).push(event.delta);
         return delta === "" ? [] : [{ ...event, id: this.text(event.id), delta }];
       }
       case "message_end":
@@ -58,10 +70,12 @@ export class Redactor {
     }
   }
 
-  #block(id: string): StreamRedactor {
+  #block(id: string, automaton: Automaton): StreamRedactor {
     const known = this.#blocks.get(id);
     if (known !== undefined) return known;
-    const block = new StreamRedactor(this.#forms, mark);
+    if (this.#blocks.size >= mostBlocks)
+      throw new HarnessFailed(`The agent began more than ${mostBlocks} texts without ending them.`);
+    const block = new StreamRedactor(automaton, mark);
     this.#blocks.set(id, block);
     return block;
   }
@@ -74,22 +88,4 @@ export class Redactor {
       Object.entries(value).map(([key, inner]) => [this.text(key), this.#redacted(inner)]),
     );
   }
-}
-
-function formsOf(given: string): readonly string[] {
-  // A lone surrogate can't be encoded, and comes out of every encoder as the replacement character.
-  const secret = Buffer.from(given).toString();
-  const base64 = Buffer.from(secret).toString("base64").replace(/=+$/, "");
-  return [
-    given,
-    secret,
-    JSON.stringify(secret).slice(1, -1),
-    encodeURIComponent(secret),
-    base64,
-    base64.replaceAll("+", "-").replaceAll("/", "_"),
-  ].filter((form) => form !== "");
-}
-
-function escapeRegExp(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }

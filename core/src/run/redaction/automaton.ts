@@ -1,0 +1,100 @@
+import { randomInt } from "node:crypto";
+
+/** So that it can't be chosen which steps get in each other's way. */
+const seed = randomInt(2 ** 31);
+
+/**
+ * Finds any of many texts in a text, looking at each of its characters once (Aho and Corasick, 1975): the time depends
+ * neither on how many there are nor on how alike they are, whoever chose them.
+ */
+export class Automaton {
+  /** Of a state: how many characters it stands for, the state of its longest true suffix, its longest whole text. */
+  readonly #depth: Int32Array;
+  readonly #fallback: Int32Array;
+  readonly #longest: Int32Array;
+  /** A hash table of the steps, by state and character: a run of `0` ends a search. */
+  readonly #from: Int32Array;
+  readonly #by: Uint16Array;
+  readonly #to: Int32Array;
+  readonly #mask: number;
+
+  constructor(texts: readonly string[]) {
+    const most = 1 + texts.reduce((sum, { length }) => sum + length, 0);
+    this.#depth = new Int32Array(most);
+    this.#fallback = new Int32Array(most);
+    this.#longest = new Int32Array(most);
+    const size = 2 ** Math.ceil(Math.log2(most * 2));
+    this.#from = new Int32Array(size);
+    this.#by = new Uint16Array(size);
+    this.#to = new Int32Array(size);
+    this.#mask = size - 1;
+    this.#fill(texts, most);
+  }
+
+  /** How many characters at the end of what was read may be the beginning of a text. */
+  depth(state: number): number {
+    return this.#depth[state] ?? 0;
+  }
+
+  /** How long the longest text is that ends here; 0 when none does. */
+  longest(state: number): number {
+    return this.#longest[state] ?? 0;
+  }
+
+  /** The state after one more character. The first is 0. */
+  step(state: number, character: number): number {
+    for (let at = state; ; at = this.#fallback[at] ?? 0) {
+      const next = this.#to[this.#slot(at, character)] ?? 0;
+      if (next !== 0 || at === 0) return next;
+    }
+  }
+
+  /** Where the step is, or would be. */
+  #slot(state: number, character: number): number {
+    let hash = Math.imul(state ^ seed, 0x9e37_79b1) ^ Math.imul(character, 0x85eb_ca6b);
+    hash = Math.imul(hash ^ (hash >>> 16), 0xc2b2_ae35);
+    let slot = (hash ^ (hash >>> 13)) & this.#mask;
+    while (this.#to[slot] !== 0 && (this.#from[slot] !== state || this.#by[slot] !== character)) {
+      slot = (slot + 1) & this.#mask;
+    }
+    return slot;
+  }
+
+  #fill(texts: readonly string[], most: number): void {
+    const parents = new Int32Array(most);
+    const characters = new Uint16Array(most);
+    let states = 1;
+    for (const text of texts) {
+      let state = 0;
+      for (let index = 0; index < text.length; index += 1) {
+        const character = text.charCodeAt(index);
+        const slot = this.#slot(state, character);
+        let next = this.#to[slot] ?? 0;
+        if (next === 0) {
+          next = states;
+          states += 1;
+          this.#from[slot] = state;
+          this.#by[slot] = character;
+          this.#to[slot] = next;
+          this.#depth[next] = index + 1;
+          parents[next] = state;
+          characters[next] = character;
+        }
+        state = next;
+      }
+      this.#longest[state] = text.length;
+    }
+    // Shorter ones first: a fallback is always shorter than what falls back.
+    const order = Int32Array.from({ length: states }, (_, state) => state).sort(
+      (one, other) => this.depth(one) - this.depth(other),
+    );
+    for (const state of order) {
+      if (this.depth(state) < 2) continue;
+      const before = this.#fallback[parents[state] ?? 0] ?? 0;
+      this.#fallback[state] = this.step(before, characters[state] ?? 0);
+    }
+    for (const state of order) {
+      if (this.#longest[state] === 0) this.#longest[state] = this.longest(this.#fallback[state] ?? 0);
+    }
+  }
+}

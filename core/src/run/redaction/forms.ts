@@ -1,0 +1,44 @@
+/** Shorter ones would be found in any base64 text by chance. */
+const shortestAligned = 8;
+
+/**
+ * How a secret may stand in a text: plain, escaped in JSON (once, twice), encoded for a URL or a form, in hex, in base64
+ * or base64url, also in the middle of what was encoded with it (`user:secret`). Pure.
+ */
+export function formsOf(given: string): readonly string[] {
+  // A lone surrogate can't be encoded, and comes out of every encoder as the replacement character.
+  const secret = Buffer.from(given).toString();
+  const inJson = JSON.stringify(secret).slice(1, -1);
+  const inUrl = encodeURIComponent(secret);
+  const inForm = new URLSearchParams([["", secret]]).toString().slice(1);
+  const hex = Buffer.from(secret).toString("hex");
+  const base64 = [Buffer.from(secret).toString("base64").replace(/=+$/, ""), ...alignedBase64(secret)];
+  const forms = [
+    given,
+    secret,
+    inJson,
+    JSON.stringify(inJson).slice(1, -1),
+    ...[inUrl, inForm].flatMap((encoded) => [encoded, lowerEscapes(encoded)]),
+    hex,
+    hex.toUpperCase(),
+    ...base64.flatMap((form) => [form, form.replaceAll("+", "-").replaceAll("/", "_")]),
+  ];
+  return [...new Set(forms)].filter((form) => form !== "");
+}
+
+/**
+ * Base64 takes three bytes for four characters, so that the same bytes look different one or two places later. Of each
+ * place, the characters that the secret alone determines; at its edges up to two hold bits of its neighbours.
+ */
+function alignedBase64(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  return [0, 1, 2].flatMap((before) => {
+    const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
+    const form = encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+    return form.length < shortestAligned ? [] : [form];
+  });
+}
+
+function lowerEscapes(encoded: string): string {
+  return encoded.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase());
+}

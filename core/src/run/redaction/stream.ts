@@ -1,0 +1,77 @@
+import type { Automaton } from "./automaton.js";
+
+/**
+ * Redacts a text that comes in pieces. What is given out, joined, is the same wherever the pieces part: the end of what
+ * came is held back for as long as it could still become a secret. Secrets that overlap or touch become one mark.
+ */
+export class StreamRedactor {
+  #state = 0;
+  #held = "";
+  /** Where `#held` begins, and everything that was read ends. */
+  #from = 0;
+  #read = 0;
+  /** Found and not given out yet, in order, apart. */
+  readonly #found: { start: number; end: number }[] = [];
+  /** Where the last mark's secret ends. */
+  #marked = -1;
+
+  constructor(
+    readonly automaton: Automaton,
+    readonly mark: string,
+  ) {}
+
+  push(piece: string): string {
+    const { automaton } = this;
+    let state = this.#state;
+    for (let index = 0; index < piece.length; index += 1) {
+      state = automaton.step(state, piece.charCodeAt(index));
+      const length = automaton.longest(state);
+      if (length > 0) this.#find(this.#read + index + 1, length);
+    }
+    this.#state = state;
+    this.#read += piece.length;
+    this.#held += piece;
+    return this.#give(this.#read - automaton.depth(state));
+  }
+
+  /** What was held back, when nothing more comes. */
+  end(): string {
+    const rest = this.#give(this.#read);
+    this.#state = 0;
+    this.#marked = -1;
+    return rest;
+  }
+
+  #find(end: number, length: number): void {
+    let start = end - length;
+    for (let last = this.#found.at(-1); last !== undefined && last.end >= start; last = this.#found.at(-1)) {
+      start = Math.min(start, last.start);
+      this.#found.pop();
+    }
+    this.#found.push({ start, end });
+  }
+
+  /** Gives out what comes before `until`, which no later piece can change. */
+  #give(until: number): string {
+    let given = "";
+    let at = this.#from;
+    for (let next = this.#found[0]; next !== undefined && next.start < until; next = this.#found[0]) {
+      if (next.start > at) given += this.#text(at, next.start);
+      if (next.start > this.#marked) given += this.mark;
+      this.#marked = next.end;
+      at = Math.max(at, next.end);
+      this.#found.shift();
+    }
+    if (until > at) {
+      given += this.#text(at, until);
+      at = until;
+    }
+    this.#held = this.#held.slice(at - this.#from);
+    this.#from = at;
+    return given;
+  }
+
+  #text(start: number, end: number): string {
+    return this.#held.slice(start - this.#from, end - this.#from);
+  }
+}
