@@ -17,6 +17,8 @@ export class Automaton {
   readonly #by: Uint16Array;
   readonly #to: Int32Array;
   readonly #mask: number;
+  /** The steps from the first state by ASCII: most characters of most texts begin nothing. */
+  readonly #first = new Int32Array(128);
 
   constructor(texts: readonly string[]) {
     const most = 1 + texts.reduce((sum, { length }) => sum + length, 0);
@@ -44,6 +46,7 @@ export class Automaton {
   /** The state after one more character. The first is 0. */
   step(state: number, character: number): number {
     for (let at = state; ; at = this.#fallback[at] ?? 0) {
+      if (at === 0 && character < 128) return this.#first[character] ?? 0;
       const next = this.#to[this.#slot(at, character)] ?? 0;
       if (next !== 0 || at === 0) return next;
     }
@@ -84,10 +87,11 @@ export class Automaton {
       }
       this.#longest[state] = text.length;
     }
+    for (let character = 0; character < 128; character += 1) {
+      this.#first[character] = this.#to[this.#slot(0, character)] ?? 0;
+    }
     // Shorter ones first: a fallback is always shorter than what falls back.
-    const order = Int32Array.from({ length: states }, (_, state) => state).sort(
-      (one, other) => this.depth(one) - this.depth(other),
-    );
+    const order = this.#byDepth(states);
     for (const state of order) {
       if (this.depth(state) < 2) continue;
       const before = this.#fallback[parents[state] ?? 0] ?? 0;
@@ -96,5 +100,23 @@ export class Automaton {
     for (const state of order) {
       if (this.#longest[state] === 0) this.#longest[state] = this.longest(this.#fallback[state] ?? 0);
     }
+  }
+
+  /** All states in the order of their depth, counted into place. */
+  #byDepth(states: number): Int32Array {
+    const deepest = this.#depth.subarray(0, states).reduce((most, depth) => Math.max(most, depth), 0);
+    const places = new Int32Array(deepest + 2);
+    for (let state = 0; state < states; state += 1)
+      places[this.depth(state) + 1] = (places[this.depth(state) + 1] ?? 0) + 1;
+    for (let depth = 1; depth < places.length; depth += 1)
+      places[depth] = (places[depth] ?? 0) + (places[depth - 1] ?? 0);
+    const order = new Int32Array(states);
+    for (let state = 0; state < states; state += 1) {
+      const depth = this.depth(state);
+      const place = places[depth] ?? 0;
+      order[place] = state;
+      places[depth] = place + 1;
+    }
+    return order;
   }
 }

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "../../contract/index.js";
 import { HarnessFailed } from "../../errors.js";
-import { Automaton } from "./automaton.js";
-import { formsOf } from "./forms.js";
+import type { Automaton } from "./automaton.js";
+import { automatonFor } from "./shared-automaton.js";
 import { StreamRedactor } from "./stream.js";
 
 const mark = "[redacted]";
@@ -26,7 +26,7 @@ export class Redactor {
     const known = this.#secrets.size;
     for (const secret of secrets) if (secret !== "") this.#secrets.add(secret);
     if (this.#secrets.size === known) return;
-    this.#automaton = new Automaton([...this.#secrets].flatMap(formsOf));
+    this.#automaton = automatonFor([...this.#secrets]);
   }
 
   text(text: string): string {

@@ -15,7 +15,7 @@ const ordinaryHeaders = new Set([
 ]);
 
 /** Characters of a request's credentials, together. */
-const mostSecretCharacters = 65_536;
+const mostSecretCharacters = 32_768;
 
 /** Keeps secrets out of the log until the returned function is called. */
 export type HideSecrets = (secrets: readonly string[]) => () => void;
