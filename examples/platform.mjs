@@ -2,6 +2,12 @@
 import { createServer } from "node:http";
 
 const answers = {
+  tools__find_trains: ({ from, to }) =>
+    JSON.stringify([
+      { from, to, at: "9:02", euros: 38 },
+      { from, to, at: "9:32", euros: 29 },
+    ]),
+  tools__book: () => JSON.stringify({ booked: true }),
   tools__weather: ({ city }) => `It is 18 °C and dry in ${city}.`,
 };
 

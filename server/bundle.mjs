@@ -54,6 +54,8 @@ await build({
   format: "esm",
   platform: "node",
   target: "node22",
+  // Some packages' CommonJS files can't be bundled, their ES modules can.
+  mainFields: ["module", "main"],
   minifyWhitespace: true,
   sourcemap: "linked",
   sourcesContent: false,

@@ -65,7 +65,7 @@ export class BoundaryRefused extends AmbitError {
     /** What else is wrong with the request, so that the caller mends all at once. */
     readonly issues: readonly Issue[] = [],
   ) {
-    super(sentence("The boundary can't be guaranteed", gaps.map(gapLine)));
+    super(sentence("The boundary can't be guaranteed", gapLines(gaps)));
   }
 
   override toFailure(): Failure {
@@ -185,6 +185,22 @@ export function isAmbitError(thrown: unknown): thrown is AmbitError {
 export function gapLine(gap: Gap): string {
   const subject = gap.subject === undefined ? "" : ` (${gap.subject})`;
   return `${gap.actor}${subject} · ${gap.capability}: ${gap.reason}: ${gap.cure}`;
+}
+
+/** A line for each gap; those of one actor for one reason share theirs. */
+export function gapLines(gaps: readonly Gap[]): readonly string[] {
+  const grouped = new Map<string, { readonly gap: Gap; readonly capabilities: string[] }>();
+  for (const gap of gaps) {
+    const { capability, ...rest } = gap;
+    const key = JSON.stringify([rest.actor, rest.subject, rest.reason, rest.cure]);
+    const group = grouped.get(key);
+    if (group === undefined) grouped.set(key, { gap, capabilities: [capability] });
+    else group.capabilities.push(capability);
+  }
+  return [...grouped.values()].map(({ gap, capabilities }) => {
+    const subject = gap.subject === undefined ? "" : ` (${gap.subject})`;
+    return `${gap.actor}${subject} · ${capabilities.join(", ")}: ${gap.reason}: ${gap.cure}`;
+  });
 }
 
 export function issueLine(issue: Issue): string {

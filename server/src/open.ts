@@ -2,6 +2,7 @@ import { type Log, Registry, Runner } from "@ambit/core";
 import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
+import { EvidenceFile } from "./evidence-file.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
 
@@ -12,6 +13,8 @@ export interface Ambit {
   readonly runner: Runner;
   readonly log: Log;
   readonly redaction: LogRedaction;
+  /** Undefined where evidence isn't kept between processes. */
+  readonly evidence: EvidenceFile | undefined;
 }
 
 export interface OpenOptions {
@@ -23,6 +26,8 @@ export interface OpenOptions {
   readonly configuration?: ConfigurationInput;
   /** Used when neither the configuration nor the environment says. */
   readonly logLevel: LogLevel;
+  /** Whether evidence is taken from an earlier command, and kept for the next. Default false: a server probes. */
+  readonly keepsEvidence?: boolean;
 }
 
 /**
@@ -37,6 +42,8 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);
   for (const notice of environment.notices ?? []) log.warn({}, notice);
   const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
+  const evidence = options.keepsEvidence === true ? await EvidenceFile.for(settings) : undefined;
+  await evidence?.restore(registry);
   const { limits, permissionCeiling, contract } = settings;
   return {
     settings,
@@ -51,5 +58,6 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
     }),
     log,
     redaction,
+    evidence,
   };
 }

@@ -125,7 +125,7 @@ describe("what keeps a command from beginning", () => {
     await writeFile(join(folder, "ambit.config.json"), JSON.stringify({ plugins }));
     const { code, stderr } = await ambit(["plugins"], { cwd: folder });
     expect(code).toBe(2);
-    expect(stderr).toContain("no-such-plugin: can't be imported");
+    expect(stderr).toContain("no-such-plugin: no package of that name is found");
     expect(stderr).toContain("npm install no-such-plugin");
     expect(stderr).toContain("sandbox-local: config");
     expect(stderr).toContain("unconfind");
@@ -136,8 +136,8 @@ describe("what the host can do", () => {
   it("is told by doctor: what is proven and how, what isn't and the cure", async () => {
     const { code, stdout } = await ambit(["doctor", ...noJail]);
     expect(stdout).toContain("sandbox local");
-    expect(stdout).toContain("not proven  network.deny: no user namespaces here (EPERM)");
-    expect(stdout).toContain("cure: allow unprivileged user namespaces");
+    expect(stdout).toMatch(/not proven {2}network\.deny, .*: no user namespaces here \(EPERM\)/);
+    expect(stdout).toContain("fix: allow unprivileged user namespaces");
     expect(stdout).toContain("This host can guarantee nothing");
     expect(code).toBe(0);
   });

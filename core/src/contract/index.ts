@@ -23,6 +23,7 @@ export * from "./request.js";
 export * from "./result.js";
 export { runIdSchema } from "./run-id.js";
 export * from "./sandbox-permission.js";
+export { nearestKey } from "./spelling.js";
 export * from "./tool.js";
 export * from "./warning.js";
 export * from "./workspace-path.js";

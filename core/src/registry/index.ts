@@ -1,3 +1,5 @@
 export * from "./configuration.js";
-export type { ImportPlugin, LoadedPlugin } from "./load.js";
+export { type ImportPlugin, type LoadedPlugin, PluginNotFound } from "./load.js";
 export { type ActorDescription, Registry } from "./registry.js";
+export { settingsProblems } from "./settings-problems.js";
+export { type StoredEvidence, storedEvidenceSchema } from "./stored-evidence.js";

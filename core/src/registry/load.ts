@@ -5,9 +5,21 @@ import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
 import { ContainerRegistrar, type Offer } from "./registrar.js";
 import { withCurrentNames } from "./renamed-settings.js";
+import { settingsProblems } from "./settings-problems.js";
 
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
 export type ImportPlugin = (name: string) => Promise<unknown>;
+
+/** Thrown by an `ImportPlugin` for a name that leads to no package. */
+export class PluginNotFound extends Error {
+  constructor(
+    message: string,
+    /** What the deployer does about it. */
+    readonly fix: string,
+  ) {
+    super(message);
+  }
+}
 
 /** A plugin that was loaded, with its own configuration schema for documentation. */
 export interface LoadedPlugin {
@@ -58,12 +70,15 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
   try {
     imported = await importPlugin(use);
   } catch (cause) {
+    if (cause instanceof PluginNotFound) {
+      return { failure: { plugin: use, reason: cause.message, cure: cause.fix, cause } };
+    }
     const reason = `can't be imported (${messageOf(cause)})`;
     return {
       failure: {
         plugin: use,
         reason,
-        cure: `install it beside the configuration: npm install ${use}`,
+        cure: "correct it, or install a version that loads",
         cause,
       },
     };
@@ -102,9 +117,7 @@ function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar,
     return failed(`its config is no schema that can be used (${messageOf(cause)})`, cure, cause);
   }
   if (!config.success) {
-    const reason = config.error.issues
-      .map(({ path, message }) => `${["config", ...path].join(".")} ${message}`)
-      .join("; ");
+    const reason = `its config: ${settingsProblems(config.error, plugin.config).join("; ")}`;
     return failed(reason, "correct its config; its schema is in `ambit plugins --json`", config.error);
   }
   const { data } = config;

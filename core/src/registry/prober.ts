@@ -35,6 +35,17 @@ export class Prober {
     };
   }
 
+  /** When the actor was probed last, in ms since the epoch; undefined when there is no evidence that may be used. */
+  freshSince(actor: Actor<never>): number | undefined {
+    return this.#isFresh(actor) ? this.#evidence.get(actor)?.probedAt : undefined;
+  }
+
+  /** Takes evidence that was gathered earlier, as far as it is within the claims, and not too old or too new. */
+  restore(actor: Actor<never>, findings: readonly Finding[], probedAt: number): void {
+    if (probedAt > Date.now() || this.#evidence.has(actor)) return;
+    this.#evidence.set(actor, { findings: this.#within(actor, findings), probedAt });
+  }
+
   /** Resolves when the evidence of every actor is fresh; two callers share one probe. */
   async refresh(actors: readonly Actor<never>[]): Promise<void> {
     await Promise.all(actors.map((actor) => this.#refreshOne(actor)));
@@ -68,8 +79,13 @@ export class Prober {
   }
 
   async #probe(actor: Actor<never>): Promise<Evidence> {
+    const findings = this.#within(actor, await this.#ask(actor));
+    return { findings, probedAt: Date.now() };
+  }
+
+  #within(actor: Actor<never>, given: readonly Finding[]): ReadonlyMap<Capability, Finding> {
     const findings = new Map<Capability, Finding>();
-    for (const finding of await this.#ask(actor)) {
+    for (const finding of given) {
       // A probe may shrink the claims, nothing may grow them.
       if (!actor.claims.includes(finding.capability)) {
         const fields = { actor: actor.name, capability: finding.capability };
@@ -79,7 +95,7 @@ export class Prober {
       // Of two that contradict each other, the one that proves nothing stands.
       if (findings.get(finding.capability)?.proven !== false) findings.set(finding.capability, finding);
     }
-    return { findings, probedAt: Date.now() };
+    return findings;
   }
 
   /** Never rejects: a probe that fails is a finding on each claim. */

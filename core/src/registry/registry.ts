@@ -6,6 +6,7 @@ import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
 import type { Offer } from "./registrar.js";
+import type { StoredEvidence } from "./stored-evidence.js";
 import { actorTokens } from "./tokens.js";
 
 /** What `GET /plugins` says of one actor. */
@@ -72,6 +73,33 @@ export class Registry {
   /** The actor failed where it was proven: it is probed again before the next plan. */
   invalidate(actor: Actor<never>): void {
     this.#prober.invalidate(actor);
+  }
+
+  /** Whether every actor's evidence may be used: a plan would wait for no probe. */
+  get isProbed(): boolean {
+    return this.#actors().every((actor) => this.#prober.freshSince(actor) !== undefined);
+  }
+
+  /** What was seen of each actor, as far as it may still be used. */
+  evidence(): StoredEvidence {
+    return this.offers.flatMap(({ plugin, kind, name, actor }) => {
+      const probedAt = this.#prober.freshSince(actor);
+      if (probedAt === undefined) return [];
+      return [{ plugin, kind, name, probedAt, findings: [...this.#prober.probed(actor).findings.values()] }];
+    });
+  }
+
+  /** Takes evidence of an earlier process. What doesn't belong to a loaded actor is left out. */
+  restore(evidence: StoredEvidence): void {
+    for (const { plugin, kind, name, actor } of this.offers) {
+      const stored = evidence.find((one) => one.plugin === plugin && one.kind === kind && one.name === name);
+      if (stored !== undefined) this.#prober.restore(actor, stored.findings, stored.probedAt);
+    }
+  }
+
+  /** All actors are probed again before the next plan. */
+  invalidateAll(): void {
+    for (const actor of this.#actors()) this.#prober.invalidate(actor);
   }
 
   async describe(): Promise<readonly ActorDescription[]> {

@@ -10,6 +10,7 @@ import { Deadlines } from "./deadlines.js";
 import { prepareExecutors } from "./execute.js";
 import { Gatekeeper } from "./gatekeeper.js";
 import { Interactions } from "./interactions.js";
+import { logFailure } from "./log-failure.js";
 import { cancelledByCaller, conclude } from "./outcome.js";
 import { composePrompt, hasHistory } from "./prompt.js";
 import { requireListed } from "./publish.js";
@@ -195,14 +196,13 @@ export class Run {
   }
 
   #fail(thrown: unknown): void {
-    const { log } = this.services;
     if (this.#paused.signal.aborted && !this.#scope.signal.aborted) {
-      log.debug({ runId: this.id, error: thrown }, "the agent's turn ended with the pause");
+      this.services.log.debug({ runId: this.id, error: thrown }, "the agent's turn ended with the pause");
       return;
     }
     // Once the scope is aborted, its reason is the story; what broke because of it isn't.
     const error = toAmbitError(this.#scope.signal.aborted ? this.#scope.signal.reason : thrown);
-    log.info({ runId: this.id, code: error.code, error }, "the run failed");
+    logFailure(this.services.log, this.id, error);
     // The first failure is the story: a later one broke while it was told.
     this.#failure ??= error;
   }

@@ -98,7 +98,9 @@ describe("loading", () => {
     expect(error.failures.map(({ plugin: name, reason }) => `${name}: ${reason}`)).toEqual([
       "missing: can't be imported (Cannot find package 'missing')",
       "no-plugin: its default export is no plugin",
-      expect.stringMatching(/^wrong-config: config\.size .*; config .*more/),
+      expect.stringMatching(
+        /^wrong-config: its config: size .*; more is not a known setting: known are size/,
+      ),
       "throws: register threw (no disk)",
       "newer: was written for plugin api 2, this is 1",
       "same: is listed twice",

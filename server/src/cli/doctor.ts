@@ -24,13 +24,21 @@ function report(actors: readonly ActorDescription[], sandboxes: readonly ActorDe
 }
 
 function actorLines({ kind, name, site, claims, findings, probedAt }: ActorDescription): string[] {
-  const lines = claims.map((capability) => {
+  const proven: string[] = [];
+  /** Capabilities by what keeps them from being proven: one reason is often that of many. */
+  const unproven = new Map<string, string[]>();
+  for (const capability of claims) {
     const finding = findings.find((found) => found.capability === capability);
-    if (finding?.proven === true) return `  proven      ${capability}: ${finding.how}`;
-    const reason = finding?.reason ?? "its probe said nothing of it";
-    return `  not proven  ${capability}: ${reason}${finding === undefined ? "" : `\n              cure: ${finding.cure}`}`;
-  });
-  return [`${kind} ${name} (acts on the ${site}, probed ${probedAt})`, ...lines, ""];
+    if (finding?.proven === true) {
+      proven.push(`  proven      ${capability}: ${finding.how}`);
+      continue;
+    }
+    const reason = finding?.reason ?? "its probe reported nothing about it";
+    const why = finding === undefined ? reason : `${reason}\n              fix: ${finding.cure}`;
+    unproven.set(why, [...(unproven.get(why) ?? []), capability]);
+  }
+  const missing = [...unproven].map(([why, names]) => `  not proven  ${names.join(", ")}: ${why}`);
+  return [`${kind} ${name} (acts on the ${site}, probed ${probedAt})`, ...proven, ...missing, ""];
 }
 
 /** Each capability once: by which sandbox it can be had here. */

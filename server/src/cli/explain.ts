@@ -10,6 +10,8 @@ export function explain(error: unknown, output: { write(text: string): unknown }
 }
 
 function linesOf(error: unknown): readonly string[] {
+  // The reader of a pipe has left: it doesn't want to know.
+  if (error instanceof Error && "code" in error && error.code === "EPIPE") return [];
   if (error instanceof ConfigurationInvalid) {
     return error.problems.map((problem) => `${error.where}: ${problem}`);
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { Argument, Command, CommanderError, InvalidArgumentError } from "commander";
 import { version } from "../version.js";
+import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
 
 /** Each command is imported when it is called: what one needs must not slow the others. */
@@ -64,6 +65,13 @@ function program(): Command {
     .action(async (options) => {
       const { verify } = await import("./verify.js");
       await finish(verify({ ...ambit.opts(), ...options }));
+    });
+  ambit
+    .command("completion")
+    .description("print a script that completes commands and options in a shell")
+    .addArgument(new Argument("<shell>").choices(shells))
+    .action((shell) => {
+      process.stdout.write(completionScript(shell, ambit));
     });
   return ambit;
 }

@@ -11,15 +11,21 @@ import { readRequest } from "./read-request.js";
 /** `ambit plan`: whether the request could run, as `POST /plan` answers. */
 export async function plan(file: string, overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const { runner } = await openAmbit({ environment, overrides, logLevel: "warn" });
+  const { runner, registry, evidence } = await openAmbit({
+    ...{ environment, overrides, logLevel: "warn", keepsEvidence: true },
+  });
   const print = (answer: unknown) => process.stdout.write(`${JSON.stringify(answer, undefined, 2)}\n`);
   try {
-    print(planAnswer(await runner.plan(await readRequest(file))));
+    const body = await readRequest(file);
+    const makePlan = () => runner.plan(body);
+    print(planAnswer(await (evidence?.plan(registry, makePlan) ?? makePlan())));
     return exitCodes.ok;
   } catch (error) {
     if (!isAmbitError(error) && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
     print(result);
     return exitCodeOf(result.failure);
+  } finally {
+    await evidence?.keep(registry);
   }
 }

@@ -25,7 +25,9 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
   const printer = printerFor(options, process.stdout);
   let ambit: Ambit | undefined;
   try {
-    ambit = await interruption.before(openAmbit({ environment, overrides: options, logLevel: "warn" }));
+    ambit = await interruption.before(
+      openAmbit({ environment, overrides: options, logLevel: "warn", keepsEvidence: true }),
+    );
     return await drive(ambit, printer, await interruption.before(readRequest(file)), interruption);
   } catch (error) {
     // Before a run began; afterwards its own result tells of it.
@@ -36,16 +38,25 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
     return interruption.exitCode ?? exitCodeOf(result.failure);
   } finally {
     await ambit?.runner.drain(0);
+    await ambit?.evidence?.keep(ambit.registry);
   }
 }
 
 async function drive(
-  { runner }: Ambit,
+  { runner, registry, evidence, settings }: Ambit,
   printer: RecordPrinter,
   body: unknown,
   interruption: Interruption,
 ): Promise<number> {
-  const run = await interruption.before(runner.reserve().admit(body, { keepsEvents: printer.keepsEvents }));
+  if (!registry.isProbed && process.stderr.isTTY) {
+    const kept =
+      evidence === undefined
+        ? ""
+        : `; what it finds is kept for ${settings.probes.maxAgeMs / 60_000} minutes`;
+    process.stderr.write(`ambit: probing what this host can guarantee${kept}\n`);
+  }
+  const admit = () => runner.reserve().admit(body, { keepsEvents: printer.keepsEvents });
+  const run = await interruption.before(evidence?.plan(registry, admit) ?? admit());
   interruption.whenItHappens((reason) => run.cancel(reason));
   let result: RunResult | FailedResult | undefined;
   for await (const record of run.records()) {

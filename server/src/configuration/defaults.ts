@@ -12,4 +12,7 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
   "@ambit/executor-client": () => import("@ambit/executor-client"),
 };
 
+/** Ours that a deployer installs beside the configuration. */
+export const furtherPlugins: readonly string[] = ["@ambit/sandbox-daytona"];
+
 export const defaultPlugins: readonly string[] = Object.keys(ownPlugins);

@@ -1,3 +1,4 @@
+import { nearestKey } from "@ambit/core";
 import { z } from "zod";
 import { readOlderEnvironment } from "./older-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
@@ -66,8 +67,8 @@ export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
   // Read by its plugin, when that is loaded.
   if (older.variables.DAYTONA_API_KEY !== undefined)
     variables.DAYTONA_API_KEY = older.variables.DAYTONA_API_KEY;
-  if (parsed.success)
-    return older.notices.length === 0 ? parsed.data : { ...parsed.data, notices: older.notices };
+  const notices = [...older.notices, ...misspelled(variables)];
+  if (parsed.success) return notices.length === 0 ? parsed.data : { ...parsed.data, notices };
   throw new ConfigurationInvalid(
     "environment",
     parsed.error.issues.map(({ path, message }) => {
@@ -75,6 +76,16 @@ export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
       return `${older.sources[name] ?? name} ${message}`;
     }),
   );
+}
+
+/** Variables that are close to one of ours, and have no effect. */
+function misspelled(variables: NodeJS.ProcessEnv): string[] {
+  const known = Object.keys(environmentSchema.shape);
+  return Object.keys(variables).flatMap((name) => {
+    if (!name.startsWith("AMBIT_") || known.includes(name)) return [];
+    const meant = nearestKey(name, known);
+    return meant === undefined ? [] : [`${name} has no effect: did you mean ${meant}?`];
+  });
 }
 
 /** `Bash(rm:*),write_file`: patterns are parted by commas, but not by those within parentheses. */

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import type { ImportPlugin } from "@ambit/core";
-import { ownPlugins } from "./defaults.js";
+import { type ImportPlugin, nearestKey, PluginNotFound } from "@ambit/core";
+import { furtherPlugins, ownPlugins } from "./defaults.js";
 
 /**
  * Imports a package by name from the configuration's folder, so that a deployer installs plugins beside the
@@ -14,12 +14,25 @@ export function pluginImporter(configuration: string | undefined): ImportPlugin 
     const own = ownPlugins[name];
     const path = configuration === undefined ? undefined : resolveFrom(configuration, name);
     if (path === undefined) {
-      if (own === undefined)
-        throw new Error(`no package of that name is found from ${configuration ?? "here"}`);
+      if (own === undefined) throw notFound(name, configuration);
       return defaultExport(await own());
     }
     return defaultExport(await import(pathToFileURL(path).href));
   };
+}
+
+function notFound(name: string, configuration: string | undefined): PluginNotFound {
+  const scope = "@ambit/";
+  const known = [...Object.keys(ownPlugins), ...furtherPlugins].map((full) => full.slice(scope.length));
+  const meant = nearestKey(name.startsWith(scope) ? name.slice(scope.length) : name, known);
+  const reason = `no package of that name is found from ${configuration ?? "here"}`;
+  if (meant !== undefined && name !== `${scope}${meant}`) {
+    return new PluginNotFound(reason, `did you mean "${scope}${meant}"?`);
+  }
+  return new PluginNotFound(
+    reason,
+    `check the name; if it is right, install it beside the configuration: npm install ${name}`,
+  );
 }
 
 function defaultExport(module: unknown): unknown {

@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import type { ImportPlugin, PermissionCeiling } from "@ambit/core";
+import { type ImportPlugin, type PermissionCeiling, settingsProblems } from "@ambit/core";
 import { defaultPlugins } from "./defaults.js";
 import type { Environment } from "./environment.js";
 import { findConfiguration } from "./find.js";
 import { pluginImporter } from "./import-plugin.js";
-import { ConfigurationInvalid, problemsOf } from "./problems.js";
+import { ConfigurationInvalid } from "./problems.js";
 import { type Configuration, configurationSchema, type LogLevel } from "./schema.js";
 
 /** The configuration as it holds, once the environment had its say. */
@@ -50,7 +50,10 @@ export async function loadSettings(
     given === undefined ? findConfiguration(overrides.config ?? environment.AMBIT_CONFIG, folder) : undefined;
   const parsed = configurationSchema.safeParse(file === undefined ? (given ?? {}) : await read(file));
   if (!parsed.success) {
-    throw new ConfigurationInvalid(file ?? "configuration", problemsOf(parsed.error, configurationSchema));
+    throw new ConfigurationInvalid(
+      file ?? "configuration",
+      settingsProblems(parsed.error, configurationSchema),
+    );
   }
   const { plugins = [...defaultPlugins], permissions, log, server, limits, probes, contract } = parsed.data;
   const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
@@ -78,14 +81,17 @@ async function read(file: string): Promise<unknown> {
     try {
       return JSON.parse(text);
     } catch (cause) {
-      throw new ConfigurationInvalid(file, [`is not JSON: ${messageOf(cause)}`], { cause });
+      const { whyNotJson } = await import("./syntax-error.js");
+      throw new ConfigurationInvalid(file, [whyNotJson(text)], { cause });
     }
   }
   let module: unknown;
   try {
     module = await import(pathToFileURL(file).href);
   } catch (cause) {
-    throw new ConfigurationInvalid(file, [`can't be imported: ${messageOf(cause)}`], { cause });
+    const { syntaxErrorLine } = await import("./syntax-error.js");
+    const where = cause instanceof SyntaxError ? await syntaxErrorLine(file) : "";
+    throw new ConfigurationInvalid(file, [`can't be imported: ${where}${messageOf(cause)}`], { cause });
   }
   if (typeof module === "object" && module !== null && "default" in module) return module.default;
   throw new ConfigurationInvalid(file, ["has no default export: export default { plugins: […] }"]);

@@ -59,4 +59,11 @@ describe("takeEnvironment", () => {
   it("denies everything with `true`", () => {
     expect(takeEnvironment({ AMBIT_DENY_PERMISSIONS: "true" }).AMBIT_DENY_PERMISSIONS).toBe(true);
   });
+
+  it("notices a variable that is probably misspelled", () => {
+    expect(takeEnvironment({ AMBIT_HSOT: "0.0.0.0" }).notices).toEqual([
+      "AMBIT_HSOT has no effect: did you mean AMBIT_HOST?",
+    ]);
+    expect(takeEnvironment({ AMBIT_SOMETHING_ELSE: "1" }).notices).toBeUndefined();
+  });
 });

@@ -49,6 +49,32 @@ describe("loadSettings", () => {
     );
   });
 
+  it.each([
+    [
+      "a.json",
+      '{\n  "plugins": [\n    "x",\n  ]\n}',
+      "a.json: is not JSON: line 4, column 3: Value expected",
+    ],
+    ["a.json", '{\n  "log": x\n}', "is not JSON: line 2, column 10: Invalid symbol"],
+  ])("names the line of a syntax error in %s", async (config, content, message) => {
+    const folder = await folderWith({ [config]: content });
+    await expect(load(folder, {}, { config })).rejects.toThrow(message);
+  });
+
+  it.each([
+    ["@ambit/sandbox-locl", 'did you mean "@ambit/sandbox-local"?'],
+    ["sandbox-local", 'did you mean "@ambit/sandbox-local"?'],
+    ["@ambit/sandbox-daytona", "npm install @ambit/sandbox-daytona"],
+    [
+      "my-plugin",
+      "check the name; if it is right, install it beside the configuration: npm install my-plugin",
+    ],
+  ])("says what to do about the plugin %s that isn't found", async (name, fix) => {
+    const folder = await folderWith({ "ambit.config.json": JSON.stringify({ plugins: [name] }) });
+    const { importPlugin } = await load(folder);
+    await expect(importPlugin(name)).rejects.toMatchObject({ fix: expect.stringContaining(fix) });
+  });
+
   it("takes --config before AMBIT_CONFIG, and arguments before variables before the file", async () => {
     const folder = await folderWith({
       "a.json": '{"server":{"host":"127.0.0.2","port":1},"log":{"level":"error"}}',

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -14,10 +15,14 @@ export const repository = fileURLToPath(new URL("../../..", import.meta.url));
 const require = createRequire(import.meta.url);
 const program = join(dirname(require.resolve("ambit")), "cli/main.js");
 
+/** Evidence is kept from one command to the next within a test file, and not among files or with the tester's own. */
+const cache = mkdtempSync(join(tmpdir(), "ambit-e2e-cache-"));
+process.once("exit", () => rmSync(cache, { recursive: true, force: true }));
+
 /** What a test may add; nothing of the tester's own AMBIT_ variables gets in. */
 function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("AMBIT_"));
-  return { ...Object.fromEntries(own), ...variables };
+  return { ...Object.fromEntries(own), XDG_CACHE_HOME: cache, ...variables };
 }
 
 /** An empty folder, gone with the test. */

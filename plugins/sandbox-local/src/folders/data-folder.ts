@@ -1,7 +1,7 @@
-import { chmod, lstat, mkdir } from "node:fs/promises";
+import { chmod, lstat, mkdir, stat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { dirname, join } from "node:path";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
 /** Where sessions live when the configuration doesn't say. */
 export function defaultDataFolder(
@@ -13,6 +13,27 @@ export function defaultDataFolder(
   return join(state?.startsWith("/") ? state : join(homedir(), ".local", "state"), "ambit");
 }
 
+/** Not Node's own recursive `mkdir`, which never returns where the kernel answers ENOENT for a parent that is there. */
+async function makeFolders(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o711 });
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "EEXIST") return;
+    const parent = dirname(path);
+    if (code !== "ENOENT" || (await isFolder(parent))) throw error;
+    await makeFolders(parent);
+    await mkdir(path, { mode: 0o711 });
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
 /**
  * Makes a folder that only this user can change. Others may pass through it, for a session's own user id has to
  * reach its folders; nobody else may list it.
@@ -21,7 +42,7 @@ export function defaultDataFolder(
  * @throws SandboxFailed when somebody else owns it, or it is a link.
  */
 export async function makePassage(path: string, mode = 0o711): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o711 });
+  await makeFolders(path);
   const found = await lstat(path);
   if (!found.isDirectory() || (process.getuid !== undefined && found.uid !== process.getuid())) {
     throw new SandboxFailed(
