@@ -127,7 +127,7 @@ describe("what keeps a command from beginning", () => {
     expect(code).toBe(2);
     expect(stderr).toContain("no-such-plugin: no package of that name is found");
     expect(stderr).toContain("npm install no-such-plugin");
-    expect(stderr).toContain("sandbox-local: config");
+    expect(stderr).toContain("sandbox-local: its config");
     expect(stderr).toContain("unconfind");
   });
 });
