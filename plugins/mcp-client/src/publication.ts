@@ -7,9 +7,26 @@ import {
   type Scope,
   shortened,
 } from "@ambit/core/plugin";
-import { type CallToolResult, Client, type Tool, type Transport } from "@modelcontextprotocol/client";
+import {
+  type CallToolResult,
+  Client,
+  type JsonSchemaValidator,
+  type jsonSchemaValidator,
+  type Tool,
+  type Transport,
+} from "@modelcontextprotocol/client";
 
 const identity = { name: "ambit", version: "0.1.0" };
+/**
+ * A server's own schema of its results is not checked: the result reaches the model as text, and a schema from outside
+ * could hold up the event loop for as long as it likes.
+ */
+const unchecked: jsonSchemaValidator = {
+  getValidator:
+    <Data>(): JsonSchemaValidator<Data> =>
+    (input) => ({ valid: true, data: input as Data, errorMessage: undefined }),
+};
+
 /** Milliseconds without a sign of life; the run's own limit for a tool call ends it earlier. */
 const silenceMs = 600_000;
 
@@ -23,6 +40,7 @@ export async function publicationOf(
   scope: Scope,
 ): Promise<Publication> {
   const client = new Client(identity, {
+    jsonSchemaValidator: unchecked,
     versionNegotiation: { mode: server.connection.type === "http" ? "auto" : "legacy" },
   });
   scope.defer(() => client.close());

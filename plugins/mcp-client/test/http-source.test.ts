@@ -41,7 +41,7 @@ describe("a remote server", () => {
     const url = `http://127.0.0.1:${remote.port}/mcp`;
     const server = httpServer(url, { connection: { type: "http", url, credentials: [...credentials] } });
     const publication = await source.connect(server, scope);
-    expect(publication.tools.map(({ name }) => name)).toEqual(["echo", "look", "wreck"]);
+    expect(publication.tools.map(({ name }) => name)).toEqual(["echo", "look", "wreck", "burn"]);
     expect(publication.tools[0]?.inputSchema).toEqual({
       type: "object",
       properties: { text: { type: "string" } },
@@ -51,6 +51,14 @@ describe("a remote server", () => {
     expect(await publication.call(call("wreck"))).toMatchObject({ isError: true });
     expect(remote.headers.every((headers) => headers.get("x-key") === "s3cret-key")).toBe(true);
     expect(JSON.stringify(publication)).not.toContain("s3cret-key");
+  });
+
+  test("its schema of its own results holds nothing up", async () => {
+    await using remote = await startMcpServer();
+    const source = new HttpToolSource(configSchema.parse(loopback));
+    const publication = await source.connect(httpServer(`http://127.0.0.1:${remote.port}/mcp`), scope);
+    // Checked against that schema's pattern, the result would take V8 longer than the age of the universe.
+    expect(await publication.call(call("burn"))).toEqual({ output: 'burn: {"text":"hi"}', isError: false });
   });
 
   test("only included tools are listed, and only they can be called", async () => {

@@ -16,6 +16,14 @@ const tools = [
   },
   { name: "look", inputSchema: { type: "object" as const }, annotations: { readOnlyHint: true } },
   { name: "wreck", inputSchema: { type: "object" as const } },
+  {
+    name: "burn",
+    inputSchema: { type: "object" as const },
+    outputSchema: {
+      type: "object" as const,
+      properties: { a: { type: "string" as const, pattern: "^([a-zA-Z0-9]+)+$" } },
+    },
+  },
 ];
 
 /** A real MCP server over HTTP on loopback. Paths that aren't /mcp are left to `other`. */
@@ -27,6 +35,7 @@ export async function startMcpServer(other?: (request: Request) => Response): Pr
     server.setRequestHandler("tools/call", ({ params }) => ({
       content: [{ type: "text", text: `${params.name}: ${JSON.stringify(params.arguments)}` }],
       isError: params.name === "wreck",
+      ...(params.name === "burn" ? { structuredContent: { a: `${"a".repeat(60)}!` } } : {}),
     }));
     return server;
   });
