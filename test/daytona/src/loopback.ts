@@ -66,9 +66,9 @@ async function assemble(
   const secrets = new Secrets();
   const sandboxes: Sandboxes = new Sandboxes(options, runner, secrets);
   const faults = new FaultPlan();
-  const logStreams = new LogStreams();
+  const logStreams = new LogStreams(options.daemon !== undefined);
   const routes = new Routes();
-  const toolbox = new ToolboxProxy(sandboxes, folder);
+  const toolbox = new ToolboxProxy(sandboxes, folder, options.daemon !== undefined);
   const server = new ApiServer({ apiKey: options.apiKey, routes, toolbox, logStreams, faults });
   await server.listen();
   const toolboxUrl = () => `${server.url}/toolbox`;

@@ -83,6 +83,16 @@ export const loopbackOptions = z.strictObject({
   /** What a sandbox made from an image runs as and contains: an image isn't pulled, only its name is kept. */
   image: snapshot.prefault({}),
   world: z.array(worldHost).default([]),
+  /**
+   * A program of this machine that stands in every sandbox in the place of the loopback's own daemon: Daytona's, built
+   * from its source. It is started without arguments, and all of `/toolbox` is its own. Default: what
+   * `AMBIT_DAYTONA_DAEMON` names, or none.
+   */
+  daemon: z
+    .string()
+    .startsWith("/")
+    .optional()
+    .prefault(() => process.env.AMBIT_DAYTONA_DAEMON || undefined),
   /** From `creating` to `started`, at least, in milliseconds. Longer where the container takes longer. */
   startDelayMs: z.int().min(0).default(50),
   /**

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex, Readable } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { ApiError, notFound } from "../http/api-error.js";
+import { forwardUpgrade } from "./raw-proxy.js";
 import { marksStreams, WithoutMarkers } from "./stream-markers.js";
 import { askToolbox } from "./toolbox-client.js";
 import type { ToolboxTarget } from "./toolbox-proxy.js";
@@ -15,6 +16,10 @@ const mostBufferedBytes = 256 * 1024;
 export class LogStreams {
   readonly #server = new WebSocketServer({ noServer: true });
   readonly #open = new Set<WebSocket>();
+  readonly #raw = new Set<() => void>();
+
+  /** @param isRaw whether the daemon is Daytona's own, and speaks WebSocket itself. */
+  constructor(private readonly isRaw: boolean) {}
 
   /** Throws before the upgrade where there is no such command. */
   async upgrade(
@@ -23,6 +28,12 @@ export class LogStreams {
     head: Buffer,
     target: ToolboxTarget,
   ): Promise<void> {
+    if (this.isRaw) {
+      const end = forwardUpgrade(request, socket, head, target);
+      this.#raw.add(end);
+      socket.once("close", () => this.#raw.delete(end));
+      return;
+    }
     const url = new URL(target.path, "http://toolbox");
     if (!url.pathname.endsWith("/logs")) throw notFound("404 page not found");
     const path = url.pathname.replace(/\/logs$/, "/follow");
@@ -49,7 +60,9 @@ export class LogStreams {
   cut(): number {
     const open = [...this.#open];
     for (const webSocket of open) webSocket.terminate();
-    return open.length;
+    const raw = [...this.#raw];
+    for (const end of raw) end();
+    return open.length + raw.length;
   }
 
   close(): void {

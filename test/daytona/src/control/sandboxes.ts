@@ -191,6 +191,7 @@ export class Sandboxes {
       memoryBytes: memory * gibibyte,
       diskBytes: disk * gibibyte,
       sessionGraceMs: options.sessionGraceMs,
+      ...(options.daemon === undefined ? {} : { daemon: options.daemon }),
     };
     try {
       await this.runner.call({ method: "create", spec });

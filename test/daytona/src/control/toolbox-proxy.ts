@@ -3,6 +3,7 @@ import { badRequest } from "../http/api-error.js";
 import type { Exchange } from "../http/routes.js";
 import { bulkDownload } from "./bulk-download.js";
 import { bulkUpload } from "./bulk-upload.js";
+import { forwardRequest } from "./raw-proxy.js";
 import type { Sandboxes } from "./sandboxes.js";
 import { askToolbox } from "./toolbox-client.js";
 
@@ -18,6 +19,8 @@ export class ToolboxProxy {
   constructor(
     private readonly sandboxes: Sandboxes,
     private readonly folder: string,
+    /** Whether the daemon is Daytona's own, which does all by itself: nothing is done here but to carry bytes. */
+    readonly isRaw: boolean,
   ) {}
 
   /** Counts as activity. Throws where the sandbox isn't there or isn't started. */
@@ -33,6 +36,7 @@ export class ToolboxProxy {
   async handle({ request, response }: Pick<Exchange, "request" | "response">, url: URL): Promise<void> {
     const target = this.target(url);
     const method = request.method ?? "GET";
+    if (this.isRaw) return await forwardRequest(request, response, target);
     if (method === "POST" && target.path === "/files/bulk-upload")
       return await bulkUpload(request, response, target);
     if (method === "POST" && target.path === "/files/bulk-download")

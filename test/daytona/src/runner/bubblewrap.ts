@@ -26,6 +26,9 @@ const privileged = [...capabilities, "SYS_ADMIN", "NET_ADMIN"];
 /** Read-only parts of the machine's own /etc that programs of /usr expect. */
 const systemSettings = ["/etc/ssl", "/etc/alternatives", "/etc/pam.d", "/etc/security", "/etc/login.defs"];
 
+/** Where a daemon that isn't the loopback's own stands inside. */
+const foreignDaemon = "/opt/daytona-daemon";
+
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** The daemon's environment, which everything in the sandbox inherits. */
@@ -42,7 +45,10 @@ function environment(spec: SandboxSpec, extra: Readonly<Record<string, string>>)
     ...extra,
     DAYTONA_SANDBOX_ID: spec.id,
     DAYTONA_SANDBOX_USER: user,
-    LOOPBACK_SESSION_GRACE_MS: String(spec.sessionGraceMs),
+    // Of the loopback's own daemon, and of Daytona's (`apps/daemon/cmd/daemon/config/config.go`).
+    ...(spec.daemon === undefined
+      ? { LOOPBACK_SESSION_GRACE_MS: String(spec.sessionGraceMs) }
+      : { DAYTONA_TERMINATION_GRACE_PERIOD: `${Math.max(1_000, spec.sessionGraceMs)}ms` }),
   };
 }
 
@@ -63,6 +69,7 @@ export function options(spec: SandboxSpec, root: string, env: Readonly<Record<st
     ...["--proc", "/proc", "--dev", "/dev"],
     ...readOnly(daemon.source, `${daemon.folder}/dist`),
     ...readOnly(daemon.manifest, `${daemon.folder}/package.json`),
+    ...(spec.daemon === undefined ? [] : readOnly(spec.daemon, foreignDaemon)),
     ...(node.bind ? readOnly(node.bind[0], node.bind[1]) : []),
     ...Object.entries(spec.image.binds).flatMap(([source, target]) => readOnly(source, target)),
     ...["--cap-drop", "ALL"],
@@ -75,7 +82,7 @@ export function options(spec: SandboxSpec, root: string, env: Readonly<Record<st
 
 /** The daemon's command line, as whoever the image runs as. */
 export function command(spec: SandboxSpec): string[] {
-  const run = [nodeInside().program, daemon.main];
+  const run = spec.daemon === undefined ? [nodeInside().program, daemon.main] : [foreignDaemon];
   if (spec.image.user === "root") return run;
   const id = String(users[spec.image.user].uid);
   const bare = ["--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all"];

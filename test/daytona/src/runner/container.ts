@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdir, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { Duplex, type Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { toolboxPort } from "../toolbox/port.js";
 import { sandboxAddress } from "./addresses.js";
 import { command, options } from "./bubblewrap.js";
@@ -95,8 +96,14 @@ export class Container {
       await this.cgroups.place(this.spec.id, [child.pid ?? pid, pid], { cpu, memoryBytes });
       await connectNetwork(pid);
       pipe(blockPipe).end("go");
-      await Promise.race([firstData(child.stdout), failed]);
+      if (this.spec.daemon === undefined) await Promise.race([firstData(child.stdout), failed]);
       child.stdout?.resume();
+      if (this.spec.daemon !== undefined) {
+        // What it says isn't known; whether it listens is.
+        const waiting = new AbortController();
+        const listens = toolboxListens(sandboxAddress(this.spec.index), waiting.signal);
+        await Promise.race([listens, failed]).finally(() => waiting.abort());
+      }
       const over = ended.then(async () => {
         this.#running = undefined;
         await exited();
@@ -169,4 +176,18 @@ async function childPid(info: Readable): Promise<number> {
 
 function firstData(stream: Readable | null): Promise<void> {
   return new Promise((resolve) => stream?.once("data", () => resolve()));
+}
+
+/** Asks as Daytona's runner does, until there is an answer (`apps/runner/pkg/docker/daemon.go`). */
+async function toolboxListens(host: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const connected = await new Promise<boolean>((resolve) => {
+      const socket = connect({ host, port: toolboxPort });
+      socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+      socket.once("close", () => resolve(false));
+      socket.once("connect", () => socket.destroy());
+    });
+    if (connected) return;
+    await sleep(5);
+  }
 }

@@ -29,6 +29,8 @@ export const sandboxSpec = z.strictObject({
   memoryBytes: z.int(),
   diskBytes: z.int(),
   sessionGraceMs: z.int(),
+  /** In the place of the loopback's own. */
+  daemon: z.string().optional(),
 });
 export type SandboxSpec = z.infer<typeof sandboxSpec>;
 
