@@ -3,6 +3,7 @@ import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
 import { EvidenceFile } from "./evidence-file.js";
+import { interactionKey } from "./interaction-key.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
 
@@ -44,16 +45,13 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
   const evidence = options.keepsEvidence === true ? await EvidenceFile.for(settings) : undefined;
   await evidence?.restore(registry);
-  const { limits, permissionCeiling, contract } = settings;
+  const { limits, permissionCeiling, contract, keyFile } = settings;
   return {
     settings,
     registry,
     runner: new Runner({
-      registry,
-      limits,
-      permissionCeiling,
-      contract,
-      log,
+      ...{ registry, limits, permissionCeiling, contract, log },
+      interactionKey: interactionKey(keyFile, log),
       hideSecrets: (secrets) => redaction.hide(secrets),
     }),
     log,

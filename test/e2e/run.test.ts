@@ -95,13 +95,16 @@ describe("a run of the demo agent", () => {
       toolCallback: { endpoint: platform.endpoint },
       sessionId: "asking",
     };
-    const paused = await bodyOf(await post("/run", request));
-    expect(paused).toMatchObject({ ok: true, stopReason: "paused" });
-    expect(platform.calls).toEqual([]);
-    const asked = paused.events.find((event) => event.type === "interaction_request");
-    expect(asked).toMatchObject({ kind: "user_approval", payload: { toolName: "mail", input: { to: "a" } } });
-    const { toolCallId } = z.object({ toolCallId: z.string() }).parse(asked?.payload);
-    const answer = (approved: boolean) => ({
+    const ask = async () => {
+      const paused = await bodyOf(await post("/run", request));
+      expect(paused).toMatchObject({ ok: true, stopReason: "paused" });
+      expect(platform.calls).toEqual([]);
+      const asked = paused.events.find((event) => event.type === "interaction_request");
+      const payload = { toolName: "mail", input: { to: "a" } };
+      expect(asked).toMatchObject({ kind: "user_approval", payload });
+      return z.object({ toolCallId: z.string() }).parse(asked?.payload).toolCallId;
+    };
+    const answer = (toolCallId: string, approved: boolean) => ({
       ...request,
       messages: [
         ...request.messages,
@@ -113,11 +116,15 @@ describe("a run of the demo agent", () => {
         { role: "user", content: 'call mail {"to": "a"}' },
       ],
     });
-    const denied = await bodyOf(await post("/run", answer(false)));
+    const denied = await bodyOf(await post("/run", answer(await ask(), false)));
     expect(denied.events).toContainEqual(expect.objectContaining({ type: "tool_result", denied: true }));
     expect(platform.calls).toEqual([]);
-    const approved = await bodyOf(await post("/run", answer(true)));
+    const toolCallId = await ask();
+    const approved = await bodyOf(await post("/run", answer(toolCallId, true)));
     expect(approved).toMatchObject({ ok: true, stopReason: "end_turn" });
+    expect(platform.calls).toHaveLength(1);
+    const again = await bodyOf(await post("/run", answer(toolCallId, true)));
+    expect(again).toMatchObject({ ok: true, stopReason: "paused" });
     expect(platform.calls).toHaveLength(1);
   });
 

@@ -21,6 +21,8 @@ interface Entry {
   readonly id: string;
   readonly key: string;
   readonly call: HandledCall;
+  /** Whether the call that reached us without an id was taken for this one. */
+  claimed?: true;
 }
 
 /** Calls whose result the agent never reports are forgotten, the oldest first. */
@@ -35,7 +37,7 @@ const mostNamed = 1_048_576;
  * meet by the agent's id of the call where it sends one, else by name and arguments.
  */
 export class CallLedger {
-  readonly #reported = new Map<string, { readonly name: string; readonly key: string }>();
+  readonly #reported = new Map<string, { readonly name: string; readonly key: string; claimed?: true }>();
   readonly #handled: Entry[] = [];
   #named = 0;
   #kept = 0;
@@ -47,6 +49,7 @@ export class CallLedger {
 
   /** The agent reports a call; again when it knows more of it. @throws HarnessFailed for one too many */
   report(id: string, name: string, input: unknown): void {
+    const claimed = this.#reported.get(id)?.claimed;
     this.#forget(id);
     this.#named += id.length + name.length;
     if (this.#reported.size >= this.mostOpen || this.#named > mostNamed) {
@@ -54,21 +57,34 @@ export class CallLedger {
         `The agent reported more tool calls without their results than a run may have (${this.mostOpen}).`,
       );
     }
-    this.#reported.set(id, { name, key: keyOf(name, input) });
+    this.#reported.set(id, { name, key: callKey(name, input), ...(claimed ? { claimed } : {}) });
   }
 
-  /** The agent's id of a call that reached us without one, if it has reported just that call. */
-  reportedId(name: string, input: unknown): string | undefined {
-    const key = keyOf(name, input);
+  /**
+   * The agent's id of a call that reached us without one, if it has asked about or reported just that call. Each is
+   * given once.
+   */
+  claimId(name: string, input: unknown): string | undefined {
+    const key = callKey(name, input);
+    const asked = this.#handled.find(
+      (entry) => entry.key === key && entry.call.state === "allowed" && entry.claimed !== true,
+    );
+    if (asked !== undefined) {
+      asked.claimed = true;
+      return asked.id;
+    }
     for (const [id, reported] of this.#reported) {
-      if (reported.key === key && !this.#handled.some((entry) => entry.id === shortId(id))) return id;
+      const isTaken = reported.claimed || this.#handled.some((entry) => entry.id === shortId(id));
+      if (reported.key !== key || isTaken) continue;
+      reported.claimed = true;
+      return id;
     }
     return undefined;
   }
 
   /** We deal with a call. The same call, once asked about and then executed, is one. */
   handle(id: string, name: string, input: unknown, state: HandledCall["state"]): HandledCall {
-    const key = keyOf(name, input);
+    const key = callKey(name, input);
     const asked = this.#handled.find(
       (entry) => entry.call.state === "allowed" && (entry.id === shortId(id) || entry.key === key),
     );
@@ -165,8 +181,8 @@ export function isNamedCall(event: AgentEvent): event is AgentEventOf<"tool_call
   return event.type === "tool_call" && event.name !== undefined;
 }
 
-/** A digest: arguments may be long, and nothing but their equality counts. */
-function keyOf(name: string, input: unknown): string {
+/** One text for equal calls. A digest: arguments may be long, and nothing but their equality counts. */
+export function callKey(name: string, input: unknown): string {
   return createHash("sha256")
     .update(`${name} ${canonicalJson(input ?? {})}`)
     .digest("base64url");

@@ -17,8 +17,8 @@ export interface RunOutcome {
   /** Undefined when the agent didn't start. */
   readonly agent: Agent | undefined;
   readonly failure: AmbitError | undefined;
-  /** Whether the turn waits for the user. */
-  readonly paused: boolean;
+  /** The session's, or the one that a run without a session goes by. */
+  readonly sessionName: string;
   readonly warnings: Warnings;
 }
 
@@ -66,7 +66,7 @@ function withoutReceipt(
       ok: false,
       runId,
       events: [],
-      sessionId: request.sessionId ?? runId,
+      sessionId: outcome.sessionName,
       error,
       failure: { code, retryable },
     };
@@ -88,9 +88,9 @@ function resultOf(request: RunRequest, plan: AcceptedPlan<ActorKinds>, outcome: 
     messages: output === "" ? undefined : [{ role: "assistant", content: output }],
     events: [...record.events],
     usage,
-    stopReason: stopReasonOf(outcome),
+    stopReason: failure === undefined ? record.stopReason : undefined,
     capabilities: agent?.capabilities,
-    sessionId: request.sessionId ?? session?.id ?? outcome.runId,
+    sessionId: outcome.sessionName,
     model: agent?.model === undefined ? request.model : redactor.text(agent.model),
     traceId: traceIdOf(request),
     error: failure === undefined ? undefined : redactor.text(failure.message),
@@ -101,16 +101,20 @@ function resultOf(request: RunRequest, plan: AcceptedPlan<ActorKinds>, outcome: 
   };
 }
 
-function stopReasonOf({ failure, paused, events }: RunOutcome): string | undefined {
+/** Why the run ended; undefined when it failed. @param agents the agent's own reason. */
+export function stopReasonOf(
+  failure: AmbitError | undefined,
+  { paused, agents }: { readonly paused: boolean; readonly agents: string | undefined },
+): string | undefined {
   if (cancelledByCaller(failure)) return "cancelled";
   if (failure !== undefined) return undefined;
-  return paused ? "paused" : events.record.stopReason;
+  return paused ? "paused" : agents;
 }
 
 function receiptFor(
   request: RunRequest,
   plan: AcceptedPlan<ActorKinds>,
-  { agent, events, history }: RunOutcome,
+  { agent, events, history, sessionName }: RunOutcome,
   session: Session,
 ): Receipt {
   const { sandbox } = session;
@@ -121,7 +125,7 @@ function receiptFor(
     evidence: redactor.value({ ...sandbox.evidence, ...Object.fromEntries(ofAgent) }),
     visibleCredentials: stillVisible(plan.harness.actor, request, plan.hidden),
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
-    session: { id: request.sessionId ?? session.id, history },
+    session: { id: sessionName, history },
   });
 }
 

@@ -13,6 +13,7 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
   readonly record: TurnRecord;
   readonly decisions = new Decisions((event) => this.push(event));
   readonly #channel = new EventChannel<AgentEvent>();
+  #isClosed = false;
 
   readonly redactor: Redactor;
 
@@ -29,6 +30,7 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
   /** Resolves when there is room for more; at once, and undefined, while there is. */
   push(event: AgentEvent): Promise<void> | undefined {
     let room: Promise<void> | undefined;
+    if (this.#isClosed) return room;
     for (const safe of this.redactor.event(event)) {
       this.record.add(safe);
       room = this.#channel.push(safe, sizeOf(safe));
@@ -46,14 +48,23 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     for (const end of this.record.openEnds()) this.emit(end);
   }
 
-  /** Nothing more comes: the reader gets what waits, and then its end, whatever throws on the way. */
-  close(onThrown: (thrown: unknown) => void): void {
+  /**
+   * Nothing more comes: the reader gets what waits, the run's one `done`, and then its end, whatever throws on the way.
+   */
+  close(stopReason: () => string | undefined, onThrown: (thrown: unknown) => void): void {
     try {
       this.decisions.flush();
       this.endBlocks();
     } catch (thrown) {
       onThrown(thrown);
+    }
+    try {
+      const reason = stopReason();
+      this.emit({ type: "done", ...(reason === undefined ? {} : { stopReason: reason }) });
+    } catch (thrown) {
+      onThrown(thrown);
     } finally {
+      this.#isClosed = true;
       this.#channel.close();
     }
   }

@@ -1,6 +1,7 @@
 import type { Log } from "../plugin/index.js";
 import type { ArgumentsChecker } from "./arguments/checker.js";
 import type { FairSlots } from "./fair-slots.js";
+import type { AskingServices } from "./interaction/asking.js";
 import type { RunLimits } from "./limits.js";
 import type { PermissionCeiling } from "./permission/permission.js";
 import type { Sessions } from "./sessions.js";
@@ -13,7 +14,7 @@ export interface SharedWork {
 }
 
 /** What a run needs that isn't in its request. */
-export interface RunServices {
+export interface RunServices extends AskingServices {
   readonly shared: SharedWork;
   readonly sessions: Sessions;
   readonly limits: RunLimits;

@@ -5,13 +5,11 @@ import { onDisconnectOf } from "../contract/index.js";
 import { type AmbitError, type AtCapacity, RunCancelled, toAmbitError } from "../errors.js";
 import type { ActorKinds, Agent } from "../plugin/index.js";
 import type { Admitted } from "./admission.js";
-import { Answers } from "./answers.js";
 import { Deadlines } from "./deadlines.js";
 import { prepareExecutors } from "./execute.js";
-import { Gatekeeper } from "./gatekeeper.js";
-import { Interactions } from "./interactions.js";
+import { Asking } from "./interaction/asking.js";
 import { logFailure } from "./log-failure.js";
-import { cancelledByCaller, conclude } from "./outcome.js";
+import { cancelledByCaller, conclude, stopReasonOf } from "./outcome.js";
 import { composePrompt, hasHistory } from "./prompt.js";
 import { requireListed } from "./publish.js";
 import { leavable, nextRecord } from "./reading.js";
@@ -22,7 +20,7 @@ import { OwnedScope } from "./scope.js";
 import type { Session } from "./session.js";
 import { dismiss, startAgent } from "./start-agent.js";
 import { ToolCalls } from "./tool-calls.js";
-import { streamTurn } from "./turn.js";
+import { requireOutput, streamTurn } from "./turn.js";
 import { Warnings } from "./warnings.js";
 import { fillWorkspace } from "./workspace-files.js";
 
@@ -33,7 +31,7 @@ export class Run {
   readonly #deadlines: Deadlines;
   readonly #events: RunEvents;
   readonly #warnings: Warnings;
-  readonly #interactions: Interactions;
+  readonly #asking: Asking;
   readonly #paused = new AbortController();
   #settle: (failure: AmbitError | undefined) => void = () => {};
   /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
@@ -46,6 +44,8 @@ export class Run {
   #history: Receipt["session"]["history"] = "new";
   #failure: AmbitError | undefined;
   #result: RunResult | undefined;
+  /** The agent's own. */
+  #stopReason: string | undefined;
   readonly request: RunRequest;
   readonly plan: AcceptedPlan<ActorKinds>;
 
@@ -63,7 +63,7 @@ export class Run {
     this.#deadlines = new Deadlines(this.#scope, limits);
     this.#events = new RunEvents(request, options, limits);
     const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.holdsCallsMs);
-    this.#interactions = new Interactions((event) => this.#events.emit(event), holdMs);
+    this.#asking = new Asking(request, services, (event) => this.#events.emit(event), holdMs);
     // A run that is ended before it is read ends all the same.
     this.#scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
@@ -95,7 +95,7 @@ export class Run {
 
   /** A live answer to what the run asks its user. @throws NotFound, RequestInvalid */
   answer(interactionId: string, body: unknown): void {
-    this.#interactions.answer(interactionId, body);
+    this.#asking.interactions.answer(interactionId, body);
   }
 
   /**
@@ -126,11 +126,13 @@ export class Run {
     await this.#turn().catch((thrown: unknown) => this.#fail(thrown));
     // 7 close: everything opened, in reverse
     await this.#scope.close();
-    this.#events.close((thrown) => this.#fail(thrown));
+    const end = { paused: this.#paused.signal.aborted, agents: this.#stopReason };
+    const stopReason = () => stopReasonOf(this.#failure, end);
+    this.#events.close(stopReason, (thrown) => this.#fail(thrown));
     const outcome = {
       ...{ runId: this.id, events: this.#events, history: this.#history, session: this.#session },
-      ...{ agent: this.#agent, failure: this.#failure, paused: this.#paused.signal.aborted },
-      warnings: this.#warnings,
+      ...{ agent: this.#agent, failure: this.#failure, warnings: this.#warnings },
+      sessionName: request.sessionId ?? this.#asking.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, services.log);
     this.#result = result;
@@ -148,6 +150,7 @@ export class Run {
     const run = this.#context();
     run.scope.signal.throwIfAborted();
     run.emit(announcement(run));
+    for (const warning of await this.#asking.read()) run.warn(warning);
 
     // 3 open: the session's sandbox, and what the request puts into it
     const session = await this.#deadlines.starting("Opening the sandbox", () => this.#open(run));
@@ -172,15 +175,16 @@ export class Run {
     else if (hasHistory(request)) this.#history = "replayed";
 
     // 6 stream: the turn's events, each completed with what only we know
-    await streamTurn(run, {
+    this.#stopReason = await streamTurn(run, {
       agent,
       prompt: composePrompt(request, remembers),
       toolCalls,
-      events: this.#events,
-      paused: this.#paused.signal,
+      ...{ events: this.#events, paused: this.#paused.signal },
     });
     turnEnded = true;
-    if (!this.#paused.signal.aborted) requireListed(started.servers);
+    if (this.#paused.signal.aborted) return;
+    requireListed(started.servers);
+    requireOutput(this.#events.record, toolCalls, this.#stopReason);
   }
 
   async #open(run: RunContext): Promise<Session> {
@@ -211,23 +215,19 @@ export class Run {
   #tellEnd(toolCalls: ToolCalls): void {
     const isPaused = this.#paused.signal.aborted && this.#failure === undefined;
     if (!isPaused && this.#failure === undefined) return;
-    this.#events.decisions.flush();
     this.#events.endBlocks();
     if (this.#failure !== undefined && !cancelledByCaller(this.#failure)) {
+      for (const event of toolCalls.events.release()) this.#events.emit(event);
       this.#events.emit({ type: "error", message: this.#failure.message });
       return;
     }
-    for (const event of toolCalls.settleOpen(isPaused ? "paused" : "interrupted")) this.#events.emit(event);
-    this.#events.emit({ type: "done", stopReason: isPaused ? "paused" : "cancelled" });
+    const why = isPaused ? "paused" : "interrupted";
+    for (const event of toolCalls.events.settleOpen(why)) this.#events.emit(event);
   }
 
   #toolCalls(): ToolCalls {
-    const { request, plan, services } = this;
-    const run = this.#context();
-    const answers = Answers.of(request.messages);
-    const asking = [this.#interactions, plan.harness.actor, run.emit] as const;
-    const gatekeeper = new Gatekeeper(request, services.permissionCeiling, answers, ...asking);
-    return new ToolCalls(run, gatekeeper, () => this.#paused.abort());
+    const ceiling = this.services.permissionCeiling;
+    return new ToolCalls(this.#context(), ceiling, this.#asking, () => this.#paused.abort());
   }
 
   #context(): RunContext {

@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import { type FailureCode, pathBeyondDepth, projectOf, tooDeep } from "../contract/index.js";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "../errors.js";
 import type { Log } from "../plugin/index.js";
@@ -5,6 +6,7 @@ import type { Registry } from "../registry/index.js";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import { ArgumentsChecker } from "./arguments/checker.js";
 import { FairSlots } from "./fair-slots.js";
+import { UsedAnswers } from "./interaction/used-answers.js";
 import type { RunLimits } from "./limits.js";
 import { defaultMemoryMb, MemoryGuard } from "./memory/memory-guard.js";
 import { type HideSecrets, secretsOf } from "./redaction/secrets.js";
@@ -15,6 +17,11 @@ import { Sessions } from "./sessions.js";
 export interface RunnerOptions extends AdmissionRules {
   readonly registry: Registry;
   readonly limits: RunLimits;
+  /**
+   * The key of the ids under which calls are announced that wait for a user: runners that share it resume each other's
+   * conversations. Asked for when it is first needed, and never rejects.
+   */
+  readonly interactionKey: () => Promise<KeyObject>;
   readonly log: Log;
   /** Called with the credentials of each run and session. Default: the log is left as it is. */
   readonly hideSecrets?: HideSecrets;
@@ -40,6 +47,7 @@ export class Runner {
   readonly #shared: SharedWork;
   readonly #runs = new Map<string, Run>();
   readonly #memory: MemoryGuard;
+  readonly #usedAnswers = new UsedAnswers();
   #taken = 0;
   #draining = false;
 
@@ -191,7 +199,9 @@ export class Runner {
   }
 
   #services() {
-    const { limits, permissionCeiling, log } = this.options;
-    return { sessions: this.#sessions, shared: this.#shared, limits, permissionCeiling, log };
+    const { limits, permissionCeiling, interactionKey, log } = this.options;
+    const usedAnswers = this.#usedAnswers;
+    const asking = { interactionKey, usedAnswers };
+    return { sessions: this.#sessions, shared: this.#shared, limits, permissionCeiling, ...asking, log };
   }
 }

@@ -7,6 +7,7 @@ import type { AgentEventOf } from "../contract/index.js";
 export const unsettledTexts = {
   deferred:
     "DEFERRED_NOT_EXECUTED: the turn paused for the user before this call ran. Call it again if it is still needed.",
+  moved: "DEFERRED_NOT_EXECUTED: the user is asked about this call first. It goes on under another id.",
   unknown:
     "APPROVED_EXECUTION_RESULT_UNKNOWN: this call was allowed and may have run, but the turn paused before its result was seen. Don't take it as failed, and don't repeat what has side effects.",
   interrupted:

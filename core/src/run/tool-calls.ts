@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { AgentEvent, McpServer, ToolSpec } from "../contract/index.js";
+import type { McpServer, ToolSpec } from "../contract/index.js";
 import { PluginBrokeContract } from "../errors.js";
 import type {
   PermissionAnswer,
@@ -11,11 +11,15 @@ import type {
 } from "../plugin/index.js";
 import { ToolArguments, unusableArguments } from "./arguments/tool-arguments.js";
 import { blamed } from "./attributed.js";
-import { CallLedger, type HandledCall, isNamedCall, told } from "./call-ledger.js";
+import type { HandledCall } from "./call-ledger.js";
 import { canonicalJson } from "./canonical-json.js";
 import { execute, tooManyCalls, withinLimit } from "./execute.js";
-import { type Gatekeeper, payloadOf, type WantedCall, wantedBy } from "./gatekeeper.js";
+import { CallEvents } from "./interaction/call-events.js";
+import type { CallOrigin } from "./interaction/call-ids.js";
+import { Questions, type QuestionsOptions } from "./interaction/questions.js";
 import { aborted, LinkedAbort } from "./linked-abort.js";
+import { Gatekeeper, type WantedCall, wantedBy } from "./permission/gatekeeper.js";
+import type { PermissionCeiling } from "./permission/permission.js";
 import type { CallRouter } from "./publish.js";
 import type { RunContext } from "./run-context.js";
 import { unsettledTexts } from "./settling.js";
@@ -26,25 +30,41 @@ export class ToolCalls {
   readonly #tools: ReadonlyMap<string, ToolSpec>;
   readonly #executors: ReadonlyMap<string, ToolExecutor>;
   readonly #servers: ReadonlyMap<string, McpServer>;
-  readonly #ledger: CallLedger;
+  readonly #questions: Questions;
+  readonly #gatekeeper: Gatekeeper;
+  /** What is told of the calls. */
+  readonly events: CallEvents;
   /** Aborts when the turn pauses: nobody is asked any longer. */
   readonly #pausing = new AbortController();
   readonly #over = new AbortController();
   /** Calls and questions that have no answer yet. */
   #open = 0;
+  /** Whether the agent has called or asked for anything. */
+  acted = false;
 
   constructor(
     readonly run: RunContext,
-    readonly gatekeeper: Gatekeeper,
+    ceiling: PermissionCeiling,
+    questions: Omit<QuestionsOptions, "announcements" | "emit">,
     /** Ends the turn without an answer to the agent: the call waits for somebody. */
     readonly pause: () => void,
   ) {
     const { request, plan } = run;
     this.#arguments = new ToolArguments(run.shared.argumentsChecker);
-    this.#ledger = new CallLedger(run.limits.reportedCalls);
     this.#tools = new Map(request.customTools.map((tool) => [tool.name, tool]));
     this.#executors = new Map(plan.executors.map(({ probed: { actor } }) => [actor.kind, actor]));
     this.#servers = new Map(request.mcpServers.map((server) => [server.name, server]));
+    const { emit } = run;
+    const mayAsk = (name: string, input: unknown) => this.#mayAsk(name, input);
+    this.events = new CallEvents({
+      tools: this.#tools,
+      mayAsk,
+      pausing: this.#pausing.signal,
+      emit,
+      mostOpen: run.limits.reportedCalls,
+    });
+    this.#questions = new Questions({ ...questions, announcements: this.events.announcements, emit });
+    this.#gatekeeper = new Gatekeeper(request, ceiling, plan.harness.actor, this.#questions);
     // Deferred before anything is opened, and so run when an agent that isn't kept has been closed.
     run.scope.defer(() => this.#over.abort());
   }
@@ -52,7 +72,7 @@ export class ToolCalls {
   /** From now on the agent's calls are this run's. */
   serve(router: CallRouter, published: Iterable<string>): void {
     router.current = this;
-    for (const warning of this.gatekeeper.learn(published)) this.run.warn(warning);
+    for (const warning of this.#gatekeeper.learn(published)) this.run.warn(warning);
   }
 
   /** A call of one of the request's own tools. */
@@ -60,7 +80,7 @@ export class ToolCalls {
     return this.#answered(`The executor of '${call.name}'`, call, async () => {
       const tool = this.#tools.get(call.name);
       if (tool === undefined) return failed(`There is no tool '${call.name}'.`);
-      const wanted = { ...this.#wanted(call), tool, byCaller: this.#byCaller(tool) };
+      const wanted = { ...this.#wanted(call, "request"), tool, byCaller: this.#byCaller(tool) };
       const problem = (signal: AbortSignal) => this.#arguments.problem(tool, call.arguments, signal);
       return this.#permitted(wanted, call.signal, problem, (handled) =>
         this.#execute(wanted, call, tool, handled),
@@ -71,7 +91,8 @@ export class ToolCalls {
   /** A call of a user's MCP server: behind the same permissions, whatever the server says of its tools. */
   foreign(publication: Publication, call: PublishedCall): Promise<PublishedOutcome> {
     return this.#answered(`The tool source of '${publication.name}'`, call, () => {
-      const wanted = { ...this.#wanted(call), server: this.#servers.get(publication.name) };
+      const { name } = publication;
+      const wanted = { ...this.#wanted(call, { server: name }), server: this.#servers.get(name) };
       return this.#permitted(wanted, call.signal, undefined, () =>
         withinLimit(this.run, call.name, this.run.limits.toolMs, call.signal, (signal) =>
           publication.call({ ...call, signal }),
@@ -83,8 +104,10 @@ export class ToolCalls {
   /** The agent asks, before it calls one of our tools or one of its own. */
   async answer(question: PermissionQuestion): Promise<PermissionAnswer> {
     if (this.#pausing.signal.aborted) return "park";
+    this.acted = true;
     const asked = wantedBy(question, this.#tools, this.#servers);
-    const wanted = { ...asked, byCaller: this.#byCaller(asked.tool) };
+    const byCaller = this.#byCaller(asked.tool);
+    const wanted = { ...asked, byCaller };
     const { toolCallId, name, input } = wanted;
     if (this.#open >= this.run.limits.openCalls || unusableArguments(name, input) !== undefined)
       return "deny";
@@ -92,39 +115,17 @@ export class ToolCalls {
     using asking = this.#asking();
     this.#open += 1;
     try {
-      const answer = await this.gatekeeper.question(wanted, asking.signal);
-      if (answer === "deny") this.#ledger.handle(toolCallId, name, input, "finished").denied = true;
-      else this.#ledger.handle(toolCallId, name, input, answer === "park" ? "parked" : "allowed");
+      const answer = await this.#gatekeeper.question(wanted, asking.signal);
+      const { ledger, announcements } = this.events;
+      if (answer === "deny") ledger.handle(toolCallId, name, input, "finished").denied = true;
+      else ledger.handle(toolCallId, name, input, answer === "park" ? "parked" : "allowed");
       if (answer === "park") this.#pause();
+      else if (!byCaller) announcements.proceed(toolCallId);
       return answer;
     } finally {
       this.#open -= 1;
       release();
     }
-  }
-
-  /**
-   * Completes what the agent reports of a call with what only we know: how it is shown, whether it was denied.
-   * Undefined for what isn't so: stopped by a pause, an agent fails every call that it still has open.
-   */
-  complete(event: AgentEvent): AgentEvent | undefined {
-    if (this.#pausing.signal.aborted && event.type === "tool_result" && this.#ledger.isCutOff(event)) {
-      return undefined;
-    }
-    if (isNamedCall(event)) {
-      this.#ledger.report(event.id, event.name, event.input);
-      return this.#shown(event, event.name);
-    }
-    if (event.type !== "tool_result") return event;
-    const settled = this.#ledger.settle(event.id);
-    if (settled === undefined) return event;
-    const { outcome: _told, ...ours } = settled.handled ?? { state: "finished" };
-    return this.#shown({ ...event, ...told(ours) }, settled.name);
-  }
-
-  /** Ends the accounts of calls that the turn ended without. */
-  settleOpen(why: "paused" | "interrupted"): readonly AgentEvent[] {
-    return this.#ledger.settleOpen(why);
   }
 
   /** Denied first, so that a denied tool says nothing of its schema; asked last, so that nobody is asked in vain. */
@@ -138,16 +139,19 @@ export class ToolCalls {
     // The turn is over: what the agent still calls is neither executed nor put to the user.
     using asking = this.#asking(signal);
     if (asking.signal.aborted) return failed(unsettledTexts.deferred);
-    const wrong = this.gatekeeper.denies(wanted) ? undefined : await problem?.(asking.signal);
+    const isDenied = this.#gatekeeper.effective(wanted) === "deny";
+    const wrong = isDenied ? undefined : await problem?.(asking.signal);
     if (wrong !== undefined) return failed(wrong);
-    const verdict = await this.gatekeeper.execution(wanted, asking.signal);
+    const verdict = await this.#gatekeeper.execution(wanted, asking.signal);
+    const { ledger, announcements } = this.events;
     if (verdict.verdict === "park") {
-      return this.#wait(this.#ledger.handle(toolCallId, name, input, "parked"), signal);
+      return this.#wait(ledger.handle(toolCallId, name, input, "parked"), signal);
     }
-    const handled = this.#ledger.handle(toolCallId, name, input, "executing");
+    if (wanted.byCaller !== true) announcements.proceed(toolCallId);
+    const handled = ledger.handle(toolCallId, name, input, "executing");
     handled.denied = verdict.verdict === "deny";
     const outcome = verdict.verdict === "deny" ? failed(verdict.why) : await act(handled);
-    if (handled.state === "executing") this.#ledger.finish(handled, outcome);
+    if (handled.state === "executing") ledger.finish(handled, outcome);
     return outcome;
   }
 
@@ -157,6 +161,7 @@ export class ToolCalls {
     call: PublishedCall,
     step: () => Promise<PublishedOutcome>,
   ): Promise<PublishedOutcome> {
+    this.acted = true;
     const unusable = unusableArguments(call.name, call.arguments);
     if (unusable !== undefined) return failed(unusable);
     if (this.#open >= this.run.limits.openCalls) return failed(tooManyCalls(call.name));
@@ -195,17 +200,11 @@ export class ToolCalls {
     handled: HandledCall,
     signal: AbortSignal,
   ): Promise<PublishedOutcome> {
-    const { name: toolName, input, toolCallId } = wanted;
-    const stored = this.gatekeeper.answers.take("output", toolName, input);
     using asking = this.#asking(signal);
-    const answered =
-      stored === undefined
-        ? await this.gatekeeper.interactions.ask(kind, payloadOf(wanted), asking.signal)
-        : { id: toolCallId, answer: stored };
+    const answered = await this.#questions.put(kind, wanted, asking.signal);
     if (answered === undefined) return this.#wait(handled, signal);
     const { output, isError } = answered.answer;
-    const payload = { toolCallId, toolName };
-    this.run.emit({ type: "interaction_response", id: answered.id, kind, payload });
+    this.#questions.answered(answered, kind, wanted);
     return { output: typeof output === "string" ? output : canonicalJson(output), isError };
   }
 
@@ -228,18 +227,18 @@ export class ToolCalls {
     this.pause();
   }
 
-  #wanted(call: PublishedCall): WantedCall {
-    const { name, arguments: input, id = this.#ledger.reportedId(name, input) ?? randomUUID() } = call;
-    return { toolCallId: id, name, input };
+  #wanted(call: PublishedCall, origin: CallOrigin): WantedCall {
+    const { name, arguments: input, id = this.events.ledger.claimId(name, input) ?? randomUUID() } = call;
+    return { toolCallId: id, name, origin, input };
+  }
+
+  #mayAsk(name: string, input: unknown): boolean {
+    const tool = this.#tools.get(name);
+    return this.#byCaller(tool) || this.#gatekeeper.mayAsk(name, input, tool, this.#servers);
   }
 
   #byCaller(tool: ToolSpec | undefined): boolean {
     return tool !== undefined && this.#executors.get(tool.kind)?.site === "caller";
-  }
-
-  #shown<Event extends AgentEvent>(event: Event, name: string): Event {
-    const render = this.#tools.get(name)?.render;
-    return render === undefined ? event : { ...event, render };
   }
 }
 

@@ -19,6 +19,8 @@ export class TurnRecord {
   readonly #texts: string[] = [];
   usage: Usage | undefined;
   stopReason: string | undefined;
+  /** Whether anything was said or done: thoughts, figures and what is transient don't count. */
+  hasOutput = false;
 
   /**
    * @param keepsEvents false for a stream, whose terminal record carries none.
@@ -47,6 +49,7 @@ export class TurnRecord {
   }
 
   add(event: AgentEvent): void {
+    this.hasOutput ||= isOutput(event);
     switch (event.type) {
       case "message_start":
       case "thought_start":
@@ -143,5 +146,24 @@ export class TurnRecord {
     const { events, characters } = this.#leftOut;
     if (!this.keepsEvents || events + characters > 0) return;
     this.#events.push({ type: "data", name: "left_out", data: this.#leftOut });
+  }
+}
+
+function isOutput(event: AgentEvent): boolean {
+  switch (event.type) {
+    case "message":
+      return event.text.trim() !== "";
+    case "message_delta":
+      return event.delta.trim() !== "";
+    case "data":
+      return event.transient !== true;
+    case "file":
+    case "tool_call":
+    case "tool_result":
+    case "interaction_request":
+    case "interaction_response":
+      return true;
+    default:
+      return false;
   }
 }

@@ -1,5 +1,5 @@
 import { type AgentEvent, type ContentBlock, pathBeyondDepth } from "../contract/index.js";
-import { HarnessFailed, PluginBrokeContract } from "../errors.js";
+import { HarnessFailed, ModelFailed, PluginBrokeContract } from "../errors.js";
 import type { Agent } from "../plugin/index.js";
 import { blamed } from "./attributed.js";
 import { bounded } from "./bounded.js";
@@ -7,6 +7,7 @@ import { LinkedAbort, unlessAborted } from "./linked-abort.js";
 import type { RunContext } from "./run-context.js";
 import type { RunEvents } from "./run-events.js";
 import type { ToolCalls } from "./tool-calls.js";
+import type { TurnRecord } from "./turn-record.js";
 
 export interface TurnParts {
   readonly agent: Agent;
@@ -18,10 +19,11 @@ export interface TurnParts {
 }
 
 /**
- * Prompts the agent and tells what it does, until its turn ends.
+ * Prompts the agent and tells what it does, until its turn ends. The end itself isn't told: the run has more to do.
+ * @returns the agent's stop reason.
  * @throws the run's reason when it was aborted, and whatever ended the turn in place of its own end.
  */
-export async function streamTurn(run: RunContext, parts: TurnParts): Promise<void> {
+export async function streamTurn(run: RunContext, parts: TurnParts): Promise<string | undefined> {
   const { scope, deadlines, limits, plan } = run;
   const { agent, prompt, toolCalls, paused } = parts;
   const who = `Harness '${plan.harness.actor.name}'`;
@@ -29,6 +31,7 @@ export async function streamTurn(run: RunContext, parts: TurnParts): Promise<voi
   using ended = new LinkedAbort(scope.signal, paused);
   deadlines.prompted();
   let done = false;
+  let stopReason: string | undefined;
   try {
     const events = agent.prompt({
       prompt,
@@ -37,19 +40,40 @@ export async function streamTurn(run: RunContext, parts: TurnParts): Promise<voi
     });
     for await (const event of bounded(events, ended.signal, limits.closeMs)) {
       deadlines.heard();
-      done ||= event.type === "done";
-      // A paused turn's end is ours to tell, after the results of its open calls.
-      if (event.type === "done" && paused.aborted) continue;
+      if (event.type === "done") {
+        done = true;
+        stopReason = event.stopReason;
+        continue;
+      }
       requireShallow(event, who);
-      const completed = toolCalls.complete(event);
-      const room = completed === undefined ? undefined : parts.events.push(completed);
-      if (room !== undefined) await waitFor(room, run);
+      for (const completed of toolCalls.events.complete(event)) {
+        const room = parts.events.push(completed);
+        if (room !== undefined) await waitFor(room, run);
+      }
     }
+    for (const held of paused.aborted ? [] : toolCalls.events.release()) parts.events.emit(held);
   } catch (thrown) {
     throw blamed(who, thrown);
   }
   scope.signal.throwIfAborted();
   if (!done && !paused.aborted) throw new PluginBrokeContract(`${who} ended its turn without saying so.`);
+  return stopReason;
+}
+
+/**
+ * An agent whose model gave it nothing may end its turn as if all were well.
+ * @throws ModelFailed when it neither said nor did anything.
+ */
+export function requireOutput(
+  { hasOutput }: TurnRecord,
+  { acted }: ToolCalls,
+  stopReason: string | undefined,
+): void {
+  if (hasOutput || acted || (stopReason !== undefined && stopReason !== "end_turn")) return;
+  throw new ModelFailed(
+    "The agent ended its turn without saying or doing anything: see its model's name, credential and quota.",
+    { retryable: true },
+  );
 }
 
 /** What follows recurses: a stack that overflows there would say nothing of the agent that sent this. */

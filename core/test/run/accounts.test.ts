@@ -21,15 +21,22 @@ describe("CallLedger", () => {
   test("a call that was reported without arguments is the one without arguments", () => {
     const ledger = new CallLedger(1_000);
     ledger.report("a", "x", undefined);
-    expect(ledger.reportedId("x", {})).toBe("a");
-    expect(ledger.reportedId("x", { n: 1 })).toBeUndefined();
+    expect(ledger.claimId("x", { n: 1 })).toBeUndefined();
+    expect(ledger.claimId("x", {})).toBe("a");
+  });
+
+  test("two equal calls at once are two", () => {
+    const ledger = new CallLedger(1_000);
+    ledger.report("a", "x", {});
+    ledger.report("b", "x", {});
+    expect([1, 2, 3].map(() => ledger.claimId("x", {}))).toEqual(["a", "b", undefined]);
   });
 
   test("a later report of the same call replaces the earlier", () => {
     const ledger = new CallLedger(1_000);
     ledger.report("a", "x", {});
     ledger.report("a", "x", { n: 1 });
-    expect(ledger.reportedId("x", { n: 1 })).toBe("a");
+    expect(ledger.claimId("x", { n: 1 })).toBe("a");
   });
 
   test("calls whose results are never reported don't pile up", () => {

@@ -89,7 +89,7 @@ describe("what an actor does wrong ends the run, with the code of the person who
     });
     const told = await world.run();
     expect(told.result).toMatchObject({ ok: false, output: "half a sen", failure: { code } });
-    expect(told.events.slice(-2).map(({ type }) => type)).toEqual(["message_end", "error"]);
+    expect(told.events.slice(-3).map(({ type }) => type)).toEqual(["message_end", "error", "done"]);
   });
 
   test("an agent that ends its turn without saying so", async () => {

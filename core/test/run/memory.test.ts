@@ -29,7 +29,7 @@ describe("calls that an agent reports and never ends", () => {
       const input = { text: `${index}${megabyte.slice(0, 131_072)}` };
       ledger.report(`call-${index}`, "write", input);
       // The control: the same call is still known by its arguments.
-      if (index % 100 === 0) expect(ledger.reportedId("write", input)).toBe(`call-${index}`);
+      if (index % 100 === 0) expect(ledger.claimId("write", input)).toBe(`call-${index}`);
     }
     expect(usedAfterCollection() - before).toBeLessThan(8 * 1_048_576);
     expect(ledger.settleOpen("paused")).toHaveLength(1_000);

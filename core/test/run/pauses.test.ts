@@ -11,14 +11,15 @@ describe("a call that needs the user pauses the run", () => {
     const world = await createWorld({ script: calls(tool.name, given) });
     const told = await world.run({ customTools: [tool] });
     expect(told.result).toMatchObject({ ok: true, stopReason: "paused" });
-    expect(questions(told)).toEqual([
-      {
-        type: "interaction_request",
-        id: expect.any(String),
-        kind,
-        payload: { toolCallId: "call-1", toolName: tool.name, input: given },
-      },
-    ]);
+    const [call] = eventsOf(told, "tool_call");
+    expect(call).toMatchObject({
+      id: expect.stringMatching(/^ask_[\w-]{60}$/),
+      name: tool.name,
+      input: given,
+    });
+    const payload = { toolCallId: call?.id, toolName: tool.name, input: given };
+    expect(questions(told)).toEqual([{ type: "interaction_request", id: call?.id, kind, payload }]);
+    expect(told.events.map(({ type }) => type)).toEqual(["data", "tool_call", "interaction_request", "done"]);
     // The call waits for its answer: it has no result yet, and the turn's end comes last.
     expect(eventsOf(told, "tool_result")).toEqual([]);
     expect(eventsOf(told, "done")).toEqual([{ type: "done", stopReason: "paused" }]);
@@ -26,7 +27,7 @@ describe("a call that needs the user pauses the run", () => {
     expect(world.callback.calls).toEqual([]);
   });
 
-  test("a call that reaches us without the agent's id is put to the user under the id the agent reported", async () => {
+  test("a call that reaches us without the agent's id is the one that the agent reported", async () => {
     const world = await createWorld({
       script: async function* ({ tools, signal }) {
         yield { type: "tool_call", id: "agents-own", name: "send", input: given };
@@ -35,7 +36,8 @@ describe("a call that needs the user pauses the run", () => {
       },
     });
     const told = await world.run({ customTools: [asks] });
-    expect(questions(told)).toMatchObject([{ payload: { toolCallId: "agents-own" } }]);
+    expect(eventsOf(told, "tool_call")).toHaveLength(1);
+    expect(questions(told)).toMatchObject([{ payload: { toolCallId: eventsOf(told, "tool_call")[0]?.id } }]);
   });
 
   test("an agent that goes on after the pause gets nothing executed", async () => {

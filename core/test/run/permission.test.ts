@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { AgentEvent, McpServer, RunRequest, ToolSpec } from "../../src/contract/index.js";
+import type { McpServer, RunRequest, ToolSpec } from "../../src/contract/index.js";
 import { parseRunRequest } from "../../src/contract/index.js";
-import { Answers } from "../../src/run/answers.js";
-import { Gatekeeper, type WantedCall } from "../../src/run/gatekeeper.js";
-import { Interactions } from "../../src/run/interactions.js";
+import type { Answered } from "../../src/run/interaction/answers.js";
+import { Gatekeeper, type WantedCall } from "../../src/run/permission/gatekeeper.js";
 import { isPattern } from "../../src/run/permission/pattern.js";
 import { permissionOf } from "../../src/run/permission/permission.js";
 import { says } from "./fakes/harness.js";
@@ -35,6 +34,7 @@ function callOf(one: PermissionCase): WantedCall {
   return {
     toolCallId: "1",
     name: "Bash",
+    origin: server === undefined ? "request" : { server: "docs" },
     input,
     tool: spec,
     server: server === undefined ? undefined : { name: "docs", connection, policy: { permission: server } },
@@ -43,18 +43,26 @@ function callOf(one: PermissionCase): WantedCall {
 }
 
 function gateOf(one: PermissionCase) {
-  const events: AgentEvent[] = [];
-  const emit = (event: AgentEvent) => {
-    events.push(event);
-  };
-  const answers = new Answers();
   const call = callOf(one);
+  const answers: Answered[] = [];
   if (one.stored !== undefined) {
-    answers.add("Bash", call.input, { output: { approved: one.stored === "allow" }, isError: false });
+    answers.push({ id: "1", answer: { output: { approved: one.stored === "allow" }, isError: false } });
   }
-  const interactions = new Interactions(emit, 0);
-  const gate = new Gatekeeper(requestOf(one), one.ceiling ?? [], answers, interactions, { id: "a" }, emit);
-  return { gate, events, call };
+  const asked: WantedCall[] = [];
+  const gate = new Gatekeeper(
+    requestOf(one),
+    one.ceiling ?? [],
+    { id: "a", asksForOwnTools: true },
+    {
+      put: async (_kind, wanted) => {
+        const stored = answers.shift();
+        if (stored === undefined) asked.push(wanted);
+        return stored;
+      },
+      answered: () => {},
+    },
+  );
+  return { gate, asked, answers, call };
 }
 
 test("the golden table is large, and no case stands in it twice", () => {
@@ -76,10 +84,9 @@ describe.each(permissionCases)("$name", (one) => {
   });
 
   test("what happens to the call, where it is executed", async () => {
-    const { gate, events, call } = gateOf(one);
+    const { gate, asked, call } = gateOf(one);
     expect((await gate.execution(call, never)).verdict).toBe(one.expected.verdict);
-    expect(gate.denies(call)).toBe(one.expected.effective === "deny");
-    const asked = events.filter(({ type }) => type === "interaction_request");
+    expect(gate.effective(call) === "deny").toBe(one.expected.effective === "deny");
     expect(asked).toHaveLength(one.expected.verdict === "park" ? 1 : 0);
   });
 
@@ -93,64 +100,26 @@ describe.each(permissionCases)("$name", (one) => {
   });
 });
 
-describe("answers", () => {
+describe("a consent to the agent's question", () => {
   const ask: PermissionCase = { name: "", mode: "ask", expected: { effective: "ask", verdict: "park" } };
 
-  test("are used once, the oldest first", async () => {
-    const { gate, call } = gateOf({ ...ask, stored: "allow" });
-    gate.answers.add("Bash", call.input, { output: { approved: false }, isError: false });
-    const verdicts = [];
-    for (let turn = 0; turn < 3; turn += 1) verdicts.push((await gate.execution(call, never)).verdict);
-    expect(verdicts).toEqual(["allow", "deny", "park"]);
-  });
-
-  test("are for canonical arguments: the order of keys is none", async () => {
-    const { gate, call } = gateOf(ask);
-    gate.answers.add(
-      "Bash",
-      { b: [1, { y: 1, x: 2 }], a: null },
-      { output: { approved: true }, isError: false },
-    );
-    const other = { ...call, input: { a: null, b: [1, { x: 2, y: 1 }] } };
-    const changed = { ...call, input: { a: null, b: [1, { x: 2, y: 2 }] } };
-    expect((await gate.execution(changed, never)).verdict).toBe("park");
-    expect((await gate.execution(other, never)).verdict).toBe("allow");
-  });
-
-  test("a consent to the agent's question is for one execution", async () => {
+  test("is for one execution", async () => {
     const { gate, call } = gateOf({ ...ask, stored: "allow" });
     expect(await gate.question(call, never)).toBe("allow");
     expect((await gate.execution(call, never)).verdict).toBe("allow");
     expect((await gate.execution(call, never)).verdict).toBe("park");
   });
 
-  test("a result names its call by id, by name and input, or not at all", () => {
-    const answers = Answers.of([
-      {
-        role: "assistant",
-        content: [{ type: "tool_call", toolCallId: "1", toolName: "a", input: { x: 1 } }],
-      },
-      {
-        role: "user",
-        content: [
-          { type: "tool_result", toolCallId: "1", output: "one" },
-          { type: "tool_result", toolName: "b", input: { y: 2 }, text: "two", isError: true },
-          { type: "tool_result", output: "nobody's" },
-        ],
-      },
-    ]);
-    expect(answers.take("output", "a", { x: 1 })).toEqual({ output: "one", isError: false });
-    expect(answers.take("output", "a", { x: 1 })).toBeUndefined();
-    expect(answers.take("output", "b", { y: 2 })).toEqual({ output: "two", isError: true });
-  });
-
-  test("an approval is taken from among outputs, and leaves them", () => {
-    const answers = new Answers();
-    answers.add("a", {}, { output: "text", isError: false });
-    answers.add("a", {}, { output: { approved: true, interactionToken: "t" }, isError: false });
-    expect(answers.take("approval", "a", {})?.output).toMatchObject({ approved: true });
-    expect(answers.take("approval", "a", {})).toBeUndefined();
-    expect(answers.take("output", "a", {})?.output).toBe("text");
+  test("is for one server's tool, and for its arguments", async () => {
+    const { gate, call } = gateOf({ ...ask, stored: "allow" });
+    const bare = { ...call, tool: undefined };
+    const docs = { ...bare, origin: { server: "docs" } };
+    expect(await gate.question(docs, never)).toBe("allow");
+    for (const origin of [{ server: "other" }, "agent", "request"] as const) {
+      expect((await gate.execution({ ...bare, origin }, never)).verdict).toBe("park");
+    }
+    expect((await gate.execution({ ...docs, input: { command: "other" } }, never)).verdict).toBe("park");
+    expect((await gate.execution(docs, never)).verdict).toBe("allow");
   });
 });
 

@@ -63,6 +63,7 @@ describe("a named session", () => {
     const world = await createWorld({
       script: async function* () {
         if (fails) world.sandbox.specs.at(-1)?.onFailure?.(failure);
+        yield { type: "message", text: "ok" };
         yield done;
       },
     });
@@ -90,6 +91,7 @@ describe("a named session", () => {
     const world = await createWorld({
       script: async function* ({ scope, tools }) {
         for (const { name } of scope.servers) tools(name);
+        yield { type: "message", text: "ok" };
         yield done;
       },
     });

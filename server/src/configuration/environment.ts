@@ -43,6 +43,7 @@ const environmentSchema = z.object({
     .preprocess(blankIsAbsent, z.string().optional())
     .transform((text) => (text === "true" ? true : patternsOf(text ?? "")))
     .pipe(denialSchema),
+  AMBIT_INTERACTION_KEY_FILE: optionalText,
   AMBIT_LOG_LEVEL: z.preprocess(
     blankIsAbsent,
     z.enum(logLevels, { error: `must be one of ${logLevels.join(", ")}` }).optional(),

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { type ImportPlugin, type PermissionCeiling, settingsProblems } from "@ambit/core";
+import { defaultKeyFile } from "../interaction-key.js";
 import { defaultPlugins } from "./defaults.js";
 import type { Environment } from "./environment.js";
 import { findConfiguration } from "./find.js";
@@ -9,9 +10,11 @@ import { ConfigurationInvalid } from "./problems.js";
 import { type Configuration, configurationSchema, type LogLevel } from "./schema.js";
 
 /** The configuration as it holds, once the environment had its say. */
-export interface Settings extends Omit<Configuration, "plugins" | "permissions" | "log"> {
+export interface Settings extends Omit<Configuration, "plugins" | "permissions" | "interactions" | "log"> {
   readonly plugins: NonNullable<Configuration["plugins"]>;
   readonly permissionCeiling: PermissionCeiling;
+  /** Of the key that tells a user's answer from an invented one. */
+  readonly keyFile: string;
   /** Undefined: the command decides. */
   readonly logLevel: LogLevel | undefined;
   /** Undefined: the server asks for none, which only loopback allows. */
@@ -57,12 +60,14 @@ export async function loadSettings(
   }
   const { plugins = [...defaultPlugins], permissions, log, server, limits, probes, contract } = parsed.data;
   const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
+  const { keyFile = defaultKeyFile() } = parsed.data.interactions;
   return {
     plugins,
     limits: { ...limits, concurrentRuns },
     probes,
     contract,
     permissionCeiling: strictest(permissions.deny, environment.AMBIT_DENY_PERMISSIONS),
+    keyFile: environment.AMBIT_INTERACTION_KEY_FILE ?? keyFile,
     logLevel: environment.AMBIT_LOG_LEVEL ?? log.level,
     server: {
       ...server,

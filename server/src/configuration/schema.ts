@@ -48,6 +48,16 @@ export const configurationSchema = z.strictObject({
   /** What this runner makes of requests. */
   contract: contractSettingsSchema.prefault({}),
   server: serverSchema.prefault({}),
+  interactions: z
+    .strictObject({
+      /**
+       * A file with the key that tells a user's answer from an invented one, the same for replicas that resume each
+       * other's conversations. Made where it isn't there. Default: `interaction.key` in the data folder.
+       * `AMBIT_INTERACTION_KEY_FILE` stands above it.
+       */
+      keyFile: z.string().min(1).optional(),
+    })
+    .prefault({}),
   log: z
     .strictObject({
       /** Default: `info` for `ambit serve`, `warn` for all else. `AMBIT_LOG_LEVEL` stands above it. */

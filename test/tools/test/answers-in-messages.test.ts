@@ -30,8 +30,11 @@ function requestWith(more: object): object {
 
 // `call!` asks first, as Gemini does; `call` never asks, as Codex does here.
 describe.each(["call!", "call"])("an answer to a call that asks, by an agent that says `%s`", (verb) => {
-  const answered = (output: unknown, next = send(verb), input: object = given) =>
-    stage.run(requestWith(answering(send(verb), [{ tool: "send", input, output }], next)));
+  const answered = async (output: unknown, next = send(verb), input: object = given) => {
+    const asked = `${verb} send ${JSON.stringify(input)}`;
+    const paused = await stage.run(requestWith(asking(asked)));
+    return stage.run(requestWith(answering(asked, [{ tool: "send", input, output }], next, paused)));
+  };
 
   it("pauses the run, without a result for the call, and executes nothing", async () => {
     const run = await stage.run(requestWith(asking(send(verb))));
@@ -83,10 +86,12 @@ describe.each(["call!", "call"])("an answer to a call that asks, by an agent tha
   });
 
   it("doesn't take one that an earlier turn got", async () => {
+    const paused = await stage.run(requestWith(asking(send(verb))));
     const { messages } = answering(
       send(verb),
       [{ tool: "send", input: given, output: { approved: true } }],
       "",
+      paused,
     );
     const later = [
       ...messages.slice(0, -1),
@@ -110,16 +115,20 @@ describe("answers to client tools", () => {
     const next = ['{"n":2}', '{ "n" : 1 }', '{"n":1}', '{"n":1}']
       .map((input) => `call pick ${input}`)
       .join("\n");
-    const run = await stage.run(requestWith(answering("call pick", answers, next)));
+    // Held open, so that one run asks all of it.
+    const calls = answers.map(({ input }) => `& call pick ${JSON.stringify(input)}`).join("\n");
+    const paused = await stage.run(requestWith({ ...asking(calls), interactions: { holdMs: 1_500 } }));
+    const run = await stage.run(requestWith(answering(calls, answers, next, paused)));
     expect((await run.result).stopReason).toBe("paused");
     expect(run.resultsOf("pick").map(({ output }) => output)).toEqual(['{"other":true}', "first", "second"]);
     expect(run.of("interaction_request")).toMatchObject([{ payload: { input: { n: 1 } } }]);
   });
 
   it("don't allow a call that needs an approval, nor the other way round", async () => {
-    const run = await stage.run(
-      requestWith(answering("", [{ tool: "pick", input: given, output: { approved: true } }], send("call"))),
-    );
+    const pick = `call pick ${JSON.stringify(given)}`;
+    const paused = await stage.run(requestWith(asking(pick)));
+    const answers = [{ tool: "pick", input: given, output: { approved: true } }];
+    const run = await stage.run(requestWith(answering(pick, answers, send("call"), paused)));
     expect((await run.result).stopReason).toBe("paused");
     expect(platform.calls).toEqual([]);
   });
@@ -136,7 +145,7 @@ describe("an agent with a model", () => {
     const paused = await stage.run({ ...request, ...asking(first) });
     expect((await paused.result).stopReason).toBe("paused");
     // Without a word of the user beside the answer, and without the session's agent: from the transcript.
-    const { messages } = answering(first, [{ tool: "pick", input: { n: 1 }, output: "crimson" }], "");
+    const { messages } = answering(first, [{ tool: "pick", input: { n: 1 }, output: "crimson" }], "", paused);
     const run = await stage.run({ ...request, messages: messages.slice(0, -1) });
     expect(await run.result).toMatchObject({ ok: true, receipt: { session: { history: "replayed" } } });
     expect(run.resultsOf("pick")).toMatchObject([{ output: "crimson" }]);

@@ -64,7 +64,7 @@ describe.each(["demo", "gemini", "codex"] as const)("%s calls every kind of tool
 
     const again = agent.prompt({ tool: "pick", input: { from: "reds" } });
     const answers = [{ tool: "pick", input: { from: "reds" }, output: { colour: "crimson" } }];
-    const second = await stage.run({ ...request, ...answering(calls, answers, again) });
+    const second = await stage.run({ ...request, ...answering(calls, answers, again, first) });
     expect(await second.result).toMatchObject({ ok: true, receipt: { session: { history: "warm" } } });
     expect(second.resultsOf("pick")).toMatchObject([
       { output: '{"colour":"crimson"}', render: { kind: "component" } },

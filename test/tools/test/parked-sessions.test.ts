@@ -31,7 +31,7 @@ async function pausedThenAnswered(stage: Stage, sessionId: string, changes: obje
   const first = await stage.run(requestWith(sessionId, asking(`${whoAmI}\n${pick}`)));
   expect((await first.result).stopReason).toBe("paused");
   if (stage === forgetful) await expiry();
-  const next = answering(`${whoAmI}\n${pick}`, answers, `${pick}\n${whoAmI}`);
+  const next = answering(`${whoAmI}\n${pick}`, answers, `${pick}\n${whoAmI}`, first);
   const second = await stage.run({ ...requestWith(sessionId, next), ...changes });
   const result = await second.result;
   expect(second.resultsOf("pick")).toMatchObject([{ output: "crimson" }]);
@@ -67,7 +67,7 @@ describe("a session whose run waits for its user", () => {
     const first = await patient.run(requestWith("ended", asking(pick)));
     expect((await first.result).stopReason).toBe("paused");
     expect(await patient.runner.endSession("ended")).toBe(true);
-    const second = await patient.run(requestWith("ended", answering(pick, answers, pick)));
+    const second = await patient.run(requestWith("ended", answering(pick, answers, pick, first)));
     expect((await second.result).receipt?.session.history).toBe("replayed");
     expect(second.resultsOf("pick")).toMatchObject([{ output: "crimson" }]);
   });
@@ -94,7 +94,7 @@ describe("the agents with a model", () => {
     const first = await stage.run({ ...request, ...asking(said) });
     expect((await first.result).stopReason).toBe("paused");
     if (stage === forgetful) await expiry();
-    const second = await stage.run({ ...request, ...changes, ...answering(said, answers, call) });
+    const second = await stage.run({ ...request, ...changes, ...answering(said, answers, call, first) });
     expect(await second.result).toMatchObject({ ok: true, receipt: { session: { history } } });
     expect(second.resultsOf("pick")).toMatchObject([{ output: "crimson" }]);
     // The model sees the earlier turn either way: as the agent's own record, or as our transcript.

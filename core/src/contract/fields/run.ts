@@ -56,10 +56,12 @@ export const runFields: FieldMeanings = {
   "messages[].content[].uri": acts(
     "Where a resource lives; handed to the agent, not fetched. A `data:` URI is its content.",
   ),
-  "messages[].content[].toolCallId": acts("Ties a `tool_result` to its `tool_call`."),
+  "messages[].content[].toolCallId": acts(
+    "Ties a `tool_result` to its `tool_call`. An answer counts under the id of the `interaction_request` (`ask_…`) alone, after the last words of the user or the last message of the assistant.",
+  ),
   "messages[].content[].toolName": acts("The tool that was called."),
   "messages[].content[].input": acts(
-    "The call's arguments. A stored answer counts only for a call with the same ones.",
+    "The call's arguments. An answer counts only for a call with the ones that were asked about.",
   ),
   "messages[].content[].output": acts("The call's result, or `{approved}` where a permission was asked for."),
   "messages[].content[].isError": acts("Whether `output` tells of a failure."),

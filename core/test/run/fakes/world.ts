@@ -1,4 +1,5 @@
 import "reflect-metadata";
+import { createSecretKey, type KeyObject } from "node:crypto";
 import { z } from "zod";
 import type { AgentEvent, RunResult, StreamRecord } from "../../../src/contract/index.js";
 import type { AmbitError } from "../../../src/errors.js";
@@ -27,7 +28,11 @@ export interface WorldOptions {
   readonly limits?: Partial<RunLimits>;
   readonly ceiling?: PermissionCeiling;
   readonly hideSecrets?: HideSecrets;
+  /** The runner's key for the ids of what it asks. */
+  readonly key?: KeyObject;
 }
+
+export const testKey = createSecretKey("k".repeat(32), "utf8");
 
 /** What one run came to. */
 export interface Told {
@@ -67,10 +72,8 @@ export async function createWorld(options: WorldOptions = {}) {
   const registry = await Registry.load([plugin], never, { timeoutMs: 5_000, maxAgeMs: 3_600_000 }, log);
   const limits = runLimitsSchema.parse({ closeMs: 200, ...options.limits });
   const runner = new Runner({
-    registry,
-    limits,
-    permissionCeiling: options.ceiling ?? [],
-    log,
+    ...{ registry, limits, permissionCeiling: options.ceiling ?? [], log },
+    interactionKey: async () => options.key ?? testKey,
     ...(options.hideSecrets === undefined ? {} : { hideSecrets: options.hideSecrets }),
   });
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import {
   type Answer,
   followMarkers,
@@ -5,6 +6,10 @@ import {
   type ModelTurn,
   startModelServer,
 } from "@ambit/model-server";
+import { z } from "zod";
+import type { LiveRun } from "./live-run.js";
+
+const questionSchema = z.object({ toolCallId: z.string(), toolName: z.string(), input: z.unknown() });
 
 export interface WantedCall {
   readonly tool: string;
@@ -95,13 +100,21 @@ export interface GivenAnswer {
 /**
  * The next request's messages after a pause: what was said, the parked calls with the user's answers, and what is
  * asked now.
+ * @param paused the run that asked.
  */
 export function answering(
   first: string,
   answers: readonly GivenAnswer[],
   next: string,
+  paused: LiveRun,
 ): { messages: object[] } {
-  const ids = answers.map((_answer, index) => `parked-${index}`);
+  const questions = paused.of("interaction_request").map(({ payload }) => questionSchema.parse(payload));
+  const ids = answers.map(({ tool, input = {} }) => {
+    const index = questions.findIndex(
+      ({ toolName, input: asked }) => toolName === tool && isDeepStrictEqual(asked, input),
+    );
+    return questions.splice(index, 1)[0]?.toolCallId;
+  });
   return {
     messages: [
       { role: "user", content: first },

@@ -1,20 +1,21 @@
-import { randomUUID } from "node:crypto";
 import {
   type AgentEvent,
   type AgentEventOf,
   type Issue,
   interactionAnswerSchema,
-} from "../contract/index.js";
-import { NotFound, RequestInvalid } from "../errors.js";
+} from "../../contract/index.js";
+import { NotFound, RequestInvalid } from "../../errors.js";
+import { LinkedAbort } from "../linked-abort.js";
 import type { Answer } from "./answers.js";
-import { LinkedAbort } from "./linked-abort.js";
 
 export type InteractionKind = AgentEventOf<"interaction_request">["kind"];
 
-/** An answer, with the id of the question it was given to. */
-export interface Answered {
+/** What is put to the user. */
+export interface Question {
+  /** The id under which the call is announced. */
   readonly id: string;
-  readonly answer: Answer;
+  readonly kind: InteractionKind;
+  readonly payload: object;
 }
 
 interface Open {
@@ -33,16 +34,15 @@ export class Interactions {
   ) {}
 
   /** Puts a question. Undefined when there is no answer in time: the run has to pause for it. */
-  async ask(kind: InteractionKind, payload: object, signal: AbortSignal): Promise<Answered | undefined> {
-    const id = randomUUID();
+  async ask({ id, kind, payload }: Question, signal: AbortSignal): Promise<Answer | undefined> {
     const expiresAt = this.holdMs > 0 ? { expiresAt: new Date(Date.now() + this.holdMs).toISOString() } : {};
     this.emit({ type: "interaction_request", id, kind, payload: { ...payload, ...expiresAt } });
     if (this.holdMs === 0 || signal.aborted) return undefined;
     using waiting = new LinkedAbort(signal);
-    waiting.after(this.holdMs, () => new Error("nobody answered in time"));
+    waiting.after(this.holdMs, () => new Error("there was no answer in time"));
     try {
-      return await new Promise<Answered | undefined>((resolve) => {
-        this.#open.set(id, { kind, settle: (answer) => resolve({ id, answer }) });
+      return await new Promise<Answer | undefined>((resolve) => {
+        this.#open.set(id, { kind, settle: resolve });
         waiting.signal.addEventListener("abort", () => resolve(undefined), { once: true });
       });
     } finally {

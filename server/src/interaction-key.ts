@@ -1,0 +1,90 @@
+import { createSecretKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
+import { constants } from "node:fs";
+import { link, mkdir, open, unlink, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Log } from "@ambit/core";
+
+/** Characters of a key file at least. */
+const shortest = 32;
+/** Bytes of a key file at most. */
+const longest = 4_096;
+
+/** Where the key is kept when the configuration doesn't say: in the runner's data folder. */
+export function defaultKeyFile(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+  uid: number | undefined = process.getuid?.(),
+): string {
+  if (uid === 0) return "/var/lib/ambit/interaction.key";
+  const state = environment.XDG_STATE_HOME;
+  return join(
+    state?.startsWith("/") ? state : join(homedir(), ".local", "state"),
+    "ambit",
+    "interaction.key",
+  );
+}
+
+/**
+ * The key that tells a user's answer from an invented one. Read from its file when it is first needed, or made there,
+ * readable for the runner's user alone. Where that isn't possible the key lives in memory, with a warning: then
+ * answers to questions of an earlier process don't count.
+ */
+export function interactionKey(file: string, log: Log): () => Promise<KeyObject> {
+  let key: Promise<KeyObject> | undefined;
+  return () => {
+    key ??= readOrMake(file).catch((error: unknown) => {
+      log.warn(
+        { file, error },
+        "the key for interactions can't be kept: answers won't count after a restart, nor on another replica; set interactions.keyFile to a file that the runner's user can write",
+      );
+      return createSecretKey(randomBytes(32));
+    });
+    return key;
+  };
+}
+
+async function readOrMake(file: string): Promise<KeyObject> {
+  try {
+    return await read(file);
+  } catch (error) {
+    if (!isErrno(error, "ENOENT")) throw error;
+  }
+  await mkdir(dirname(file), { recursive: true, mode: 0o711 });
+  // Written aside and linked into place, so that of several runners that start at once all read the same whole key.
+  const draft = `${file}.${randomUUID()}`;
+  await writeFile(draft, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
+  try {
+    await link(draft, file);
+  } catch (error) {
+    if (!isErrno(error, "EEXIST")) throw error;
+  } finally {
+    await unlink(draft);
+  }
+  return await read(file);
+}
+
+async function read(file: string): Promise<KeyObject> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = await handle.stat();
+    if (!found.isFile()) throw new Error(`${file} isn't a file`);
+    if (found.uid !== process.getuid?.() && found.uid !== 0) {
+      throw new Error(`${file} belongs to another user: chown it to the runner's`);
+    }
+    if ((found.mode & 0o007) !== 0) throw new Error(`${file} can be used by everybody: chmod 600 ${file}`);
+    if (found.size > longest) throw new Error(`${file} holds more than ${longest} bytes: it is no key`);
+    const text = (await handle.readFile("utf8")).trim();
+    if (text.length < shortest) {
+      throw new Error(
+        `${file} holds fewer than ${shortest} characters: write a longer key, or remove the file`,
+      );
+    }
+    return createSecretKey(text, "utf8");
+  } finally {
+    await handle.close();
+  }
+}
+
+function isErrno(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

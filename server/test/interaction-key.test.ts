@@ -1,0 +1,63 @@
+import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Log } from "@ambit/core";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { defaultKeyFile, interactionKey } from "../src/interaction-key.js";
+
+let folder: string;
+let warnings: unknown[];
+const log: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: (fields) => warnings.push(fields),
+  error: () => {},
+};
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "ambit-key-"));
+  warnings = [];
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const bytesOf = async (file: string) => (await interactionKey(file, log)()).export().toString("hex");
+
+describe("interactionKey", () => {
+  it("is made once, for the runner's user alone, and read by every runner", async () => {
+    const file = join(folder, "data", "interaction.key");
+    const keys = await Promise.all(Array.from({ length: 8 }, () => bytesOf(file)));
+    expect(new Set(keys)).toHaveLength(1);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readFile(file, "utf8")).toMatch(/^[0-9a-f]{64}\n$/);
+    expect(await readdir(join(folder, "data"))).toEqual(["interaction.key"]);
+    expect(await bytesOf(file)).toBe(keys[0]);
+    expect(warnings).toEqual([]);
+  });
+
+  it("is whatever the operator shares among replicas", async () => {
+    const file = join(folder, "shared");
+    await writeFile(file, `${"s".repeat(40)}\n`, { mode: 0o600 });
+    await symlink(file, join(folder, "mounted"));
+    expect(await bytesOf(join(folder, "mounted"))).toBe(Buffer.from("s".repeat(40)).toString("hex"));
+  });
+
+  it.each([
+    ["that everybody can read", "s".repeat(40), 0o644, "chmod 600"],
+    ["that is too short", "short", 0o600, "write a longer key"],
+    ["that is no key", "s".repeat(5_000), 0o600, "it is no key"],
+  ])("doesn't trust a file %s: says so, and keeps a key in memory", async (_what, content, mode, reason) => {
+    const file = join(folder, "bad");
+    await writeFile(file, content);
+    await chmod(file, mode);
+    const key = interactionKey(file, log);
+    const first = await key();
+    expect(first.symmetricKeySize).toBe(32);
+    expect(await key()).toBe(first);
+    expect(warnings).toMatchObject([{ error: { message: expect.stringContaining(reason) } }]);
+    expect(await readFile(file, "utf8")).toBe(content);
+  });
+
+  it("lies in the data folder, unless said otherwise", () => {
+    expect(defaultKeyFile({}, 0)).toBe("/var/lib/ambit/interaction.key");
+    expect(defaultKeyFile({ XDG_STATE_HOME: "/state" }, 1_000)).toBe("/state/ambit/interaction.key");
+  });
+});
