@@ -1,0 +1,64 @@
+import type { Program } from "./program.js";
+
+/**
+ * Programs that ask a listed host, `$HOST` (a name that only the proxy resolves), for `/file`, whose content is
+ * `served`, and a service on this host's loopback, `$GATEWAY`, for the same. Neither is given anything but its URL.
+ */
+export const network: readonly Program[] = [
+  {
+    name: "curl",
+    does: "a listed host, and a service on the host's loopback",
+    needs: ["curl"],
+    script: `curl -sS http://$HOST/file http://$GATEWAY/file`,
+    prints: /^served\nserved\n$/,
+  },
+  {
+    name: "wget",
+    does: "the same",
+    needs: ["wget"],
+    script: `wget -qO- http://$HOST/file http://$GATEWAY/file`,
+    prints: /^served\nserved\n$/,
+  },
+  {
+    name: "urllib",
+    does: "the same",
+    needs: ["python3"],
+    script: `python3 -c 'import sys, urllib.request as r; [print(r.urlopen("http://%s/file" % h).read().decode(), end="") for h in sys.argv[1:]]' $HOST $GATEWAY`,
+    prints: /^served\nserved\n$/,
+  },
+  {
+    name: "fetch",
+    does: "the same, in Node.js",
+    needs: ["node"],
+    script: `node -e 'Promise.all(process.argv.slice(1).map((host) => fetch("http://" + host + "/file").then((got) => got.text()))).then((all) => process.stdout.write(all.join("")))' $HOST $GATEWAY`,
+    prints: /^served\nserved\n$/,
+  },
+  {
+    name: "git over HTTP",
+    does: "clones from a listed host, and from the host's loopback",
+    needs: ["git"],
+    script: `git clone -q http://$HOST/repository one; git clone -q http://$GATEWAY/repository two; git -C one log --format=%s; git -C two log --format=%s`,
+    prints: /^first\nfirst\n$/,
+  },
+  {
+    name: "pip",
+    does: "installs from a listed index",
+    needs: ["python3", "pip3"],
+    script: `python3 -m pip download -q --no-deps --trusted-host \${HOST%:*} --index-url http://$HOST/index part 2>&1; ls`,
+    prints: /part-1-py3-none-any\.whl/,
+  },
+  {
+    name: "npm",
+    does: "installs from a listed registry",
+    needs: ["node", "npm"],
+    script: `echo '{}' > package.json; npm install --registry http://$HOST/npm --no-audit --no-fund --silent part && cat node_modules/part/package.json`,
+    prints: /"name":"part"/,
+  },
+  {
+    name: "a server of one's own",
+    does: "answers at localhost, 127.0.0.1, 127.0.1.1 and the host name",
+    needs: ["python3", "curl"],
+    script: `echo mine > file; python3 -m http.server 8080 >/dev/null 2>&1 & for i in 1 2 3 4 5 6 7 8 9; do curl -s http://localhost:8080/ >/dev/null && break; sleep 0.2; done; for host in localhost 127.0.0.1 127.0.1.1 $(hostname); do curl -sS http://$host:8080/file; done`,
+    prints: /^(mine\n){4}$/,
+  },
+];

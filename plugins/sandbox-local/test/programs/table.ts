@@ -1,0 +1,47 @@
+import { languages } from "./languages.js";
+import { network } from "./network.js";
+import type { Program } from "./program.js";
+import { refused } from "./refused.js";
+import { tools } from "./tools.js";
+
+const cell = (text: string) => text.replaceAll("|", "\\|");
+
+function rows(programs: readonly Program[]): string {
+  return programs.map(({ name, does }) => `| ${cell(name)} | ${cell(does)} |`).join("\n");
+}
+
+/** The page of the documentation that names what is tried: `docs/programs.md`. */
+export function programsPage(): string {
+  return `# Programs that work inside
+
+A sandbox that breaks ordinary work is turned off. Each row is a test that runs the program in a jail of
+[sandbox-local](../plugins/sandbox-local/README.md) with its defaults, wherever the machine has the program:
+\`npx vitest run plugins/sandbox-local/test/programs\`, which also writes this page (\`-u\`).
+
+## Without a network
+
+| program | what it does there |
+|---|---|
+${rows([...languages, ...tools])}
+
+Rust's toolchain lies in a home, where rustup puts it: it is shown by sandbox-local's \`visible\`.
+
+## With an allowlist
+
+The list has one host, which only the proxy resolves, and one port of the host's loopback. The programs are given URLs
+and nothing else: the proxy is in their environment.
+
+| program | what it does there |
+|---|---|
+${rows(network)}
+
+Java's own clients don't read the variables: give them \`-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128\`, and the same
+for \`https\`.
+
+## Refused on purpose
+
+| program | what it would do | instead |
+|---|---|---|
+${refused.map(({ name, does, instead }) => `| ${cell(name)} | ${cell(does)} | ${cell(instead)} |`).join("\n")}
+`;
+}
