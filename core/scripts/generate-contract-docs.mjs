@@ -23,6 +23,8 @@ refused by its path.
 - \`parseRunRequest(body)\` gives a request or every issue, by path.
 - \`compat.ts\` alone knows older spellings: snake_case for every key, and what the last column names. Both spellings
   of one field together are refused.
+- What was accepted and has no effect, or not the one it seems to have, is in the result's \`warnings\`:
+  \`{path?, message}\` each, and absent when there are none. An operator may list unknown keys to be ignored so.
 - \`promptOf(messages)\` and \`historyOf(messages)\` say what this turn is about, and what came before it.
 - \`openApiDocument(version)\` and \`requestJsonSchema()\` are the same schemas for other languages.
 

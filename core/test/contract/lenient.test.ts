@@ -90,6 +90,12 @@ describe("an inline file arrives as what it is", () => {
       { type: "file", uri: "data:text/plain,a%20b" },
       { type: "resource", mimeType: "text/plain", data: "YSBi" },
     ],
+    ["base64 on several lines", { type: "image", uri: "data:image/png;base64,iVBO\nRw0K Ggo=%0A" }, image],
+    [
+      "a beginning without end, as a link",
+      { type: "image", uri: `data:${";".repeat(600)},` },
+      { type: "image", uri: `data:${";".repeat(600)},` },
+    ],
     ["parameters of a data: URI", { type: "image", uri: `data:image/png;name=a.png;base64,${png}` }, image],
     [
       "an image elsewhere, as a link",

@@ -90,10 +90,12 @@ export class Timeline {
           colors.red,
         );
     const why = [...(failure?.gaps ?? []).map(gapLine), ...(failure?.issues ?? []).map(issueLine)];
+    const warnings = (result.warnings ?? []).map(({ path = "", message }) => issueLine({ path, message }));
     const receipt = result.receipt === undefined ? [] : receiptLines(result.receipt);
     return [
       ending,
       ...why.map((text) => line("", text, colors.red)),
+      ...warnings.map((text) => line("warns", text, colors.yellow)),
       ...receipt.map(([label, text]) => line(label, text, colors.dim)),
     ].join("");
   }

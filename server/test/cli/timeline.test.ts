@@ -96,4 +96,13 @@ describe("Timeline", () => {
       "local · network.deny: no namespaces: use docker",
     );
   });
+
+  it("tells what of the request had no effect", () => {
+    const warnings = [{ path: "gatewayPolicy", message: "has no effect" }, { message: "nor has this" }];
+    const result: RunResult = { ok: true, runId: "r", events: [], stopReason: "end_turn", warnings };
+    expect(plain(new Timeline(0).result(result, 0)).split("\n").slice(1, 3)).toEqual([
+      "   0.00 s  warns    gatewayPolicy: has no effect",
+      "   0.00 s  warns    nor has this",
+    ]);
+  });
 });
