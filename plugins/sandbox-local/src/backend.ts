@@ -60,8 +60,9 @@ export class LocalSandbox implements SandboxBackend {
   }
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
-    const { probeConfinement } = await import("./probe/probe.js");
-    return probeConfinement((spec, lookup) => this.#openConfined(spec, lookup), signal);
+    const { probeConfinement, trialsOf } = await import("./probe/probe.js");
+    const open = (spec: SandboxSpec, lookup?: Lookup) => this.#openConfined(spec, lookup);
+    return probeConfinement(open, signal, trialsOf(this.#config));
   }
 
   async open(spec: SandboxSpec, _scope: Scope): Promise<Sandbox> {

@@ -4,6 +4,8 @@ export type { Allowance, Attack, NonEmptyArray, Outcome, Stage } from "./attacks
 export { attacks } from "./attacks/catalogue.js";
 export { type ProgramAttack, programAttack } from "./attacks/program-attack.js";
 export { bareControl, type Control } from "./control/control.js";
+export { renderMutants } from "./control/local/mutation/render-mutants.js";
+export { isCaught, type MutantRow, runMutants } from "./control/local/mutation/run-mutants.js";
 export { operatorControl } from "./control/operator-control.js";
 export { ChangingNames } from "./decoys/changing-names.js";
 export { type CapabilityReport, type JudgeOptions, judgeCapability } from "./judge/judge-capability.js";

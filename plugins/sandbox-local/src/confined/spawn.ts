@@ -39,7 +39,7 @@ export async function spawnConfined(
     return give(handle.fd);
   };
   try {
-    const seccomp = openSync(kit.seccompFile, "r");
+    const seccomp = openSync(weakening?.seccompFile ?? kit.seccompFile, "r");
     closing.push(() => closeSync(seccomp));
     give(seccomp);
     const agentHome = command.role === "agent" ? await giveFolder(folder.home) : undefined;
@@ -101,6 +101,7 @@ export async function spawnConfined(
         shared: [...(session.network === "shared" ? (["net"] as const) : []), ...(weakening?.shared ?? [])],
         seccomp: weakening?.seccomp ?? true,
         firstGuarded: weakening?.guardsFirst ?? true,
+        isJudged: weakening?.isJudged ?? true,
       },
       runnerNamespaces: kit.namespaces,
       program,

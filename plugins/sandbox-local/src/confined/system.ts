@@ -9,7 +9,7 @@ const systemFolders = [
 ];
 
 /** What everybody may read and tells of the host; the rest of `/proc` is root's, or of the jail's namespaces. */
-const tellsOfHost = ["/proc/key-users", "/proc/keys", "/proc/sched_debug"];
+export const tellsOfHost: readonly string[] = ["/proc/key-users", "/proc/keys", "/proc/sched_debug"];
 
 /** The parts of this host that every jail shows as they are. */
 export async function systemEntries(): Promise<readonly SystemEntry[]> {

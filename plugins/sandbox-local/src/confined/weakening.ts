@@ -19,6 +19,10 @@ export interface Weakening {
   readonly seccomp: boolean;
   /** Whether the payload is kept out of its jail's first process. */
   readonly guardsFirst: boolean;
+  /** A filter in place of the runner's. */
+  readonly seccompFile?: string;
+  /** Whether a jail that isn't as planned is opened all the same. */
+  readonly isJudged: boolean;
   /** Whether descriptors that the runner inherited are closed. */
   readonly closesDescriptors: boolean;
   /** In place of a user id of its own. */

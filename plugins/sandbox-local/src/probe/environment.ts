@@ -1,6 +1,9 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { promisify } from "node:util";
+import type { NetworkBoundary } from "@ambit/core/plugin";
+import { jailEnvironment } from "../confined/environment.js";
+import type { ConfinedSandbox } from "../confined/sandbox.js";
 import { expectThat, runIn, shell, type Trial } from "./trial.js";
 
 const everyEnvironment = `cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; env; echo ran`;
@@ -24,6 +27,8 @@ const namedOnly: Trial = {
       const { stdout } = await runIn(sandbox, shell(everyEnvironment), { env: { PATH: path, NAMED: named } });
       expectThat(stdout.includes(named) && stdout.endsWith("ran\n"), "the named variable didn't arrive");
       expectThat(!stdout.includes(canary), "a variable of the runner's was found inside");
+      const unnamed = await unnamedIn(sandbox);
+      expectThat(unnamed.length === 0, `variables were there that nothing had named: ${unnamed.join(", ")}`);
     } finally {
       delete process.env[canaryName];
     }
@@ -33,6 +38,18 @@ const namedOnly: Trial = {
     };
   },
 };
+
+const closed: NetworkBoundary = { mode: "off", rules: [] };
+
+/** Names of variables that neither the command nor confinement gives. `PWD` is the shell's that starts it. */
+async function unnamedIn(sandbox: ConfinedSandbox): Promise<readonly string[]> {
+  const env = { NAMED: "1" };
+  const { stdout } = await runIn(sandbox, ["/usr/bin/env"], { env });
+  const given = new Set([...Object.keys(jailEnvironment({ env }, "own", closed)), "PWD"]);
+  const names = stdout.split("\n").map((line) => line.split("=")[0] ?? "");
+  expectThat(names.includes("NAMED"), "the variables couldn't be listed, so nothing is shown");
+  return names.filter((name) => name !== "" && !given.has(name));
+}
 
 /** Everything a neighbour might see of a process: variables, arguments, scratch, home, memory. */
 const search = `

@@ -1,5 +1,6 @@
 import type { Finding, SandboxSpec } from "@ambit/core/plugin";
 import { type Claim, claims } from "../claims.js";
+import type { LocalConfig } from "../config.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 import type { Lookup } from "../egress/index.js";
 import { cureFor } from "./cures.js";
@@ -8,16 +9,21 @@ import { filesystemTrials } from "./filesystem.js";
 import { networkTrials } from "./network.js";
 import { processTrials } from "./processes.js";
 import { resourceTrials } from "./resources.js";
-import { type Bench, NotProven, probeSpec, type Trial } from "./trial.js";
+import { systemCalls } from "./system-calls/trial.js";
+import { type Bench, NotProven, probeSpec, type Seen, type Trial } from "./trial.js";
+import { viewTrial } from "./view.js";
 
 export type OpenForProbe = (spec: SandboxSpec, lookup?: Lookup) => Promise<ConfinedSandbox>;
 
-const trials = [
+/** Everything that is tried. @param config of the sandboxes under probe. */
+export const trialsOf = (config: Pick<LocalConfig, "scratchMb">): readonly Trial[] => [
   ...networkTrials,
   ...filesystemTrials,
   ...processTrials,
   ...environmentTrials,
   ...resourceTrials,
+  viewTrial(config.scratchMb * 1024 * 1024),
+  systemCalls,
 ];
 
 /** When this fails there is one reason for everything, and it is bubblewrap's. */
@@ -30,32 +36,48 @@ const anyJail: Trial = {
 };
 
 /** Runs every trial, side by side, and says of every claim what was seen. */
-export async function probeConfinement(open: OpenForProbe, signal: AbortSignal): Promise<readonly Finding[]> {
-  const found = new Map<Claim, Finding>();
+export async function probeConfinement(
+  open: OpenForProbe,
+  signal: AbortSignal,
+  trials: readonly Trial[],
+): Promise<readonly Finding[]> {
   try {
     await attempt(anyJail, open, signal);
   } catch (error) {
     return claims.map((capability) => unproven(capability, error));
   }
-  await Promise.all(
+  const outcomes = await Promise.all(
     trials.map(async (trial) => {
-      try {
-        const seen = await attempt(trial, open, signal);
-        for (const capability of trial.shows) {
-          const how = seen[capability];
-          if (how !== undefined) found.set(capability, { capability, proven: true, how });
-        }
-      } catch (error) {
-        for (const capability of trial.shows) found.set(capability, unproven(capability, error));
-      }
+      const seen: Seen | NotProven = await attempt(trial, open, signal).catch(asNotProven);
+      return new Map(
+        trial.shows.map((capability) => [
+          capability,
+          seen instanceof NotProven ? seen : (seen[capability] ?? new NotProven("nothing was seen of it")),
+        ]),
+      );
     }),
   );
-  return claims.map(
-    (capability) => found.get(capability) ?? unproven(capability, new NotProven("nothing was seen of it")),
+  return claims.map((capability) =>
+    findingOf(
+      capability,
+      outcomes.flatMap((outcome) => outcome.get(capability) ?? []),
+    ),
   );
 }
 
-async function attempt(trial: Trial, open: OpenForProbe, signal: AbortSignal): ReturnType<Trial["run"]> {
+/** Proven when every trial of it shows it, and when there is one. Pure. */
+function findingOf(capability: Claim, outcomes: readonly (string | NotProven)[]): Finding {
+  const said = outcomes.filter((outcome) => typeof outcome === "string");
+  const failed = outcomes.find((outcome) => typeof outcome !== "string");
+  if (failed !== undefined) return unproven(capability, failed);
+  if (said.length === 0) return unproven(capability, new NotProven("nothing was tried"));
+  return { capability, proven: true, how: said.join("; ") };
+}
+
+const asNotProven = (error: unknown) =>
+  error instanceof NotProven ? error : new NotProven(error instanceof Error ? error.message : String(error));
+
+async function attempt(trial: Trial, open: OpenForProbe, signal: AbortSignal): Promise<Seen> {
   const opened: Promise<ConfinedSandbox>[] = [];
   const bench: Bench = {
     signal,

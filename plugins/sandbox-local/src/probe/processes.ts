@@ -2,6 +2,8 @@ import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
+import { type ProcessStatus, statusOf } from "../confined/evidence.js";
+import { hasEnded, hostProcess } from "../confined/host-process.js";
 import { outcomeOnHost } from "./on-host.js";
 import { expectThat, runIn, shell, type Trial } from "./trial.js";
 
@@ -56,13 +58,65 @@ const contained: Trial = {
   },
 };
 
+/**
+ * What becomes of a jail whose launcher is killed with the runner: looked for in one go, so that nothing of this process
+ * can end it meanwhile.
+ */
+const endsWithItsLauncher: Trial = {
+  shows: ["process.contained"],
+  run: async (bench) => {
+    const sandbox = await bench.open({ network: { mode: "off", rules: [] } });
+    const seconds = randomInt(1_000_000, 9_999_999);
+    const argv = shell(`echo ran; exec sleep ${seconds}`);
+    const started = await sandbox.spawn({ argv, env: { PATH: "/usr/bin:/bin" }, signal: bench.signal });
+    await started.stdout.getReader().read();
+    const [sleeping] = await onHost(String(seconds));
+    const init =
+      sleeping === undefined ? undefined : aboveUntil(sleeping, (status) => status.numbers.at(-1) === 1);
+    expectThat(init !== undefined, "the jail's first process wasn't found, so nothing is shown");
+    const launcher = statusOf(init).parent;
+    expectThat(
+      launcher > 1 && launcher !== process.pid,
+      "the jail's launcher wasn't found, so nothing is shown",
+    );
+    process.kill(launcher, "SIGKILL");
+    const ended = hasEndedWithin(init, 500);
+    await started.kill();
+    expectThat(ended, "a jail went on when its launcher was killed");
+    return { "process.contained": "a jail ended with its launcher" };
+  },
+};
+
+function aboveUntil(pid: number, is: (status: ProcessStatus) => boolean): number | undefined {
+  for (let current = pid; current > 1; current = statusOf(current).parent) {
+    if (is(statusOf(current))) return current;
+  }
+  return undefined;
+}
+
+/** Doesn't return to the event loop before, which is why it is short. */
+function hasEndedWithin(pid: number, ms: number): boolean {
+  const process = hostProcess(pid);
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let waited = 0; waited < ms; waited += 2) {
+    if (hasEnded(process)) return true;
+    Atomics.wait(pause, 0, 0, 2);
+  }
+  return false;
+}
+
 async function countOnHost(argument: string): Promise<number> {
+  return (await onHost(argument)).length;
+}
+
+/** Processes of this host that have the argument. */
+async function onHost(argument: string): Promise<readonly number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(
     // Gone since it was listed: not there.
     pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")),
   );
-  return lines.filter((line) => line.split("\0").includes(argument)).length;
+  return pids.map(Number).filter((_pid, index) => lines[index]?.split("\0").includes(argument));
 }
 
-export const processTrials: readonly Trial[] = [contained];
+export const processTrials: readonly Trial[] = [contained, endsWithItsLauncher];

@@ -21,10 +21,14 @@ export interface BenchOptions {
   readonly onDecision?: (decision: ConnectionDecision) => void;
 }
 
-/** One attack with its control. Returns what was done, for each capability that it shows. */
+/** What was done for each capability, or what was seen of it that isn't what was promised. */
+export type Seen = Partial<Record<Claim, string | NotProven>>;
+
+/** One attack with its control. A capability is proven when every trial that shows it has something to say of it. */
 export interface Trial {
   readonly shows: readonly Claim[];
-  run(bench: Bench): Promise<Partial<Record<Claim, string>>>;
+  /** @throws NotProven for all that it shows. */
+  run(bench: Bench): Promise<Seen>;
 }
 
 /** What was seen isn't what was promised. */

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { auditArchitecture, type SeccompArchitecture } from "./architecture.js";
 import { ARCHITECTURE_OFFSET, argumentOffset, assemble, NUMBER_OFFSET, type Statement } from "./bpf.js";
 import { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";
-import { syscallNumber } from "./syscall-numbers.js";
+import { type SyscallName, syscallNumber } from "./syscall-numbers.js";
 
 /** SECCOMP_RET_* of linux/seccomp.h. */
 export const seccompAnswer = {
@@ -11,26 +11,32 @@ export const seccompAnswer = {
   allow: 0x7fff0000,
 } as const;
 
-/** __X32_SYSCALL_BIT: the 32-bit pointer ABI of x86-64 has its own numbers, which no rule would match. */
-const X32_BIT = 0x40000000;
+/**
+ * __X32_SYSCALL_BIT: the 32-bit pointer ABI of x86-64 has its own numbers, which no rule would match. Refused in other
+ * words than by a kernel that doesn't have it (ENOSYS), so that a probe can tell them apart.
+ */
+export const x32Bit = { number: 0x40000000, errno: constants.errno.EPERM } as const;
 
 /**
  * Compiles the sandbox's filter for `bwrap --seccomp FD`, which reads a raw `struct sock_filter[]`.
  *
  * A call of another architecture (`int 0x80` on x86-64, 32-bit ARM on arm64) kills the process with SIGSYS: its
- * numbers mean other calls. `rules` is for tests; the default is the whole table.
+ * numbers mean other calls.
+ *
+ * @param rules default: the whole table. Others are for tests, as is `without`, which lets through what it names.
  */
 export function compileSeccompFilter(
   architecture: SeccompArchitecture,
   rules: readonly SeccompRule[] = seccompRules,
+  without: readonly ("x32" | "foreign")[] = [],
 ): Buffer {
   return assemble([
     { do: "load", offset: ARCHITECTURE_OFFSET },
     { do: "if-equal", value: auditArchitecture[architecture], to: "native" },
-    { do: "answer", value: seccompAnswer.killProcess },
+    { do: "answer", value: without.includes("foreign") ? seccompAnswer.allow : seccompAnswer.killProcess },
     { do: "label", name: "native" },
     { do: "load", offset: NUMBER_OFFSET },
-    ...(architecture === "x64" ? refuseX32() : []),
+    ...(architecture === "x64" && !without.includes("x32") ? refuseX32() : []),
     ...rules.flatMap((rule, index) => ruleStatements(rule, architecture, `rule ${index}`)),
     { do: "answer", value: seccompAnswer.allow },
   ]);
@@ -38,10 +44,10 @@ export function compileSeccompFilter(
 
 function refuseX32(): Statement[] {
   return [
-    { do: "if-any-bit", value: X32_BIT, to: "x32" },
+    { do: "if-any-bit", value: x32Bit.number, to: "x32" },
     { do: "jump", to: "rules" },
     { do: "label", name: "x32" },
-    { do: "answer", value: seccompAnswer.fail(constants.errno.ENOSYS) },
+    { do: "answer", value: seccompAnswer.fail(x32Bit.errno) },
     { do: "label", name: "rules" },
   ];
 }
@@ -75,4 +81,18 @@ function testStatements(test: ArgumentTest, name: string, otherwise: string): St
       ? [{ do: "if-any-bit", value: test.anyBitOf, to: holds }]
       : test.isOneOf.map((value): Statement => ({ do: "if-equal", value, to: holds }));
   return [load, ...checks, { do: "jump", to: otherwise }, { do: "label", name: holds }];
+}
+
+/** The `errno` that the rules give a call, as the compiled filter would; undefined where none refuses it. */
+export function answerOf(
+  call: SyscallName,
+  given: readonly bigint[],
+  rules: readonly SeccompRule[] = seccompRules,
+): number | undefined {
+  const holds = (test: ArgumentTest) => {
+    const value = Number(BigInt.asUintN(32, given[test.argument] ?? 0n));
+    if ("anyBitOf" in test) return (BigInt(value) & BigInt(test.anyBitOf)) !== 0n;
+    return "isOneOf" in test ? test.isOneOf.includes(value) : !test.isNoneOf.includes(value);
+  };
+  return rules.find(({ calls, when = [] }) => calls.includes(call) && when.every(holds))?.errno;
 }

@@ -1,3 +1,4 @@
+import { tellsOfHost } from "../confined/system.js";
 import type { Decoys, Mechanism } from "./mechanisms.js";
 
 export interface Rewriting {
@@ -22,6 +23,11 @@ export function weakenedArguments(planned: readonly string[], rewriting: Rewriti
     result = replace(result, ["--as-pid-1"], []);
     // Only the owner of a pid namespace may mount its `/proc` anew.
     result = replace(result, ["--proc", "/proc"], ["--ro-bind", "/proc", "/proc"]);
+  }
+  if (lacks("covered kernel tables")) {
+    for (const path of tellsOfHost.filter((one) => result.includes(one))) {
+      result = replace(result, ["--ro-bind", "/dev/null", path], []);
+    }
   }
   if (lacks("end with the runner")) result = replace(result, ["--die-with-parent"], []);
   if (lacks("refusal of nested user namespaces") || userNamespace !== undefined) {

@@ -1,22 +1,50 @@
 import { existsSync, readdirSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { NetworkBoundary, Sandbox, SandboxBackend, SandboxSpec } from "@ambit/core/plugin";
+import type {
+  Capability,
+  Finding,
+  NetworkBoundary,
+  Sandbox,
+  SandboxBackend,
+  SandboxSpec,
+} from "@ambit/core/plugin";
 import { LocalSandbox, type LocalSetup, setupOf } from "../backend.js";
+import { claims } from "../claims.js";
 import { openConfined } from "../confined/open.js";
 import { makeRunnerKit, type RunnerKit } from "../confined/runner-kit.js";
+import type { ConfinedSandbox } from "../confined/sandbox.js";
 import type { Weakening } from "../confined/weakening.js";
+import { writeReadable } from "../folders/readable.js";
 import type { RunnerFolder } from "../folders/runner-folder.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
+import type { Trial } from "../probe/trial.js";
 import { openRunner } from "../reaper/open-runner.js";
 import { weakenedArguments } from "./arguments.js";
 import { weakenedBoundary } from "./boundary.js";
 import { weakenedChecks } from "./checks.js";
 import { LinkedFiles } from "./linked-files.js";
 import type { Decoys, Mechanism } from "./mechanisms.js";
+import { withoutPart } from "./parts.js";
 import { openUserNamespace } from "./user-namespace.js";
 
+export { type FilterPart, filterParts } from "./filters.js";
 export { type Decoys, type Mechanism, mechanisms } from "./mechanisms.js";
+export { type JailPart, jailParts } from "./parts.js";
+
+/** What is taken out of every jail besides the mechanisms: one part of it, for the run of mutants. */
+export interface JailChange {
+  /** Name of a part of bubblewrap's command line; a jail without that part stays as it is. */
+  readonly part?: string;
+  /** A system call filter in place of the whole one. */
+  readonly filter?: Buffer;
+  /** Opens what isn't as planned, too. Default: refuses it as ever. */
+  readonly isOpenedAnyway?: boolean;
+  /** Keeps the runner's own user, where that is root. */
+  readonly keepsRoot?: boolean;
+  /** Told every command line, before anything is taken out. */
+  readonly onPlanned?: (planned: readonly string[]) => void;
+}
 
 /**
  * `@ambit/sandbox-local/weakened`: jails of the local sandbox with named mechanisms taken out, for the controls of the
@@ -43,6 +71,11 @@ export class WeakenedSandboxes {
     return this.#setup.config;
   }
 
+  /** What the sandbox beside these enforces. */
+  get claims(): readonly Capability[] {
+    return claims;
+  }
+
   /**
    * Opens a confined sandbox without the mechanisms; all others are as in any.
    *
@@ -54,9 +87,51 @@ export class WeakenedSandboxes {
     without: readonly Mechanism[],
     decoys: Decoys,
     listed: NetworkBoundary,
+    change: JailChange = {},
   ): Promise<Sandbox> {
+    return this.#open(spec, without, decoys, listed, change);
+  }
+
+  /** What the sandbox's own probe says of jails without the parts. Of limits nothing: no part of a jail holds them. */
+  async probe(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
+    const { trialsOf } = await import("../probe/probe.js");
+    const limits = new Set<Capability>(["resources.memory", "resources.processes", "resources.cpu"]);
+    const trials = trialsOf(this.#setup.config).filter(({ shows }) => !shows.some((one) => limits.has(one)));
+    const findings = await this.#probe(change, signal, trials);
+    return findings.filter(({ capability }) => !limits.has(capability));
+  }
+
+  /** The same, of the system calls alone. */
+  async probeCalls(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
+    const { systemCalls } = await import("../probe/system-calls/trial.js");
+    const findings = await this.#probe(change, signal, [systemCalls]);
+    return findings.filter(({ capability }) => systemCalls.shows.some((shown) => shown === capability));
+  }
+
+  async #probe(
+    change: JailChange,
+    signal: AbortSignal,
+    trials: readonly Trial[],
+  ): Promise<readonly Finding[]> {
+    const { probeConfinement } = await import("../probe/probe.js");
+    const nothing = { folders: [], environment: {} };
+    return probeConfinement(
+      (spec, lookup) => this.#open(spec, [], nothing, spec.boundary.network, change, lookup),
+      signal,
+      trials,
+    );
+  }
+
+  async #open(
+    spec: SandboxSpec,
+    without: readonly Mechanism[],
+    decoys: Decoys,
+    listed: NetworkBoundary,
+    change: JailChange,
+    lookup = this.#setup.lookup,
+  ): Promise<ConfinedSandbox> {
     const { folder, kit } = await this.#ownRunner(without);
-    const { config, dataFolder, lookup } = this.#setup;
+    const { config, dataFolder } = this.#setup;
     const boundary = weakenedBoundary(spec.boundary, without, listed);
     return openConfined({
       spec: { ...spec, boundary, required: [] },
@@ -65,7 +140,7 @@ export class WeakenedSandboxes {
       runner: folder,
       kit,
       lookup,
-      weakening: await this.#weakening(spec.id, without, decoys, { folder, kit }),
+      weakening: await this.#weakening(spec.id, without, decoys, change, { folder, kit }),
     });
   }
 
@@ -73,6 +148,7 @@ export class WeakenedSandboxes {
     id: string,
     without: readonly Mechanism[],
     decoys: Decoys,
+    change: JailChange,
     { folder, kit }: Runner,
   ): Promise<Weakening> {
     const lacks = (mechanism: Mechanism) => without.includes(mechanism);
@@ -81,18 +157,19 @@ export class WeakenedSandboxes {
       await mkdir(scratch);
       await chmod(scratch, 0o1777);
     }
-    const lease = await this.#lease(without);
+    const lease = change.keepsRoot === true ? root : await this.#lease(without);
+    const filter = change.filter === undefined ? undefined : join(folder.path, `filter-${id}.bpf`);
+    if (filter !== undefined && change.filter !== undefined) await writeReadable(filter, change.filter);
     const namespace = lacks("user namespace") ? await openUserNamespace(lease) : undefined;
     const sessions = () => (lacks("sessions kept apart") ? workspacesIn(folder.path) : []);
     return {
-      arguments: (planned, given) =>
-        weakenedArguments(planned, {
-          without,
-          decoys,
-          scratch,
-          sessions: sessions(),
-          userNamespace: given[0],
-        }),
+      arguments: (planned, given) => {
+        change.onPlanned?.(planned);
+        const sessionsShown = sessions();
+        const rewriting = { without, decoys, scratch, sessions: sessionsShown, userNamespace: given[0] };
+        const weakened = weakenedArguments(planned, rewriting);
+        return change.part === undefined ? weakened : withoutPart(weakened, change.part);
+      },
       descriptors: namespace === undefined ? [] : [kit.devNull],
       // Opened by the session's user, over the number that was kept for it.
       launcher: ([number]) =>
@@ -105,6 +182,8 @@ export class WeakenedSandboxes {
       ],
       seccomp: !lacks("system call filter"),
       guardsFirst: !lacks("guard of the first process"),
+      isJudged: change.isOpenedAnyway !== true,
+      ...(filter === undefined ? {} : { seccompFile: filter }),
       closesDescriptors: !lacks("closed descriptors"),
       ...(lease === undefined ? {} : { lease: () => Promise.resolve(lease) }),
       egressChecks: weakenedChecks(without),
@@ -114,7 +193,9 @@ export class WeakenedSandboxes {
       evidence: namespace === undefined ? {} : { sharedUserNamespace: namespace.path },
       close: async () => {
         await namespace?.close();
-        if (scratch !== undefined) await rm(scratch, { recursive: true, force: true });
+        for (const path of [scratch, filter]) {
+          if (path !== undefined) await rm(path, { recursive: true, force: true });
+        }
       },
     };
   }
@@ -148,6 +229,9 @@ interface Runner {
   readonly folder: RunnerFolder;
   readonly kit: RunnerKit;
 }
+
+/** Not a lease: nobody else has to be kept from it. */
+const root: UserIdLease = { uid: 0, gid: 0, release: () => Promise.resolve() };
 
 function workspacesIn(runnerFolder: string): readonly string[] {
   return readdirSync(runnerFolder)

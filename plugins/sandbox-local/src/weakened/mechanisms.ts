@@ -11,6 +11,7 @@ export const mechanisms = [
   "server name check",
   "host header check",
   "hidden host files",
+  "covered kernel tables",
   "mode of the workspace",
   "path rules",
   "files opened through no link",

@@ -25,7 +25,7 @@ const status: ProcessStatus = {
   noNewPrivileges: 1,
   seccomp: 2,
 };
-const expected: Expected = { uid: 64_001, shared: [], seccomp: true, firstGuarded: true };
+const expected: Expected = { uid: 64_001, shared: [], seccomp: true, firstGuarded: true, isJudged: true };
 
 test("what is as planned becomes the evidence", () => {
   expect(judge(info, status, runner, expected)).toEqual({

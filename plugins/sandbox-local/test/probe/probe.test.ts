@@ -59,6 +59,7 @@ test("where no jail comes up, nothing is proven, and bubblewrap says why", async
   const findings = await probeConfinement(
     () => Promise.reject(new SandboxFailed(words)),
     AbortSignal.timeout(1_000),
+    [],
   );
   expect(findings.map(({ capability }) => capability).sort()).toEqual([...claims].sort());
   for (const finding of findings) {

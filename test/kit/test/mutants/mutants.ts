@@ -23,7 +23,7 @@ const plugin = (file: string, find: string, replace: string): Patch => ({
 const core = (file: string, find: string, replace: string): Patch => ({ of: "core", file, find, replace });
 
 /** The backend looks at each jail before anything starts in it. Here it looks away, so that the attacks have to see. */
-const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0) {", "if (wrong.length > 1000) {");
+const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0 && ", "if (wrong.length > 1000 && ");
 
 const noSeccomp: readonly Patch[] = [
   plugin("confined/arguments.js", "jail.descriptors.seccomp === undefined ?", "true ?"),
@@ -36,6 +36,7 @@ export const mutants: readonly MutantCase[] = [
     needsRoot: true,
     patches: [
       noEvidence,
+      plugin("confined/launch.js", "if (expected.isJudged && ", "if (false && "),
       plugin("confined/session.js", "process.getuid?.() === 0 ? await lease() : undefined", "undefined"),
     ],
     capability: "filesystem.workspace-only",
@@ -52,7 +53,7 @@ export const mutants: readonly MutantCase[] = [
       plugin("confined/arguments.js", '"--clearenv",', ""),
     ],
     capability: "environment.named-only",
-    caughtBy: ["environment.named-only/own", "environment.named-only/init"],
+    caughtBy: ["environment.named-only/own"],
   },
   {
     name: "no seccomp, seen by the network",

@@ -14,6 +14,15 @@ export const sessionAttacks = [
     },
     program: `attempt("open", lambda: leaks(content(P["memoryFile"])))`,
   }),
+  programAttack({
+    id: "filesystem.host-hidden/key-list",
+    title: "read the list of the host's keys",
+    parameters: async ({ decoyProcess }) => {
+      const { key } = await decoyProcess();
+      return key === undefined ? "no keyrings" : {};
+    },
+    program: `attempt("/proc/keys", lambda: b"ambit-decoy" in content("/proc/keys") and "the decoy's key is listed")`,
+  }),
   linkForTheRunner(),
 ] as const;
 

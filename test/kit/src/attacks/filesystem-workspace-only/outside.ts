@@ -36,6 +36,41 @@ def write(path, flags=os.O_WRONLY):
 
 export const outsideAttacks = [
   programAttack({
+    id: "filesystem.workspace-only/anywhere",
+    title: "make a file in any folder that isn't the workspace, a home or scratch",
+    parameters: ({ sandbox, decoys }) => ({
+      own: [sandbox.workspace, sandbox.home],
+      folder: decoys.folder.path,
+    }),
+    // Made empty, and removed at once.
+    program: `
+own = [os.path.realpath(path) for path in P["own"] + [os.environ.get("HOME", "/tmp"), os.environ.get("TMPDIR", "/tmp")]]
+shared = ["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/proc", "/sys", "/run/lock", "/run/user"]
+def outside(folder):
+    real = os.path.realpath(folder)
+    return not any(real == top or real.startswith(top + "/") for top in own + shared) or real.startswith(P["folder"])
+def made(folder):
+    path = os.path.join(folder, "made-" + P["nonce"])
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.unlink(path)
+    return "made a file in " + folder
+def folders():
+    yield P["folder"]
+    for top, names, _ in os.walk("/"):
+        yield top
+        if top.count("/") > 2 or not outside(top):
+            names[:] = []
+def anywhere():
+    failure = None
+    for folder in filter(outside, folders()):
+        try:
+            return made(folder)
+        except OSError as error:
+            failure = error
+    raise failure
+attempt("create", anywhere)`,
+  }),
+  programAttack({
     id: "filesystem.workspace-only/by-path",
     title: "write a file of the host by its path",
     parameters: victim,

@@ -16,9 +16,24 @@ const disturbance = async ({ decoyProcess }: Stage) => (await decoyProcess()).di
 
 const numbers = `
 N = {
-    "x86_64": {"pidfd_open": 434, "pidfd_send_signal": 424, "tgkill": 234, "ptrace": 101, "process_vm_readv": 310},
-    "aarch64": {"pidfd_open": 434, "pidfd_send_signal": 424, "tgkill": 131, "ptrace": 117, "process_vm_readv": 270},
+    "x86_64": {"pidfd_open": 434, "pidfd_send_signal": 424, "tgkill": 234, "ptrace": 101, "process_vm_readv": 310,
+               "process_vm_writev": 311, "pidfd_getfd": 438},
+    "aarch64": {"pidfd_open": 434, "pidfd_send_signal": 424, "tgkill": 131, "ptrace": 117, "process_vm_readv": 270,
+                "process_vm_writev": 271, "pidfd_getfd": 438},
 }[os.uname().machine]
+`;
+
+const regions = `
+def mapped():
+    found = []
+    for line in content("/proc/%d/maps" % P["pid"]).decode().split("\\n"):
+        parts = line.split()
+        if len(parts) >= 2 and parts[1].startswith("rw"):
+            start, end = (int(part, 16) for part in parts[0].split("-"))
+            found.append((start, min(end - start, 8 << 20)))
+    return found
+def vectors(buffer, start, size):
+    return struct.pack("QQ", ctypes.addressof(buffer), size), struct.pack("QQ", start, size)
 `;
 
 /** A process of the host, of the same user wherever that can be arranged. */
@@ -75,15 +90,7 @@ time.sleep(0.1)  # The decoy says what it got.`,
     id: "process.contained/memory",
     title: "read the memory and environment of a process of the host",
     parameters: target,
-    program: `${numbers}
-def mapped():
-    regions = []
-    for line in content("/proc/%d/maps" % P["pid"]).decode().split("\\n"):
-        parts = line.split()
-        if len(parts) >= 2 and parts[1].startswith("rw"):
-            start, end = (int(part, 16) for part in parts[0].split("-"))
-            regions.append((start, min(end - start, 8 << 20)))
-    return regions
+    program: `${regions}
 def by_file():
     found = set()
     with open("/proc/%d/mem" % P["pid"], "rb", buffering=0) as memory:
@@ -94,20 +101,56 @@ def by_file():
             except (OSError, ValueError, OverflowError):
                 continue
     return " ".join(found)
-def by_call():
-    found = set()
+attempt("environ", lambda: leaks(content("/proc/%d/environ" % P["pid"])))
+attempt("mem", by_file)`,
+  }),
+  programAttack({
+    id: "process.contained/memory-call",
+    title: "copy the memory of a process of the host",
+    parameters: target,
+    program: `${numbers}${regions}
+def read():
+    found, failure = set(), None
     for start, size in mapped():
         buffer = ctypes.create_string_buffer(size)
-        local, remote = struct.pack("QQ", ctypes.addressof(buffer), size), struct.pack("QQ", start, size)
+        local, remote = vectors(buffer, start, size)
         try:
             syscall(N["process_vm_readv"], P["pid"], local, 1, remote, 1, 0)
             found.update(leaks(buffer.raw).split())
         except OSError as error:
             failure = error
+    if failure is not None and not found:
+        raise failure
     return " ".join(found)
-attempt("environ", lambda: leaks(content("/proc/%d/environ" % P["pid"])))
-attempt("mem", by_file)
-attempt("process_vm_readv", by_call)`,
+attempt("process_vm_readv", read)`,
+  }),
+  programAttack({
+    id: "process.contained/memory-change",
+    title: "change the memory of a process of the host",
+    parameters: target,
+    // One byte of the decoy's, to what it is already.
+    program: `${numbers}${regions}
+def written():
+    for start, size in mapped():
+        with open("/proc/%d/mem" % P["pid"], "rb", buffering=0) as memory:
+            memory.seek(start)
+            buffer = ctypes.create_string_buffer(memory.read(1), 1)
+        local, remote = vectors(buffer, start, 1)
+        return "%d byte was written" % syscall(N["process_vm_writev"], P["pid"], local, 1, remote, 1, 0)
+attempt("process_vm_writev", written)`,
+  }),
+  programAttack({
+    id: "process.contained/descriptor",
+    title: "take a descriptor from a process of the host",
+    parameters: target,
+    program: `${numbers}
+def taken():
+    if P["mark"].encode() not in content("/proc/%d/cmdline" % P["pid"]):
+        raise OSError(errno.ESRCH, "another process")
+    descriptor = syscall(N["pidfd_getfd"], syscall(N["pidfd_open"], P["pid"], 0), 2, 0)
+    os.close(descriptor)
+    return "its standard error was taken"
+attempt("pidfd_getfd", taken)`,
   }),
   programAttack({
     id: "process.contained/trace",

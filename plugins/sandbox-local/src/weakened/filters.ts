@@ -1,0 +1,90 @@
+import { checkHost } from "../confined/runner-kit.js";
+import {
+  compileSeccompFilter,
+  type SeccompArchitecture,
+  type SeccompRule,
+  seccompRules,
+  syscallNumber,
+} from "../seccomp/index.js";
+
+/** The system call filter without one of the things that it refuses. */
+export interface FilterPart {
+  /** `ptrace`, or with what of its arguments is refused: `clone 0x20000`. */
+  readonly name: string;
+  readonly filter: Buffer;
+}
+
+/**
+ * Each call, and each value of each test, taken out of the filter alone. Pure.
+ *
+ * @throws SandboxFailed where no filter is known for this machine.
+ */
+export function filterParts(architecture: SeccompArchitecture = checkHost()): readonly FilterPart[] {
+  const rules = seccompRules.flatMap((rule, index) =>
+    withoutOne(rule, architecture).map(({ name, rest }) => ({
+      name,
+      filter: compileSeccompFilter(architecture, [
+        ...seccompRules.slice(0, index),
+        ...(rest === undefined ? [] : [rest]),
+        ...seccompRules.slice(index + 1),
+      ]),
+    })),
+  );
+  return [
+    ...rules,
+    ...(architecture === "x64"
+      ? [
+          {
+            name: "calls with 32-bit pointers",
+            filter: compileSeccompFilter(architecture, seccompRules, ["x32"]),
+          },
+          {
+            name: "calls of another architecture",
+            filter: compileSeccompFilter(architecture, seccompRules, ["foreign"]),
+          },
+        ]
+      : []),
+  ];
+}
+
+interface RuleWithout {
+  readonly name: string;
+  /** Undefined where nothing is left of the rule. */
+  readonly rest: SeccompRule | undefined;
+}
+
+function withoutOne(rule: SeccompRule, architecture: SeccompArchitecture): readonly RuleWithout[] {
+  const here = rule.calls.filter((call) => syscallNumber(call, architecture) !== undefined);
+  const calls = here.map((call): RuleWithout => {
+    const others = rule.calls.filter((one) => one !== call);
+    return { name: call, rest: others.length === 0 ? undefined : { ...rule, calls: others } };
+  });
+  const values =
+    here.length === 0
+      ? []
+      : (rule.when ?? []).flatMap((test, at) => {
+          const withTest = (name: string, changed: typeof test): RuleWithout => ({
+            name: `${here.join(", ")}: ${name}`,
+            rest: { ...rule, when: (rule.when ?? []).map((one, index) => (index === at ? changed : one)) },
+          });
+          if ("anyBitOf" in test) {
+            return bitsOf(test.anyBitOf).map((bit) =>
+              withTest(`0x${bit.toString(16)}`, { ...test, anyBitOf: (test.anyBitOf & ~bit) >>> 0 }),
+            );
+          }
+          if ("isOneOf" in test) {
+            return test.isOneOf.map((value) =>
+              withTest(`0x${value.toString(16)}`, {
+                ...test,
+                isOneOf: test.isOneOf.filter((one) => one !== value),
+              }),
+            );
+          }
+          return [];
+        });
+  return [...calls, ...values];
+}
+
+function bitsOf(mask: number): readonly number[] {
+  return Array.from({ length: 32 }, (_, index) => (1 << index) >>> 0).filter((bit) => (mask & bit) !== 0);
+}

@@ -1,0 +1,111 @@
+/** One thing that a jail's command line says to keep something out, and the same line without it. */
+export interface JailPart {
+  /** As bubblewrap knows it, without what differs between sessions: `--ro-bind /usr`. */
+  readonly name: string;
+  /** The command line without it. */
+  readonly rest: readonly string[];
+}
+
+/** How many arguments each option has that the planner uses. */
+const given: Readonly<Record<string, number>> = {
+  ...{ "--unshare-user": 0, "--unshare-ipc": 0, "--unshare-pid": 0, "--unshare-uts": 0, "--unshare-net": 0 },
+  ...{ "--unshare-cgroup-try": 0, "--unshare-cgroup": 0, "--disable-userns": 0, "--cap-drop": 1 },
+  ...{ "--new-session": 0, "--die-with-parent": 0, "--as-pid-1": 0, "--clearenv": 0 },
+  ...{ "--uid": 1, "--gid": 1, "--hostname": 1, "--chdir": 1, "--info-fd": 1, "--seccomp": 1, "--dir": 1 },
+  ...{ "--bind": 2, "--ro-bind": 2, "--dev-bind": 2, "--bind-fd": 2, "--ro-bind-fd": 2, "--symlink": 2 },
+  ...{
+    "--setenv": 2,
+    "--dev": 1,
+    "--proc": 1,
+    "--size": 1,
+    "--perms": 1,
+    "--userns": 1,
+    "--tmpfs": 1,
+    "--remount-ro": 1,
+  },
+  ...{ "--chmod": 2, "--file": 2, "--bind-data": 2, "--ro-bind-data": 2, "--remount-rw": 1 },
+};
+
+/** What gives a jail something, or tells bubblewrap where things are: nothing is kept out by it. */
+const gives = new Set([
+  ...[
+    "--bind",
+    "--dev-bind",
+    "--bind-fd",
+    "--symlink",
+    "--setenv",
+    "--dir",
+    "--userns",
+    "--chdir",
+    "--info-fd",
+    "--tmpfs",
+  ],
+  ...["--perms", "--chmod", "--file", "--bind-data"],
+]);
+
+/** The command line without a part, or as it is where it hasn't got that part. */
+export function withoutPart(planned: readonly string[], name: string): readonly string[] {
+  return jailParts(planned).find((part) => part.name === name)?.rest ?? planned;
+}
+
+interface Option {
+  readonly words: readonly string[];
+  readonly at: number;
+}
+
+/**
+ * Every part of bubblewrap's command line that guards something, each taken out alone: a flag is left out; what is
+ * mounted read-only may be written; what is made anew is the host's; what is limited isn't. Pure.
+ *
+ * @throws RangeError for an option that isn't known here: say what it is without it.
+ */
+export function jailParts(planned: readonly string[]): readonly JailPart[] {
+  const options = optionsOf(planned);
+  const replaced = ({ words, at }: Option, by: readonly string[]) => [
+    ...planned.slice(0, at),
+    ...by,
+    ...planned.slice(at + words.length),
+  ];
+  const lockedLater = (option: Option, path: string | undefined) =>
+    options.some(
+      ({ words: [name, target], at }) => name === "--remount-ro" && target === path && at > option.at,
+    );
+  return options.flatMap((option, index): JailPart[] => {
+    const [name = "", first = "", second = ""] = option.words;
+    if (gives.has(name)) return [];
+    if (name === "--ro-bind" && first === "/dev/null") {
+      return [{ name: `cover of ${second}`, rest: replaced(option, []) }];
+    }
+    if (name === "--ro-bind" || name === "--ro-bind-fd") {
+      const by = [name.replace("ro-", ""), first, second];
+      return [{ name: `read-only ${second}`, rest: replaced(option, by) }];
+    }
+    if (name === "--remount-ro") return [{ name: `read-only ${first}`, rest: replaced(option, []) }];
+    if (name === "--size") {
+      const path = options[index + 1]?.words[1];
+      // What can't be written holds nothing.
+      if (lockedLater(option, path)) return [];
+      return [{ name: `size of ${path}`, rest: replaced(option, []) }];
+    }
+    if (name === "--proc")
+      return [{ name: "own /proc", rest: replaced(option, ["--ro-bind", first, first]) }];
+    if (name === "--dev") {
+      const open = replaced(option, ["--dev-bind", first, first]);
+      return [{ name: "own /dev", rest: open }];
+    }
+    if (name === "--cap-drop") return [{ name: "--cap-drop ALL", rest: replaced(option, []) }];
+    return [{ name, rest: replaced(option, []) }];
+  });
+}
+
+function optionsOf(planned: readonly string[]): readonly Option[] {
+  const options: Option[] = [];
+  for (let at = 0; at < planned.length; ) {
+    const name = planned[at] ?? "";
+    const count = given[name];
+    if (count === undefined) throw new RangeError(`Nobody has said what a jail is without ${name}`);
+    options.push({ words: planned.slice(at, at + 1 + count), at });
+    at += 1 + count;
+  }
+  return options;
+}

@@ -1,0 +1,143 @@
+import { type Finding, type SandboxBackend, SandboxFailed } from "@ambit/core/plugin";
+import {
+  filterParts,
+  type JailChange,
+  jailParts,
+  type Mechanism,
+  WeakenedSandboxes,
+} from "@ambit/sandbox-local/weakened";
+import type { Attack, Outcome } from "../../../attacks/attack.js";
+import { attacks } from "../../../attacks/catalogue.js";
+import { type Decoys, startDecoys } from "../../../decoys/decoys.js";
+import { tryUnguarded } from "../../../judge/trials.js";
+import type { Control } from "../../control.js";
+import { standIns } from "../decoys-only.js";
+import { type AttackOnPart, attacksOnCalls, attacksOnParts } from "./attacks-on-parts.js";
+
+export interface Sighting {
+  readonly by: "start" | "evidence" | "probe";
+  readonly words: string;
+  /** What else had to be gone for it to be seen. */
+  readonly besides?: string;
+}
+
+/** What became of one part of the jail that was taken out. */
+export interface MutantRow {
+  readonly kind: "command line" | "system call filter";
+  readonly name: string;
+  /**
+   * How the sandbox itself saw it: no jail came up, each jail was refused when it was looked at, or the probe proved
+   * nothing of a capability. Undefined: it didn't see it.
+   */
+  readonly seen: Sighting | undefined;
+  /** The kit's attack on it. Undefined where none reaches it through what else holds. */
+  readonly attack: (AttackOnPart & { readonly with: Outcome; readonly without: Outcome }) | undefined;
+}
+
+export const isCaught = ({ seen, attack }: MutantRow) =>
+  seen !== undefined || (attack?.with.result === "blocked" && attack.without.result === "reached");
+
+const probeMs = 60_000;
+
+/**
+ * Takes each part out of the local sandbox's jails, one by one, and looks who notices. Undefined for another backend.
+ *
+ * @param isWanted default: every part.
+ */
+export async function runMutants(
+  backend: SandboxBackend,
+  isWanted: (name: string) => boolean = () => true,
+): Promise<readonly MutantRow[] | undefined> {
+  const weakened = WeakenedSandboxes.beside(backend);
+  if (weakened === undefined) return undefined;
+  const decoys = await startDecoys();
+  try {
+    const rows: MutantRow[] = [];
+    for (const part of await partsOf(weakened)) {
+      if (!isWanted(part)) continue;
+      const seen = await sightingOf(weakened, part);
+      const attack = await attacked(weakened, decoys, attacksOnParts[part], { part });
+      rows.push({ kind: "command line", name: part, seen, attack });
+    }
+    for (const { name, filter } of filterParts()) {
+      if (!isWanted(name)) continue;
+      const seen = whoSaw(await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)));
+      const attack = await attacked(weakened, decoys, attacksOnCalls[name], { filter });
+      rows.push({ kind: "system call filter", name, seen, attack });
+    }
+    return rows;
+  } finally {
+    await decoys.close();
+  }
+}
+
+async function sightingOf(weakened: WeakenedSandboxes, part: string): Promise<Sighting | undefined> {
+  const probe = async (change: JailChange) =>
+    whoSaw(await weakened.probe(change, AbortSignal.timeout(probeMs)));
+  const seen = await probe({ part });
+  if (seen !== undefined || process.getuid?.() !== 0) return seen;
+  // A user of its own may hold beside it. A jail of root's is refused in any case: in other words, if the part is gone.
+  const [held, gone] = [await probe({ keepsRoot: true }), await probe({ part, keepsRoot: true })];
+  if (gone === undefined || held?.words === gone.words) return undefined;
+  return { ...gone, besides: "a user of its own" };
+}
+
+/** Names of what the command lines of jails say, over all that the probe opens. */
+async function partsOf(weakened: WeakenedSandboxes): Promise<readonly string[]> {
+  const names = new Set<string>();
+  const onPlanned = (planned: readonly string[]) => {
+    for (const { name } of jailParts(planned)) names.add(name);
+  };
+  await weakened.probe({ onPlanned }, AbortSignal.timeout(probeMs));
+  return [...names];
+}
+
+function whoSaw(findings: readonly Finding[]): Sighting | undefined {
+  const failed = findings.filter((finding) => !finding.proven);
+  const [first] = failed;
+  if (first === undefined) return undefined;
+  const words = first.reason;
+  if (failed.length < findings.length) return { by: "probe", words };
+  return { by: words.startsWith("The jail isn't as planned") ? "evidence" : "start", words };
+}
+
+/** Makes the attack in two jails that differ in nothing but the part. */
+async function attacked(
+  weakened: WeakenedSandboxes,
+  decoys: Decoys,
+  on: AttackOnPart | undefined,
+  change: JailChange,
+): Promise<MutantRow["attack"]> {
+  if (on === undefined || (on.asRoot === true && process.getuid?.() !== 0)) return undefined;
+  const { besides, asRoot = false } = on;
+  const attack = attackBy(on.attack);
+  const both = { isOpenedAnyway: true, keepsRoot: asRoot };
+  const made = (changed: JailChange) =>
+    tryUnguarded(attack, controlWith(weakened, besides, changed), {
+      capability: attack.capability,
+      claims: weakened.claims,
+      decoys,
+      open: () => Promise.reject(new SandboxFailed("only the control opens here")),
+    });
+  return { ...on, with: await made(both), without: await made({ ...both, ...change }) };
+}
+
+function controlWith(
+  weakened: WeakenedSandboxes,
+  without: readonly Mechanism[],
+  change: JailChange,
+): Control {
+  return {
+    what: "the same jail with one part taken out",
+    open: (attack, spec, _scope, decoys) =>
+      weakened.open(spec, without, standIns(attack, decoys), spec.boundary.network, change),
+  };
+}
+
+function attackBy(id: string): Attack {
+  const found = Object.values(attacks)
+    .flat()
+    .find((one) => one.id === id);
+  if (found === undefined) throw new RangeError(`There is no attack ${id}`);
+  return found;
+}
