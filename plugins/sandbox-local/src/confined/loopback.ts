@@ -12,13 +12,14 @@ const mostForwards = 16;
 /** Below it, a jail's user may not listen. */
 const firstFreePort = 1_024;
 
-/** What the relay puts through to the host's loopback: single addresses with a port. Pure. */
+/** What the relay puts through to the host's loopback: single addresses with a port, each once. Pure. */
 export function loopbackForwards({ rules }: NetworkBoundary): readonly LoopbackForward[] {
-  return rules.flatMap((rule) => {
+  const forwards = rules.flatMap((rule) => {
     const address = loopbackAddress(rule);
     const { port } = rule;
     return address === undefined || port === undefined || !isForwardable(port) ? [] : [{ address, port }];
   });
+  return [...new Map(forwards.map((forward) => [`${forward.address} ${forward.port}`, forward])).values()];
 }
 
 /**
