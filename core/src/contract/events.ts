@@ -4,9 +4,13 @@ import { renderHintSchema } from "./tool.js";
 const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) =>
   z.strictObject({ type: z.literal(type), ...shape });
 
+/** What this turn used; a figure that the agent doesn't tell, or tells otherwise than per turn, is absent. */
 export const usageSchema = z.strictObject({
-  /** Tokens. */
+  /** Tokens sent to the model, cached ones among them. */
   input: z.number().optional(),
+  /** Those of `input` that the provider had in its cache. */
+  cached: z.number().optional(),
+  /** Tokens that the model made. */
   output: z.number().optional(),
   total: z.number().optional(),
   /** US dollars. */

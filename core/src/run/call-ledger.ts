@@ -167,6 +167,24 @@ export class CallLedger {
   }
 }
 
+/**
+ * What a result's event says of a call that we dealt with. Our own words and data stand in place of the agent's: it
+ * wraps them in its own way. What it failed itself, as when it gave a call up, is its own account, but not under an
+ * id that we issued (`isIssued`).
+ */
+export function accountOf(
+  event: AgentEventOf<"tool_result">,
+  { outcome, ...ours }: HandledCall,
+  isIssued: boolean,
+): AgentEventOf<"tool_result"> {
+  const gaveUp = !isIssued && event.isError === true && outcome?.isError !== true;
+  if (outcome === undefined || gaveUp) return { ...event, ...told(ours) };
+  const { data: _wrapping, ...reported } = event;
+  const { output, isError } = outcome;
+  const failed = isError || event.isError === true ? { isError } : {};
+  return { ...reported, output, ...failed, ...told(ours) };
+}
+
 /** What a result's event says beside what the agent reports. */
 export function told({ denied, data, outcome }: HandledCall): Partial<AgentEventOf<"tool_result">> {
   return {

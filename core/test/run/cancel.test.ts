@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { AtCapacity, NotFound, RunCancelled } from "../../src/errors.js";
 import { FakeExecutor } from "./fakes/executor.js";
-import { calls, forever, type Script, says } from "./fakes/harness.js";
+import { calls, forever, type Script, says, untilAborted } from "./fakes/harness.js";
 import { createWorld, eventsOf, type World, type WorldOptions } from "./fakes/world.js";
 
 const tool = { name: "look_up", permission: "allow", callRef: "ref" };
@@ -243,6 +243,27 @@ test("calls that a cancel interrupts are settled in the events, and the turn's e
     },
   ]);
   expect(told.events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
+});
+
+test("what a cancelled turn used is kept, where the agent tells it with its end", async () => {
+  const { reach, reached } = signalled();
+  const usage = { input: 3, cached: 1, output: 4, total: 7 };
+  const world = await createWorld({
+    script: async function* ({ signal }) {
+      yield { type: "message", text: "begun" };
+      reach();
+      await untilAborted(signal, forever());
+      yield { type: "usage", ...usage };
+      yield { type: "done", stopReason: "cancelled" };
+    },
+  });
+  const run = await world.admit({});
+  const telling = world.tell(run);
+  await reached;
+  world.runner.cancel(run.id);
+  const told = await telling;
+  expect(told.result).toMatchObject({ stopReason: "cancelled", usage });
+  expect(eventsOf(told, "usage")).toHaveLength(1);
 });
 
 test("a cancel after the end changes nothing", async () => {

@@ -1,5 +1,6 @@
 import { isAbsolute } from "node:path";
 import { z } from "zod";
+import { driverLimitsSchema } from "./driver/limits.js";
 import { profileIds } from "./profiles/index.js";
 
 const profileIdSchema = z.enum(profileIds);
@@ -21,16 +22,5 @@ export const configSchema = z.strictObject({
   /** What is particular to one agent, by its profile. */
   overrides: z.partialRecord(profileIdSchema, overrideSchema).default({}),
   /** What every agent is granted. */
-  limits: z
-    .strictObject({
-      /** Milliseconds to end a turn after being told to; then it is killed. */
-      cancelMs: z.int().positive().max(600_000).default(4_000),
-      /** Milliseconds to store what it has and leave, for an agent that stores late; then it is killed. */
-      closeMs: z.int().nonnegative().max(60_000).default(300),
-      /** Characters of one message; a longer one fails the run. */
-      messageCharacters: z.int().min(65_536).default(33_554_432),
-      /** Characters of events that wait for a slow consumer; past it the agent's output isn't read. */
-      bufferedCharacters: z.int().min(1_024).default(262_144),
-    })
-    .prefault({}),
+  limits: driverLimitsSchema.prefault({}),
 });

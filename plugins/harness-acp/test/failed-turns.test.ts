@@ -112,7 +112,7 @@ describe("turns that fail", () => {
   it("an agent that never ends a cancelled turn is killed", async () => {
     const abort = new AbortController();
     const fake = fakeAgent({
-      cancelMs: 20,
+      limits: { cancelMs: 20 },
       onPrompt: async (turn) => {
         await turn.update(chunk("x"));
         return await new Promise(() => {});

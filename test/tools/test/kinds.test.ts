@@ -31,6 +31,7 @@ describe.each(["demo", "gemini", "codex"] as const)("%s calls every kind of tool
     nodeTool("triple", "module.exports.main = async ({ x }) => ({ node: x * 3 });"),
     // What is JSON but no object, some agents take for something else.
     nodeTool("value", "module.exports = ({ json }) => JSON.parse(json);"),
+    nodeTool("speak", "module.exports = () => 'two\\nlines';"),
     clientTool("pick", { render: { kind: "component", component: "Picker" } }),
   ];
 
@@ -46,6 +47,7 @@ describe.each(["demo", "gemini", "codex"] as const)("%s calls every kind of tool
       { tool: "double", input: { x: 21 } },
       { tool: "triple", input: { x: 5 } },
       ...values.map((json) => ({ tool: "value", input: { json } })),
+      { tool: "speak" },
       { tool: "pick", input: { from: "reds" } },
     );
     const first = await stage.run({ ...request, ...asking(calls) });
@@ -57,6 +59,12 @@ describe.each(["demo", "gemini", "codex"] as const)("%s calls every kind of tool
       expect(first.resultsOf(tool)).toEqual([expect.objectContaining({ output })]);
     }
     expect(first.resultsOf("value").map(({ output }) => output)).toEqual(values);
+    // The same of every agent, whatever it wraps a tool's text in: data is there where the tool gave some.
+    const toldOf = (tool: string) => first.resultsOf(tool).map(({ id: _id, type: _type, ...told }) => told);
+    expect(toldOf("lookup")).toEqual([{ output: '{"found":"by the platform"}' }]);
+    expect(toldOf("double")).toEqual([{ output: '{"python":42}', data: { python: 42 } }]);
+    expect(toldOf("speak")).toEqual([{ output: "two\nlines", data: "two\nlines" }]);
+    expect(first.of("tool_call").find(({ name }) => name === "speak")?.input).toEqual({});
     expect(first.of("interaction_request")).toMatchObject([
       { kind: "client_tool", payload: { toolName: "pick", input: { from: "reds" } } },
     ]);

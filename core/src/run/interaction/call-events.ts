@@ -1,5 +1,5 @@
 import type { AgentEvent, AgentEventOf, ToolSpec } from "../../contract/index.js";
-import { CallLedger, isNamedCall, told } from "../call-ledger.js";
+import { accountOf, CallLedger, isNamedCall } from "../call-ledger.js";
 import { canonicalJson } from "../canonical-json.js";
 import { unsettled } from "../settling.js";
 import { Announcements } from "./announcements.js";
@@ -71,10 +71,11 @@ export class CallEvents {
     // The agent gave it up before its user answered: what it says in its place is no result, and no answer either.
     if (asking) return [...shown, unsettled(publicId, "deferred")];
     if (settled === undefined) return [...shown, harmless({ ...event, id: publicId })];
-    const { outcome, ...ours } = settled.handled ?? { state: "finished" as const, outcome: undefined };
-    // Under an id of ours, what we saw is told and not what the agent says of it.
-    const known = looksIssued(publicId) && outcome !== undefined ? { ...ours, outcome } : ours;
-    const result = harmless({ ...event, id: publicId, ...told(known) });
+    const { handled } = settled;
+    const result = harmless({
+      ...(handled === undefined ? event : accountOf(event, handled, looksIssued(publicId))),
+      id: publicId,
+    });
     return [...shown, withRender(result, this.options.tools.get(settled.name))];
   }
 

@@ -81,8 +81,7 @@ export class AcpAgent implements Agent {
       sessionId: this.conversation,
       servers,
       abilities,
-      bufferLimit: limits.bufferedCharacters,
-      cancelMs: limits.cancelMs,
+      limits,
       costBefore: this.#costBefore,
       log,
       over: ({ cost, answered }) => {

@@ -2,7 +2,6 @@ import {
   type AgentEvent,
   HarnessFailed,
   type Log,
-  ModelFailed,
   type PermissionQuestion,
   type Turn,
 } from "@ambit/core/plugin";
@@ -12,11 +11,13 @@ import type { AcpConnection, MessageReceiver } from "./connection.js";
 import { EventQueue } from "./event-queue.js";
 import { eventWeight, isDelta } from "./event-weight.js";
 import { isRecord, type JsonRecord, textAt } from "./json-reading.js";
+import type { DriverLimits } from "./limits.js";
 import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "./permission-options.js";
+import { questionOf } from "./permission-question.js";
 import { type PromptAbilities, promptContent } from "./prompt-content.js";
-import { toolClassOf } from "./tool-class.js";
+import { turnFailure } from "./turn-failure.js";
 import { UpdateReader } from "./update-reader.js";
-import { turnUsage } from "./usage.js";
+import { tokensIn, turnUsage } from "./usage.js";
 
 export interface ActiveTurnOptions {
   readonly profile: Profile;
@@ -24,10 +25,7 @@ export interface ActiveTurnOptions {
   readonly sessionId: string;
   readonly servers: readonly string[];
   readonly abilities: PromptAbilities;
-  /** Characters of undelivered events, past which the agent's output isn't read. */
-  readonly bufferLimit: number;
-  /** Milliseconds that the agent has to end its turn when it is told to. */
-  readonly cancelMs: number;
+  readonly limits: DriverLimits;
   /** US dollars that earlier turns of the conversation cost. */
   readonly costBefore: number;
   readonly log: Log;
@@ -45,6 +43,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   readonly #options: ActiveTurnOptions;
   readonly #turn: Turn;
   readonly #queue: EventQueue<AgentEvent>;
+  readonly #weights = new WeakMap<AgentEvent, number>();
   readonly #reader: UpdateReader;
   readonly #stopped: Promise<void>;
   #tellStopped: () => void = () => undefined;
@@ -57,12 +56,15 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   constructor(turn: Turn, options: ActiveTurnOptions) {
     this.#turn = turn;
     this.#options = options;
-    this.#queue = new EventQueue(options.bufferLimit, eventWeight);
+    this.#queue = new EventQueue(options.limits.bufferedCharacters, (event) => this.#weights.get(event) ?? 0);
     this.#stopped = new Promise((resolve) => {
       this.#tellStopped = resolve;
     });
     this.#reader = new UpdateReader({
-      emit: (event) => this.#emit(event),
+      emit: (event, weight) => this.#emit(event, weight),
+      title: options.profile.title,
+      openCalls: options.limits.openCalls,
+      openCallCharacters: options.limits.openCallCharacters,
       identify: (call) => options.profile.identify(call, options.servers),
       failureMeta: options.profile.quirks.failureMeta,
       log: options.log,
@@ -85,29 +87,30 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     return this.#queue.room();
   }
 
-  update(update: unknown): void {
-    // A paused call stays open, whatever the agent says about it while it is being stopped.
-    if (this.#stop?.why !== "paused") this.#reader.read(update);
+  update(update: unknown, size: number): void {
+    // A paused call stays open, whatever the agent says about it while it is being stopped; of a failed turn nothing counts.
+    if (this.#stop?.why === "paused" || this.#stop?.why === "failed") return;
+    try {
+      this.#reader.read(update, size);
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
-  async permission(request: JsonRecord): Promise<PermissionOutcome> {
+  async permission(request: JsonRecord, size: number): Promise<PermissionOutcome> {
     const { toolCall, options } = request;
     if (this.#stop !== undefined || !isRecord(toolCall)) return cancelled;
     const id = textAt(toolCall, "toolCallId") ?? "";
     if (id === "") return cancelled;
     const { tools } = this.#reader;
-    tools.upsert(toolCall);
-    const { name, server, input, readOnly, kind } = tools.describe(id);
-    const { ownTools } = this.#options.profile;
-    const toolClass = server === undefined ? toolClassOf(name, kind, ownTools) : undefined;
-    const question: PermissionQuestion = {
-      toolCallId: id,
-      toolName: name,
-      ...(server === undefined ? {} : { server }),
-      input,
-      ...(readOnly ? { readOnly } : {}),
-      ...(toolClass === undefined ? {} : { toolClass }),
-    };
+    try {
+      tools.upsert(toolCall, size);
+    } catch (error) {
+      this.#fail(error);
+      return cancelled;
+    }
+    if (tools.isSettled(id)) return cancelled;
+    const question = questionOf(id, tools.describe(id), this.#options.profile.ownTools);
     const answer = await this.#answer(question);
     switch (answer) {
       case "stopped":
@@ -119,7 +122,10 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
       case "allow": {
         const optionId = allowOption(options);
         if (optionId !== undefined) return { outcome: "selected", optionId };
-        this.#options.log.warn({ tool: name }, "the agent offers no way to allow this one call: denied");
+        this.#options.log.warn(
+          { tool: question.toolName },
+          "the agent offers no way to allow this one call: denied",
+        );
         tools.deny(id);
         return denyOutcome(options);
       }
@@ -137,7 +143,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
       ]);
       return this.#stop === undefined ? answer : "stopped";
     } catch (error) {
-      this.#end({ why: "failed", error: error instanceof Error ? error : new Error(String(error)) });
+      this.#fail(error);
       return "stopped";
     }
   }
@@ -183,10 +189,14 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   async #patienceEnd(): Promise<JsonRecord> {
     await this.#stopped;
     await new Promise<void>((resolve) => {
-      this.#patience = setTimeout(resolve, this.#options.cancelMs);
+      this.#patience = setTimeout(resolve, this.#options.limits.cancelMs);
     });
     this.#gaveUp = true;
     return {};
+  }
+
+  #fail(error: unknown): void {
+    this.#end({ why: "failed", error: error instanceof Error ? error : new Error(String(error)) });
   }
 
   /** Tells the agent first, then answers what it asks: an answer alone would let it go on. */
@@ -201,22 +211,16 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   }
 
   #conclude(response: JsonRecord): void {
-    if (this.#stop?.why === "failed") throw this.#stop.error;
     const { profile, costBefore } = this.#options;
-    const usage = turnUsage(response, this.#reader.cost, costBefore);
-    if (this.#stop === undefined) {
-      const failure = this.#reader.failure ?? this.#reader.failureIn(response._meta);
-      if (failure !== undefined) {
-        throw new ModelFailed(`The model of ${profile.title} failed: ${failure}`, { retryable: true });
-      }
-      if (response.stopReason === "end_turn" && this.#reader.idle && (usage?.total ?? 0) === 0) {
-        throw new ModelFailed(
-          `${profile.title} ended its turn without an answer and without using its model: see its credential, its model's name and its quota.`,
-        );
-      }
-    }
+    const tokens = profile.usage?.(response) ?? tokensIn(response);
+    const usage = turnUsage(profile.reports.usage ? tokens : undefined, this.#reader.cost, costBefore);
     this.#settle();
+    // Also of a turn that failed: it was paid for.
     if (usage !== undefined) this.#emit({ type: "usage", ...usage });
+    if (this.#stop?.why === "failed") throw this.#stop.error;
+    const failure =
+      this.#stop === undefined ? turnFailure(profile, response, this.#reader, tokens) : undefined;
+    if (failure !== undefined) throw failure;
     this.#done(this.#stop?.why ?? textAt(response, "stopReason") ?? "end_turn");
   }
 
@@ -230,7 +234,8 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     this.#queue.push({ type: "done", stopReason });
   }
 
-  #emit(event: AgentEvent): void {
+  #emit(event: AgentEvent, weight = 0): void {
+    this.#weights.set(event, eventWeight(event) + weight);
     // Once it was told to stop, the agent's output is read whether or not anybody takes it: it mustn't pile up.
     if (this.#stop !== undefined && this.#queue.full && isDelta(event)) return;
     this.#queue.push(event);

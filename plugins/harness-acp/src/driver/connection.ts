@@ -8,8 +8,9 @@ import { cancelled, type PermissionOutcome } from "./permission-options.js";
 
 /** Where the agent's messages go. It is set for as long as a turn lasts. */
 export interface MessageReceiver {
-  update(update: unknown): void;
-  permission(request: JsonRecord): Promise<PermissionOutcome>;
+  /** @param size characters of the message. */
+  update(update: unknown, size: number): void;
+  permission(request: JsonRecord, size: number): Promise<PermissionOutcome>;
   /** See {@link messageStream}. */
   room(): Promise<void> | undefined;
 }
@@ -27,6 +28,8 @@ export class AcpConnection {
   readonly #errorOutput: OutputTail;
   readonly #options: ConnectionOptions;
   readonly #input: acp.Stream["writable"];
+  /** Characters of a message, by its parameters. */
+  readonly #sizes = new WeakMap<JsonRecord, number>();
   /** Whose updates count, and for whom. */
   #receiver: { readonly sessionId: string; readonly receiver: MessageReceiver } | undefined;
 
@@ -38,7 +41,7 @@ export class AcpConnection {
       stdin: process.stdin,
       stdout: process.stdout,
       messageLimit: options.messageLimit,
-      tap: (message) => this.#tap(message),
+      tap: (message, size) => this.#tap(message, size),
       room: () => this.#receiver?.receiver.room(),
       onNoise: (line) =>
         log.debug({ agent: title, line: shortLine(line, 200) }, "no ACP on the agent's stdout"),
@@ -109,12 +112,13 @@ export class AcpConnection {
   }
 
   /** Updates never reach the SDK, which would check each at length and drop those it doesn't know. */
-  #tap(message: JsonRecord): boolean {
+  #tap(message: JsonRecord, size: number): boolean {
+    if (isRecord(message.params)) this.#sizes.set(message.params, size);
     if (message.method !== "session/update" || "id" in message) return false;
     const { params } = message;
     const to = this.#receiver;
     if (to !== undefined && isRecord(params) && params.sessionId === to.sessionId) {
-      to.receiver.update(params.update);
+      to.receiver.update(params.update, size);
     }
     return true;
   }
@@ -131,6 +135,6 @@ export class AcpConnection {
     const to = this.#receiver;
     if (to === undefined || !isRecord(params) || params.sessionId !== to.sessionId)
       return { outcome: cancelled };
-    return { outcome: await to.receiver.permission(params) };
+    return { outcome: await to.receiver.permission(params, this.#sizes.get(params) ?? 0) };
   }
 }

@@ -1,13 +1,11 @@
 import type { AgentEvent } from "@ambit/core/plugin";
 
-/** About how many characters an event keeps in memory. */
+/** About how many characters an event keeps in memory, beside what its tool call or data holds. */
 export function eventWeight(event: AgentEvent): number {
   switch (event.type) {
     case "message_delta":
     case "thought_delta":
       return 64 + event.delta.length;
-    case "tool_result":
-      return 256 + (typeof event.output === "string" ? event.output.length : 0);
     case "file":
       return 64 + event.url.length;
     default:

@@ -1,11 +1,20 @@
+import { z } from "zod";
+
 /** What the driver grants an agent, whichever it is. */
-export interface DriverLimits {
-  /** Milliseconds to end a turn after being told to; then the agent is killed. */
-  readonly cancelMs: number;
-  /** Milliseconds to leave after its input has ended; then the agent is killed. */
-  readonly closeMs: number;
-  /** Characters of one message. */
-  readonly messageCharacters: number;
-  /** Characters of events that wait for their consumer; past it the agent's output isn't read. */
-  readonly bufferedCharacters: number;
-}
+export const driverLimitsSchema = z.strictObject({
+  /** Milliseconds to end a turn after being told to; then it is killed. */
+  cancelMs: z.int().positive().max(600_000).default(4_000),
+  /** Milliseconds to store what it has and leave, for an agent that stores late; then it is killed. */
+  closeMs: z.int().nonnegative().max(60_000).default(300),
+  /** Characters of one message; a longer one fails the run. */
+  messageCharacters: z.int().min(65_536).default(33_554_432),
+  /** Characters of events that wait for a slow consumer; past it the agent's output isn't read. */
+  bufferedCharacters: z.int().min(1_024).default(262_144),
+  /** Tool calls without a result at one time; more fail the run. */
+  openCalls: z.int().positive().max(100_000).default(256),
+  /** Characters of all of them together; more fail the run. */
+  openCallCharacters: z.int().min(1_024).default(33_554_432),
+});
+export type DriverLimits = Readonly<z.output<typeof driverLimitsSchema>>;
+
+export const defaultLimits: DriverLimits = driverLimitsSchema.parse({});

@@ -24,7 +24,7 @@ export interface MessageStreamOptions {
   /** Characters of one line of the agent's output. */
   readonly messageLimit: number;
   /** Sees every message first; true takes it, so that the protocol's library never does. */
-  tap(message: JsonRecord): boolean;
+  tap(message: JsonRecord, size: number): boolean;
   /** Asked before each read; a promise holds the agent's output back until it settles. */
   room(): Promise<void> | undefined;
   /** A line that is no JSON-RPC message; it is left out. */
@@ -54,7 +54,7 @@ function incoming(options: MessageStreamOptions, inputClosed: AbortSignal): Read
       options.onNoise(line);
       return false;
     }
-    if (options.tap(message)) return false;
+    if (options.tap(message, line.length)) return false;
     if (!isMessage(message)) {
       options.onNoise(line);
       return false;

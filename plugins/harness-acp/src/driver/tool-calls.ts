@@ -1,206 +1,188 @@
-import type { AgentEvent } from "@ambit/core/plugin";
+import { type AgentEvent, HarnessFailed } from "@ambit/core/plugin";
 import type { ToolCallView, ToolIdentity } from "../profiles/profile.js";
-import { isRecord, type JsonRecord, textAt, valueAt } from "./json-reading.js";
+import { type JsonRecord, textAt } from "./json-reading.js";
+import { applyUpdate, type Call, isTold, newCall, outputOf, viewOf, weightOf } from "./open-call.js";
 
-interface Call {
-  readonly id: string;
-  title: string | undefined;
-  name: string | undefined;
-  kind: string | undefined;
-  path: string | undefined;
-  input: unknown;
-  text: string;
-  rawOutput: unknown;
-  announced: boolean;
-  settled: boolean;
+/** What the calls of one turn that have no result yet may hold in memory. */
+export interface CallLimits {
+  readonly openCalls: number;
+  /** Characters of all of them. */
+  readonly openCallCharacters: number;
 }
 
-export interface ToolCallsOptions {
-  emit(event: AgentEvent): void;
+export interface ToolCallsOptions extends CallLimits {
+  readonly title: string;
+  /** @param weight about how many characters the event holds. */
+  emit(event: AgentEvent, weight: number): void;
   identify(call: ToolCallView): ToolIdentity;
 }
+
+export interface DescribedCall extends ToolIdentity {
+  readonly readOnly: boolean;
+  /** ACP's. */
+  readonly kind: string | undefined;
+}
+
+/** Characters of a call's id. */
+const longestId = 1_024;
+/** Calls with a result whose id is remembered, for what the agent says of them late. */
+const mostSettled = 4_096;
 
 /**
  * The agent's tool calls of one turn. Agents announce a call twice, only after its update, or never; here each
  * id has exactly one `tool_call` event, and one `tool_result` behind it.
  */
 export class ToolCalls {
-  readonly #calls = new Map<string, Call>();
+  readonly #open = new Map<string, Call>();
+  /** Characters of the open calls. */
+  #weight = 0;
+  readonly #settled = new Set<string>();
   readonly #options: ToolCallsOptions;
-  /** Seen, but without its name or input: some agents tell them only in the next update. */
-  #held: Call | undefined;
+  /** Pending, and so perhaps without their whole input: some agents tell it only in the next update. */
+  readonly #held = new Set<Call>();
+  #any = false;
 
   constructor(options: ToolCallsOptions) {
     this.#options = options;
   }
 
   get any(): boolean {
-    return this.#calls.size > 0;
+    return this.#any;
   }
 
-  /** A `tool_call`, a `tool_call_update`, or the call in a permission request. Calls without an id are ignored. */
-  upsert(update: JsonRecord): void {
+  /**
+   * A `tool_call`, a `tool_call_update`, or the call in a permission request. Calls without an id are ignored.
+   * @param size characters of the message it came in.
+   * @throws HarnessFailed when the agent has more open than it may.
+   */
+  upsert(update: JsonRecord, size: number): void {
     const id = textAt(update, "toolCallId");
     if (id === undefined || id === "") return;
     const call = this.#call(id);
-    if (this.#held !== undefined && this.#held !== call) this.release();
-    if (call.settled) return;
-    call.title = textAt(update, "title") ?? call.title;
-    call.name = textAt(update, "name") ?? call.name;
-    call.kind = textAt(update, "kind") ?? call.kind;
-    call.path = firstPath(update.locations) ?? call.path;
-    if (isTold(update.rawInput)) call.input = update.rawInput;
-    if (update.rawOutput !== undefined && update.rawOutput !== null) call.rawOutput = update.rawOutput;
-    // Content is replaced as a whole, never added to.
-    if (Array.isArray(update.content)) call.text = contentText(update.content);
-    const status = textAt(update, "status") ?? "pending";
+    if (call === undefined) return;
+    const status = textAt(update, "status");
+    this.#change(call, () => applyUpdate(call, update, size));
     if (!call.announced) {
       const isNameless = call.name === undefined && call.title === undefined;
-      if (status === "pending" && (isNameless || !isTold(call.input))) this.#held = call;
-      else this.#announce(call);
+      // By ACP, the input of a pending call may still be on its way.
+      const waits = status === "pending" || (status === undefined && (isNameless || !isTold(call.input)));
+      if (waits) this.#held.add(call);
+      else this.#announce(call, status !== undefined);
     }
     if (status === "completed" || status === "failed") this.#finish(call, status === "failed");
+    else this.#bound();
+  }
+
+  /** Whether a call has its result. */
+  isSettled(id: string): boolean {
+    return this.#settled.has(id);
   }
 
   /** Announces a call, and tells which tool it is of and what is known of its input. */
-  describe(id: string): ToolIdentity & { readonly readOnly: boolean; readonly kind: string | undefined } {
-    const call = this.#call(id);
-    this.#announce(call);
+  describe(id: string): DescribedCall {
+    const call = this.#call(id) ?? newCall(id);
+    this.#announce(call, true);
     const identity = this.#identity(call);
     const { kind } = call;
     return { ...identity, readOnly: identity.readOnly ?? (kind === "read" || kind === "search"), kind };
   }
 
-  /** Emits the `tool_call` that waits for its input: something else happens, so it won't come in time. */
+  /** Emits every `tool_call` that waits for its input: something else happens, so it won't come in time. */
   release(): void {
-    if (this.#held !== undefined) this.#announce(this.#held);
+    for (const call of this.#held) this.#announce(call, false);
   }
 
   /** Some agents never mention a call again that was denied. */
   deny(id: string): void {
     const call = this.#call(id);
-    if (call.settled) return;
-    this.#announce(call);
-    this.#options.emit({
-      type: "tool_result",
-      id,
-      output: `Tool '${this.#identity(call).name}' was denied.`,
-      isError: true,
-      denied: true,
-    });
-    forget(call);
+    if (call === undefined) return;
+    this.#announce(call, true);
+    const output = `Tool '${this.#identity(call).name}' was denied.`;
+    this.#options.emit({ type: "tool_result", id, output, isError: true, denied: true }, 0);
+    this.#settle(call);
   }
 
   /** Ends every call that has no result yet: the turn is over, and none will come. */
   settle(reason: string): void {
     this.release();
-    for (const call of this.#calls.values()) {
-      if (call.settled) continue;
-      this.#options.emit({ type: "tool_result", id: call.id, output: reason, isError: true });
-      forget(call);
+    for (const call of [...this.#open.values()]) {
+      this.#options.emit({ type: "tool_result", id: call.id, output: reason, isError: true }, 0);
+      this.#settle(call);
     }
   }
 
-  #call(id: string): Call {
-    let call = this.#calls.get(id);
+  /** Undefined for one that has its result already. */
+  #call(id: string): Call | undefined {
+    if (this.#settled.has(id)) return undefined;
+    let call = this.#open.get(id);
     if (call === undefined) {
-      call = {
-        id,
-        title: undefined,
-        name: undefined,
-        kind: undefined,
-        path: undefined,
-        input: undefined,
-        text: "",
-        rawOutput: undefined,
-        announced: false,
-        settled: false,
-      };
-      this.#calls.set(id, call);
+      if (id.length > longestId) throw this.#tooMuch(`a call whose id has more than ${longestId} characters`);
+      call = newCall(id);
+      this.#any = true;
+      this.#open.set(id, call);
+      this.#weight += weightOf(call);
     }
     return call;
   }
 
-  #announce(call: Call): void {
-    if (this.#held === call) this.#held = undefined;
+  #change(call: Call, change: () => void): void {
+    this.#weight -= weightOf(call);
+    change();
+    this.#weight += weightOf(call);
+  }
+
+  #bound(): void {
+    const { openCalls, openCallCharacters } = this.#options;
+    if (this.#open.size > openCalls) throw this.#tooMuch(`more than ${openCalls} calls`);
+    if (this.#weight > openCallCharacters) {
+      throw this.#tooMuch(`calls of more than ${openCallCharacters} characters`);
+    }
+  }
+
+  #tooMuch(what: string): HarnessFailed {
+    return new HarnessFailed(`${this.#options.title} has ${what} open at once: its turn was ended.`);
+  }
+
+  /** @param complete whether all that is known of its input by now is all there is. */
+  #announce(call: Call, complete: boolean): void {
+    this.#held.delete(call);
     if (call.announced) return;
     call.announced = true;
-    const { name, input } = this.#identity(call);
-    this.#options.emit({ type: "tool_call", id: call.id, name, ...(input === undefined ? {} : { input }) });
+    const { name, server, input } = this.#identity(call);
+    // A published tool always has arguments: an agent that shows none means none.
+    const shown = input ?? call.input ?? (server !== undefined && complete ? {} : undefined);
+    const event = { type: "tool_call" as const, id: call.id, name };
+    this.#options.emit(shown === undefined ? event : { ...event, input: shown }, weightOf(call));
   }
 
   #finish(call: Call, failed: boolean): void {
-    const { output, data } = outcome(call);
-    this.#options.emit({
-      type: "tool_result",
-      id: call.id,
-      ...(output === undefined ? {} : { output }),
-      ...(data === undefined ? {} : { data }),
-      ...(failed ? { isError: true } : {}),
-    });
-    forget(call);
+    const output = outputOf(call);
+    this.#options.emit(
+      {
+        type: "tool_result",
+        id: call.id,
+        ...(output === undefined ? {} : { output }),
+        ...(failed ? { isError: true } : {}),
+      },
+      weightOf(call),
+    );
+    this.#settle(call);
+  }
+
+  /** Lets go of a call and what it brought: a long turn has many, and each may be large. */
+  #settle(call: Call): void {
+    this.#held.delete(call);
+    if (!this.#open.delete(call.id)) return;
+    this.#weight -= weightOf(call);
+    this.#settled.add(call.id);
+    const [oldest] = this.#settled;
+    if (this.#settled.size > mostSettled && oldest !== undefined) this.#settled.delete(oldest);
   }
 
   #identity(call: Call): ToolIdentity {
-    const identity = this.#options.identify({
-      id: call.id,
-      ...(call.title === undefined ? {} : { title: call.title }),
-      ...(call.name === undefined ? {} : { name: call.name }),
-      ...(call.kind === undefined ? {} : { kind: call.kind }),
-      ...(call.path === undefined ? {} : { path: call.path }),
-      ...(isTold(call.input) ? { input: call.input } : {}),
-      ...(call.text === "" ? {} : { text: call.text }),
-    });
+    const identity = this.#options.identify(viewOf(call));
     // The profile's reading goes first: some agents wrap the input in one of their own.
     if (identity.input !== undefined || !isTold(call.input)) return identity;
     return { ...identity, input: call.input };
   }
-}
-
-/** Settles a call, and lets go of what it brought: a long turn has many calls, and each may be large. */
-function forget(call: Call): void {
-  call.settled = true;
-  call.input = undefined;
-  call.text = "";
-  call.rawOutput = undefined;
-}
-
-/** Agents begin a call with `{}` or nothing and fill the input in later. */
-function isTold(input: unknown): boolean {
-  if (input === undefined || input === null || input === "") return false;
-  return !(isRecord(input) && Object.keys(input).length === 0);
-}
-
-/** Text for people first; what the agent gives beside it is data. */
-function outcome(call: Call): { output?: unknown; data?: unknown } {
-  const raw = call.rawOutput;
-  const text = call.text === "" ? textOfResult(raw) : call.text;
-  if (text !== "") return isRecord(raw) ? { output: text, data: raw } : { output: text };
-  return raw === undefined ? {} : { output: raw };
-}
-
-/** The text of an MCP tool's result, as it is or wrapped once (Codex). */
-function textOfResult(raw: unknown): string {
-  const content = valueAt(raw, "content") ?? valueAt(raw, "result", "content");
-  if (!Array.isArray(content)) return "";
-  return joined(content.map((block: unknown) => (isRecord(block) ? textAt(block, "text") : undefined)));
-}
-
-function firstPath(locations: unknown): string | undefined {
-  const [first]: readonly unknown[] = Array.isArray(locations) ? locations : [];
-  return isRecord(first) ? textAt(first, "path") : undefined;
-}
-
-function contentText(content: readonly unknown[]): string {
-  return joined(
-    content.map((part) => {
-      if (!isRecord(part)) return undefined;
-      if (part.type === "diff") return `${textAt(part, "path") ?? "A file"} was changed.`;
-      return isRecord(part.content) ? textAt(part.content, "text") : undefined;
-    }),
-  );
-}
-
-function joined(texts: readonly (string | undefined)[]): string {
-  return texts.filter((text) => text !== undefined && text !== "").join("\n");
 }

@@ -2,11 +2,14 @@ import type { AgentEvent, Log } from "@ambit/core/plugin";
 import type { Quirks, ToolCallView, ToolIdentity } from "../profiles/profile.js";
 import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "./json-reading.js";
 import { TextBlocks } from "./text-blocks.js";
-import { ToolCalls } from "./tool-calls.js";
+import { type CallLimits, ToolCalls } from "./tool-calls.js";
 import { costOf } from "./usage.js";
 
-export interface UpdateReaderOptions {
-  emit(event: AgentEvent): void;
+export interface UpdateReaderOptions extends CallLimits {
+  /** The agent's, as in messages. */
+  readonly title: string;
+  /** @param weight about how many characters the event holds, where that isn't its text's length. */
+  emit(event: AgentEvent, weight?: number): void;
   identify(call: ToolCallView): ToolIdentity;
   readonly failureMeta: Quirks["failureMeta"];
   readonly log: Log;
@@ -32,10 +35,10 @@ export class UpdateReader {
     this.#options = options;
     this.#blocks = new TextBlocks(options.emit);
     this.tools = new ToolCalls({
-      identify: options.identify,
-      emit: (event) => {
+      ...options,
+      emit: (event, weight) => {
         this.#blocks.close();
-        options.emit(event);
+        options.emit(event, weight);
       },
     });
   }
@@ -44,7 +47,8 @@ export class UpdateReader {
     return !this.#spoke && !this.tools.any;
   }
 
-  read(update: unknown): void {
+  /** @param size characters of the message that the update came in. */
+  read(update: unknown, size: number): void {
     if (!isRecord(update)) return;
     switch (update.sessionUpdate) {
       case "agent_message_chunk":
@@ -55,15 +59,15 @@ export class UpdateReader {
         break;
       case "tool_call":
       case "tool_call_update":
-        this.tools.upsert(update);
+        this.tools.upsert(update, size);
         break;
       case "plan":
         this.#spoke = true;
-        this.#emit({ type: "data", name: "plan", data: { entries: update.entries ?? [] } });
+        this.#emit({ type: "data", name: "plan", data: { entries: update.entries ?? [] } }, size);
         break;
       case "notice": {
         const data = { severity: update.severity, title: update.title };
-        this.#emit({ type: "data", name: "notice", data, transient: true });
+        this.#emit({ type: "data", name: "notice", data, transient: true }, size);
         break;
       }
       case "usage_update":
@@ -117,10 +121,10 @@ export class UpdateReader {
     this.#emit(file);
   }
 
-  #emit(event: AgentEvent): void {
+  #emit(event: AgentEvent, weight?: number): void {
     this.tools.release();
     this.#blocks.close();
-    this.#options.emit(event);
+    this.#options.emit(event, weight);
   }
 }
 

@@ -17,7 +17,7 @@ import {
   type Sandbox,
   type StartScope,
 } from "@ambit/core/plugin";
-import type { DriverLimits } from "../driver/limits.js";
+import { type DriverLimits, defaultLimits } from "../driver/limits.js";
 import { installationCure, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
 import {
   isNeededOnRunner,
@@ -32,15 +32,16 @@ import { hideableCredentials, modelDestination, visibleCredentials } from "./mod
 import { requestIssues } from "./request-issues.js";
 
 export interface AcpHarnessOptions {
-  readonly limits: DriverLimits;
-  /** Where the deployer installs agents. */
-  readonly folder: string;
+  /** Default: {@link defaultLimits}. */
+  readonly limits?: Partial<DriverLimits>;
+  /** Where the deployer installs agents. Default: the working directory. */
+  readonly folder?: string;
   /** Path of the agent's program, in place of its package. */
   readonly command?: string | undefined;
   /** Its program in a sandbox with an image of its own: a name on the image's `PATH`, or a path. */
   readonly commandInImage?: string | undefined;
-  /** Variables that the deployer gives this agent in every run. */
-  readonly env: Readonly<Record<string, string>>;
+  /** Variables that the deployer gives this agent in every run. Default: none. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** An agent that a profile describes, driven over ACP. It acts in the sandbox only, and so claims nothing. */
@@ -54,12 +55,18 @@ export class AcpHarness implements Harness {
   readonly ownTools: OwnTools;
   readonly holdsCallsMs: number;
   readonly #profile: Profile;
+  readonly #limits: DriverLimits;
+  readonly #folder: string;
+  readonly #env: Readonly<Record<string, string>>;
   readonly #options: AcpHarnessOptions;
   #located: LocatedProgram | undefined;
 
-  constructor(profile: Profile, options: AcpHarnessOptions) {
+  constructor(profile: Profile, options: AcpHarnessOptions = {}) {
     this.#profile = profile;
     this.#options = options;
+    this.#limits = { ...defaultLimits, ...options.limits };
+    this.#folder = options.folder ?? process.cwd();
+    this.#env = options.env ?? {};
     this.name = profile.id;
     this.id = profile.id;
     this.aliases = profile.aliases;
@@ -75,7 +82,7 @@ export class AcpHarness implements Harness {
   covers(boundary: Boundary, request: RunRequest): readonly ActorGap[] {
     const gaps: ActorGap[] = [];
     const { network } = boundary;
-    const destination = modelDestination(this.#profile, request, this.#options.env);
+    const destination = modelDestination(this.#profile, request, this.#env);
     if (
       destination !== undefined &&
       network.mode !== "on" &&
@@ -94,7 +101,7 @@ export class AcpHarness implements Harness {
   }
 
   issues(request: RunRequest, programs: Programs): readonly Issue[] {
-    const found = requestIssues(this.#profile, request, this.#options.env);
+    const found = requestIssues(this.#profile, request, this.#env);
     return isNeededOnRunner(this.#profile, programs) && this.#program() === undefined
       ? [{ path: "harness", message: this.#notInstalled() }, ...found]
       : found;
@@ -105,11 +112,11 @@ export class AcpHarness implements Harness {
   }
 
   visibleCredentials(request: RunRequest): readonly string[] {
-    return visibleCredentials(this.#profile, request, this.#options.env);
+    return visibleCredentials(this.#profile, request, this.#env);
   }
 
   hideableCredentials(request: RunRequest): readonly HiddenCredential[] {
-    return hideableCredentials(this.#profile, request, this.#options.env);
+    return hideableCredentials(this.#profile, request, this.#env);
   }
 
   async start(scope: StartScope): Promise<Agent> {
@@ -120,12 +127,12 @@ export class AcpHarness implements Harness {
     const launch = planLaunch({
       profile: this.#profile,
       program,
-      env: this.#options.env,
+      env: this.#env,
       request,
       sandbox,
       servers: scope.servers.map(({ name }) => name),
     });
-    return await startAgent({ profile: this.#profile, launch, limits: this.#options.limits }, scope);
+    return await startAgent({ profile: this.#profile, launch, limits: this.#limits }, scope);
   }
 
   #placed({ image }: Sandbox): PlacedProgram {
@@ -139,7 +146,7 @@ export class AcpHarness implements Harness {
   }
 
   #program(): LocatedProgram | undefined {
-    this.#located ??= locateProgram(this.#profile, this.#options);
+    this.#located ??= locateProgram(this.#profile, { command: this.#options.command, folder: this.#folder });
     return this.#located;
   }
 

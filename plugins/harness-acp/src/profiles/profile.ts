@@ -1,4 +1,4 @@
-import type { FileEntry, JsonObject, OwnTools, RunRequest } from "@ambit/core/plugin";
+import type { FileEntry, JsonObject, OwnTools, RunRequest, Usage } from "@ambit/core/plugin";
 
 /** Where an agent's program comes from. It is looked up on disk, never executed to see whether it is there. */
 export interface ProgramSource {
@@ -125,9 +125,16 @@ export interface Profile {
   readonly clientCapabilities: JsonObject;
   /** `_meta` of `session/new`, `session/load` and `session/resume`. */
   readonly sessionMeta?: JsonObject;
-  /** What its updates carry, beyond what `initialize` tells. */
+  /**
+   * What its updates carry, beyond what `initialize` tells. `usage`: whether the tokens that it tells with a turn's
+   * answer are those of the whole turn; others are left out.
+   */
   readonly reports: { readonly reasoning: boolean; readonly plans: boolean; readonly usage: boolean };
   readonly quirks: Quirks;
+  /** What the answer to a prompt says of a failed turn that it ends well. Default: what `quirks` says. */
+  failure?(response: JsonObject): string | undefined;
+  /** The whole turn's tokens, from the answer to a prompt. Default: ACP's `usage`, or Gemini's `_meta.quota`. */
+  usage?(response: JsonObject): Usage | undefined;
   prepare(preparation: Preparation): Prepared;
   /** Which tool a call is of. `servers` are the names of the MCP servers that the agent was given. */
   identify(call: ToolCallView, servers: readonly string[]): ToolIdentity;

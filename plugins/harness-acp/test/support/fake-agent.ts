@@ -6,6 +6,7 @@ import {
   type PublishedServer,
   type Sandbox,
 } from "@ambit/core/plugin";
+import { type DriverLimits, defaultLimits } from "../../src/driver/limits.js";
 import { startAgent } from "../../src/driver/start-agent.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";
@@ -28,12 +29,13 @@ export interface FakeAgentOptions {
   readonly newSession?: unknown;
   readonly onLoad?: (turn: FakeTurn) => Promise<unknown>;
   readonly profile?: Partial<Profile>;
-  readonly cancelMs?: number;
+  readonly limits?: Partial<DriverLimits>;
   readonly resume?: string;
   readonly servers?: { readonly servers: readonly PublishedServer[] };
 }
 
 export const limits = {
+  ...defaultLimits,
   cancelMs: 5_000,
   closeMs: 0,
   messageCharacters: 1_000_000,
@@ -133,7 +135,7 @@ export function fakeAgent(options: FakeAgentOptions) {
       {
         profile: { ...demo, title: "The fake", ...options.profile },
         launch: { argv: ["fake"], env: {}, files: [], model: "" },
-        limits: { ...limits, cancelMs: options.cancelMs ?? limits.cancelMs },
+        limits: { ...limits, ...options.limits },
       },
       scope,
     );

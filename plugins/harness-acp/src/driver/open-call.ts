@@ -1,0 +1,139 @@
+import type { ToolCallView } from "../profiles/profile.js";
+import { isRecord, type JsonRecord, textAt, valueAt } from "./json-reading.js";
+
+/** A message of the agent's. */
+interface Source {
+  /** Characters. */
+  readonly size: number;
+}
+
+/** A tool call as its updates have told it so far. */
+export interface Call {
+  readonly id: string;
+  title: string | undefined;
+  name: string | undefined;
+  kind: string | undefined;
+  path: string | undefined;
+  input: unknown;
+  text: string;
+  /** What a terminal of the call has shown (Codex): it comes in pieces. */
+  terminal: string;
+  rawOutput: unknown;
+  /** By field, the message that brought it: together they are at least what the call holds in memory. */
+  readonly sources: Map<string, Source>;
+  announced: boolean;
+}
+
+export function newCall(id: string): Call {
+  return {
+    id,
+    title: undefined,
+    name: undefined,
+    kind: undefined,
+    path: undefined,
+    input: undefined,
+    text: "",
+    terminal: "",
+    rawOutput: undefined,
+    sources: new Map(),
+    announced: false,
+  };
+}
+
+/** Takes over what an update says. `size` is the update's, in characters. */
+export function applyUpdate(call: Call, update: JsonRecord, size: number): void {
+  const message: Source = { size };
+  const set = (field: string) => call.sources.set(field, message);
+  for (const field of ["title", "name", "kind"] as const) {
+    const text = textAt(update, field);
+    if (text === undefined) continue;
+    call[field] = text;
+    set(field);
+  }
+  const path = firstPath(update.locations);
+  if (path !== undefined) {
+    call.path = path;
+    set("path");
+  }
+  if (update.rawInput !== undefined && update.rawInput !== null && update.rawInput !== "") {
+    // Agents begin with `{}` and fill it in later; the other way round it isn't meant.
+    if (isTold(update.rawInput) || call.input === undefined) {
+      call.input = update.rawInput;
+      set("input");
+    }
+  }
+  if (update.rawOutput !== undefined && update.rawOutput !== null) {
+    call.rawOutput = update.rawOutput;
+    set("rawOutput");
+  }
+  // Content is replaced as a whole, never added to.
+  if (Array.isArray(update.content)) {
+    call.text = contentText(update.content);
+    set("text");
+  }
+  const shown = valueAt(update, "_meta", "terminal_output_delta", "data");
+  if (typeof shown === "string" && shown !== "") {
+    call.terminal += shown;
+    call.sources.set("terminal", { size: call.terminal.length });
+  }
+}
+
+/** Characters that a call holds at most. */
+export function weightOf(call: Call): number {
+  let weight = call.id.length;
+  for (const { size } of new Set(call.sources.values())) weight += size;
+  return weight;
+}
+
+export function viewOf(call: Call): ToolCallView {
+  return {
+    id: call.id,
+    ...(call.title === undefined ? {} : { title: call.title }),
+    ...(call.name === undefined ? {} : { name: call.name }),
+    ...(call.kind === undefined ? {} : { kind: call.kind }),
+    ...(call.path === undefined ? {} : { path: call.path }),
+    ...(isTold(call.input) ? { input: call.input } : {}),
+    ...(call.text === "" ? {} : { text: call.text }),
+  };
+}
+
+/** Whether an input says anything: `{}` may mean "none", or "not yet". */
+export function isTold(input: unknown): boolean {
+  if (input === undefined || input === null || input === "") return false;
+  return !(isRecord(input) && Object.keys(input).length === 0);
+}
+
+/** Text for people first; else whatever the agent gives. What it wraps the text in is of no use to anybody. */
+export function outputOf(call: Call): unknown {
+  const { rawOutput: raw } = call;
+  if (call.text !== "") return call.text;
+  const text = textOfResult(raw);
+  if (text !== "") return text;
+  return call.terminal === "" ? raw : call.terminal;
+}
+
+/** The text of an MCP tool's result, as it is or wrapped once (Codex). */
+function textOfResult(raw: unknown): string {
+  const content = valueAt(raw, "content") ?? valueAt(raw, "result", "content");
+  if (!Array.isArray(content)) return "";
+  return joined(content.map((block: unknown) => (isRecord(block) ? textAt(block, "text") : undefined)));
+}
+
+function firstPath(locations: unknown): string | undefined {
+  const [first]: readonly unknown[] = Array.isArray(locations) ? locations : [];
+  return isRecord(first) ? textAt(first, "path") : undefined;
+}
+
+function contentText(content: readonly unknown[]): string {
+  return joined(
+    content.map((part) => {
+      if (!isRecord(part)) return undefined;
+      if (part.type === "diff") return `${textAt(part, "path") ?? "A file"} was changed.`;
+      return isRecord(part.content) ? textAt(part.content, "text") : undefined;
+    }),
+  );
+}
+
+function joined(texts: readonly (string | undefined)[]): string {
+  return texts.filter((text) => text !== undefined && text !== "").join("\n");
+}

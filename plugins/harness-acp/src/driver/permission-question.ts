@@ -1,0 +1,32 @@
+import type { OwnTools, PermissionQuestion, ToolClass } from "@ambit/core/plugin";
+import type { DescribedCall } from "./tool-calls.js";
+
+/** What the run is asked. An input that the agent doesn't tell is left undefined: it isn't known to be none. */
+export function questionOf(toolCallId: string, call: DescribedCall, ownTools: OwnTools): PermissionQuestion {
+  const { name, server, input, readOnly, kind } = call;
+  const toolClass = server === undefined ? toolClassOf(name, kind, ownTools) : undefined;
+  return {
+    toolCallId,
+    toolName: name,
+    input,
+    ...(server === undefined ? {} : { server }),
+    ...(readOnly ? { readOnly } : {}),
+    ...(toolClass === undefined ? {} : { toolClass }),
+  };
+}
+
+/** What a tool of the agent's own does: as its profile says, else as the agent says of the call (ACP's `ToolKind`). */
+function toolClassOf(name: string, kind: string | undefined, ownTools: OwnTools): ToolClass | undefined {
+  const known = Object.hasOwn(ownTools, name) ? ownTools[name] : undefined;
+  return known === "other" ? undefined : (known ?? classByKind[kind ?? ""]);
+}
+
+const classByKind: Readonly<Record<string, ToolClass>> = {
+  execute: "shell",
+  edit: "edit",
+  delete: "edit",
+  move: "edit",
+  read: "read",
+  search: "read",
+  fetch: "fetch",
+};

@@ -1,0 +1,22 @@
+import { ModelFailed, type Usage } from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import type { JsonRecord } from "./json-reading.js";
+import type { UpdateReader } from "./update-reader.js";
+
+/** Why a turn that the agent ended well failed all the same; undefined when it didn't. */
+export function turnFailure(
+  profile: Pick<Profile, "title" | "failure">,
+  response: JsonRecord,
+  reader: Pick<UpdateReader, "failure" | "failureIn" | "idle">,
+  tokens: Usage | undefined,
+): ModelFailed | undefined {
+  const { title } = profile;
+  const failure = reader.failure ?? reader.failureIn(response._meta) ?? profile.failure?.(response);
+  if (failure !== undefined) {
+    return new ModelFailed(`The model of ${title} failed: ${failure}`, { retryable: true });
+  }
+  if (response.stopReason !== "end_turn" || !reader.idle || tokens !== undefined) return undefined;
+  return new ModelFailed(
+    `${title} ended its turn without an answer and without using its model: see its credential, its model's name and its quota.`,
+  );
+}
