@@ -119,6 +119,17 @@ export class PluginBrokeContract extends AmbitError {
 export class SandboxFailed extends AmbitError {
   readonly code = "sandbox_failed";
   readonly status = 502;
+  /**
+   * What failed. `host`: the host or platform, which is then probed again before it is used · `session`: this one
+   * session, by its request, its agent or its files; that says nothing of the host, and no other run waits for it.
+   */
+  readonly concerns: "host" | "session";
+
+  /** @param options `concerns`: default `host`. */
+  constructor(message: string, options?: ErrorOptions & { readonly concerns?: "host" | "session" }) {
+    super(message, options);
+    this.concerns = options?.concerns ?? "host";
+  }
 }
 
 /** The operator looks at the agent's installation. */

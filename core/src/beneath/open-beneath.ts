@@ -1,13 +1,21 @@
 import { constants } from "node:fs";
-import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { chmod, type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxFailed } from "../errors.js";
 
 /** An open folder, so that whoever may rename it in the meantime can't make us act in another one. */
 export interface OpenFolder {
   readonly handle: FileHandle;
-  /** For messages, and for hosts without `/proc`. */
+  /** For hosts without `/proc`. Not for messages: it tells of the host. */
   readonly path: string;
+  /** For messages: as processes see it, or relative to where it was opened from. */
+  readonly shown: string;
+}
+
+/** A folder as processes see it, and where it lies for whoever reads and writes. */
+export interface Place {
+  readonly inside: string;
+  readonly outside: string;
 }
 
 export interface Ownership {
@@ -16,28 +24,58 @@ export interface Ownership {
 }
 
 const asFolder = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** O_PATH, which Node doesn't name: no right is needed for it, and nothing of the folder can be read by it. */
+const asPlace = 0o10000000 | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** A name in an open folder. Node has no `openat`; on Linux the descriptor's own entry in `/proc` stands in for it. */
-export function inFolder(folder: OpenFolder, name: string): string {
-  return process.platform === "linux" ? `/proc/self/fd/${folder.handle.fd}/${name}` : join(folder.path, name);
+export function inFolder(folder: OpenFolder, name: string): string;
+export function inFolder(folder: OpenFolder, name: string | Buffer): string | Buffer;
+export function inFolder(folder: OpenFolder, name: string | Buffer): string | Buffer {
+  const before = process.platform === "linux" ? `/proc/self/fd/${folder.handle.fd}/` : `${folder.path}/`;
+  return typeof name === "string" ? `${before}${name}` : Buffer.concat([Buffer.from(before), name]);
 }
 
-export async function openFolder(path: string): Promise<OpenFolder> {
-  return { handle: await open(path, asFolder), path };
+export async function openFolder(path: string, shown = ""): Promise<OpenFolder> {
+  return { handle: await open(path, asFolder), path, shown };
+}
+
+/** A folder that a session owns. It may have closed it to everybody: its owner can open it again, and so can we. */
+async function openOwn(path: string | Buffer): Promise<FileHandle> {
+  try {
+    return await open(path, asFolder);
+  } catch (error) {
+    if (codeOf(error) !== "EACCES" || process.platform !== "linux") throw error;
+  }
+  const place = await open(path, asPlace);
+  try {
+    const self = `/proc/self/fd/${place.fd}`;
+    await chmod(self, ((await place.stat()).mode & 0o7777) | 0o700);
+    return await open(`${self}/.`, asFolder);
+  } finally {
+    await place.close();
+  }
 }
 
 /**
  * Opens the folder at `names` below `root`, one name at a time and never through a link.
  *
+ * @param root a place says how errors name what lies in it; of a folder they name it relatively.
+ * @param names as bytes where they may be no UTF-8.
  * @param make missing folders are made, and given to this owner; without it they are an error.
  * @throws SandboxFailed naming the first part that is a link, a file, or missing.
  */
 export async function openBeneath(
-  root: string,
-  names: readonly string[],
+  root: string | Place,
+  names: readonly (string | Buffer)[],
   make?: { readonly owner: Ownership | undefined },
 ): Promise<OpenFolder> {
-  let folder = await openFolder(root);
+  const { outside, inside } = typeof root === "string" ? { outside: root, inside: "" } : root;
+  let folder: OpenFolder;
+  try {
+    folder = { handle: await openOwn(outside), path: outside, shown: inside };
+  } catch (error) {
+    throw refusal(inside || "the folder", error);
+  }
   for (const name of names) {
     const parent = folder;
     try {
@@ -51,30 +89,31 @@ export async function openBeneath(
 
 async function step(
   parent: OpenFolder,
-  name: string,
+  name: string | Buffer,
   make: { readonly owner: Ownership | undefined } | undefined,
 ): Promise<OpenFolder> {
-  const path = join(parent.path, name);
-  const enter = async () => ({ handle: await open(inFolder(parent, name), asFolder), path });
+  const path = join(parent.path, String(name));
+  const shown = join(parent.shown, String(name));
+  const enter = async () => ({ handle: await openOwn(inFolder(parent, name)), path, shown });
   try {
     return await enter();
   } catch (error) {
-    if (make === undefined || codeOf(error) !== "ENOENT") throw refusal(path, error);
+    if (make === undefined || codeOf(error) !== "ENOENT") throw refusal(shown, error);
   }
   try {
     await mkdir(inFolder(parent, name), { mode: 0o755 });
   } catch (error) {
     // Somebody was faster: a second file for the same folder, or the session itself, whose folder is then its own.
     if (codeOf(error) === "EEXIST")
-      return await enter().catch((reason: unknown) => Promise.reject(refusal(path, reason)));
-    throw refusal(path, error);
+      return await enter().catch((reason: unknown) => Promise.reject(refusal(shown, reason)));
+    throw refusal(shown, error);
   }
   try {
     const made = await enter();
     if (make.owner !== undefined) await made.handle.chown(make.owner.uid, make.owner.gid);
     return made;
   } catch (error) {
-    throw refusal(path, error);
+    throw refusal(shown, error);
   }
 }
 
@@ -88,11 +127,36 @@ export function namesBelow(inside: string, path: string): readonly string[] | un
   return names.length === 0 || names.includes("..") ? undefined : names;
 }
 
+/** What names, links and modes in a session's files answer, which its agent or its request made; not the host. */
+const ofSession: ReadonlySet<string | undefined> = new Set([
+  ...[
+    "EACCES",
+    "EEXIST",
+    "EISDIR",
+    "ELOOP",
+    "ENAMETOOLONG",
+    "ENOENT",
+    "ENOTDIR",
+    "ENOTEMPTY",
+    "ENXIO",
+    "EPERM",
+  ],
+  ...["EDQUOT", "EFBIG", "EINVAL", "EMLINK"],
+]);
+
+/** Whether a session's own files brought an error about, or the host did. */
+export function concernsOf(error: unknown): "host" | "session" {
+  return ofSession.has(codeOf(error)) ? "session" : "host";
+}
+
 export function refusal(path: string, error: unknown): SandboxFailed {
   const code = codeOf(error);
   const isLink = code === "ELOOP" || code === "ENOTDIR";
   const why = isLink ? "a link or a file stands in its way" : (code ?? String(error));
-  return new SandboxFailed(`${path} can't be reached without following links: ${why}`, { cause: error });
+  return new SandboxFailed(`${path} can't be reached without following links: ${why}`, {
+    cause: error,
+    concerns: concernsOf(error),
+  });
 }
 
 export function codeOf(error: unknown): string | undefined {

@@ -2,16 +2,19 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { SandboxFailed } from "../errors.js";
-import { inFolder, namesBelow, type Ownership, openBeneath, refusal } from "./open-beneath.js";
+import {
+  codeOf,
+  concernsOf,
+  inFolder,
+  namesBelow,
+  type Ownership,
+  openBeneath,
+  type Place,
+  refusal,
+} from "./open-beneath.js";
 
 /** Bytes. A file that an agent made without end mustn't fill the reader's memory. */
 export const largestRead = 64 * 1024 * 1024;
-
-/** A folder as processes see it, and where it lies for whoever reads and writes. */
-export interface Place {
-  readonly inside: string;
-  readonly outside: string;
-}
 
 export interface SessionFile {
   readonly path: string;
@@ -56,8 +59,10 @@ export class SessionFiles implements KeptFiles {
       await rename(draft, inFolder(folder, name));
     } catch (error) {
       await rm(draft, { force: true });
-      throw new SandboxFailed(`${path} can't be written: ${error instanceof Error ? error.message : error}`, {
+      const why = codeOf(error) ?? (error instanceof Error ? error.name : "unknown");
+      throw new SandboxFailed(`${path} can't be written: ${why}`, {
         cause: error,
+        concerns: concernsOf(error),
       });
     } finally {
       await folder.handle.close();
@@ -76,8 +81,8 @@ export class SessionFiles implements KeptFiles {
       });
       try {
         const found = await handle.stat();
-        if (!found.isFile()) throw new SandboxFailed(`${path} isn't a regular file`);
-        if (found.size > largestRead) throw new SandboxFailed(`${path} is larger than ${largestRead} bytes`);
+        if (!found.isFile()) throw ofSession(`${path} isn't a regular file`);
+        if (found.size > largestRead) throw ofSession(`${path} is larger than ${largestRead} bytes`);
         return new Uint8Array(await handle.readFile());
       } finally {
         await handle.close();
@@ -87,14 +92,17 @@ export class SessionFiles implements KeptFiles {
     }
   }
 
-  #locate(path: string): { root: string; folders: readonly string[]; name: string } {
-    for (const { inside, outside } of this.#places) {
-      const names = namesBelow(inside, path);
+  #locate(path: string): { root: Place; folders: readonly string[]; name: string } {
+    for (const root of this.#places) {
+      const names = namesBelow(root.inside, path);
       const name = names?.at(-1);
-      if (names !== undefined && name !== undefined)
-        return { root: outside, folders: names.slice(0, -1), name };
+      if (names !== undefined && name !== undefined) return { root, folders: names.slice(0, -1), name };
     }
     const where = this.#places.map(({ inside }) => inside).join(" or ");
-    throw new SandboxFailed(`${JSON.stringify(path)} doesn't lie in ${where}`);
+    throw ofSession(`${JSON.stringify(path)} doesn't lie in ${where}`);
   }
+}
+
+function ofSession(message: string): SandboxFailed {
+  return new SandboxFailed(message, { concerns: "session" });
 }

@@ -34,3 +34,6 @@ export function announcement({ runId, request, plan }: RunContext): AgentEvent {
   };
   return { type: "data", name: "run", data, transient: true };
 }
+
+/** How far a run came. `reusing`: it didn't get its agent started, in a session in which one had worked before. */
+export type RunStage = "starting" | "reusing" | "started";

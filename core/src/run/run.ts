@@ -13,7 +13,7 @@ import { cancelledByCaller, conclude, stopReasonOf } from "./outcome.js";
 import { composePrompt, hasHistory } from "./prompt.js";
 import { requireListed } from "./publish.js";
 import { leavable, nextRecord } from "./reading.js";
-import { announcement, type RunContext } from "./run-context.js";
+import { announcement, type RunContext, type RunStage } from "./run-context.js";
 import { RunEvents } from "./run-events.js";
 import type { RunOptions, RunServices } from "./run-services.js";
 import { OwnedScope } from "./scope.js";
@@ -68,9 +68,10 @@ export class Run {
     this.#scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
 
-  /** Whether sandbox and agent came up: what failed later says little of the host. */
-  get started(): boolean {
-    return this.#agent !== undefined;
+  /** How far it came: what its failure says of the host depends on that. */
+  get stage(): RunStage {
+    if (this.#agent !== undefined) return "started";
+    return this.#session?.conversation === undefined ? "starting" : "reusing";
   }
 
   /** Ends the run early; it still ends in its one result. */

@@ -1,10 +1,11 @@
 import type { KeyObject } from "node:crypto";
-import { type FailureCode, pathBeyondDepth, projectOf, tooDeep } from "../contract/index.js";
+import { pathBeyondDepth, projectOf, tooDeep } from "../contract/index.js";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "../errors.js";
 import type { Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import { ArgumentsChecker } from "./arguments/checker.js";
+import { doubtOf } from "./doubt.js";
 import { FairSlots } from "./fair-slots.js";
 import { UsedAnswers } from "./interaction/used-answers.js";
 import type { RunLimits } from "./limits.js";
@@ -36,10 +37,6 @@ export interface Slot {
   admit(body: unknown, options: RunOptions): Promise<Run>;
   release(): void;
 }
-
-/** Failures after which the evidence of the sandbox and the harness is taken again; the others, of a failed start. */
-const doubtful: ReadonlySet<FailureCode> = new Set(["sandbox_failed", "plugin_broke_contract"]);
-const doubtfulAtStart: ReadonlySet<FailureCode> = new Set([...doubtful, "harness_failed", "run_timed_out"]);
 
 /** Plans and runs; the door between a server or a command line and the rest of core. */
 export class Runner {
@@ -183,12 +180,9 @@ export class Runner {
       reveal();
       if (this.#runs.size === 0) this.#memory.rest();
       free();
-      // What was proven may not have held: look again before the next plan counts on it.
-      const suspects = run.started ? doubtful : doubtfulAtStart;
-      if (failure !== undefined && suspects.has(failure.code)) {
-        // A broken agent says nothing of the sandbox, whose probe takes seconds.
-        if (failure.code !== "harness_failed") this.registry.invalidate(run.plan.sandbox.actor);
-        this.registry.invalidate(run.plan.harness.actor);
+      const { plan, stage } = run;
+      for (const kind of failure === undefined ? [] : doubtOf(failure, stage)) {
+        this.registry.invalidate(plan[kind].actor);
       }
     });
     return run;
