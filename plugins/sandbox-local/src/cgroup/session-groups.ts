@@ -13,10 +13,19 @@ export interface SessionGroups {
   readonly paths: readonly string[];
   /** The limits as the kernel reads them back, by file: `{ "pids.max": "20" }`. */
   readonly evidence: Evidence;
+  /** How often each limit was reached so far. */
+  hits(): LimitHits;
   /** Puts one process in; what it starts later belongs to them by itself. Synchronous: nothing runs in between. */
   join(pid: number): void;
   /** Removes them. What still runs in them is ended first. Safe to call twice. */
   remove(): Promise<void>;
+}
+
+export interface LimitHits {
+  /** Processes that couldn't be started. */
+  readonly processes: number;
+  /** Processes that were ended. */
+  readonly memory: number;
 }
 
 const cures: Readonly<Record<1 | 2, string>> = {
@@ -41,6 +50,10 @@ export async function makeSessionGroups(
   const groups: SessionGroups = {
     paths: made,
     evidence,
+    hits: () => ({
+      processes: countIn(made, ["pids.events"], "max"),
+      memory: countIn(made, ["memory.events", "memory.oom_control"], "oom_kill"),
+    }),
     join(pid) {
       for (const path of made) writeFileSync(join(path, "cgroup.procs"), String(pid));
     },
@@ -124,6 +137,24 @@ async function apply(path: string, { file, value, optional }: Setting): Promise<
   const found = (await readFile(join(path, file), "latin1")).trim();
   if (found !== value) throw new Error(`${file} reads ${found} instead of ${value}`);
   return true;
+}
+
+/** The count of this name in whichever of the files the groups have; 0 where none has one. */
+function countIn(paths: readonly string[], files: readonly string[], name: string): number {
+  const texts = paths.flatMap((path) => files.map((file) => contentOf(join(path, file))));
+  return texts.reduce(
+    (sum, text) => sum + Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0),
+    0,
+  );
+}
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch (error) {
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENODEV") return "";
+    throw error;
+  }
 }
 
 /** Ends what runs in groups and removes them. A folder that isn't a group any more is passed over. */

@@ -44,6 +44,8 @@ export interface LaunchOptions {
   readonly mark: string;
   /** Puts the waiting process into the session's groups; undefined when nothing waits for it. */
   readonly join: ((pid: number) => void) | undefined;
+  /** Takes out of a message what a caller isn't told. */
+  readonly conceal: (words: string) => string;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -184,6 +186,7 @@ async function explain(
   if (word === "missing") {
     return new SandboxFailed(
       `${options.program} can't be started: it isn't there, inside the sandbox (ENOENT)`,
+      { concerns: "session" },
     );
   }
   if (word === "relay") {
@@ -195,9 +198,18 @@ async function explain(
 }
 
 /** Nothing but bubblewrap and the stages before it have written to standard error so far. */
-async function inItsOwnWords(child: ChildProcess, { startMs }: LaunchOptions): Promise<SandboxFailed> {
+async function inItsOwnWords(
+  child: ChildProcess,
+  { startMs, conceal }: LaunchOptions,
+): Promise<SandboxFailed> {
   const words = (await beginningOf(child.stderr)).trim();
-  if (words !== "") return new SandboxFailed(`The jail can't be opened: ${words}`);
+  if (words !== "") {
+    return new SandboxFailed(`The jail can't be opened: ${conceal(words)}`, {
+      cause: words,
+      // The command's own folder, which the session may have closed or removed.
+      concerns: words.includes("Can't chdir") ? "session" : "host",
+    });
+  }
   return new SandboxFailed(`The jail didn't come up (${startMs} ms at most), and gave no reason`);
 }
 

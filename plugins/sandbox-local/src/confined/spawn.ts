@@ -1,5 +1,5 @@
 import { closeSync, openSync } from "node:fs";
-import { type Command, openFolder, type Process, SandboxFailed } from "@ambit/core/plugin";
+import { type Command, openBeneath, type Place, type Process, SandboxFailed } from "@ambit/core/plugin";
 import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
@@ -15,6 +15,7 @@ import { loopbackForwards } from "./loopback.js";
 import { ConfinedProcess } from "./process.js";
 import type { ConfinedSession } from "./session.js";
 import { launchOf } from "./stages.js";
+import { limitReached, withoutHost } from "./start-failure.js";
 import { type PreparedMounts, pathRules, prepareMounts } from "./workspace-mounts.js";
 
 /**
@@ -33,19 +34,30 @@ export async function spawnConfined(
   const closing: (() => Promise<void> | void)[] = [];
   const descriptors: number[] = [];
   const give = (descriptor: number) => jailDescriptors.seccomp + descriptors.push(descriptor) - 1;
-  const giveFolder = async (path: string) => {
-    const { handle } = await openFolder(path);
+  const giveFolder = async (place: Place) => {
+    const { handle } = await openBeneath(place, []);
     closing.push(() => handle.close());
+    // Its owner may have closed it, and then no jail could enter it.
+    const { mode } = await handle.stat();
+    if ((mode & 0o700) !== 0o700) await handle.chmod((mode & 0o7777) | 0o700);
     return give(handle.fd);
   };
   try {
     const seccomp = openSync(weakening?.seccompFile ?? kit.seccompFile, "r");
     closing.push(() => closeSync(seccomp));
     give(seccomp);
-    const agentHome = command.role === "agent" ? await giveFolder(folder.home) : undefined;
+    const agentHome =
+      command.role === "agent"
+        ? await giveFolder({ inside: inside.agentHome, outside: folder.home })
+        : undefined;
     let workspace: Jail["workspace"];
     let prepared: PreparedMounts = { mounts: [], handles: [] };
     if (filesystem.mode !== "off") {
+      const isWritable = filesystem.mode !== "readonly" && filesystem.writable.length === 0;
+      workspace = {
+        descriptor: await giveFolder({ inside: inside.workspace, outside: folder.workspace }),
+        writable: isWritable,
+      };
       if (command.role === "agent" || !session.linksSettled) {
         const found = await lookThrough(folder.workspace);
         await settleOutsideLinks(folder.workspace, found.outsideLinks, config.hardLinks);
@@ -57,8 +69,6 @@ export async function spawnConfined(
       }
       const kept = applied ? findKeptPaths(folder.workspace, config.keptPaths, session.repositories) : [];
       const rules = applied ? pathRules(filesystem, await kept) : [];
-      const isWritable = filesystem.mode !== "readonly" && filesystem.writable.length === 0;
-      workspace = { descriptor: await giveFolder(folder.workspace), writable: isWritable };
       const first = jailDescriptors.seccomp + descriptors.length;
       prepared = await prepareMounts(folder.workspace, rules, isWritable, first, user);
       for (const handle of prepared.handles) {
@@ -80,6 +90,7 @@ export async function spawnConfined(
     const relay: Relay = session.network === "own" ? kit.programs.relay : { kind: "none" };
     const [program, ...args] = command.argv;
     const mark = markOf(session.runnerKey, spec.id, ++session.spawned);
+    const hits = session.groups?.hits();
     const launched = await launchJail({
       launch: launchOf({
         jail: [
@@ -108,7 +119,12 @@ export async function spawnConfined(
       startMs: config.startMs,
       mark,
       join: session.groups?.join,
+      conceal: (words) => withoutHost(words, { folder: folder.path, mark }),
       signal: command.signal,
+    }).catch((error: unknown) => {
+      const after = session.groups?.hits();
+      if (hits === undefined || after === undefined) throw error;
+      throw limitReached(program, spec.boundary.resources, hits, after, error) ?? error;
     });
     return new ConfinedProcess(launched, command.signal);
   } finally {

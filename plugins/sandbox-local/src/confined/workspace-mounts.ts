@@ -123,7 +123,7 @@ function refusedRule({ path, access }: PathRule, cause: unknown): SandboxFailed 
       : (code ?? "it can't be opened");
   return new SandboxFailed(
     `The boundary's ${list} path ${JSON.stringify(path)} can't be reached in the workspace without following links: ${why}`,
-    { cause },
+    { cause, concerns: "session" },
   );
 }
 

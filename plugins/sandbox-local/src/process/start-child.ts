@@ -1,29 +1,42 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
-import { type Command, SandboxFailed } from "@ambit/core/plugin";
+import { basename } from "node:path";
+import { type Command, codeOf, SandboxFailed } from "@ambit/core/plugin";
 
 /** @throws SandboxFailed for what no program can be started with. */
 export function checkCommand({ argv, cwd }: Command): void {
   if (argv.some((argument) => argument.includes("\0"))) {
-    throw new SandboxFailed("An argument of a program mustn't contain NUL");
+    throw ofCommand("An argument of a program mustn't contain NUL");
   }
   if (cwd !== undefined && !cwd.startsWith("/")) {
-    throw new SandboxFailed(`A program's folder must be an absolute path, but is ${JSON.stringify(cwd)}`);
+    throw ofCommand(`A program's folder must be an absolute path, but is ${JSON.stringify(cwd)}`);
   }
 }
 
-/** @throws SandboxFailed naming the program, however the system refuses it: some refusals are thrown, others told. */
+/**
+ * @param concerns what it says of the host when the program can't be started: nothing, where the command names it.
+ * @throws SandboxFailed naming the program, however the system refuses it: some refusals are thrown, others told.
+ */
 export async function startChild(
   program: string,
   args: readonly string[],
   options: SpawnOptions,
+  concerns: "host" | "session" = "host",
 ): Promise<ChildProcess> {
   try {
     const child = spawn(program, args, options);
     await once(child, "spawn");
     return child;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new SandboxFailed(`${program} can't be started: ${why}`, { cause: error });
+    const code = codeOf(error);
+    const why = code === "E2BIG" ? "its arguments and variables are too long (E2BIG)" : (code ?? "unknown");
+    const message = `${basename(program)} can't be started: ${why}`;
+    throw code === "E2BIG"
+      ? ofCommand(message, error)
+      : new SandboxFailed(message, { cause: error, concerns });
   }
+}
+
+function ofCommand(message: string, cause?: unknown): SandboxFailed {
+  return new SandboxFailed(message, { cause, concerns: "session" });
 }

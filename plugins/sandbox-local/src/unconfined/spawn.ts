@@ -29,12 +29,17 @@ export async function spawnUnconfined(command: Command, place: UnconfinedPlace):
   try {
     command.signal?.throwIfAborted();
     checkCommand(command);
-    child = await startChild(program, args, {
-      cwd: command.cwd ?? place.cwd,
-      env: { HOME: place.home, TMPDIR: place.scratch, ...command.env, [markerVariable]: place.mark },
-      detached: true,
-      stdio: [...descriptorTable(["pipe", "pipe", "pipe"] as const, inheritableDescriptors(), devNull)],
-    });
+    child = await startChild(
+      program,
+      args,
+      {
+        cwd: command.cwd ?? place.cwd,
+        env: { HOME: place.home, TMPDIR: place.scratch, ...command.env, [markerVariable]: place.mark },
+        detached: true,
+        stdio: [...descriptorTable(["pipe", "pipe", "pipe"] as const, inheritableDescriptors(), devNull)],
+      },
+      "session",
+    );
   } catch (error) {
     await place.onGone(0);
     throw error;
