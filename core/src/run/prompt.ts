@@ -3,9 +3,11 @@ import {
   historyOf,
   type Message,
   messageText,
+  type Prompt,
   promptOf,
   type RunRequest,
 } from "../contract/index.js";
+import { looksIssued } from "./interaction/call-ids.js";
 
 /** Characters of earlier conversation that are replayed to an agent that doesn't remember it. */
 const longestTranscript = 100_000;
@@ -19,8 +21,27 @@ export function composePrompt(request: RunRequest, remembers: boolean): readonly
   // What the user says beside an answer goes along with it.
   const said = prompt.kind === "none" ? [] : prompt.blocks;
   const blocks = prompt.kind === "prompt" ? said : [text(continuation), ...said];
-  const transcript = remembers ? "" : transcriptOf(historyOf(request.messages));
+  const transcript = remembers ? "" : transcriptOf(toldBefore(request.messages, prompt.kind));
   return transcript === "" ? blocks : [text(`${transcript}\n\n`), ...blocks];
+}
+
+/**
+ * What was said and done before this turn. Answers stand beside the calls that they are for, often in the assistant's
+ * own message: an agent that is to make those calls again must know of them, and not of the answers.
+ */
+function toldBefore(messages: readonly Message[], kind: Prompt["kind"]): readonly Message[] {
+  const before = historyOf(messages);
+  if (kind !== "continuation") return before;
+  const turn = messages.slice(before.length).map(({ role, content }) => ({
+    role,
+    content:
+      typeof content === "string"
+        ? ""
+        : content.filter(({ type, toolCallId = "" }) =>
+            type === "tool_result" ? !looksIssued(toolCallId) : role === "assistant",
+          ),
+  }));
+  return [...before, ...turn];
 }
 
 /** Whether the messages hold a conversation from before this turn. Pure. */
