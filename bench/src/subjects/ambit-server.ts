@@ -12,7 +12,7 @@ export interface ServerOptions {
   /** Whether a run without a boundary is confined all the same. Default `prefer`: it isn't. */
   readonly unconfined?: "allow" | "prefer";
   /** Loaded before the plugins that come with Ambit: packages, or absolute paths. */
-  readonly plugins?: readonly string[];
+  readonly plugins?: readonly (string | { readonly use: string; readonly config: object })[];
   /** Of harness-acp. */
   readonly harness?: object;
   readonly limits?: object;

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { z } from "zod";
+import { descendantsOf, memoryMibOf } from "../machine/processes.js";
+import { pause } from "../machine/program.js";
+import { Caller } from "../subjects/http.js";
+
+/** How a server is at one moment. */
+export interface Vitals {
+  readonly rssMib: number;
+  readonly descriptors: number;
+  /** All that it has started and that still runs. */
+  readonly processes: number;
+}
+
+export interface Delays {
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+export function vitalsOf(pid: number): Vitals {
+  return {
+    rssMib: memoryMibOf(pid).rss,
+    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    processes: descendantsOf(pid).length,
+  };
+}
+
+export function mostOf(one: Vitals, other: Vitals): Vitals {
+  return {
+    rssMib: Math.max(one.rssMib, other.rssMib),
+    descriptors: Math.max(one.descriptors, other.descriptors),
+    processes: Math.max(one.processes, other.processes),
+  };
+}
+
+/** Looks at the server and asks for its health until the signal aborts. */
+export async function watch(
+  pid: number,
+  url: string,
+  signal: AbortSignal,
+): Promise<{ readonly most: Vitals; readonly healthMs: readonly number[] }> {
+  const caller = new Caller(url);
+  const healthMs: number[] = [];
+  let most = vitalsOf(pid);
+  while (!signal.aborted) {
+    const begun = performance.now();
+    const { status } = await caller.get("/health");
+    healthMs.push(performance.now() - begun);
+    if (status !== 200) throw new Error(`/health answered with ${status}`);
+    most = mostOf(most, vitalsOf(pid));
+    await pause(100);
+  }
+  caller.close();
+  return { most, healthMs };
+}
+
+const delaysSchema = z.object({ p99Ms: z.number(), maxMs: z.number() });
+
+/** What the server's own watch has written of its event loop. */
+export function delaysIn(file: string): Delays {
+  return delaysSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+}
+
+/** The value below which so many hundredths of the values lie. */
+export function percentile(values: readonly number[], hundredths: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * hundredths) / 100))] ?? Number.NaN;
+}

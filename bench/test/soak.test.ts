@@ -1,0 +1,43 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, it } from "vitest";
+import { linux } from "../src/machine/needs.js";
+import { soakTable } from "../src/soak/report.js";
+import { hostileRuns, normalRuns } from "../src/soak/runs.js";
+import type { SoakReport } from "../src/soak/soak.js";
+
+/** As it is built: the server that it starts loads a plugin of the bench's own. */
+const program = fileURLToPath(new URL("../dist/soak/main.js", import.meta.url));
+
+/** A server grows by its caches and by what eight runs hold at once; a leak grows with the number of runs. */
+const mostGrowthMib = 1_024;
+/** Eight runs at once, each with an agent and its jail's own processes, tools and probes. */
+const mostProcesses = 200;
+const mostDescriptors = 1_000;
+
+it("a server stays within bounds while hostile agents, slow readers and broken tools share it with normal runs", async (context) => {
+  const missing = await linux.missing();
+  if (missing !== undefined) context.skip(`host: ${missing}`);
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    program,
+    "--seconds",
+    "15",
+    "--json",
+  ]).catch((failed: { readonly stdout: string }) => failed);
+  const report: SoakReport = JSON.parse(stdout);
+  // Delays are for the reader: a busy machine adds its own.
+  console.log(soakTable(report));
+  expect(report.surprises).toEqual([]);
+  expect(Object.keys(report.runs).toSorted()).toEqual(
+    [...Object.keys(hostileRuns), ...Object.keys(normalRuns)].toSorted(),
+  );
+  expect(report.most.rssMib - report.before.rssMib).toBeLessThan(mostGrowthMib);
+  expect(report.most.processes).toBeLessThan(mostProcesses);
+  expect(report.most.descriptors).toBeLessThan(mostDescriptors);
+  expect(report.after.processes).toBeLessThanOrEqual(report.before.processes);
+  expect(report.after.descriptors).toBeLessThanOrEqual(report.before.descriptors + 10);
+  expect(report.files.after).toBeLessThanOrEqual(report.files.before + 10);
+  // The control: all of it did happen at once.
+  expect(report.most.processes).toBeGreaterThan(report.before.processes);
+}, 180_000);
