@@ -3,6 +3,7 @@ import { Argument, Command, CommanderError, InvalidArgumentError } from "command
 import { version } from "../version.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
+import { tooFewOpenFiles } from "./open-files.js";
 
 /** Each command is imported when it is called: what one needs must not slow the others. */
 function program(): Command {
@@ -108,6 +109,12 @@ async function finish(command: Promise<number>): Promise<void> {
   // A pipe takes what was printed in its own time; an exit now would cut it.
   await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
   process.exit(code);
+}
+
+const shortage = tooFewOpenFiles();
+if (shortage !== undefined) {
+  process.stderr.write(`ambit: ${shortage}\n`);
+  process.exit(exitCodes.usage);
 }
 
 try {

@@ -1,0 +1,25 @@
+import { readFileSync } from "node:fs";
+
+/** Descriptors that Ambit needs to start and to confine one run. A server needs about twenty more for each run. */
+export const fewestOpenFiles = 256;
+
+/**
+ * What is wrong with the number of files that this process may open, with the cure; undefined when nothing is. Too few
+ * show as other faults, wherever they run out.
+ *
+ * @param limits `/proc/self/limits`; where there is none, nothing is known to be wrong.
+ */
+export function tooFewOpenFiles(limits: string = ownLimits()): string | undefined {
+  const soft = /^Max open files +(\d+)/m.exec(limits)?.[1];
+  if (soft === undefined || Number(soft) >= fewestOpenFiles) return undefined;
+  return `only ${soft} files may be open at once, and Ambit needs ${fewestOpenFiles}: raise the limit (\`ulimit -n 4096\`; LimitNOFILE=4096 of a systemd service; --ulimit nofile=4096 of a container)`;
+}
+
+function ownLimits(): string {
+  try {
+    return readFileSync("/proc/self/limits", "latin1");
+  } catch {
+    // Not Linux.
+    return "";
+  }
+}
