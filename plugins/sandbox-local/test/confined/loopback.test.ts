@@ -114,20 +114,19 @@ test("a whole listed address is asked of the proxy, and the rest of loopback sta
 test("a jail's own servers answer at its name and at 127.0.1.1, past the proxy", async () => {
   const sandbox = await openConfined();
   const script = `
+    const { hostname } = require("node:os");
+    const curl = require("node:util").promisify(require("node:child_process").execFile);
     const server = require("node:http").createServer((request, answer) => answer.end("mine " + request.headers.host));
     server.listen(8080, "0.0.0.0", async () => {
-      const { hostname } = require("node:os");
-      const found = [];
       for (const host of [hostname(), "127.0.1.1", "127.0.0.1", "localhost"]) {
-        found.push(await fetch("http://" + host + ":8080/").then((got) => got.text(), (error) => String(error.cause)));
+        const url = "http://" + host + ":8080/";
+        console.log(await fetch(url).then((got) => got.text(), (error) => String(error.cause)));
+        console.log((await curl("curl", ["-sS", url])).stdout);
       }
-      console.log(found.join("|"));
       process.exit();
     });`;
-  expect((await run(sandbox, ["node", "-e", script])).stdout).toBe(
-    "mine sandbox:8080|mine 127.0.1.1:8080|mine 127.0.0.1:8080|mine localhost:8080\n",
+  const hosts = ["sandbox", "127.0.1.1", "127.0.0.1", "localhost"];
+  expect((await run(sandbox, ["node", "-e", script])).stdout.trim().split("\n")).toEqual(
+    hosts.flatMap((host) => [`mine ${host}:8080`, `mine ${host}:8080`]),
   );
-  const serve = "socat TCP4-LISTEN:8080,fork SYSTEM:'echo HTTP/1.0 200 OK; echo; echo mine' & sleep 0.3;";
-  const ask = `for host in $(hostname) 127.0.1.1; do curl -sS http://$host:8080/; done; kill %1`;
-  expect((await run(sandbox, ["/bin/sh", "-c", `${serve} ${ask}`])).stdout).toBe("mine\nmine\n");
 });
