@@ -50,7 +50,8 @@ export function whyNotIgnorable(path: string, known: Level | undefined): string 
     steps.slice(0, -1).map((step) => (step === "0" ? 0 : step)),
   );
   if (parent?.kind !== "object") return "doesn't lie in an object whose keys the contract knows: remove it";
-  if (parent.keys.has(key)) return "is a known field, which is never ignored: remove it";
+  if ([...parent.keys.keys()].some((name) => plainKey(name) === plainKey(key)))
+    return "is a known field, which is never ignored: remove it";
   const restriction =
     restricting.find((name) => steps[0] === name) ??
     restrictions.find((name) => slipBetween(key, name) !== undefined) ??

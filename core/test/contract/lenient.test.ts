@@ -194,6 +194,8 @@ describe("keys that the operator has this runner ignore", () => {
 
   test.each([
     "sessionId",
+    "session_id",
+    "Harness",
     "messages[].content",
     "nowhere.at.all",
     "messages[]",
