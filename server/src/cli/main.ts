@@ -92,7 +92,7 @@ Environment:
   AMBIT_HOST, AMBIT_PORT   where to listen
   AMBIT_TOKEN              what callers must present; required beyond loopback
   AMBIT_CONFIG             the configuration file
-  AMBIT_CONCURRENT_RUNS    runs at once; stands above the configuration's limits.concurrentRuns
+  AMBIT_CONCURRENT_RUNS    runs at once; overrides limits.concurrentRuns
   AMBIT_INTERACTION_KEY_FILE  a key that replicas share, so that each takes answers to the others' questions
   AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or patterns parted by commas
   AMBIT_LOG_LEVEL          debug, info, warn, error or silent`;
