@@ -109,7 +109,8 @@ async function makeIn(
       }
     }
   }
-  const why = refusal instanceof Error ? refusal.message : String(refusal);
+  // Not the system's whole sentence: it names the group, and with it the runner.
+  const why = codeOf(refusal) ?? (refusal instanceof Error ? refusal.message : String(refusal));
   throw new SandboxFailed(`The ${controller} limit can't be set (${why}): ${cures[hierarchy.version]}`, {
     cause: refusal,
   });

@@ -71,7 +71,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     const user = process.getuid?.() === 0 ? await lease() : undefined;
     if (user !== undefined) {
       opened.push(() => user.release());
-      await checkReachable(runner.path);
+      await checkReachable(runner.path, options.dataFolder);
     }
     const folder = await makeSessionFolder(runner, spec.id, user);
     opened.push(async () => {
@@ -158,9 +158,9 @@ async function showRuntimes(
 }
 
 /** bubblewrap reaches the session's folders as the session's user, which has no rights of its own. */
-async function checkReachable(folder: string): Promise<void> {
+async function checkReachable(folder: string, dataFolder: string): Promise<void> {
   if (await isPassable(folder)) return;
   throw new SandboxFailed(
-    `${folder} can't be reached by a session's own user: set sandbox-local's dataFolder to a place whose folders all let others through (o+x)`,
+    `${dataFolder} can't be reached by a session's own user: set sandbox-local's dataFolder to a place whose folders all let others through (o+x)`,
   );
 }

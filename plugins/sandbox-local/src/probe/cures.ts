@@ -12,6 +12,9 @@ const cures: readonly (readonly [words: RegExp, cure: string])[] = [
     "in Docker add --security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined; elsewhere allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)",
   ],
   [/Unknown option --(bind-fd|ro-bind-fd|disable-userns)/, "install bubblewrap 0.8.0 or later"],
+  [/userIds.records/, "set sandbox-local's userIds.records to a folder that all runners of this host share"],
+  [/Programs can't be started from/, "set sandbox-local's dataFolder to a file system without noexec"],
+  [/can be changed by its payload/, "sysctl fs.suid_dumpable=0"],
   [
     /can't be reached by a session's own user|can't be used/,
     "set sandbox-local's dataFolder to a folder that others may pass through",

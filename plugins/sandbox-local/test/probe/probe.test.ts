@@ -50,6 +50,8 @@ test("as an ordinary user it shows all but the limits, and says what those would
       cure: expect.stringMatching(/as root|root/),
     });
   }
+  // Neither the host's folders nor the runner's key.
+  expect(text).not.toMatch(/\/sys\/|[0-9a-f]{24}/);
   expect(await readdir(join(dataFolder, "runners"))).toEqual([]);
 });
 
