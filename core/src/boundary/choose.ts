@@ -1,4 +1,5 @@
 import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
+import { asked } from "./asked.js";
 import type { Boundary } from "./boundary.js";
 import type {
   Part,
@@ -30,7 +31,10 @@ export function chooseHarness<H extends PlannableHarness>(
       : // An alias never hides another harness's own id.
         (harnesses.find(({ actor }) => actor.id === named) ??
         harnesses.find(({ actor }) => actor.aliases.includes(named)));
-  if (chosen !== undefined) return { chosen, issues: chosen.actor.issues(request, programs) };
+  if (chosen !== undefined) {
+    const { actor } = chosen;
+    return { chosen, issues: asked(actor, "issues", () => actor.issues(request, programs)) };
+  }
   const loaded = list(harnesses.map(({ actor }) => actor.id));
   const wanted = named === undefined ? "no harness is loaded" : `unknown harness '${named}'`;
   return {
@@ -54,8 +58,11 @@ export function chooseExecutors<E extends PlannableExecutor>(
       issues.push({ path: `customTools[${index}].kind`, message });
       continue;
     }
-    part.uses.push(tool);
-    for (const { path, message } of part.probed.actor.issues({ tool, request })) {
+    const { actor } = part.probed;
+    const found = asked(actor, "issues", () => actor.issues({ tool, request }));
+    // What is wrong with a tool is said first: `covers` and the run only meet tools that have no issue.
+    if (found.length === 0) part.uses.push(tool);
+    for (const { path, message } of found) {
       issues.push({ path: path === "" ? `customTools[${index}]` : `customTools[${index}].${path}`, message });
     }
   }
@@ -75,8 +82,10 @@ export function chooseToolSources<S extends PlannableToolSource>(
       issues.push({ path: `mcpServers[${index}].connection.type`, message });
       continue;
     }
-    part.uses.push(server);
-    for (const { path, message } of part.probed.actor.issues(server)) {
+    const { actor } = part.probed;
+    const found = asked(actor, "issues", () => actor.issues(server));
+    if (found.length === 0) part.uses.push(server);
+    for (const { path, message } of found) {
       issues.push({ path: `mcpServers[${index}].${path}`, message });
     }
   }

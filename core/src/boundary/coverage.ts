@@ -1,4 +1,5 @@
 import { type Capability, type Domain, domainOf, type Gap, type Site } from "../contract/index.js";
+import { asked } from "./asked.js";
 import type { Boundary } from "./boundary.js";
 import type { Requirement } from "./requirements.js";
 
@@ -74,9 +75,9 @@ export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
   if (required.length === 0) return [];
   const { actor } = probed;
   // A stated gap counts by its domain: an actor off a list of ranges may name it as one of hosts.
-  const stated = actor
-    .covers(boundary, use)
-    .filter((gap) => required.some(({ capability }) => domainOf(capability) === domainOf(gap.capability)));
+  const stated = asked(actor, "covers", () => actor.covers(boundary, use)).filter((gap) =>
+    required.some(({ capability }) => domainOf(capability) === domainOf(gap.capability)),
+  );
   const gaps: Gap[] = stated.map((gap) => named(actor.name, gap, subject));
   for (const { capability, because, subject: asker } of bindingOf(question)) {
     if (gaps.some((gap) => gap.capability === capability)) continue;
@@ -93,7 +94,8 @@ function bindingOf<Use>(question: Question<Use>): readonly Requirement[] {
   const { probed, use, required, bound, mediated = [] } = question;
   if (bound === "all") return required;
   if (bound === "inherited") return [];
-  const touched = probed.actor.touches(use).filter((domain) => !mediated.includes(domain));
+  const { actor } = probed;
+  const touched = asked(actor, "touches", () => actor.touches(use)).filter((one) => !mediated.includes(one));
   return required.filter(({ capability }) => touched.includes(domainOf(capability)));
 }
 

@@ -57,7 +57,9 @@ export function planRun<S extends Seats>(
   const delivery = chooseDelivery(request, cast.deliveries);
 
   const shortfalls = [
-    ...(harness.chosen === undefined ? [] : shortfallsOf(harness.chosen, [request], boundary, required)),
+    ...(harness.chosen === undefined || harness.issues.length > 0
+      ? []
+      : shortfallsOf(harness.chosen, [request], boundary, required)),
     ...(delivery.chosen === undefined
       ? []
       : shortfallsOf(delivery.chosen, [undefined], boundary, required, mediation)),

@@ -1,4 +1,5 @@
 import type { Gap, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
+import { asked } from "./asked.js";
 import type { Boundary } from "./boundary.js";
 import type {
   HiddenCredential,
@@ -22,8 +23,11 @@ export function credentialsHidden(
   boundary: Boundary,
 ): readonly HiddenCredential[] {
   if (boundary.secrets !== "hidden" || sandbox?.hides === undefined) return [];
-  const hideable = harness?.hideableCredentials?.(request) ?? [];
-  return hideable.filter(({ hosts }) => hosts.length > 0 && sandbox.hides?.(hosts, boundary) === true);
+  if (harness === undefined) return [];
+  const hideable = asked(harness, "hideableCredentials", () => harness.hideableCredentials?.(request) ?? []);
+  const hides = (hosts: readonly string[]) =>
+    asked(sandbox, "hides", () => sandbox.hides?.(hosts, boundary) === true);
+  return hideable.filter(({ hosts }) => hosts.length > 0 && hides(hosts));
 }
 
 /** Who could carry a credential of the request into the sandbox. */
@@ -71,7 +75,9 @@ export function stillVisible(
   request: RunRequest,
   hidden: readonly HiddenCredential[],
 ): readonly string[] {
-  return harness.visibleCredentials(request).filter((name) => !hidden.some((one) => one.name === name));
+  return asked(harness, "visibleCredentials", () => harness.visibleCredentials(request)).filter(
+    (name) => !hidden.some((one) => one.name === name),
+  );
 }
 
 function valuesInside(

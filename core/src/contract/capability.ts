@@ -26,7 +26,8 @@ export const promises = {
   "environment.per-tool":
     "A tool's process can't read another's environment, arguments, memory or scratch, nor the agent its.",
   "resources.memory": "More memory than the limit can't be had; the neighbours keep theirs.",
-  "resources.processes": "More processes than the limit can't be had; the neighbours keep theirs.",
+  "resources.processes":
+    "More processes than the limit can't be had; the neighbours keep theirs. All of a session's count, threads and the sandbox's own among them.",
   "resources.cpu": "More processor time than the limit can't be had; the neighbours keep theirs.",
   "resources.disk": "More workspace disk than the limit can't be had; the neighbours keep theirs.",
   "secrets.hidden":

@@ -51,6 +51,7 @@ export * from "./guarded-lookup.js";
 export * from "./harness.js";
 export * from "./log.js";
 export * from "./own-tools.js";
+export * from "./plugin-abort.js";
 export * from "./sandbox.js";
 export * from "./scope.js";
 export * from "./shortened.js";

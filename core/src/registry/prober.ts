@@ -1,8 +1,7 @@
-import { setMaxListeners } from "node:events";
 import { z } from "zod";
 import type { Finding, Probed } from "../boundary/index.js";
 import { type Capability, findingSchema } from "../contract/index.js";
-import type { Actor, Log } from "../plugin/index.js";
+import { type Actor, type Log, newPluginAbort } from "../plugin/index.js";
 import type { ProbeSettings } from "./configuration.js";
 
 interface Evidence {
@@ -100,9 +99,7 @@ export class Prober {
 
   /** Never rejects: a probe that fails is a finding on each claim. */
   async #ask(actor: Actor<never>): Promise<readonly Finding[]> {
-    const limit = new AbortController();
-    // One listener a canary: many of them are no leak.
-    setMaxListeners(0, limit.signal);
+    const limit = newPluginAbort();
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => {

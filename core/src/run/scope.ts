@@ -1,11 +1,10 @@
-import { setMaxListeners } from "node:events";
 import { RunCancelled } from "../errors.js";
-import type { Log, Scope } from "../plugin/index.js";
+import { type Log, newPluginAbort, type Scope } from "../plugin/index.js";
 import { settlesWithin } from "./linked-abort.js";
 
 /** A scope whose close runs everything deferred, in reverse, whatever throws or hangs, within a time limit. */
 export class OwnedScope implements Scope, AsyncDisposable {
-  readonly #controller = new AbortController();
+  readonly #controller = newPluginAbort();
   readonly #deferred: (() => void | Promise<void>)[] = [];
   #closing: Promise<void> | undefined;
   #unfollow: (() => void) | undefined;
@@ -20,8 +19,6 @@ export class OwnedScope implements Scope, AsyncDisposable {
     readonly limitMs: number,
     parent?: AbortSignal,
   ) {
-    // One listener a tool call under way: many of them are no leak.
-    setMaxListeners(0, this.#controller.signal);
     if (parent === undefined) return;
     const follow = () => this.abort(parent.reason);
     if (parent.aborted) follow();

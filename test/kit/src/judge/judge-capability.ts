@@ -1,6 +1,6 @@
 import type { Capability, Finding, SandboxBackend } from "@ambit/core/plugin";
 import { allowances } from "../allowances/catalogue.js";
-import type { Attack } from "../attacks/attack.js";
+import { type Attack, notRun } from "../attacks/attack.js";
 import { attacks } from "../attacks/catalogue.js";
 import type { Control } from "../control/control.js";
 import { canary } from "../decoys/canary.js";
@@ -45,7 +45,10 @@ export async function judgeCapability(
     if (!backend.claims.includes(capability) || finding?.proven !== true) {
       return await judgeRefusal(backend, findings, capability, options, decoys);
     }
-    return { capability, reason: finding.how, ...(await judgeGuard(backend, capability, options, decoys)) };
+    const guard = await judgeGuard(backend, findings, capability, options, decoys);
+    // What the probe saw is no reason for anything but a capability that is held.
+    const reason = guard.standing === "proven" ? finding.how : faultsOf(guard);
+    return { capability, reason, ...guard };
   } finally {
     await decoys.close();
   }
@@ -70,7 +73,7 @@ async function judgeRefusal(
   }
   if (opened) {
     // It may hold although its probe couldn't show it; what it opens must hold all the same.
-    const guard = await judgeGuard(backend, capability, options, decoys);
+    const guard = await judgeGuard(backend, findings, capability, options, decoys);
     if (guard.standing === "escaped")
       return { ...weakened("open() gives a sandbox that doesn't hold it"), ...guard, standing: "weakened" };
   }
@@ -83,12 +86,16 @@ async function judgeRefusal(
 
 async function judgeGuard(
   backend: SandboxBackend,
+  findings: readonly Finding[],
   capability: Capability,
   options: JudgeOptions,
   decoys: Decoys,
 ): Promise<Pick<CapabilityReport, "standing" | "attacks" | "allowances">> {
   const runnerModule = options.runnerModule ?? options.control.guardedRunnerModule;
-  const { claims } = backend;
+  // What isn't proven here can't be asked for beside it.
+  const claims = backend.claims.filter(
+    (claim) => claim === capability || findings.some((one) => one.capability === claim && one.proven),
+  );
   const place = {
     capability,
     claims,
@@ -116,8 +123,32 @@ async function judgeGuard(
       fault = messageOf(error);
     });
   }
+  if (fault !== undefined) {
+    const outcome = notRun(fault);
+    allowanceRows.push({ id: `${capability}/close`, title: "close the sandbox", outcome });
+  }
   const standing = fault === undefined ? standingOf(attackRows, allowanceRows) : "useless";
   return { standing, attacks: attackRows, allowances: allowanceRows };
+}
+
+/** What was seen of attacks and allowances that didn't end as they should, in one line. */
+export function faultsOf({
+  attacks: made,
+  allowances: allowed,
+}: Pick<CapabilityReport, "attacks" | "allowances">): string {
+  const faults = [
+    ...made
+      .filter(({ verdict }) => ["escaped", "broken", "toothless"].includes(verdict))
+      .map(({ title, verdict, control, guarded }) => {
+        const seen =
+          verdict === "escaped" ? guarded.detail : `control: ${control.detail}; guarded: ${guarded.detail}`;
+        return `${verdict}: ${title} (${seen})`;
+      }),
+    ...allowed
+      .filter(({ outcome }) => outcome.result !== "reached")
+      .map(({ title, outcome }) => `must work: ${title} (${outcome.detail})`),
+  ];
+  return faults.length === 0 ? "no attack worked in the control, so nothing is shown" : faults.join("\n");
 }
 
 /** The attacks that can be made with what the author has given. */

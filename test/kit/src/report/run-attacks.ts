@@ -1,6 +1,7 @@
 import { release } from "node:os";
 import { type Capability, capabilities, type SandboxBackend } from "@ambit/core/plugin";
 import { type CapabilityReport, type JudgeOptions, judgeCapability } from "../judge/judge-capability.js";
+import { probeWithin } from "../stage/kit-scope.js";
 
 export interface RunAttacksOptions extends JudgeOptions {
   /** Default: the whole vocabulary. */
@@ -26,7 +27,7 @@ export interface VerifyReport {
 
 /** Probes a backend and makes every attack on it, one after the other. */
 export async function runAttacks(backend: SandboxBackend, options: RunAttacksOptions): Promise<VerifyReport> {
-  const findings = await backend.probe(AbortSignal.timeout(options.probeMs ?? 60_000));
+  const findings = await probeWithin(backend, options.probeMs ?? 60_000);
   const reports: CapabilityReport[] = [];
   for (const capability of options.capabilities ?? capabilities) {
     const report = await judgeCapability(backend, findings, capability, options);

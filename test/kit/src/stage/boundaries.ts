@@ -91,7 +91,9 @@ export function demandFor(
   const { boundary, issues } = normaliseBoundary(sandboxPermissionSchema.parse(permission));
   if (issues.length > 0) throw new Error(`the kit's own boundary is wrong: ${JSON.stringify(issues)}`);
   const required = requirementsOf(boundary, runRequestSchema.parse({})).map((one) => one.capability);
-  return { boundary, required: [...new Set([...required, capability])] };
+  // A boundary may need more than is claimed: a capability is put to the test alone, with what else is claimed of it.
+  const asked = required.filter((one) => one === capability || claims.includes(one));
+  return { boundary, required: [...new Set([...asked, capability])] };
 }
 
 /** A request that can't be run without the capability. */

@@ -1,8 +1,8 @@
-import type { Log, Scope } from "@ambit/core/plugin";
+import { type Actor, type Finding, type Log, newPluginAbort, type Scope } from "@ambit/core/plugin";
 
 /** A scope of the kit's own: closes in reverse what was opened in it, and reports what couldn't be closed. */
 export class KitScope implements Scope {
-  readonly #abort = new AbortController();
+  readonly #abort = newPluginAbort();
   readonly #closers: (() => void | Promise<void>)[] = [];
 
   get signal(): AbortSignal {
@@ -25,6 +25,17 @@ export class KitScope implements Scope {
       }
     }
     if (failures.length > 0) throw new AggregateError(failures, "the kit couldn't close what it had opened");
+  }
+}
+
+/** Probes as the server does: with a signal of the same kind, aborted when it takes too long. */
+export async function probeWithin(actor: Actor<never>, ms: number): Promise<readonly Finding[]> {
+  const limit = newPluginAbort();
+  const timer = setTimeout(() => limit.abort(new Error(`the probe took longer than ${ms} ms`)), ms);
+  try {
+    return await actor.probe(limit.signal);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

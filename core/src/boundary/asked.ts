@@ -1,0 +1,16 @@
+import { isAmbitError, PluginBrokeContract } from "../errors.js";
+
+/**
+ * Asks an actor something pure. What it throws is its author's to mend, whatever it is about.
+ *
+ * @throws PluginBrokeContract with the actor's name and the method's.
+ */
+export function asked<Answer>(actor: { readonly name: string }, method: string, ask: () => Answer): Answer {
+  try {
+    return ask();
+  } catch (thrown) {
+    if (isAmbitError(thrown)) throw thrown;
+    const message = `'${actor.name}' threw in ${method}(), which must only look at what it is given; the runner's log has the cause.`;
+    throw new PluginBrokeContract(message, { cause: thrown });
+  }
+}

@@ -1,0 +1,57 @@
+import { describe, expect, test } from "vitest";
+import { type Cast, planRun } from "../../src/boundary/index.js";
+import { PluginBrokeContract } from "../../src/errors.js";
+import { boundaryOf, cast, executor, harness, request, sandbox, toolSource } from "./actors.js";
+import { full, http, off, tool } from "./planning.js";
+
+const throws = () => {
+  throw new TypeError("Cannot read properties of undefined (reading 'endpoint')");
+};
+const body = {
+  sandboxPermission: { ...off, secrets: "hidden" },
+  customTools: [tool],
+  mcpServers: [http],
+};
+const whole = {
+  sandboxes: [sandbox({ ...full, name: "boxes", hides: () => true })],
+  harnesses: [harness({ id: "agent", hideable: [{ name: "KEY", value: "v", hosts: ["a.test"] }] })],
+  executors: [executor({ name: "posts", kind: "callback" })],
+  toolSources: [toolSource({ name: "servers", connection: "http" })],
+};
+const plan = (changes: Partial<Cast>) => {
+  const asked = request(body);
+  return planRun(asked, boundaryOf(asked), cast({ ...whole, ...changes }));
+};
+
+describe("what a plugin throws while a run is planned names the plugin and the method", () => {
+  const { sandboxes, harnesses, executors, toolSources } = whole;
+  const broken = <A extends object>([one]: readonly { readonly actor: A }[], method: string) =>
+    [{ ...one, actor: { ...one?.actor, [method]: throws } }] as never;
+  test.each<[string, string, Partial<Cast>]>([
+    ["boxes", "covers", { sandboxes: broken(sandboxes, "covers") }],
+    ["boxes", "hides", { sandboxes: broken(sandboxes, "hides") }],
+    ["agent", "covers", { harnesses: broken(harnesses, "covers") }],
+    ["agent", "issues", { harnesses: broken(harnesses, "issues") }],
+    ["agent", "visibleCredentials", { harnesses: broken(harnesses, "visibleCredentials") }],
+    ["posts", "covers", { executors: broken(executors, "covers") }],
+    ["posts", "touches", { executors: broken(executors, "touches") }],
+    ["posts", "issues", { executors: broken(executors, "issues") }],
+    ["servers", "covers", { toolSources: broken(toolSources, "covers") }],
+    ["servers", "issues", { toolSources: broken(toolSources, "issues") }],
+  ])("%s: %s", (name, method, changes) => {
+    expect(() => plan(changes)).toThrow(PluginBrokeContract);
+    expect(() => plan(changes)).toThrow(`'${name}' threw in ${method}()`);
+  });
+});
+
+test("covers isn't asked about what an issue was found in", () => {
+  const issue = { path: "callRef", message: "is required" };
+  const [one] = whole.executors;
+  if (one === undefined) throw new Error("no executor");
+  const actor = { ...one.actor, issues: () => [issue], covers: throws };
+  const refused = plan({ executors: [{ ...one, actor }] });
+  expect(refused).toMatchObject({
+    accepted: false,
+    issues: [{ path: "customTools[0].callRef", message: "is required" }],
+  });
+});
