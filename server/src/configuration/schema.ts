@@ -25,10 +25,16 @@ const serverSchema = z.strictObject({
   port: z.int().min(0).max(65_535).default(8765),
   /** Names besides the loopback ones under which a server on loopback may be called: a reverse proxy's. */
   allowedHosts: z.array(z.string().min(1)).default([]),
-  /** Milliseconds in which a request's body must have arrived; else 408. */
-  bodyMs: z.int().positive().max(2_147_483_647).default(60_000),
-  /** Milliseconds that running runs get to finish after SIGTERM; then they are cancelled, each with its result. */
-  drainMs: z.int().nonnegative().max(2_147_483_647).default(10_000),
+  bodyMs: z
+    .int()
+    .positive()
+    .max(2_147_483_647)
+    .default(60_000)
+    .meta({ description: "Milliseconds in which a request's body must have arrived; else 408." }),
+  drainMs: z.int().nonnegative().max(2_147_483_647).default(10_000).meta({
+    description:
+      "Milliseconds that running runs get to finish after SIGTERM; then they are cancelled, each with its result.",
+  }),
 });
 
 /** `ambit.config.mjs` or `ambit.config.json`. Every default of the server and the command line is here. */

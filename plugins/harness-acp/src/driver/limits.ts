@@ -1,19 +1,36 @@
 import { z } from "zod";
 
-/** What the driver grants an agent, whichever it is. */
+/** What the driver grants an agent, whichever it is. docs/reliability.md has what each is for from here. */
 export const driverLimitsSchema = z.strictObject({
-  /** Milliseconds to end a turn after being told to; then it is killed. */
-  cancelMs: z.int().positive().max(600_000).default(4_000),
-  /** Milliseconds to store what it has and leave, for an agent that stores late; then it is killed. */
-  closeMs: z.int().nonnegative().max(60_000).default(300),
-  /** Characters of one message; a longer one fails the run. */
-  messageCharacters: z.int().min(65_536).default(33_554_432),
-  /** Characters of events that wait for a slow consumer; past it the agent's output isn't read. */
-  bufferedCharacters: z.int().min(1_024).default(262_144),
-  /** Tool calls without a result at one time; more fail the run. */
-  openCalls: z.int().positive().max(100_000).default(256),
-  /** Characters of all of them together; more fail the run. */
-  openCallCharacters: z.int().min(1_024).default(33_554_432),
+  cancelMs: z
+    .int()
+    .positive()
+    .max(600_000)
+    .default(4_000)
+    .meta({ description: "Milliseconds to end a turn after being told to; then it is killed." }),
+  closeMs: z.int().nonnegative().max(60_000).default(300).meta({
+    description:
+      "Milliseconds to store what it has and leave, for an agent that stores late; then it is killed.",
+  }),
+  messageCharacters: z
+    .int()
+    .min(65_536)
+    .default(33_554_432)
+    .meta({ description: "Characters of one message; a longer one fails the run." }),
+  bufferedCharacters: z.int().min(1_024).default(262_144).meta({
+    description: "Characters of events that wait for a slow consumer; past it the agent's output isn't read.",
+  }),
+  openCalls: z
+    .int()
+    .positive()
+    .max(100_000)
+    .default(256)
+    .meta({ description: "Tool calls without a result at one time; more fail the run." }),
+  openCallCharacters: z
+    .int()
+    .min(1_024)
+    .default(33_554_432)
+    .meta({ description: "Characters of all of them together; more fail the run." }),
 });
 export type DriverLimits = Readonly<z.output<typeof driverLimitsSchema>>;
 
