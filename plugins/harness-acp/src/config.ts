@@ -10,6 +10,8 @@ const overrideSchema = z.strictObject({
   command: z.string().refine(isAbsolute, "must be an absolute path").optional(),
   /** The program in a sandbox with an image of its own: a name on the image's `PATH`, or a path. Default: its usual name. */
   commandInImage: z.string().min(1).optional(),
+  /** Absolute path of the Node.js that runs the agent where it is a script. Default: the runner's own. */
+  node: z.string().refine(isAbsolute, "must be an absolute path").optional(),
   /** Variables that this agent gets in every run. A key among them is visible inside, and the receipt says so. */
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string()).default({}),
 });

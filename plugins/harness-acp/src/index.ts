@@ -3,7 +3,7 @@ import { configSchema } from "./config.js";
 import { AcpHarness } from "./harness/acp-harness.js";
 import { profiles } from "./profiles/index.js";
 
-export type { DriverLimits } from "./driver/limits.js";
+export { type DriverLimits, defaultLimits } from "./driver/limits.js";
 export { AcpHarness, type AcpHarnessOptions } from "./harness/acp-harness.js";
 export type {
   Instructions,
@@ -13,9 +13,12 @@ export type {
   Profile,
   ProgramSource,
   Quirks,
+  SessionSettings,
   ToolCallView,
+  ToolEndpoint,
   ToolIdentity,
 } from "./profiles/profile.js";
+export { inputInWords, publishedTool } from "./profiles/tool-names.js";
 
 export default definePlugin({
   name: "harness-acp",
@@ -23,8 +26,8 @@ export default definePlugin({
   config: configSchema,
   register: (registrar, { profiles: ids, folder = process.cwd(), overrides, limits }) => {
     for (const id of ids) {
-      const { command, commandInImage, env = {} } = overrides[id] ?? {};
-      const options = { limits, folder, command, commandInImage, env };
+      const { command, commandInImage, node, env = {} } = overrides[id] ?? {};
+      const options = { limits, folder, command, commandInImage, node, env };
       registrar.add("harness", new AcpHarness(profiles[id], options));
     }
   },

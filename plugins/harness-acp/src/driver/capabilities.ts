@@ -27,7 +27,8 @@ export function harnessCapabilities(abilities: AgentAbilities, profile: Profile)
     textMessages: true,
     images: prompt.image,
     fileAttachments: prompt.embeddedContext,
-    mcpTools: abilities.agentCapabilities?.mcpCapabilities?.http ?? false,
+    mcpTools:
+      profile.toolDelivery === "prepared" || (abilities.agentCapabilities?.mcpCapabilities?.http ?? false),
     toolCalls: true,
     reasoning: profile.reports.reasoning,
     planMode: profile.reports.plans,

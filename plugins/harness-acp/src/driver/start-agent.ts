@@ -4,10 +4,11 @@ import {
   type Command,
   type FileEntry,
   HarnessFailed,
+  type JsonObject,
   type Process,
   type StartScope,
 } from "@ambit/core/plugin";
-import type { Profile } from "../profiles/profile.js";
+import type { Profile, SessionSettings } from "../profiles/profile.js";
 import { AcpAgent, closeAgent } from "./acp-agent.js";
 import { modelOf, readInitialize, readNewSession } from "./answers.js";
 import { harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
@@ -24,6 +25,9 @@ export interface Launch {
   readonly files: readonly FileEntry[];
   /** The model that was pinned; empty for an agent without one. */
   readonly model: string;
+  /** `_meta` of the session's requests; empty for none. */
+  readonly sessionMeta: JsonObject;
+  readonly session: SessionSettings;
 }
 
 export interface StartOptions {
@@ -57,7 +61,7 @@ export async function startAgent(
 
   const stopped = whenStopped(signal, profile);
   try {
-    const agent = await Promise.race([openConversation(started, launch.model, scope), stopped.promise]);
+    const agent = await Promise.race([openConversation(started, launch, scope), stopped.promise]);
     close = () => agent.close();
     return agent;
   } catch (error) {
@@ -82,7 +86,7 @@ type Started = Omit<StartOptions, "launch"> & {
   readonly connection: AcpConnection;
 };
 
-async function openConversation(started: Started, model: string, scope: StartScope): Promise<AcpAgent> {
+async function openConversation(started: Started, launch: Launch, scope: StartScope): Promise<AcpAgent> {
   const { profile, connection } = started;
   const { servers, sandbox, log } = scope;
   const abilities = readInitialize(
@@ -99,20 +103,21 @@ async function openConversation(started: Started, model: string, scope: StartSco
     profile.title,
   );
   const capabilities = harnessCapabilities(abilities, profile);
-  if (servers.length > 0 && !capabilities.mcpTools) {
+  const given = profile.toolDelivery === "prepared" ? [] : servers;
+  if (given.length > 0 && !capabilities.mcpTools) {
     throw new HarnessFailed(
       `${profile.title} can't receive tools: it takes no MCP servers over HTTP. Run the request on another harness, or remove its tools.`,
     );
   }
   const session = {
     cwd: sandbox.workspace,
-    mcpServers: servers.map(({ name, url, headers }) => ({
+    mcpServers: given.map(({ name, url, headers }) => ({
       type: "http",
       name,
       url,
       headers: Object.entries(headers).map(([header, value]) => ({ name: header, value })),
     })),
-    ...(profile.sessionMeta === undefined ? {} : { _meta: profile.sessionMeta }),
+    ...(Object.keys(launch.sessionMeta).length === 0 ? {} : { _meta: launch.sessionMeta }),
   };
   const restored = await restoreConversation({
     connection,
@@ -125,7 +130,8 @@ async function openConversation(started: Started, model: string, scope: StartSco
   const opened =
     restored ??
     readNewSession(await connection.request("session/new", session, "its session's start"), profile.title);
-  const stated = modelOf(opened) ?? (model === "" ? undefined : model);
+  await applySettings(connection, opened.sessionId, launch.session);
+  const stated = launch.session.model ?? modelOf(opened) ?? (launch.model === "" ? undefined : launch.model);
   return new AcpAgent({
     ...started,
     conversation: opened.sessionId,
@@ -136,6 +142,21 @@ async function openConversation(started: Started, model: string, scope: StartSco
     servers: servers.map(({ name }) => name),
     log,
   });
+}
+
+async function applySettings(
+  connection: AcpConnection,
+  sessionId: string,
+  { mode, model, options = {} }: SessionSettings,
+): Promise<void> {
+  const set = (method: string, params: object) =>
+    connection.request(method, { sessionId, ...params }, `${method} ${JSON.stringify(params)}`);
+  if (mode !== undefined) await set("session/set_mode", { modeId: mode });
+  if (model !== undefined) await set("session/set_model", { modelId: model });
+  for (const [configId, value] of Object.entries(options)) {
+    const kind = typeof value === "boolean" ? { type: "boolean" } : {};
+    await set("session/set_config_option", { configId, ...kind, value });
+  }
 }
 
 function throwIfStopped(signal: AbortSignal, profile: Profile): void {

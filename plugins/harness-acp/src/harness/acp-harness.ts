@@ -38,6 +38,8 @@ export interface AcpHarnessOptions {
   readonly folder?: string;
   /** Path of the agent's program, in place of its package. */
   readonly command?: string | undefined;
+  /** Path of the Node.js that runs the agent where it is a script. Default: the runner's own. */
+  readonly node?: string | undefined;
   /** Its program in a sandbox with an image of its own: a name on the image's `PATH`, or a path. */
   readonly commandInImage?: string | undefined;
   /** Variables that the deployer gives this agent in every run. Default: none. */
@@ -108,7 +110,7 @@ export class AcpHarness implements Harness {
   }
 
   runtimes(programs: Programs): readonly RuntimePath[] {
-    return runtimesFor(this.#profile, programs, this.#program());
+    return runtimesFor(this.#profile, programs, this.#program(), this.#options.node);
   }
 
   visibleCredentials(request: RunRequest): readonly string[] {
@@ -130,7 +132,7 @@ export class AcpHarness implements Harness {
       env: this.#env,
       request,
       sandbox,
-      servers: scope.servers.map(({ name }) => name),
+      servers: scope.servers.map(({ name, url, headers }) => ({ name, url, headers })),
     });
     return await startAgent({ profile: this.#profile, launch, limits: this.#limits }, scope);
   }
@@ -139,7 +141,7 @@ export class AcpHarness implements Harness {
     const located = this.#program();
     const placed =
       image === undefined
-        ? placeOnRunner(located)
+        ? placeOnRunner(located, this.#options.node)
         : placeInImage(this.#profile, located, image, this.#options.commandInImage);
     if (placed === undefined) throw new HarnessFailed(this.#notInstalled());
     return placed;

@@ -2,7 +2,7 @@ import { join } from "node:path/posix";
 import type { RunRequest, Sandbox } from "@ambit/core/plugin";
 import type { Launch } from "../driver/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
-import type { Profile } from "../profiles/profile.js";
+import type { Profile, ToolEndpoint } from "../profiles/profile.js";
 import { modelName } from "./model.js";
 
 export interface LaunchOptions {
@@ -12,7 +12,7 @@ export interface LaunchOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly request: RunRequest;
   readonly sandbox: Pick<Sandbox, "home" | "workspace" | "placeholders">;
-  readonly servers: readonly string[];
+  readonly servers: readonly ToolEndpoint[];
 }
 
 /** Pure: what the agent is started with. */
@@ -43,6 +43,8 @@ export function planLaunch(options: LaunchOptions): Launch {
     },
     files,
     model,
+    sessionMeta: { ...profile.sessionMeta, ...prepared.sessionMeta },
+    session: prepared.session ?? {},
   };
 }
 

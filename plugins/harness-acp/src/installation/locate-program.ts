@@ -28,25 +28,32 @@ export function locateProgram(profile: Profile, options: LocateOptions): Located
   const file = realpathSync(entry);
   const program: RuntimePath = { path: file, what: profile.title };
   const folder = packageAround(file);
-  const files = folder === undefined ? [program] : packageRuntimes(folder, profile.title);
+  const further = (profile.program.packages ?? []).map((name) => installed(name, options));
+  if (!further.every((found) => found !== undefined)) return undefined;
+  const files = [
+    ...(folder === undefined ? [program] : packageRuntimes(folder, profile.title)),
+    ...further.flatMap((found) => packageRuntimes(found, profile.title)),
+    ...(profile.program.files ?? []),
+  ];
   return { file, isScript: /\.[cm]?js$/.test(file), files };
 }
 
 /** How a deployer gets the program. */
 export function installationCure(profile: Profile): string {
-  return `npm install ${profile.program.package}`;
+  return `npm install ${[profile.program.package, ...(profile.program.packages ?? [])].join(" ")}`;
 }
 
 function entryFile(program: ProgramSource, options: LocateOptions): string | undefined {
   if (options.command !== undefined) return options.command;
   if (program.entry !== undefined) return program.entry;
+  const found = installed(program.package, options);
+  return found === undefined ? undefined : binOf(found, program.bin);
+}
+
+/** In the deployer's folder, else beside this plugin. */
+function installed(name: string, options: LocateOptions): PackageFolder | undefined {
   const own = fileURLToPath(new URL(".", import.meta.url));
-  for (const folder of [options.folder, own]) {
-    const found = findPackage(program.package, folder);
-    const entry = found === undefined ? undefined : binOf(found, program.bin);
-    if (entry !== undefined) return entry;
-  }
-  return undefined;
+  return findPackage(name, options.folder) ?? findPackage(name, own);
 }
 
 function binOf({ path, manifest }: PackageFolder, bin: string): string | undefined {

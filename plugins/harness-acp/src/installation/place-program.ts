@@ -23,18 +23,22 @@ export function runtimesFor(
   profile: Profile,
   programs: Programs,
   located: LocatedProgram | undefined,
+  node = process.execPath,
 ): readonly RuntimePath[] {
   if (located === undefined || !isNeededOnRunner(profile, programs)) return [];
   return programs === "runner" && located.isScript
-    ? [...located.files, { path: ownNode(), what: "Node.js" }]
+    ? [...located.files, { path: realNode(node), what: "Node.js" }]
     : located.files;
 }
 
 /** Among the runner's files, which the sandbox shows at their own paths. */
-export function placeOnRunner(located: LocatedProgram | undefined): PlacedProgram | undefined {
+export function placeOnRunner(
+  located: LocatedProgram | undefined,
+  node = process.execPath,
+): PlacedProgram | undefined {
   if (located === undefined) return undefined;
   const { file, isScript } = located;
-  const interpreter = isScript ? ownNode() : undefined;
+  const interpreter = isScript ? realNode(node) : undefined;
   // An interpreter outside the system's folders must be found by what the agent starts as well.
   const own = dirname(interpreter ?? file);
   return {
@@ -59,6 +63,6 @@ export function placeInImage(
 }
 
 /** Its real path: what stands on a `PATH` may be a version manager's shim, which starts a program of its own. */
-function ownNode(): string {
-  return realpathSync(process.execPath);
+function realNode(node: string): string {
+  return realpathSync(node);
 }

@@ -98,7 +98,7 @@ function prepare({ request, home, model, servers }: Preparation): Prepared {
       INITIAL_AGENT_MODE: mode === undefined || mode === "" ? "agent-full-access" : mode,
       CODEX_CONFIG: JSON.stringify({
         mcp_servers: Object.fromEntries(
-          servers.map((server) => [server, { tool_timeout_sec: toolTimeoutSeconds }]),
+          servers.map(({ name }) => [name, { tool_timeout_sec: toolTimeoutSeconds }]),
         ),
       }),
     },

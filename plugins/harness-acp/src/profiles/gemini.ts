@@ -77,7 +77,7 @@ function prepare({ request, home, model, servers }: Preparation): Prepared {
   }
   // It doesn't start without a key, also where the endpoint asks for none.
   if (request.modelConnection?.credentialMode === "none") environment.GEMINI_API_KEY = "none";
-  const allowedServers = servers.flatMap((server) => ["--allowed-mcp-server-names", server]);
+  const allowedServers = servers.flatMap(({ name }) => ["--allowed-mcp-server-names", name]);
   return {
     files,
     environment,

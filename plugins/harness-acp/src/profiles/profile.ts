@@ -1,4 +1,12 @@
-import type { FileEntry, JsonObject, OwnTools, RunRequest, Usage } from "@ambit/core/plugin";
+import type {
+  FileEntry,
+  JsonObject,
+  OwnTools,
+  PublishedServer,
+  RunRequest,
+  RuntimePath,
+  Usage,
+} from "@ambit/core/plugin";
 
 /** Where an agent's program comes from. It is looked up on disk, never executed to see whether it is there. */
 export interface ProgramSource {
@@ -13,6 +21,10 @@ export interface ProgramSource {
   readonly inImage: "installed" | "copied";
   /** The entry file, where this plugin brings the program along. Default: looked up in `node_modules`. */
   readonly entry?: string;
+  /** Further npm packages that it needs and doesn't depend on, such as the agent behind an adapter. */
+  readonly packages?: readonly string[];
+  /** Further files and folders of the runner that it needs: shown in a sandbox here, at their own paths. */
+  readonly files?: readonly RuntimePath[];
 }
 
 /** How an agent reaches its model. */
@@ -42,6 +54,9 @@ export interface Instructions {
   readonly modes: readonly string[];
 }
 
+/** A published server as the agent reaches it from inside. */
+export type ToolEndpoint = Pick<PublishedServer, "name" | "url" | "headers">;
+
 /** What a start knows when the agent's files and variables are made. */
 export interface Preparation {
   readonly request: RunRequest;
@@ -49,8 +64,8 @@ export interface Preparation {
   readonly home: string;
   /** The request's model without its provider prefix, or the default; empty for an agent without a model. */
   readonly model: string;
-  /** Names of the MCP servers that the agent will be given. */
-  readonly servers: readonly string[];
+  /** The MCP servers over HTTP that publish the run's tools, with the headers that they ask for. */
+  readonly servers: readonly ToolEndpoint[];
 }
 
 export interface Prepared {
@@ -59,6 +74,20 @@ export interface Prepared {
   readonly environment: Readonly<Record<string, string>>;
   /** Behind the profile's own. */
   readonly arguments?: readonly string[];
+  /** `_meta` of this run's `session/new`, `session/load` and `session/resume`: over the profile's `sessionMeta`. */
+  readonly sessionMeta?: JsonObject;
+  /** Set when the session is open, before its first prompt. */
+  readonly session?: SessionSettings;
+}
+
+/** What an agent lets a client choose for a session; one that refuses a choice fails the run. */
+export interface SessionSettings {
+  /** `session/set_mode`. */
+  readonly mode?: string;
+  /** `session/set_model`. */
+  readonly model?: string;
+  /** `session/set_config_option`, in this order: by the option's id, a value's id or a switch. */
+  readonly options?: Readonly<Record<string, string | boolean>>;
 }
 
 /** What an agent says of one of its tool calls, as far as it has. */
@@ -121,6 +150,11 @@ export interface Profile {
   readonly ownTools: OwnTools;
   /** Milliseconds the agent lets one tool call wait while progress is reported every 10 s. */
   readonly holdsCallsMs: number;
+  /**
+   * How the agent is given the run's tools: `session` hands it the MCP servers with its session; `prepared` leaves it
+   * to `prepare`, for an agent that takes none over ACP (an extension that connects to them, say). Default: `session`.
+   */
+  readonly toolDelivery?: "session" | "prepared";
   /** Sent with `initialize`. No file system and no terminal: the agent has its own, inside. */
   readonly clientCapabilities: JsonObject;
   /** `_meta` of `session/new`, `session/load` and `session/resume`. */

@@ -7,7 +7,7 @@ import {
   type Sandbox,
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultLimits } from "../../src/driver/limits.js";
-import { startAgent } from "../../src/driver/start-agent.js";
+import { type Launch, startAgent } from "../../src/driver/start-agent.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";
 import { TestScope } from "./runs.js";
@@ -30,6 +30,7 @@ export interface FakeAgentOptions {
   readonly onLoad?: (turn: FakeTurn) => Promise<unknown>;
   readonly profile?: Partial<Profile>;
   readonly limits?: Partial<DriverLimits>;
+  readonly launch?: Partial<Launch>;
   readonly resume?: string;
   readonly servers?: { readonly servers: readonly PublishedServer[] };
 }
@@ -91,13 +92,28 @@ export function fakeAgent(options: FakeAgentOptions) {
     return "";
   };
   const anything = (params: unknown): unknown => params;
+  const sessions: unknown[] = [];
+  const choices: unknown[] = [];
+  const chosen = (method: string, params: unknown) => {
+    choices.push({ method, params });
+    if (JSON.stringify(params).includes("unknown")) throw new acp.RequestError(-32602, "no such choice");
+    return {};
+  };
   acp
     .agent({ name: "fake" })
     .onRequest("initialize", anything, () => options.initialize ?? initialized)
-    .onRequest("session/new", anything, () => options.newSession ?? { sessionId: "s1" })
+    .onRequest("session/new", anything, ({ params }) => {
+      sessions.push(params);
+      return options.newSession ?? { sessionId: "s1" };
+    })
     .onRequest("session/load", anything, async ({ params, client }) => {
       return (await options.onLoad?.(turnOf(session(params), client))) ?? {};
     })
+    .onRequest("session/set_mode", anything, ({ params }) => chosen("session/set_mode", params))
+    .onRequest("session/set_model", anything, ({ params }) => chosen("session/set_model", params))
+    .onRequest("session/set_config_option", anything, ({ params }) =>
+      chosen("session/set_config_option", params),
+    )
     .onRequest("session/prompt", anything, ({ params, client }) =>
       options.onPrompt(turnOf(session(params), client)),
     )
@@ -134,14 +150,22 @@ export function fakeAgent(options: FakeAgentOptions) {
     const agent = await startAgent(
       {
         profile: { ...demo, title: "The fake", ...options.profile },
-        launch: { argv: ["fake"], env: {}, files: [], model: "" },
+        launch: {
+          argv: ["fake"],
+          env: {},
+          files: [],
+          model: "",
+          sessionMeta: {},
+          session: {},
+          ...options.launch,
+        },
         limits: { ...limits, ...options.limits },
       },
       scope,
     );
     return { agent, scope };
   };
-  return { start, exit, received, asked };
+  return { start, exit, received, asked, sessions, choices };
 }
 
 const initialized = {
