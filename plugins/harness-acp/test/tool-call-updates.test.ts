@@ -120,7 +120,7 @@ describe("tool calls, as agents really send them", () => {
         },
         {
           ...{ sessionUpdate: "tool_call_update", toolCallId: "c", status: "completed", rawOutput: "hi" },
-          content: [{ type: "content", content: { type: "text", text: "hi" } }],
+          content: [{ type: "content", content: { type: "text", text: "```console\nhi\n```" } }],
         },
       ],
       input: { command: "echo hi" },

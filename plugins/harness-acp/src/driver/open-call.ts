@@ -103,9 +103,11 @@ export function isTold(input: unknown): boolean {
   return !(isRecord(input) && Object.keys(input).length === 0);
 }
 
-/** Text for people first; else whatever the agent gives. What it wraps the text in is of no use to anybody. */
+/** A plain text first, then the text for people, else whatever the agent gives. */
 export function outputOf(call: Call): unknown {
   const { rawOutput: raw } = call;
+  // Beside it, the text for people may be marked up, or still be what described the call (Claude Code).
+  if (typeof raw === "string") return raw;
   if (call.text !== "") return call.text;
   const text = textOfResult(raw);
   if (text !== "") return text;
