@@ -90,7 +90,18 @@ function withRender<Event extends AgentEvent>(event: Event, tool: ToolSpec | und
 
 /** Sent back under an id of ours, no result may read as the user's approval. */
 function harmless(result: AgentEventOf<"tool_result">): AgentEventOf<"tool_result"> {
-  const { id, output } = result;
-  if (!looksIssued(id) || approvalIn({ output, isError: false }) === undefined) return result;
-  return { ...result, output: canonicalJson(output) };
+  const { id, data, ...said } = result;
+  if (!looksIssued(id)) return result;
+  const { output } = said;
+  return {
+    ...said,
+    id,
+    ...(isApproval(output) ? { output: canonicalJson(output) } : {}),
+    // User interfaces show data in place of the output.
+    ...(data === undefined || isApproval(data) ? {} : { data }),
+  };
+}
+
+function isApproval(output: unknown): boolean {
+  return approvalIn({ output, isError: false }) !== undefined;
 }
