@@ -126,7 +126,10 @@ it("a tool sees the variables that it was given, and the agent none of them", as
   });
   await run.result;
   // PWD is the shell's, through which every process in a jail is started.
-  const allowed = ["HOME", "LANG", "LC_ALL", "PATH", "PWD", "TMPDIR"];
+  const allowed = [
+    ...["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PWD", "TMPDIR", "USER"],
+    ...["ASAN_OPTIONS", "LSAN_OPTIONS"],
+  ];
   const named = (tool: string): string[] => JSON.parse(String(run.resultsOf(tool)[0]?.output));
   expect(named("one").filter((name) => !allowed.includes(name))).toEqual(["ONE"]);
   expect(named("two").filter((name) => !allowed.includes(name))).toEqual(["TWO"]);
