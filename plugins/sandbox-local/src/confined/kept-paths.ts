@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { lstat, open, readlink } from "node:fs/promises";
 import { join, posix } from "node:path";
+import { codeOf, type OpenFolder, openBeneath } from "@ambit/core/plugin";
 import { inside } from "./inside.js";
 
 /** More repositories than this aren't looked at; those that were found first remain. */
@@ -39,7 +40,7 @@ async function resolve(workspace: string, names: readonly string[], links = 0): 
     if (name === "..") return [];
     const path = [...passed, name].join("/");
     const rest = names.slice(index + 1);
-    const kind = await kindOf(join(workspace, path));
+    const kind = await kindOf(workspace, [...passed, name]);
     if (kind === "link") {
       if (links === mostLinks) return [];
       const target = within(passed, await readlink(join(workspace, path)).catch(() => ".."));
@@ -78,11 +79,22 @@ function within(folder: readonly string[], target: string): readonly string[] | 
     : undefined;
 }
 
-async function kindOf(path: string): Promise<"folder" | "file" | "link" | "other"> {
-  const found = await lstat(path).catch(() => undefined);
-  if (found?.isSymbolicLink()) return "link";
-  if (found?.isDirectory()) return "folder";
-  return found?.isFile() ? "file" : "other";
+async function kindOf(
+  workspace: string,
+  names: readonly string[],
+): Promise<"folder" | "file" | "link" | "other"> {
+  const path = join(workspace, ...names);
+  let found = await lstat(path).catch(codeOf);
+  if (found === "EACCES") {
+    // A folder on the way that its owner closed: opened again, as the next jail's processes could do themselves.
+    const close = ({ handle }: OpenFolder) => handle.close();
+    await openBeneath(workspace, names.slice(0, -1)).then(close, () => undefined);
+    found = await lstat(path).catch(codeOf);
+  }
+  if (typeof found !== "object") return "other";
+  if (found.isSymbolicLink()) return "link";
+  if (found.isDirectory()) return "folder";
+  return found.isFile() ? "file" : "other";
 }
 
 /** What the pattern takes from a short file; a way out of the workspace when there is none. */

@@ -131,6 +131,12 @@ function isBelow(path: string, folder: string): boolean {
   return path.startsWith(`${folder}/`);
 }
 
+/**
+ * O_PATH, which Node doesn't name: only where it is, whatever it is. A session may have closed it to everybody, and at a
+ * pipe nobody should wait. Of a link it is the link itself.
+ */
+const asPlace = 0o10000000 | constants.O_NOFOLLOW;
+
 async function openTarget(
   workspace: string,
   names: readonly string[],
@@ -144,14 +150,14 @@ async function openTarget(
     if (make === undefined && error instanceof Error && codeOf(error.cause) === "ENOENT") return undefined;
     throw error;
   }
-  const path = `${parent.path}/${name}`;
   try {
-    // Only looked at, not read: a rule may stand at a pipe, which nobody should wait for.
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    const handle = await open(inFolder(parent, name), flags);
-    return { handle, isFolder: (await handle.stat()).isDirectory() };
+    const handle = await open(inFolder(parent, name), asPlace);
+    const found = await handle.stat();
+    if (!found.isSymbolicLink()) return { handle, isFolder: found.isDirectory() };
+    await handle.close();
+    throw Object.assign(new Error("a link"), { code: "ELOOP" });
   } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw refusal(path, error);
+    if (codeOf(error) !== "ENOENT") throw refusal(`${parent.shown}/${name}`, error);
     if (make === undefined) return undefined;
     const { handle } = await openBeneath(workspace, names, make);
     return { handle, isFolder: true };

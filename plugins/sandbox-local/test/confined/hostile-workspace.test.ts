@@ -3,7 +3,7 @@ import { chmod, chown, link, readdir, readFile, writeFile } from "node:fs/promis
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { type Boundary, SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
 import { lookThrough } from "../../src/confined/hard-links.js";
 import { limitReached, withoutHost } from "../../src/confined/start-failure.js";
@@ -14,13 +14,14 @@ import { isRoot, ordinaryUser } from "../support/user.js";
 async function turnsOf(
   user: typeof ordinaryUser | undefined,
   scripts: readonly string[],
+  { role = "agent", boundary = closed }: { role?: "agent" | "tool"; boundary?: Boundary } = {},
 ): Promise<readonly string[]> {
   const dataFolder = await temporaryFolder();
   await chmod(dataFolder, 0o711);
   if (user !== undefined) await chown(dataFolder, user.uid, user.gid);
-  const { onDecision: _unused, log: _too, ...spec } = specOf({ boundary: closed });
+  const { onDecision: _unused, log: _too, ...spec } = specOf({ boundary });
   const program = fileURLToPath(new URL("../support/turns.mjs", import.meta.url));
-  const texts = [{ dataFolder }, spec, scripts].map((part) => JSON.stringify(part));
+  const texts = [{ dataFolder }, spec, scripts, role].map((part) => JSON.stringify(part));
   const child = spawn(process.execPath, [program, ...texts], {
     stdio: ["ignore", "pipe", "pipe"],
     cwd: "/",
@@ -64,6 +65,20 @@ const deeds: readonly (readonly [string, string, string, string])[] = [
 describe.each(users)("run by %s, the next jail comes up after an agent may", (_name, user) => {
   test.each(deeds)("%s", async (_what, deed, next, expected) => {
     expect(await turnsOf(user, [deed, next])).toEqual(["", expected]);
+  });
+});
+
+describe.each(users)("run by %s, between two tools' jails", (_name, user) => {
+  test("a kept setting stays kept in a folder that was closed", async () => {
+    const close = "mkdir -p .git/hooks; chmod 000 .git/hooks .git";
+    const attack = "chmod 700 .git .git/hooks; touch .git/hooks/x 2>/dev/null || echo kept";
+    expect(await turnsOf(user, ["true", close, attack], { role: "tool" })).toEqual(["", "", "kept\n"]);
+  });
+
+  test("a path of the boundary that was closed is there again", async () => {
+    const boundary = { ...closed, filesystem: { ...closed.filesystem, writable: ["out"] } };
+    const scripts = ["echo x > out/file; chmod 000 out", "chmod 700 out; cat out/file; touch y || echo held"];
+    expect(await turnsOf(user, scripts, { boundary })).toEqual(["", "x\nheld\n"]);
   });
 });
 

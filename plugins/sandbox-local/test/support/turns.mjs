@@ -1,7 +1,7 @@
 // A runner in a process of its own: one session, and one jail after the other in it. Prints what each wrote, as JSON.
 import { configSchema, LocalSandbox } from "../../dist/index.js";
 
-const [config, spec, scripts] = process.argv.slice(2).map((text) => JSON.parse(text));
+const [config, spec, scripts, role] = process.argv.slice(2).map((text) => JSON.parse(text));
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const scope = { signal: new AbortController().signal, defer: () => undefined };
 const backend = new LocalSandbox(configSchema.parse(config));
@@ -11,7 +11,7 @@ for (const script of scripts) {
   const started = await sandbox.spawn({
     argv: ["/bin/sh", "-c", script],
     env: { PATH: "/usr/bin:/bin" },
-    role: "agent",
+    role,
   });
   written.push(await new Response(started.stdout).text());
   await started.exit;
