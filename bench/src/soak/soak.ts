@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { confinement } from "../machine/needs.js";
@@ -130,7 +130,8 @@ async function settled(pid: number, before: Vitals): Promise<Vitals> {
 }
 
 function filesIn(folder: string): number {
-  return readdirSync(folder, { recursive: true }).length;
+  // It is made with the first session.
+  return existsSync(folder) ? readdirSync(folder, { recursive: true }).length : 0;
 }
 
 function weighted<Item>(items: readonly Item[], times: number): Item[] {

@@ -41,6 +41,18 @@ describe("which refusal wins", () => {
     expect((await post("/run", asking)).status).toBe(200);
   });
 
+  it("refuses a run for which there is no memory, before it reads the body; and answers for its health", async () => {
+    const { post, url } = await serveScript(saying("x"), { configuration: { limits: { memoryMb: 1 } } });
+    const refused = await post("/run", "{not json");
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(await refused.json()).toMatchObject({
+      error: expect.stringMatching(/^The runner's memory is used up \(\d+ of 1 MiB are in use\)/),
+      failure: { code: "at_capacity", retryable: true },
+    });
+    expect((await fetch(`${url}/health`)).status).toBe(200);
+  });
+
   it("gives the place back after a body that is nested too deep", async () => {
     const { post } = await serveScript(saying("x"), { configuration: { limits: { concurrentRuns: 1 } } });
     const content = `${"[".repeat(4_000)}${"]".repeat(4_000)}`;
