@@ -56,6 +56,14 @@ export interface ImagePrograms {
   readonly copies: string;
 }
 
+/** A TCP connection from this host to the runner, by the ports of its two ends. */
+export interface LocalConnection {
+  /** The runner's own. */
+  readonly localPort: number;
+  /** The caller's. */
+  readonly remotePort: number;
+}
+
 export interface SandboxBackend extends Actor {
   /** Default `runner`. */
   readonly programs?: Programs;
@@ -64,6 +72,11 @@ export interface SandboxBackend extends Actor {
    * is replaced on the way to one of them. Absent: it takes none. Pure.
    */
   hides?(hosts: readonly string[], boundary: Boundary): boolean;
+  /**
+   * Whether a process of one of its sandboxes made this connection, by what the kernel says of it; true where that
+   * can't be told. Such callers may neither start nor end runs. Absent: its processes don't reach this host.
+   */
+  madeConnection?(connection: LocalConnection): Promise<boolean>;
   /** Applies every limit or rejects (`SandboxFailed`); never opens something weaker, never falls back to the host. */
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
 }

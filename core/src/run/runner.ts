@@ -1,10 +1,11 @@
 import type { KeyObject } from "node:crypto";
 import { pathBeyondDepth, projectOf, tooDeep } from "../contract/index.js";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "../errors.js";
-import type { Log } from "../plugin/index.js";
+import type { LocalConnection, Log } from "../plugin/index.js";
 import type { Registry } from "../registry/index.js";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import { ArgumentsChecker } from "./arguments/checker.js";
+import { attributed } from "./attributed.js";
 import { doubtOf } from "./doubt.js";
 import { FairSlots } from "./fair-slots.js";
 import { UsedAnswers } from "./interaction/used-answers.js";
@@ -107,6 +108,16 @@ export class Runner {
   /** Stops 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
   plan(body: unknown): Promise<Admitted> {
     return admit(body, this.registry, this.options);
+  }
+
+  /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */
+  async isCalledByRun(connection: LocalConnection): Promise<boolean> {
+    const asked = this.registry
+      .castAsSeen()
+      .sandboxes.map(({ actor }) =>
+        attributed(`Sandbox '${actor.name}'`, async () => actor.madeConnection?.(connection) ?? false),
+      );
+    return (await Promise.all(asked)).includes(true);
   }
 
   /** Ends a run early; it still ends in its one result. @throws NotFound */

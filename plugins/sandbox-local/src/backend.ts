@@ -6,6 +6,7 @@ import {
   domains,
   type Finding,
   isRestricted,
+  type LocalConnection,
   type Sandbox,
   type SandboxBackend,
   SandboxFailed,
@@ -19,6 +20,7 @@ import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { Lookup } from "./egress/index.js";
 import { defaultDataFolder } from "./folders/data-folder.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
+import type { ConnectionOwners } from "./process/connection-owner.js";
 
 /** What a sandbox of this host is opened with. */
 export interface LocalSetup {
@@ -42,6 +44,7 @@ export class LocalSandbox implements SandboxBackend {
   readonly #lookup: Lookup | undefined;
   #runner: Promise<RunnerFolder> | undefined;
   #kit: Promise<RunnerKit> | undefined;
+  #owners: ConnectionOwners | undefined;
 
   /** @param lookup how the boundary's proxy resolves names; default: as this host does. */
   constructor(config: LocalConfig, lookup?: Lookup) {
@@ -63,6 +66,15 @@ export class LocalSandbox implements SandboxBackend {
     const { probeConfinement, trialsOf } = await import("./probe/probe.js");
     const open = (spec: SandboxSpec, lookup?: Lookup) => this.#openConfined(spec, lookup);
     return probeConfinement(open, signal, trialsOf(this.#config));
+  }
+
+  async madeConnection(connection: LocalConnection): Promise<boolean> {
+    if (process.platform !== "linux") return false;
+    const { ConnectionOwners } = await import("./process/connection-owner.js");
+    const { first, count } = this.#config.userIds;
+    const isRoot = process.getuid?.() === 0;
+    this.#owners ??= new ConnectionOwners((uid) => isRoot && uid >= first && uid < first + count);
+    return this.#owners.isOfRun(connection);
   }
 
   async open(spec: SandboxSpec, _scope: Scope): Promise<Sandbox> {

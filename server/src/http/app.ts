@@ -7,6 +7,7 @@ import { subscriptionStatus } from "../subscription-status.js";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { requireLocalCaller } from "./loopback.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
+import { refuseCallersOfRuns } from "./run-caller.js";
 import { handleRun } from "./run-route.js";
 import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
@@ -35,6 +36,10 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     if (loopback) requireLocalCaller(headers, allowedHosts);
     if (token !== undefined && !open.has(req.path) && !presentsToken(headers, token))
       throw new Unauthorized();
+    // A token tells callers apart by itself.
+    if (token === undefined && !open.has(req.path)) {
+      await refuseCallersOfRuns(env.incoming.socket, runner);
+    }
     await next();
   });
 

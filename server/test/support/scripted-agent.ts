@@ -26,8 +26,12 @@ const capabilities: HarnessCapabilities = {
   sessionLifecycle: false,
 };
 
-/** An agent inside this process that does what the test says, in a sandbox that is none. */
-export function scriptedAgent(script: Script) {
+/**
+ * An agent inside this process that does what the test says, in a sandbox that is none.
+ *
+ * @param madeConnection whether a caller is said to be a run's. Default: the backend doesn't say.
+ */
+export function scriptedAgent(script: Script, madeConnection?: SandboxBackend["madeConnection"]) {
   const harness: Harness = {
     name: "scripted",
     id: "scripted",
@@ -59,6 +63,7 @@ export function scriptedAgent(script: Script) {
     touches: () => ["network", "filesystem", "process", "environment", "resources", "secrets"],
     covers: () => [],
     probe: async () => [],
+    ...(madeConnection === undefined ? {} : { madeConnection }),
     open: async () => ({
       workspace: "/workspace",
       home: "/home/agent",

@@ -1,3 +1,4 @@
+import type { SandboxBackend } from "@ambit/core/plugin";
 import { onTestFinished } from "vitest";
 import { takeEnvironment } from "../../src/configuration/environment.js";
 import type { ConfigurationInput } from "../../src/configuration/schema.js";
@@ -8,14 +9,21 @@ import { type Script, scriptedAgent } from "./scripted-agent.js";
 /** A real server on a free port whose agent follows the script; closed with the test. */
 export async function serveScript(
   script: Script,
-  options: { readonly token?: string; readonly configuration?: ConfigurationInput } = {},
+  options: {
+    readonly token?: string;
+    readonly configuration?: ConfigurationInput;
+    readonly madeConnection?: SandboxBackend["madeConnection"];
+  } = {},
 ) {
   const environment = takeEnvironment({
     AMBIT_PORT: "0",
     AMBIT_LOG_LEVEL: "silent",
     AMBIT_TOKEN: options.token,
   });
-  const configuration = { plugins: [scriptedAgent(script)], ...options.configuration };
+  const configuration = {
+    plugins: [scriptedAgent(script, options.madeConnection)],
+    ...options.configuration,
+  };
   const ambit = await openAmbit({ environment, configuration, logLevel: "silent" });
   const server = await startServer(ambit);
   onTestFinished(() => server.close());

@@ -3,6 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import type { Command, Exit, Process } from "@ambit/core/plugin";
 import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
 import { killMarked, markerVariable } from "../process/marked-processes.js";
+import { ownSessions } from "../process/own-sessions.js";
 import { pipesOf } from "../process/pipes.js";
 import { signal } from "../process/signal.js";
 import { checkCommand, startChild } from "../process/start-child.js";
@@ -46,6 +47,7 @@ export async function spawnUnconfined(command: Command, place: UnconfinedPlace):
   } finally {
     closeSync(devNull);
   }
+  if (child.pid !== undefined) ownSessions.add(child.pid);
   return new UnconfinedProcess(child, child.pid ?? 0, place, command.signal);
 }
 
@@ -70,7 +72,10 @@ class UnconfinedProcess implements Process {
     this.exit = new Promise((resolve) => {
       child.once("exit", (code, name) => {
         abort?.removeEventListener("abort", onAbort);
-        const settle = () => resolve({ code, signal: name });
+        const settle = () => {
+          ownSessions.delete(group);
+          resolve({ code, signal: name });
+        };
         killMarked(place.mark, group, name === null ? 1 : 3)
           .then((stragglers) => place.onGone(stragglers))
           .then(settle, settle);
