@@ -26,7 +26,8 @@ const contained: Trial = {
     const sandbox = await bench.open({ network: { mode: "off", rules: [] } });
     const { uid } = sandbox.evidence;
     const user = process.getuid?.() === 0 && typeof uid === "number" ? { uid, gid: uid } : {};
-    const decoy = spawn("/bin/sleep", ["60"], { stdio: "ignore", cwd: "/", env: {}, ...user });
+    // Reads until its input ends: with this runner, however that ends.
+    const decoy = spawn("/bin/cat", [], { stdio: ["pipe", "ignore", "ignore"], cwd: "/", env: {}, ...user });
     try {
       await once(decoy, "spawn");
       const pid = decoy.pid ?? 0;

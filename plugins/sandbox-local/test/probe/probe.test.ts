@@ -1,11 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { chown, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Finding } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { claims } from "../../src/claims.js";
 import { cureFor } from "../../src/probe/cures.js";
 import { probeConfinement } from "../../src/probe/probe.js";
@@ -54,6 +56,39 @@ test("as an ordinary user it shows all but the limits, and says what those would
   expect(text).not.toMatch(/\/sys\/|[0-9a-f]{24}/);
   expect(await readdir(join(dataFolder, "runners"))).toEqual([]);
 });
+
+test("nothing of a probe outlives a runner that is killed without warning", async () => {
+  const dataFolder = await temporaryFolder();
+  const program = `
+    import { configSchema, LocalSandbox } from ${JSON.stringify(fileURLToPath(new URL("../../dist/index.js", import.meta.url)))};
+    const backend = new LocalSandbox(configSchema.parse(${JSON.stringify({ dataFolder })}));
+    await backend.probe(AbortSignal.timeout(20_000));`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    stdio: "ignore",
+    cwd: "/",
+  });
+  const ended = once(child, "exit");
+  let decoys: readonly number[] = [];
+  while (decoys.length === 0 && child.exitCode === null) {
+    decoys = childrenOf(child.pid ?? 0).filter((pid) => commandOf(pid) === "cat");
+    await delay(1);
+  }
+  expect(decoys).toHaveLength(1);
+  child.kill("SIGKILL");
+  await ended;
+  await vi.waitFor(() => expect(decoys.filter((pid) => commandOf(pid) === "cat")).toEqual([]), 5_000);
+});
+
+const readProcess = (path: string) => {
+  try {
+    return readFileSync(`/proc/${path}`, "latin1");
+  } catch {
+    return ""; // Gone.
+  }
+};
+const commandOf = (pid: number) => readProcess(`${pid}/comm`).trim();
+const childrenOf = (pid: number) =>
+  readProcess(`${pid}/task/${pid}/children`).trim().split(" ").filter(Boolean).map(Number);
 
 test("where no jail comes up, nothing is proven, and bubblewrap says why", async () => {
   const words =

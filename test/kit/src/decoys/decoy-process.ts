@@ -8,6 +8,8 @@ import { freshNonce } from "./nonce.js";
 /** What a decoy process shares with whoever can reach it. Undefined: this host has no such thing. */
 interface Shared {
   readonly pid: number;
+  /** Its priority when it began: the kit's own, which may have been lowered. */
+  readonly nice: number;
   /** Key of a System V segment that holds the secret. */
   readonly segment?: number;
   /** Name of a POSIX message queue that holds it. */
@@ -86,7 +88,7 @@ export async function startDecoyProcess(
     signals: async () => (await ask()).signals,
     disturbed: async () => {
       const { nice, tracer } = await ask();
-      if (nice !== 0) return `its priority was set to ${nice}`;
+      if (nice !== shared.nice) return `its priority was set to ${nice}`;
       return tracer === 0 ? undefined : "it was being traced";
     },
     close: async () => {

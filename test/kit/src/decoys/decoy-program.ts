@@ -3,7 +3,7 @@ export const decoyProgram = String.raw`
 import atexit
 secret = os.environ["DECOY_SECRET"].encode()
 remembered = bytearray(secret)
-shared = {"pid": os.getpid()}
+shared = {"pid": os.getpid(), "nice": os.nice(0)}
 seen = []
 
 # Anyone of the same user may trace it, whatever the host's default: the sandbox has to stop it.

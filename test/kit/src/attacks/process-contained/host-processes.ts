@@ -14,6 +14,9 @@ const harm = async ({ decoyProcess }: Stage) => {
 };
 const disturbance = async ({ decoyProcess }: Stage) => (await decoyProcess()).disturbed();
 
+/** Of `nice`. */
+const lowestPriority = 19;
+
 const numbers = `
 N = {
     "x86_64": {"pidfd_open": 434, "pidfd_send_signal": 424, "tgkill": 234, "ptrace": 101, "process_vm_readv": 310,
@@ -82,9 +85,15 @@ time.sleep(0.1)  # The decoy says what it got.`,
   programAttack({
     id: "process.contained/priority",
     title: "change the priority of a process of the host",
-    parameters: target,
+    parameters: async ({ decoyProcess }) => {
+      const { pid, nice } = await decoyProcess();
+      // Lower than it is: that needs no rights of its own.
+      return nice >= lowestPriority
+        ? "the kit runs at the lowest priority itself"
+        : { pid, nice: Math.min(lowestPriority, nice + 5) };
+    },
     aftermath: disturbance,
-    program: `attempt("setpriority", lambda: os.setpriority(os.PRIO_PROCESS, P["pid"], 5))`,
+    program: `attempt("setpriority", lambda: os.setpriority(os.PRIO_PROCESS, P["pid"], P["nice"]))`,
   }),
   programAttack({
     id: "process.contained/memory",
