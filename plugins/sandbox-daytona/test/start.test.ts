@@ -6,17 +6,18 @@ import { describe, expect, it, onTestFinished } from "vitest";
 
 const plugin = new URL("../dist/index.js", import.meta.url).href;
 /** Fails the process that loads the SDK. */
-const hook = `data:text/javascript,${encodeURIComponent(`
-export const resolve = (name, context, next) => {
-  if (name.startsWith("@daytona/")) throw new Error("the SDK is being loaded");
-  return next(name, context);
-};`)}`;
+const hook = `
+    import { registerHooks } from "node:module";
+    registerHooks({
+      resolve(name, context, next) {
+        if (name.startsWith("@daytona/")) throw new Error("the SDK is being loaded");
+        return next(name, context);
+      },
+    });`;
 
 /** Loads the plugin as a server does, then runs some code with `backend`. */
 function started(code: string, config: object = {}) {
-  const program = `
-    import { register } from "node:module";
-    register(${JSON.stringify(hook)});
+  const program = `${hook}
     const { default: plugin, configSchema } = await import(${JSON.stringify(plugin)});
     const boundary = { network: { mode: "off", rules: [] }, filesystem: { mode: "on", readable: [], writable: [], denied: [] }, resources: {}, secrets: "visible", enforcement: "strict" };
     let backend;
