@@ -1,6 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import type { AgentEvent } from "../../src/contract/index.js";
-import { CallLedger } from "../../src/run/call-ledger.js";
+import { accountOf, CallLedger } from "../../src/run/call-ledger.js";
 import { Decisions } from "../../src/run/decisions.js";
 
 describe("CallLedger", () => {
@@ -78,5 +78,46 @@ describe("Decisions", () => {
     }, 5);
     decisions.record(decision("a"));
     await expect.poll(() => told).toHaveLength(1);
+  });
+});
+
+describe("what a result says of a call that we answered", () => {
+  const event = {
+    type: "tool_result",
+    id: "a",
+    output: "<wrapped>ours</wrapped>",
+    data: { envelope: 1 },
+  } as const;
+  const answered = { state: "finished", outcome: { output: "ours", isError: false } } as const;
+  it.each([
+    ["our words, without the agent's data", event, answered, { output: "ours" }],
+    ["our data", event, { ...answered, data: 7 }, { output: "ours", data: 7 }],
+    [
+      "our failure",
+      event,
+      { state: "finished", outcome: { output: "no", isError: true } },
+      { output: "no", isError: true },
+    ],
+    [
+      "what the agent failed itself",
+      { type: "tool_result", id: "a", output: "timed out", isError: true },
+      answered,
+      { output: "timed out", isError: true },
+    ],
+    [
+      "its own account of a call that we saw no end of",
+      event,
+      { state: "allowed" },
+      { output: event.output, data: event.data },
+    ],
+  ] as const)("is %s", (_what, reported, handled, expected) => {
+    expect(accountOf(reported, handled, false)).toEqual({ type: "tool_result", id: "a", ...expected });
+  });
+
+  it("and nothing of the agent's under an id that we issued", () => {
+    const failed = { ...event, isError: true };
+    expect(accountOf(failed, answered, true)).toEqual({
+      ...{ type: "tool_result", id: "a", output: "ours", isError: false },
+    });
   });
 });
