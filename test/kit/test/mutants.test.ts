@@ -28,8 +28,8 @@ describe("the local sandbox without one of its mechanisms", () => {
       if (needsRoot && process.getuid?.() !== 0) context.skip("host: the runner isn't root");
       const judged = async (from: typeof original) => {
         const options = { control: bareControl(), runnerModule: from.module, names, only: caughtBy };
-        const seen = [{ capability, proven: true, how: "taken for granted" }] as const;
-        const { attacks } = await judgeCapability(from.backend, seen, capability, options);
+        // What the sandbox as it is was seen to hold: a mutant's own probe might notice first.
+        const { attacks } = await judgeCapability(from.backend, findings, capability, options);
         return attacks.map(({ id, verdict, guarded }) => ({ id, verdict, detail: guarded.detail }));
       };
       // With the mechanism the same attacks fail: it is its absence that lets them through.
