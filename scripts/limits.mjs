@@ -6,8 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { argv } from "node:process";
 import { fileURLToPath } from "node:url";
-import { z } from "zod";
-import { limits as requestLimits, runLimitsSchema } from "../core/dist/index.js";
+import { limits as requestLimits } from "../core/dist/index.js";
 import harnessAcp from "../plugins/harness-acp/dist/index.js";
 import { configurationJsonSchema } from "../server/dist/index.js";
 import { root } from "./setup.mjs";
@@ -41,11 +40,12 @@ export function withLimits(/** @type {string} */ text) {
 }
 
 function limitsTable() {
-  const run = propertiesOf(z.toJSONSchema(runLimitsSchema, { io: "input" }));
-  const { server } = propertiesOf(configurationJsonSchema());
-  const harness = propertiesOf(z.toJSONSchema(harnessAcp.config, { io: "input" })).limits;
+  const { limits: run, server } = propertiesOf(configurationJsonSchema());
+  const harness = propertiesOf(harnessAcp.config.toJSONSchema({ io: "input" })).limits;
   const rows = [
-    ...Object.entries(run).map(([name, limit]) => row(limit.per ?? "run", `limits.${name}`, limit)),
+    ...Object.entries(propertiesOf(run ?? {})).map(([name, limit]) =>
+      row(limit.per ?? "run", `limits.${name}`, limit),
+    ),
     ...Object.entries(propertiesOf(server ?? {}))
       .filter(([name]) => name.endsWith("Ms"))
       .map(([name, limit]) => row(name === "bodyMs" ? "request" : "server", `server.${name}`, limit)),
