@@ -81,7 +81,7 @@ describe("a plugin from outside the repository", () => {
   it("has its configuration and its tools checked by its own word", async () => {
     const wrong = await ambit(["plugins"], { cwd: await deployment({ entires: {} }) });
     expect(wrong.code).toBe(2);
-    expect(wrong.stderr).toContain("lookup: config");
+    expect(wrong.stderr).toContain("lookup: its config: entries");
     const cwd = await deployment({ entries: {} });
     const input = { ...demo("say hi"), customTools: [{ ...find, options: {} }] };
     const { code, stdout } = await ambit(["plan", "-"], { cwd, input });
