@@ -78,7 +78,12 @@ describe("the start", () => {
   });
 
   it("swallows what an agent replays late, when its profile says that it does", async () => {
-    const quirks = { savesBeforeAnswering: true, replaysLate: true, failureMeta: [] };
+    const quirks = {
+      savesBeforeAnswering: true,
+      promptsBeforeTools: false,
+      replaysLate: true,
+      failureMeta: [],
+    };
     const fake = fakeAgent({
       resume: "s0",
       profile: { quirks },

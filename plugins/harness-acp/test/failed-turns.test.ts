@@ -55,7 +55,12 @@ describe("turns that fail", () => {
 
   it("an end_turn that _meta calls a failure isn't a success (Codex)", async () => {
     const place = { path: ["codex", "threadStatus", "type"], failed: "systemError" };
-    const quirks = { savesBeforeAnswering: true, replaysLate: false, failureMeta: [place] };
+    const quirks = {
+      savesBeforeAnswering: true,
+      promptsBeforeTools: false,
+      replaysLate: false,
+      failureMeta: [place],
+    };
     const fake = fakeAgent({
       profile: { quirks },
       onPrompt: async (turn) => {

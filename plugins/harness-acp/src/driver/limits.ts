@@ -12,6 +12,10 @@ export const driverLimitsSchema = z.strictObject({
     description:
       "Milliseconds to store what it has and leave, for an agent that stores late; then it is killed.",
   }),
+  listedMs: z.int().nonnegative().max(60_000).default(5_000).meta({
+    description:
+      "Milliseconds to ask for its tools before the first prompt, for an agent that doesn't wait for them itself.",
+  }),
   messageCharacters: z
     .int()
     .min(65_536)

@@ -11,6 +11,7 @@ import {
 import type { Profile, SessionSettings } from "../profiles/profile.js";
 import { AcpAgent, closeAgent } from "./acp-agent.js";
 import { modelOf, readInitialize, readNewSession } from "./answers.js";
+import { toolsListed } from "./await-tools.js";
 import { harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
 import type { AcpConnection } from "./connection.js";
 import type { DriverLimits } from "./limits.js";
@@ -87,7 +88,7 @@ type Started = Omit<StartOptions, "launch"> & {
 };
 
 async function openConversation(started: Started, launch: Launch, scope: StartScope): Promise<AcpAgent> {
-  const { profile, connection } = started;
+  const { profile, connection, limits } = started;
   const { servers, sandbox, log } = scope;
   const abilities = readInitialize(
     await connection.request(
@@ -131,6 +132,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     restored ??
     readNewSession(await connection.request("session/new", session, "its session's start"), profile.title);
   await applySettings(connection, opened.sessionId, launch.session);
+  if (profile.quirks.promptsBeforeTools) await toolsListed(given, limits.listedMs, scope.signal);
   const stated = launch.session.model ?? modelOf(opened) ?? (launch.model === "" ? undefined : launch.model);
   return new AcpAgent({
     ...started,

@@ -47,6 +47,7 @@ export const codex: Profile = {
   reports: { reasoning: true, plans: true, usage: true },
   quirks: {
     savesBeforeAnswering: false,
+    promptsBeforeTools: false,
     replaysLate: false,
     failureMeta: [{ path: ["codex", "threadStatus", "type"], failed: "systemError" }],
   },

@@ -22,7 +22,7 @@ export const demo: Profile = {
   holdsCallsMs: 3_600_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: true, usage: true },
-  quirks: { savesBeforeAnswering: true, replaysLate: false, failureMeta: [] },
+  quirks: { savesBeforeAnswering: true, promptsBeforeTools: false, replaysLate: false, failureMeta: [] },
   prepare: () => ({ files: [], environment: {} }),
   identify: (call, servers) => {
     const ours =

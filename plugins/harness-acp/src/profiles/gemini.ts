@@ -46,7 +46,7 @@ export const gemini: Profile = {
   holdsCallsMs: 540_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: false, usage: true },
-  quirks: { savesBeforeAnswering: true, replaysLate: true, failureMeta: [] },
+  quirks: { savesBeforeAnswering: true, promptsBeforeTools: true, replaysLate: true, failureMeta: [] },
   prepare,
   identify,
 };

@@ -123,6 +123,8 @@ export interface Quirks {
    * asked to leave. If not, its input ends and it has `closeMs` to go by itself.
    */
   readonly savesBeforeAnswering: boolean;
+  /** Whether it takes a prompt before it has asked its servers for their tools: then the driver waits for that. */
+  readonly promptsBeforeTools: boolean;
   /** Whether it goes on replaying a loaded conversation after it has answered that it is loaded. */
   readonly replaysLate: boolean;
   /** Paths into the `_meta` of an update or prompt response where it reports a failed turn that it ends well. */
