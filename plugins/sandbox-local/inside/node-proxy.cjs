@@ -1,10 +1,24 @@
-// Preloaded into every Node program of a jail whose network is a boundary's: older Nodes ignore HTTP_PROXY. Sends
-// `fetch` and `http(s)` to the proxy by CONNECT, where the boundary decides. What goes another way has no network.
+// Preloaded into every Node program of a jail whose network is a boundary's. Older Nodes ignore HTTP_PROXY: there it
+// sends `fetch` and `http(s)` to the proxy by CONNECT, where the boundary decides. What goes another way has no network.
 "use strict";
 const [major, minor] = process.versions.node.split(".").map(Number);
 const heedsVariables = major > 24 || (major === 24 && minor >= 5) || (major === 22 && minor >= 21);
 if (!heedsVariables && process.env.HTTP_PROXY) {
   install(new URL(process.env.HTTP_PROXY));
+}
+if (major >= 26) dropDispatchers();
+
+/**
+ * From Node 26 on, `fetch` never delivers the body of an answer that came through a proxy dispatcher of an older
+ * undici, as agents bundle one (Gemini CLI 0.61 does). Node's own dispatcher goes to the same proxy.
+ */
+function dropDispatchers() {
+  const fetchAsBuilt = globalThis.fetch;
+  globalThis.fetch = function fetch(input, init) {
+    if (init?.dispatcher === undefined) return fetchAsBuilt.call(this, input, init);
+    const { dispatcher: _foreign, ...rest } = init;
+    return fetchAsBuilt.call(this, input, rest);
+  };
 }
 
 function install(proxy) {

@@ -51,7 +51,12 @@ function close(ports: readonly number[], user: User | undefined): Pick<Closure, 
 /** Undefined when every rule holds, or why one doesn't. */
 function apply({ name, commands }: Firewall, ports: readonly number[]): string | undefined {
   for (const { program, args, input } of commands(ports)) {
-    const { status, error, stderr } = spawnSync(program, args, { input, encoding: "utf8", timeout: ruleMs });
+    const { status, error, stderr } = spawnSync(program, args, {
+      input,
+      encoding: "utf8",
+      timeout: ruleMs,
+      env: { PATH: systemPath },
+    });
     if (status === 0) continue;
     const reason = error === undefined ? stderr.trim().split("\n")[0] : error.message;
     return `${name}: ${(reason ?? "").slice(0, 200)}`;
@@ -60,6 +65,8 @@ function apply({ name, commands }: Firewall, ports: readonly number[]): string |
 }
 
 const ruleMs = 5_000;
+/** An image's own `PATH` may lack the folders of administration, or begin with one that others write to. */
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Paths that aren't there, and links, are left alone. */
 function closeFile(path: string): void {
