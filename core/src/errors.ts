@@ -1,6 +1,6 @@
 import type { Failure, FailureCode, Gap, Issue } from "./contract/index.js";
 
-const brand = Symbol.for("ambit.error");
+const brand = "ambit.error";
 
 /**
  * The one catalogue: a class for each person who must act. `message` is safe to show to the caller;
@@ -8,7 +8,9 @@ const brand = Symbol.for("ambit.error");
  */
 export abstract class AmbitError extends Error {
   /** Known across copies of this package: a plugin's own copy throws the same errors. */
-  readonly [brand] = true;
+  get [brand](): true {
+    return true;
+  }
   abstract readonly code: FailureCode;
   /** HTTP status of an answer that hasn't begun yet. */
   abstract readonly status: 400 | 401 | 404 | 422 | 429 | 499 | 500 | 502 | 504;

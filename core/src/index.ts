@@ -6,4 +6,3 @@ export * from "./contract/index.js";
 export * from "./errors.js";
 export type { Log } from "./plugin/index.js";
 export * from "./registry/index.js";
-export * from "./run/index.js";

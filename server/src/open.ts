@@ -1,4 +1,5 @@
-import { type Log, Registry, Runner } from "@ambit/core";
+import { type Log, Registry } from "@ambit/core";
+import { Runner } from "@ambit/runner";
 import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";

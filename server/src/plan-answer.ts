@@ -1,4 +1,5 @@
-import { type Admitted, type PlanAnswer, receiptOf } from "@ambit/core";
+import { type PlanAnswer, receiptOf } from "@ambit/core";
+import type { Admitted } from "@ambit/runner";
 
 /** What `POST /plan` and `ambit plan` say of a request that may run: its receipt, as far as a plan knows it. */
 export function planAnswer({ request, plan, warnings }: Admitted): PlanAnswer {

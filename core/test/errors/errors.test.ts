@@ -99,7 +99,7 @@ describe("whatever was thrown", () => {
   test("the catalogue's own stay, also those of another copy of this package", () => {
     const own = new HarnessFailed("x");
     expect(toAmbitError(own)).toBe(own);
-    const foreign = Object.assign(new Error("from a plugin's copy"), { [Symbol.for("ambit.error")]: true });
+    const foreign = Object.assign(new Error("from a plugin's copy"), { "ambit.error": true });
     expect(isAmbitError(foreign)).toBe(true);
     expect(foreign instanceof AmbitError).toBe(false);
   });

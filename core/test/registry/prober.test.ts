@@ -1,10 +1,10 @@
 import { describe, expect, test, vi } from "vitest";
 import type { Finding } from "../../src/boundary/index.js";
 import { Prober } from "../../src/registry/prober.js";
-import { proofsOf } from "../run/fakes/capabilities.js";
-import { forever } from "../run/fakes/harness.js";
-import { recordingLog } from "../run/fakes/log.js";
-import { FakeSandboxBackend } from "../run/fakes/sandbox-backend.js";
+import { proofsOf } from "../fakes/capabilities.js";
+import { forever } from "../fakes/harness.js";
+import { recordingLog } from "../fakes/log.js";
+import { FakeSandboxBackend } from "../fakes/sandbox-backend.js";
 
 describe("probing", () => {
   const claims = ["network.deny", "process.contained"] as const;

@@ -4,13 +4,13 @@ import { z } from "zod";
 import { PluginLoadFailed } from "../../src/errors.js";
 import { type ActorKinds, definePlugin, type Plugin } from "../../src/plugin/index.js";
 import { type PluginEntry, Registry } from "../../src/registry/index.js";
-import { proofsOf } from "../run/fakes/capabilities.js";
-import { FakeDelivery } from "../run/fakes/delivery.js";
-import { FakeExecutor } from "../run/fakes/executor.js";
-import { ScriptedHarness } from "../run/fakes/harness.js";
-import { recordingLog } from "../run/fakes/log.js";
-import { FakeSandboxBackend } from "../run/fakes/sandbox-backend.js";
-import { FakeToolSource } from "../run/fakes/tool-source.js";
+import { proofsOf } from "../fakes/capabilities.js";
+import { FakeDelivery } from "../fakes/delivery.js";
+import { FakeExecutor } from "../fakes/executor.js";
+import { ScriptedHarness } from "../fakes/harness.js";
+import { recordingLog } from "../fakes/log.js";
+import { FakeSandboxBackend } from "../fakes/sandbox-backend.js";
+import { FakeToolSource } from "../fakes/tool-source.js";
 
 const settings = { timeoutMs: 5_000, maxAgeMs: 60_000 };
 

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { type ImportPlugin, type PermissionCeiling, settingsProblems } from "@ambit/core";
+import { type ImportPlugin, settingsProblems } from "@ambit/core";
+import type { PermissionCeiling } from "@ambit/runner";
 import { defaultKeyFile } from "../interaction-key.js";
 import { defaultPlugins } from "./defaults.js";
 import type { Environment } from "./environment.js";

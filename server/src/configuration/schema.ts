@@ -1,10 +1,5 @@
-import {
-  contractSettingsSchema,
-  isPattern,
-  pluginEntriesSchema,
-  probeSettingsSchema,
-  runLimitsSchema,
-} from "@ambit/core";
+import { contractSettingsSchema, pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
+import { isPattern, runLimitsSchema } from "@ambit/runner";
 import { z } from "zod";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { type Log, onDisconnectOf, type Run, type RunResult } from "@ambit/core";
+import { type Log, onDisconnectOf, type RunResult } from "@ambit/core";
+import type { Run } from "@ambit/runner";
 import { type AnswerForm, encodeRecord, mediaTypes } from "./answer-form.js";
 import { RecordWriter } from "./record-writer.js";
 import { sendJson } from "./send.js";

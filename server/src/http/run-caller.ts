@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Runner } from "@ambit/core";
+import type { Runner } from "@ambit/runner";
 import { isLoopback } from "./loopback.js";
 import { HttpRefusal } from "./refusal.js";
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Log, Runner } from "@ambit/core";
+import type { Log } from "@ambit/core";
+import type { Runner } from "@ambit/runner";
 import type { Bodies } from "./body.js";
 
 /** What the routes work with. */

@@ -1,4 +1,4 @@
-import { Redactor } from "@ambit/core";
+import { Redactor } from "@ambit/runner";
 
 /** Keeps secrets out of the log: the server's token for good, credentials while their run or session lasts. */
 export class LogRedaction {

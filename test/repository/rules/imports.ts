@@ -2,7 +2,8 @@ import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 /** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
-const floors = [["contract"], ["errors.ts"], ["beneath"], ["boundary"], ["plugin"], ["registry"], ["run"]];
+const floors = [["contract"], ["errors.ts"], ["beneath"], ["boundary"], ["plugin"], ["registry"]];
+const publicCore = /^@ambit\/core(\/(contract|plugin|safe-fs))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins = /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
@@ -21,6 +22,21 @@ function violations(files: readonly SourceFile[], judge: (file: SourceFile, spec
 
 function staysIn(folder: string, file: SourceFile, specifier: string) {
   return join(dirname(file.path), specifier).startsWith(`${folder}/`);
+}
+
+/** The middle floor: a package imports core's public entry points, and no other package, plugin or server. */
+export function packageImports(files: readonly SourceFile[]): string[] {
+  const packages = files.filter(({ path }) => path.startsWith("packages/"));
+  return violations(packages, (file, specifier) => {
+    const [floor, name, place] = file.path.split("/");
+    if (isRelative(specifier)) {
+      return (
+        staysIn(`${floor}/${name}`, file, specifier) ||
+        (place === "test" && staysIn("core/test/fakes", file, specifier))
+      );
+    }
+    return !isOurs(specifier) || specifier === `@ambit/${name}` || publicCore.test(specifier);
+  });
 }
 
 /** Core is the ground: it imports no plugin, no server, and nothing else of this repository. */

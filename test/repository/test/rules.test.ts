@@ -1,6 +1,12 @@
 import { statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { coreImports, pluginImports, roomImports, weakenedImports } from "../rules/imports.js";
+import {
+  coreImports,
+  packageImports,
+  pluginImports,
+  roomImports,
+  weakenedImports,
+} from "../rules/imports.js";
 import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
 import type { SourceFile } from "../rules/source-file.js";
@@ -29,13 +35,17 @@ const cases: Case[] = [
     promise: "core imports no plugin and no server",
     tree: () => code,
     broken: [
-      ["core/src/run/run.ts", `import { LocalSandbox } from "@ambit/sandbox-local";`],
-      ["core/src/run/run.ts", `export * from "ambit";`],
-      ["core/src/run/run.ts", `const load = () => import("../../../plugins/mcp-http/src/index.js");`],
-      ["core/src/run/run.ts", `export type App = import("../../../server/src/app.js").App;`],
+      ["core/src/registry/load.ts", `import { LocalSandbox } from "@ambit/sandbox-local";`],
+      ["core/src/registry/load.ts", `import { Runner } from "@ambit/runner";`],
+      ["core/src/registry/load.ts", `export * from "ambit";`],
+      ["core/src/registry/load.ts", `const load = () => import("../../../plugins/mcp-http/src/index.js");`],
+      ["core/src/registry/load.ts", `export type App = import("../../../server/src/app.js").App;`],
     ],
     kept: [
-      ["core/src/run/run.ts", `import { z } from "zod"; import type { Plan } from "../boundary/plan.js";`],
+      [
+        "core/src/registry/load.ts",
+        `import { z } from "zod"; import type { Plan } from "../boundary/plan.js";`,
+      ],
       ["server/src/app.ts", `import { LocalSandbox } from "@ambit/sandbox-local";`],
     ],
   },
@@ -58,6 +68,23 @@ const cases: Case[] = [
     ],
   },
   {
+    rule: packageImports,
+    promise: "packages import core's public entry points, and neither each other nor a plugin nor the server",
+    tree: () => code,
+    broken: [
+      ["packages/one/src/index.ts", `import { Runner } from "@ambit/two";`],
+      ["packages/one/src/index.ts", `import type { App } from "ambit";`],
+      ["packages/one/src/index.ts", `import { plan } from "@ambit/core/dist/boundary/plan.js";`],
+      ["packages/one/src/index.ts", `export { load } from "../../../core/src/registry/load.js";`],
+      ["packages/one/src/index.ts", `import "../../../core/test/fakes/log.js";`],
+      ["packages/one/test/one.test.ts", `import "@ambit/sandbox-local";`],
+    ],
+    kept: [
+      ["packages/one/src/index.ts", `import "@ambit/core"; import "@ambit/core/plugin"; import "./two.js";`],
+      ["packages/one/test/one.test.ts", `import "../../../core/test/fakes/log.js"; import "@ambit/one";`],
+    ],
+  },
+  {
     rule: roomImports,
     promise: "inside core each room imports only what lies below",
     tree: () => code,
@@ -65,14 +92,17 @@ const cases: Case[] = [
       ["core/src/contract/tool.ts", `import { AmbitError } from "../errors.js";`],
       ["core/src/boundary/plan.ts", `import type { Actor } from "../plugin/actor.js";`],
       ["core/src/plugin/index.ts", `import { load } from "../registry/load.js";`],
-      ["core/src/run/run.ts", `import { parse } from "../index.js";`],
-      ["core/src/run/run.ts", `import { join } from "../somewhere/join.js";`],
+      ["core/src/registry/load.ts", `import { parse } from "../index.js";`],
+      ["core/src/registry/load.ts", `import { join } from "../somewhere/join.js";`],
       ["core/src/somewhere/join.ts", `import { parse } from "../contract/index.js";`],
     ],
     kept: [
-      ["core/src/run/run.ts", `import "./scope.js"; import "../registry/load.js"; import "../errors.js";`],
+      [
+        "core/src/registry/load.ts",
+        `import "./prober.js"; import "../plugin/index.js"; import "../errors.js";`,
+      ],
       ["core/src/errors.ts", `import type { Gap } from "./contract/failure.js";`],
-      ["core/src/index.ts", `export * from "./run/index.js";`],
+      ["core/src/index.ts", `export * from "./registry/index.js";`],
     ],
   },
   {

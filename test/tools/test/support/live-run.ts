@@ -1,4 +1,5 @@
-import type { AgentEvent, AgentEventOf, Run, Runner, RunResult } from "@ambit/core";
+import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core";
+import type { Run, Runner } from "@ambit/runner";
 
 type EventType = AgentEvent["type"];
 

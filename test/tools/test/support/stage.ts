@@ -1,11 +1,11 @@
 import { createRequire } from "node:module";
-import type { PermissionCeiling, Runner } from "@ambit/core";
 import callback from "@ambit/executor-callback";
 import client from "@ambit/executor-client";
 import code from "@ambit/executor-code";
 import acp from "@ambit/harness-acp";
 import mcpClient from "@ambit/mcp-client";
 import mcp from "@ambit/mcp-http";
+import type { PermissionCeiling, Runner } from "@ambit/runner";
 import local from "@ambit/sandbox-local";
 import { type ConfigurationInput, openAmbit, startServer, takeEnvironment } from "ambit";
 import { LiveRun } from "./live-run.js";

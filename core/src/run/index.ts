@@ -1,9 +1,0 @@
-export type { Admitted } from "./admission.js";
-export { type RunLimits, runLimitsSchema } from "./limits.js";
-export { isPattern } from "./permission/pattern.js";
-export { type PermissionCeiling, permissionOf } from "./permission/permission.js";
-export { Redactor } from "./redaction/redactor.js";
-export { secretsOf } from "./redaction/secrets.js";
-export { Run } from "./run.js";
-export type { RunOptions } from "./run-services.js";
-export { Runner, type RunnerOptions, type Slot } from "./runner.js";

@@ -1,0 +1,170 @@
+import type { AgentEvent, ContentBlock, Domain, Issue, RunRequest } from "@ambit/core/contract";
+import type {
+  Agent,
+  Harness,
+  HiddenCredential,
+  OwnTools,
+  PermissionQuestion,
+  StartScope,
+  Turn,
+} from "@ambit/core/plugin";
+import { allCapabilities } from "./capabilities.js";
+import type { CallOptions, ConnectedTools, FakeDelivery } from "./delivery.js";
+
+/** What a script may do during its turn. */
+export interface AgentTurn {
+  readonly signal: AbortSignal;
+  readonly prompt: readonly ContentBlock[];
+  readonly scope: StartScope;
+  ask(question: PermissionQuestion): ReturnType<Turn["onPermission"]>;
+  /** A published server, listed at once; the request's own tools without a name. */
+  tools(server?: string): ConnectedTools;
+}
+
+export type Script = (turn: AgentTurn) => AsyncIterable<AgentEvent>;
+
+export interface HarnessBehaviour {
+  readonly id?: string;
+  readonly aliases?: readonly string[];
+  readonly holdsCallsMs?: number;
+  readonly asksForOwnTools?: boolean;
+  readonly ownTools?: OwnTools;
+  readonly visibleCredentials?: (request: RunRequest) => readonly string[];
+  readonly hideableCredentials?: (request: RunRequest) => readonly HiddenCredential[];
+  readonly issues?: (request: RunRequest) => readonly Issue[];
+  onStart?(scope: StartScope): Promise<void> | void;
+  onClose?(): Promise<void> | void;
+}
+
+/** An agent that does what the test's script says, one script a turn; the last one again when they run out. */
+export class ScriptedHarness implements Harness {
+  readonly name: string;
+  readonly id: string;
+  readonly aliases: readonly string[];
+  readonly site = "sandbox";
+  readonly claims = [];
+  readonly holdsCallsMs: number;
+  readonly asksForOwnTools: boolean;
+  readonly ownTools?: OwnTools;
+  readonly starts: StartScope[] = [];
+  readonly prompts: (readonly ContentBlock[])[] = [];
+  scripts: Script[] = [];
+  closed = 0;
+  /** Whether the agents that were started can take another turn. */
+  exited = false;
+
+  constructor(
+    readonly delivery: FakeDelivery,
+    readonly behaviour: HarnessBehaviour = {},
+  ) {
+    this.id = behaviour.id ?? "scripted";
+    this.name = this.id;
+    this.aliases = behaviour.aliases ?? [];
+    this.holdsCallsMs = behaviour.holdsCallsMs ?? 60_000;
+    this.asksForOwnTools = behaviour.asksForOwnTools ?? true;
+    if (behaviour.ownTools !== undefined) this.ownTools = behaviour.ownTools;
+  }
+
+  touches(): readonly Domain[] {
+    return ["network", "filesystem", "process", "environment", "resources", "secrets"];
+  }
+
+  covers(): [] {
+    return [];
+  }
+
+  async probe(): Promise<[]> {
+    return [];
+  }
+
+  issues(request: RunRequest): readonly Issue[] {
+    return this.behaviour.issues?.(request) ?? [];
+  }
+
+  runtimes(): [] {
+    return [];
+  }
+
+  visibleCredentials(request: RunRequest): readonly string[] {
+    return this.behaviour.visibleCredentials?.(request) ?? [];
+  }
+
+  hideableCredentials(request: RunRequest): readonly HiddenCredential[] {
+    return this.behaviour.hideableCredentials?.(request) ?? [];
+  }
+
+  async start(scope: StartScope): Promise<Agent> {
+    this.starts.push(scope);
+    await this.behaviour.onStart?.(scope);
+    this.exited = false;
+    let isClosed = false;
+    return {
+      conversation: `conversation-${this.starts.length}`,
+      history: scope.resume === undefined ? "new" : "loaded",
+      capabilities: allCapabilities,
+      evidence: { pid: 1 },
+      model: "scripted-1",
+      prompt: ({ prompt, signal, onPermission }) => {
+        this.prompts.push(prompt);
+        const script = this.scripts.length > 1 ? this.scripts.shift() : this.scripts[0];
+        if (script === undefined) throw new Error("the test gave no script");
+        const tools = (name = "ambit") => this.#connect(scope, name);
+        return script({ signal, prompt, scope, ask: onPermission, tools });
+      },
+      ended: () => isClosed || this.exited,
+      close: async () => {
+        if (isClosed) return;
+        isClosed = true;
+        this.closed += 1;
+        await this.behaviour.onClose?.();
+      },
+    };
+  }
+
+  #connect(scope: StartScope, name: string): ConnectedTools {
+    const server = scope.servers.find((candidate) => candidate.name === name);
+    if (server === undefined) throw new Error(`there is no server '${name}'`);
+    const tools = this.delivery.connect(server);
+    tools.list();
+    return tools;
+  }
+}
+
+export const done: AgentEvent = { type: "done", stopReason: "end_turn" };
+
+/** Says one thing. */
+export const says = (text: string): Script =>
+  async function* () {
+    yield { type: "message", text };
+    yield done;
+  };
+
+/** Calls one tool, reports the call and its result as a real agent does, and ends its turn when it is told to. */
+export const calls = (
+  name: string,
+  given: Record<string, unknown> = {},
+  options: CallOptions & { readonly server?: string } = {},
+): Script =>
+  async function* ({ tools, signal }) {
+    const id = options.id ?? "call-1";
+    yield { type: "tool_call", id, name, input: given };
+    const answer = tools(options.server).call(name, given, { signal, ...options });
+    const outcome = await untilAborted(signal, answer);
+    if (outcome !== undefined)
+      yield { type: "tool_result", id, output: outcome.output, isError: outcome.isError };
+    yield outcome === undefined ? { type: "done", stopReason: "cancelled" } : done;
+  };
+
+/** The value, or undefined as soon as the signal aborts. */
+export function untilAborted<Value>(signal: AbortSignal, value: Promise<Value>): Promise<Value | undefined> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) resolve(undefined);
+    signal.addEventListener("abort", () => resolve(undefined), { once: true });
+    value.then(resolve, reject);
+  });
+}
+
+/** Never settles, whatever happens. */
+export function forever(): Promise<never> {
+  return new Promise(() => {});
+}

@@ -1,0 +1,161 @@
+import type { Registry } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  BoundaryRefused,
+  type Cast,
+  normaliseBoundary,
+  type Plan,
+  planRun,
+  RequestInvalid,
+  requirementsOf,
+} from "@ambit/core";
+import {
+  type ContractSettings,
+  type Issue,
+  parseRunRequest,
+  promptOf,
+  type RunRequest,
+  type Warning,
+} from "@ambit/core/contract";
+import type { ActorKinds, Harness } from "@ambit/core/plugin";
+import { secretsOf, tooManySecrets } from "./events/redaction/secrets.js";
+import {
+  classesNotAllowed,
+  hasUnnamedTools,
+  idleRules,
+  mayBeOwn,
+  toolsNamed,
+} from "./permission/known-tools.js";
+import { isPattern } from "./permission/pattern.js";
+import type { PermissionCeiling } from "./permission/permission.js";
+
+/** A request that may start: every actor in it covers what its boundary requires. */
+export interface Admitted {
+  readonly request: RunRequest;
+  readonly plan: AcceptedPlan<ActorKinds>;
+  /** What of the request has no effect, or not the one it seems to have. */
+  readonly warnings: readonly Warning[];
+}
+
+/** What the operator says of every request. */
+export interface AdmissionRules {
+  readonly permissionCeiling: PermissionCeiling;
+  /** Default: no unknown key is ignored. */
+  readonly contract?: ContractSettings;
+}
+
+/**
+ * Stop 1: the body as a request.
+ * @throws RequestInvalid
+ */
+export function parse(body: unknown, contract?: ContractSettings): Omit<Admitted, "plan"> {
+  const parsed = parseRunRequest(body, contract);
+  if (!parsed.ok) throw new RequestInvalid(parsed.issues);
+  return { request: parsed.request, warnings: parsed.warnings ?? [] };
+}
+
+/**
+ * Stop 2: the plan, accepted or refused, as pure as `planRun`.
+ * @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant.
+ */
+export function plan(
+  request: RunRequest,
+  cast: Cast<ActorKinds>,
+  ceiling: PermissionCeiling,
+): Plan<ActorKinds> {
+  const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
+  if (issues.length > 0) throw new RequestInvalid(issues);
+  const decided = planRun(request, boundary, cast, [
+    ...promptIssues(request),
+    ...ruleIssues(request),
+    ...secretIssues(request),
+  ]);
+  if (!decided.accepted) return decided;
+  const unheld = unheldIssues(request, ceiling, decided.harness.actor);
+  return unheld.length === 0 ? decided : { accepted: false, gaps: [], issues: unheld };
+}
+
+/**
+ * Stops 1 and 2 of a run.
+ * @throws RequestInvalid, BoundaryRefused
+ */
+export async function admit(
+  body: unknown,
+  registry: Registry,
+  { permissionCeiling, contract }: AdmissionRules,
+): Promise<Admitted> {
+  const { request, warnings } = parse(body, contract);
+  // What requires nothing needs no proof: it isn't kept waiting for the probes.
+  const cast = requiresNothing(request) ? registry.castAsSeen() : await registry.cast();
+  const decided = plan(request, cast, permissionCeiling);
+  if (decided.accepted)
+    return { request, plan: decided, warnings: [...warnings, ...warningsOf(request, decided)] };
+  if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
+  throw new RequestInvalid(decided.issues);
+}
+
+/** What is known to have no effect before the MCP servers are asked for their tools. */
+function warningsOf(
+  request: RunRequest,
+  { harness: { actor } }: AcceptedPlan<ActorKinds>,
+): readonly Warning[] {
+  if (hasUnnamedTools(request)) return [];
+  return idleRules(request, actor.id, toolsNamed(request, actor));
+}
+
+function requiresNothing(request: RunRequest): boolean {
+  const { boundary } = normaliseBoundary(request.sandboxPermission);
+  return requirementsOf(boundary, request).length === 0;
+}
+
+/** A rule that could never match would look like protection. */
+function ruleIssues({ permissions }: RunRequest): Issue[] {
+  return (permissions.rules ?? []).flatMap(({ pattern }, index) =>
+    isPattern(pattern)
+      ? []
+      : [
+          {
+            path: `permissions.rules[${index}].pattern`,
+            message: "must be a tool's Name, or Name(prefix:*) with at most 256 characters of prefix",
+          },
+        ],
+  );
+}
+
+/** What an agent that asks nobody before it uses its own tools can't be held to: never a silent pass. */
+function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: Harness): Issue[] {
+  if (harness.asksForOwnTools) return [];
+  const message = (what: string, instead: string) =>
+    `${harness.id} asks nobody before it uses a tool of its own, so ${what} can't be held: ${instead}, or use a harness that asks`;
+  // A name that isn't published may be one of the agent's own; of MCP servers only the included tools are known yet.
+  const known = toolsNamed(request, harness);
+  const { default: mode, rules = [] } = request.permissions;
+  const issues: Issue[] = [];
+  const unallowed = classesNotAllowed(request, known);
+  if (unallowed.length > 0) {
+    const instead = `allow them by rules for ${unallowed.join(", ")} (the boundary confines what they do), say permissions.default "allow"`;
+    issues.push({ path: "permissions.default", message: message(`the default '${mode}'`, instead) });
+  }
+  for (const [index, { pattern, permission }] of rules.entries()) {
+    if (permission === "allow" || !mayBeOwn(pattern, known)) continue;
+    const instead = "remove it (a tool of an MCP server is known by mcpServers[].policy.tools.names)";
+    const path = `permissions.rules[${index}].pattern`;
+    issues.push({ path, message: message(`a rule for '${pattern}'`, instead) });
+  }
+  const denials = ceiling === true ? ["every tool"] : ceiling.filter((pattern) => mayBeOwn(pattern, known));
+  if (denials.length > 0) {
+    const instead = "its operator may leave it out of permissions.deny";
+    const what = `this runner's denial of ${denials.join(", ")}`;
+    issues.push({ path: "harness", message: message(what, instead) });
+  }
+  return issues;
+}
+
+function secretIssues(request: RunRequest): Issue[] {
+  return tooManySecrets(secretsOf(request)) ?? [];
+}
+
+function promptIssues(request: RunRequest): Issue[] {
+  if (promptOf(request.messages).kind !== "none") return [];
+  return [{ path: "messages", message: "No user message to send (prompt/messages empty)." }];
+}

@@ -1,0 +1,73 @@
+import type { AgentEvent } from "@ambit/core/contract";
+import type { ConnectionDecision } from "@ambit/core/plugin";
+
+type DecisionEvent = AgentEvent & { type: "boundary_decision" };
+
+/** Destinations that are told apart while the reader is behind; the rest is one event with their count. */
+const mostWaiting = 100;
+
+/**
+ * Counts the boundary's decisions, and folds a repeated one into one event with a count. Nothing slows the agent's
+ * connections down, so while the reader is behind, decisions gather here, folded, instead of in its queue.
+ */
+export class Decisions {
+  readonly #waiting = new Map<string, DecisionEvent>();
+  #timer: NodeJS.Timeout | undefined;
+  #behind = false;
+  allowed = 0;
+  refused = 0;
+
+  constructor(
+    /** Resolves when there is room for more. */
+    readonly emit: (event: AgentEvent) => Promise<void> | undefined,
+    /** How long a decision waits for its repeats. */
+    readonly foldMs = 200,
+  ) {}
+
+  record({ target, allowed, reason }: ConnectionDecision): void {
+    if (allowed) this.allowed += 1;
+    else this.refused += 1;
+    const key = `${allowed} ${target} ${reason}`;
+    const waiting = this.#waiting.get(key);
+    if (waiting !== undefined) {
+      waiting.count += 1;
+      return;
+    }
+    // In a row: another decision ends the count, as long as it can be told.
+    if (!this.#behind) this.flush();
+    if (this.#waiting.size >= mostWaiting) {
+      this.#fold(allowed);
+      return;
+    }
+    this.#waiting.set(key, { type: "boundary_decision", target, allowed, reason, count: 1 });
+    this.#timer ??= setTimeout(() => {
+      if (!this.#behind) this.flush();
+    }, this.foldMs);
+  }
+
+  /** Tells what waits, whether or not the reader has room. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const events = [...this.#waiting.values()];
+    this.#waiting.clear();
+    let room: Promise<void> | undefined;
+    for (const event of events) room = this.emit(event);
+    if (room === undefined) return;
+    this.#behind = true;
+    void room.then(() => {
+      this.#behind = false;
+      this.flush();
+    });
+  }
+
+  #fold(allowed: boolean): void {
+    const key = `${allowed} others`;
+    const others = this.#waiting.get(key);
+    if (others !== undefined) others.count += 1;
+    else {
+      const reason = "more destinations than could be told one by one; the receipt counts them all";
+      this.#waiting.set(key, { type: "boundary_decision", target: "others", allowed, reason, count: 1 });
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
+
+/** Gives the events one after the other, then the result once. @param result once everything is closed. */
+export function nextRecord(
+  source: AsyncIterable<AgentEvent, undefined>,
+  result: () => Promise<RunResult | undefined>,
+): () => Promise<IteratorResult<StreamRecord, undefined>> {
+  const events = source[Symbol.asyncIterator]();
+  let told = false;
+  return async () => {
+    const { done, value: event } = await events.next();
+    if (done !== true) return { done, value: { kind: "event", event } };
+    const last = told ? undefined : await result();
+    if (last === undefined) return { done, value: undefined };
+    told = true;
+    return { done: false, value: { kind: "result", result: last } };
+  };
+}
+
+/**
+ * A generator that can be left at any time. One that `async function*` makes can't: its `return()` waits until a
+ * pending `next()` has its value, and runs nothing at all before the first.
+ *
+ * @param next the next item; not called again before it has settled, nor once the reader has left.
+ * @param leave runs once, when the reader leaves; the reader waits for it.
+ */
+export function leavable<Item>(
+  next: () => Promise<IteratorResult<Item, undefined>>,
+  leave: () => Promise<void>,
+): AsyncGenerator<Item, void, undefined> {
+  const over = { done: true, value: undefined } as const;
+  let left: Promise<void> | undefined;
+  const end = () => {
+    left ??= leave();
+    return left;
+  };
+  return {
+    next: () => (left === undefined ? next() : left.then(() => over)),
+    return: () => end().then(() => over),
+    throw: async (error: unknown) => {
+      await end();
+      throw error;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    [Symbol.asyncDispose]: end,
+  };
+}

@@ -1,0 +1,91 @@
+import { HarnessFailed } from "@ambit/core";
+import type { AgentEvent } from "@ambit/core/contract";
+import type { Automaton } from "./automaton.js";
+import { automatonFor } from "./shared-automaton.js";
+import { StreamRedactor } from "./stream.js";
+
+const mark = "[redacted]";
+
+/** Texts whose end is held back at once. */
+const mostBlocks = 256;
+
+/** Takes known secrets out of texts, values and streams, in every form that `formsOf` knows. */
+export class Redactor {
+  readonly #secrets = new Set<string>();
+  /** Undefined: there is nothing to hide. */
+  #automaton: Automaton | undefined;
+  /** One per open block: its text comes in pieces. */
+  readonly #blocks = new Map<string, StreamRedactor>();
+
+  constructor(secrets: readonly string[]) {
+    this.hide(secrets);
+  }
+
+  /** From now on these as well; blocks that are open keep to what they began with. */
+  hide(secrets: Iterable<string>): void {
+    const known = this.#secrets.size;
+    for (const secret of secrets) if (secret !== "") this.#secrets.add(secret);
+    if (this.#secrets.size === known) return;
+    this.#automaton = automatonFor([...this.#secrets]);
+  }
+
+  text(text: string): string {
+    if (this.#automaton === undefined || text === "") return text;
+    const redactor = new StreamRedactor(this.#automaton, mark);
+    return redactor.push(text) + redactor.end();
+  }
+
+  /** The same value with every string in it redacted; the value itself when there is nothing to hide. */
+  value<Value>(value: Value): Value {
+    return this.#automaton === undefined ? value : (this.#redacted(value) as Value);
+  }
+
+  /**
+   * The events to send instead of this one. A delta's end is held back while it could be the beginning of a
+   * secret, so that none slips through between two; the block's end brings what was held.
+   */
+  event(event: AgentEvent): readonly AgentEvent[] {
+    if (this.#automaton === undefined) return [event];
+    switch (event.type) {
+      case "message_delta":
+      case "thought_delta": {
+        const delta = this.#block(event.id, this.#automaton).push(event.delta);
+        return delta === "" ? [] : [{ ...event, id: this.text(event.id), delta }];
+      }
+      case "message_end":
+      case "thought_end": {
+        const id = this.text(event.id);
+        const delta = this.#blocks.get(event.id)?.end() ?? "";
+        this.#blocks.delete(event.id);
+        const end = { ...event, id };
+        if (delta === "") return [end];
+        return [{ type: event.type === "message_end" ? "message_delta" : "thought_delta", id, delta }, end];
+      }
+      case "interaction_request":
+      case "interaction_response":
+        // What the contract enumerates is no text of anybody's, even if some secret reads the same.
+        return [{ ...this.value(event), type: event.type, kind: event.kind }];
+      default:
+        return [Object.assign(this.value(event), { type: event.type })];
+    }
+  }
+
+  #block(id: string, automaton: Automaton): StreamRedactor {
+    const known = this.#blocks.get(id);
+    if (known !== undefined) return known;
+    if (this.#blocks.size >= mostBlocks)
+      throw new HarnessFailed(`The agent began more than ${mostBlocks} texts without ending them.`);
+    const block = new StreamRedactor(automaton, mark);
+    this.#blocks.set(id, block);
+    return block;
+  }
+
+  #redacted(value: unknown): unknown {
+    if (typeof value === "string") return this.text(value);
+    if (Array.isArray(value)) return value.map((item) => this.#redacted(item));
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [this.text(key), this.#redacted(inner)]),
+    );
+  }
+}

@@ -1,0 +1,89 @@
+import type { Issue, RunRequest } from "@ambit/core/contract";
+import { inCredential, inUrl } from "./parts.js";
+
+/** Shorter values, and these words, occur in any text: replacing them would hide nothing and garble much. */
+const shortestSecret = 4;
+const ordinaryWords = new Set(["true", "false", "null", "none"]);
+
+/** Headers whose values are no credentials, and occur in any talk about HTTP. */
+const ordinaryHeaders = new Set([
+  "accept",
+  "accept-encoding",
+  "accept-language",
+  "content-type",
+  "user-agent",
+]);
+
+/** Characters of a request's credentials, together. */
+const mostSecretCharacters = 32_768;
+
+/** Keeps secrets out of the log until the returned function is called. */
+export type HideSecrets = (secrets: readonly string[]) => () => void;
+
+/** Every credential that a request carries: as it was given, and the parts of it that are secret by themselves. Pure. */
+export function secretsOf(request: RunRequest): readonly string[] {
+  const connection = request.modelConnection;
+  const values = [
+    ...(connection?.credentials ?? []).flatMap(({ value }) => inCredential(value)),
+    ...inHeaders(connection?.endpoint?.headers),
+    ...inUrl(connection?.endpoint?.baseUrl),
+    ...inAuthorization(request.toolCallback?.authorization),
+    ...inUrl(request.toolCallback?.endpoint),
+    ...request.customTools.flatMap(({ env }) => Object.values(env ?? {}).flatMap(inCredential)),
+    ...request.mcpServers.flatMap(({ connection }) =>
+      connection.type === "stdio"
+        ? Object.values(connection.env ?? {}).flatMap(inCredential)
+        : [
+            ...inUrl(connection.url),
+            ...inHeaders(connection.headers),
+            ...(connection.credentials ?? []).flatMap(({ value }) => inAuthorization(value)),
+          ],
+    ),
+    ...headersWithin(request.telemetry),
+  ];
+  const secrets = values.filter(
+    (value) => value.length >= shortestSecret && !ordinaryWords.has(value.toLowerCase()),
+  );
+  return [...new Set(secrets)];
+}
+
+/** What is wrong with so many credentials; undefined when nothing is. Each is looked for in all that a run says. */
+export function tooManySecrets(secrets: Iterable<string>): Issue[] | undefined {
+  let characters = 0;
+  for (const secret of secrets) characters += secret.length;
+  if (characters <= mostSecretCharacters) return undefined;
+  const most = mostSecretCharacters.toLocaleString("en");
+  const message = `carries more than ${most} characters of credentials and tools' environments: send what is no secret in harnessFiles`;
+  return [{ path: "", message }];
+}
+
+function inHeaders(headers: Readonly<Record<string, string>> | undefined): string[] {
+  return Object.entries(headers ?? {})
+    .filter(([name]) => !ordinaryHeaders.has(name.toLowerCase()))
+    .flatMap(([, value]) => inAuthorization(value));
+}
+
+/** `Bearer abc`: the value, and the credential behind its scheme; what `Basic` encodes. */
+function inAuthorization(value: string | undefined): string[] {
+  if (value === undefined) return [];
+  const credential = value.replace(/^\S+\s+/, "");
+  const decoded = /^basic\s/i.test(value) ? Buffer.from(credential, "base64").toString() : undefined;
+  const pair = decoded?.includes(":") === true ? [decoded, decoded.slice(decoded.indexOf(":") + 1)] : [];
+  return [value, ...inCredential(credential), ...pair];
+}
+
+/** `telemetry` is opaque but for its headers, wherever an exporter keeps them. */
+function headersWithin(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    key === "headers" ? inHeaders(textsOf(inner)) : headersWithin(inner),
+  );
+}
+
+function textsOf(value: unknown): Record<string, string> {
+  if (typeof value !== "object" || value === null) return {};
+  const texts = Object.entries(value).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return Object.fromEntries(texts);
+}

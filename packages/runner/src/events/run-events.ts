@@ -1,0 +1,80 @@
+import type { AgentEvent, RunRequest } from "@ambit/core/contract";
+import { sizeOf } from "../lifetime/memory/size.js";
+import type { RunLimits } from "../limits.js";
+import type { RunOptions } from "../run-services.js";
+import { Decisions } from "./decisions.js";
+import { EventChannel } from "./event-channel.js";
+import { Redactor } from "./redaction/redactor.js";
+import { secretsOf } from "./redaction/secrets.js";
+import { TurnRecord } from "./turn-record.js";
+
+/** What a run tells: every event is redacted, then recorded, then queued for the reader. */
+export class RunEvents implements AsyncIterable<AgentEvent> {
+  readonly record: TurnRecord;
+  readonly decisions = new Decisions((event) => this.push(event));
+  readonly #channel = new EventChannel<AgentEvent>();
+  #isClosed = false;
+
+  readonly redactor: Redactor;
+
+  constructor(request: RunRequest, { keepsEvents }: RunOptions, { resultCharacters }: RunLimits) {
+    this.redactor = new Redactor(secretsOf(request));
+    this.record = new TurnRecord(keepsEvents, resultCharacters);
+  }
+
+  /** For the few events of our own, for which nobody waits. */
+  emit(event: AgentEvent): void {
+    void this.push(event);
+  }
+
+  /** Resolves when there is room for more; at once, and undefined, while there is. */
+  push(event: AgentEvent): Promise<void> | undefined {
+    let room: Promise<void> | undefined;
+    if (this.#isClosed) return room;
+    for (const safe of this.redactor.event(event)) {
+      this.record.add(safe);
+      room = this.#channel.push(safe, sizeOf(safe));
+    }
+    return room;
+  }
+
+  /** About how many characters are kept here. */
+  get held(): number {
+    return this.record.size + this.#channel.size;
+  }
+
+  /** Ends the blocks that a broken turn left open: a text that was begun isn't lost. */
+  endBlocks(): void {
+    for (const end of this.record.openEnds()) this.emit(end);
+  }
+
+  /**
+   * Nothing more comes: the reader gets what waits, the run's one `done`, and then its end, whatever throws on the way.
+   */
+  close(stopReason: () => string | undefined, onThrown: (thrown: unknown) => void): void {
+    try {
+      this.decisions.flush();
+      this.endBlocks();
+    } catch (thrown) {
+      onThrown(thrown);
+    }
+    try {
+      const reason = stopReason();
+      this.emit({ type: "done", ...(reason === undefined ? {} : { stopReason: reason }) });
+    } catch (thrown) {
+      onThrown(thrown);
+    } finally {
+      this.#isClosed = true;
+      this.#channel.close();
+    }
+  }
+
+  /** Nobody reads any more. */
+  abandon(): void {
+    this.#channel.abandon();
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
+    return this.#channel[Symbol.asyncIterator]();
+  }
+}

@@ -1,0 +1,169 @@
+import { HarnessFailed } from "@ambit/core";
+import type { AgentEvent, Usage } from "@ambit/core/contract";
+
+/** Characters of a text's event beside the text. */
+const frameLength = 28;
+/** Texts and thoughts that may be open at once, and the characters of an id of theirs. */
+const mostOpenBlocks = 256;
+const longestId = 1_024;
+
+/**
+ * What the events of a turn add up to: its text, usage and stop reason, and its events with blocks coalesced. As much
+ * of it as a result carries; what is beyond is counted, and the result says so.
+ */
+export class TurnRecord {
+  readonly #events: AgentEvent[] = [];
+  readonly #leftOut = { events: 0, characters: 0 };
+  #room: number;
+  readonly #open = new Map<string, { readonly type: "message" | "thought"; text: string[] }>();
+  readonly #texts: string[] = [];
+  usage: Usage | undefined;
+  stopReason: string | undefined;
+  /** Whether anything was said or done: thoughts, figures and what is transient don't count. */
+  hasOutput = false;
+
+  /**
+   * @param keepsEvents false for a stream, whose terminal record carries none.
+   * @param most characters of texts and events together.
+   */
+  constructor(
+    readonly keepsEvents: boolean,
+    readonly most: number,
+  ) {
+    this.#room = most;
+  }
+
+  get output(): string {
+    const { characters } = this.#leftOut;
+    const missing = `[${characters} more characters: a result carries ${this.most} at most, the stream all of them]`;
+    return [...this.#texts, ...(characters === 0 ? [] : [missing])].join("\n\n");
+  }
+
+  /** Characters that are kept. */
+  get size(): number {
+    return this.most - this.#room;
+  }
+
+  get events(): readonly AgentEvent[] {
+    return this.#events;
+  }
+
+  add(event: AgentEvent): void {
+    this.hasOutput ||= isOutput(event);
+    switch (event.type) {
+      case "message_start":
+      case "thought_start":
+        this.#requireRoom(event.id);
+        this.#open.set(event.id, { type: event.type === "message_start" ? "message" : "thought", text: [] });
+        return;
+      case "message_delta":
+      case "thought_delta":
+        this.#addText(event.id, event.delta);
+        return;
+      case "message_end":
+      case "thought_end":
+        this.#endBlock(event.id);
+        return;
+      case "message":
+        this.#tell({ type: "message", text: this.#fitting(event.text) });
+        return;
+      case "usage": {
+        const { type: _type, ...usage } = event;
+        this.usage = usage;
+        break;
+      }
+      case "done":
+        this.stopReason = event.stopReason;
+        break;
+      default:
+    }
+    this.#keep(event);
+  }
+
+  /** The events that would end the blocks which are open. */
+  openEnds(): readonly AgentEvent[] {
+    return [...this.#open].map(([id, { type }]) => ({ type: `${type}_end` as const, id }));
+  }
+
+  #requireRoom(id: string): void {
+    if (this.#open.size < mostOpenBlocks && id.length <= longestId) return;
+    throw new HarnessFailed(`The agent began more than ${mostOpenBlocks} texts without ending them.`);
+  }
+
+  #addText(id: string, delta: string): void {
+    const block = this.#open.get(id);
+    // A stream's thoughts are told as they come, and are no part of its output.
+    if (block === undefined || (block.type === "thought" && !this.keepsEvents)) return;
+    const text = this.#fitting(delta);
+    if (text !== "") block.text.push(text);
+  }
+
+  #endBlock(id: string): void {
+    const block = this.#open.get(id);
+    if (block === undefined) return;
+    this.#open.delete(id);
+    this.#tell({ type: block.type, text: block.text.join("") });
+  }
+
+  #tell(event: AgentEvent & { type: "message" | "thought" }): void {
+    if (event.text === "" && this.#room === 0) return;
+    this.#room -= Math.min(this.#room, frameLength);
+    if (event.type === "message") this.#texts.push(event.text);
+    if (this.keepsEvents) this.#events.push(event);
+  }
+
+  #keep(event: AgentEvent): void {
+    if (!this.keepsEvents) return;
+    // Without these a caller can't go on, so they are carried whatever came before.
+    const isNeeded = event.type === "interaction_request" || event.type === "done";
+    const size = JSON.stringify(event).length;
+    if (size > this.#room && !isNeeded) {
+      this.#room = 0;
+      this.#markGap();
+      this.#leftOut.events += 1;
+      return;
+    }
+    this.#room -= Math.min(size, this.#room);
+    this.#events.push(event);
+  }
+
+  /** As much of a text as there is room for; the rest is counted. */
+  #fitting(text: string): string {
+    if (text.length <= this.#room) {
+      this.#room -= text.length;
+      return text;
+    }
+    // Not through the middle of a character that takes two.
+    const fitting = text.slice(0, this.#room).replace(/[\uD800-\uDBFF]$/, "");
+    this.#room = 0;
+    this.#markGap();
+    this.#leftOut.characters += text.length - fitting.length;
+    return fitting;
+  }
+
+  /** In the place of what is missing first; its counts go on. */
+  #markGap(): void {
+    const { events, characters } = this.#leftOut;
+    if (!this.keepsEvents || events + characters > 0) return;
+    this.#events.push({ type: "data", name: "left_out", data: this.#leftOut });
+  }
+}
+
+function isOutput(event: AgentEvent): boolean {
+  switch (event.type) {
+    case "message":
+      return event.text.trim() !== "";
+    case "message_delta":
+      return event.delta.trim() !== "";
+    case "data":
+      return event.transient !== true;
+    case "file":
+    case "tool_call":
+    case "tool_result":
+    case "interaction_request":
+    case "interaction_response":
+      return true;
+    default:
+      return false;
+  }
+}

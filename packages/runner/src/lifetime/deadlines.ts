@@ -1,0 +1,80 @@
+import { RunTimedOut } from "@ambit/core";
+import type { RunLimits } from "../limits.js";
+import type { OwnedScope } from "./scope.js";
+
+/** The run's clocks. Each that runs out aborts the scope with the reason; none outlives it. */
+export class Deadlines {
+  #idle: NodeJS.Timeout | undefined;
+  #firstResponse: NodeJS.Timeout | undefined;
+  #holds = 0;
+  #prompted = false;
+  #over = false;
+
+  constructor(
+    readonly scope: OwnedScope,
+    readonly limits: RunLimits,
+  ) {
+    const total = this.#arm(limits.totalMs, `The run took longer than ${seconds(limits.totalMs)}.`);
+    scope.signal.addEventListener("abort", () => {
+      // A call that ends late must not start a clock again.
+      this.#over = true;
+      for (const timer of [total, this.#idle, this.#firstResponse]) clearTimeout(timer);
+    });
+  }
+
+  /** Bounds one step of the start: opening the sandbox, publishing the tools, starting the agent. */
+  async starting<Result>(what: string, step: () => Promise<Result>): Promise<Result> {
+    const timer = this.#arm(this.limits.startMs, `${what} took longer than ${seconds(this.limits.startMs)}.`);
+    try {
+      return await step();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** From here the agent owes a first event. */
+  prompted(): void {
+    this.#prompted = true;
+    const message = `The agent gave no sign of life within ${seconds(this.limits.firstResponseMs)} of the prompt.`;
+    if (!this.#over) this.#firstResponse = this.#arm(this.limits.firstResponseMs, message);
+  }
+
+  /** The agent did something: the idle clock starts anew. */
+  heard(): void {
+    if (!this.#prompted) return;
+    clearTimeout(this.#firstResponse);
+    if (this.#idle !== undefined) this.#idle.refresh();
+    else this.#startIdle();
+  }
+
+  /**
+   * The agent waits for us: a tool call, which has a limit of its own, or a reader that is slow. The idle clock stands
+   * still until the returned function is called.
+   */
+  hold(): () => void {
+    this.#holds += 1;
+    clearTimeout(this.#idle);
+    clearTimeout(this.#firstResponse);
+    this.#idle = undefined;
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#holds -= 1;
+      this.#startIdle();
+    };
+  }
+
+  #startIdle(): void {
+    if (this.#over || this.#holds > 0) return;
+    this.#idle = this.#arm(this.limits.idleMs, `The agent did nothing for ${seconds(this.limits.idleMs)}.`);
+  }
+
+  #arm(milliseconds: number, message: string): NodeJS.Timeout {
+    return setTimeout(() => this.scope.abort(new RunTimedOut(message)), milliseconds);
+  }
+}
+
+function seconds(milliseconds: number): string {
+  return `${milliseconds / 1_000} s`;
+}

@@ -1,0 +1,71 @@
+import { getHeapStatistics } from "node:v8";
+import { AtCapacity } from "@ambit/core";
+import type { Log } from "@ambit/core/plugin";
+
+const megabyte = 1024 * 1024;
+/** How much of V8's own limit is used at most, unless the configuration says. */
+const defaultShare = 0.5;
+/** Beyond the limit by so much, runs are ended. */
+const dangerous = 1.5;
+const watchMs = 200;
+
+/** Something that holds memory, and can be told to let go of it. */
+export interface MemoryHolder {
+  /** About how many characters it holds. */
+  readonly held: number;
+  cancel(reason: AtCapacity): void;
+}
+
+/** MiB that V8 may use before it ends the process, as far as the runner goes by default. */
+export function defaultMemoryMb(): number {
+  return Math.floor((getHeapStatistics().heap_size_limit / megabyte) * defaultShare);
+}
+
+/** MiB of JavaScript's heap and of the buffers that belong to it. */
+export function usedMemoryMb(): number {
+  const { used_heap_size: heap, external_memory: external } = getHeapStatistics();
+  return (heap + external) / megabyte;
+}
+
+/**
+ * Keeps the process from running out of memory, which would end every run in it. Above the limit nothing new begins.
+ * Half as much above it, the run that holds the most is ended, one after the other, until the rest fits.
+ */
+export class MemoryGuard {
+  #watch: NodeJS.Timeout | undefined;
+
+  constructor(
+    readonly limitMb: number,
+    readonly holders: () => Iterable<MemoryHolder>,
+    readonly log: Log,
+    readonly usedMb: () => number = usedMemoryMb,
+  ) {}
+
+  /** @param moreMb what is about to be taken. @throws AtCapacity */
+  requireRoom(moreMb = 0): void {
+    const used = this.usedMb();
+    if (used + moreMb < this.limitMb) return;
+    const figures = `${Math.round(used)} of ${this.limitMb} MiB are in use`;
+    throw new AtCapacity(`The runner's memory is used up (${figures}): send it again later.`);
+  }
+
+  /** While there are runs, it is looked at every now and then. */
+  watch(): void {
+    this.#watch ??= setInterval(() => this.look(), watchMs).unref();
+  }
+
+  rest(): void {
+    clearInterval(this.#watch);
+    this.#watch = undefined;
+  }
+
+  look(): void {
+    const used = this.usedMb();
+    if (used < this.limitMb * dangerous) return;
+    const [most] = [...this.holders()].sort((one, other) => other.held - one.held);
+    if (most === undefined) return;
+    this.log.error({ usedMb: Math.round(used), limitMb: this.limitMb }, "a run is ended to free memory");
+    const message = "The runner's memory is used up, and this run held the most of it: send it again later.";
+    most.cancel(new AtCapacity(message));
+  }
+}

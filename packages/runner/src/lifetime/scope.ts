@@ -1,0 +1,93 @@
+import { RunCancelled } from "@ambit/core";
+import { type Log, newPluginAbort, type Scope } from "@ambit/core/plugin";
+import { settlesWithin } from "./linked-abort.js";
+
+/** A scope whose close runs everything deferred, in reverse, whatever throws or hangs, within a time limit. */
+export class OwnedScope implements Scope, AsyncDisposable {
+  readonly #controller = newPluginAbort();
+  readonly #deferred: (() => void | Promise<void>)[] = [];
+  #closing: Promise<void> | undefined;
+  #unfollow: (() => void) | undefined;
+  #unclean = false;
+
+  /**
+   * @param limitMs for the whole close; what isn't closed by then is left to the reapers, and logged.
+   * @param parent aborts this scope with its reason.
+   */
+  constructor(
+    readonly log: Log,
+    readonly limitMs: number,
+    parent?: AbortSignal,
+  ) {
+    if (parent === undefined) return;
+    const follow = () => this.abort(parent.reason);
+    if (parent.aborted) follow();
+    parent.addEventListener("abort", follow, { once: true });
+    this.#unfollow = () => parent.removeEventListener("abort", follow);
+  }
+
+  /** Follows its parent no longer: what it owns is to outlive it. */
+  detach(): void {
+    this.#unfollow?.();
+    this.#unfollow = undefined;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Whether something threw or hung when it was closed, and may still be there. */
+  get unclean(): boolean {
+    return this.#unclean;
+  }
+
+  /** Stops the work, and keeps what is open until `close`. The first reason stands. */
+  abort(reason: unknown): void {
+    if (!this.#controller.signal.aborted) this.#controller.abort(reason);
+  }
+
+  defer(close: () => void | Promise<void>): void {
+    if (this.#closing === undefined) {
+      this.#deferred.push(close);
+      return;
+    }
+    // Whoever opens something while we close must not leave it behind.
+    const late = settlesWithin(this.#run(close), this.limitMs);
+    this.#closing = Promise.all([this.#closing, late]).then(() => undefined);
+  }
+
+  close(): Promise<void> {
+    this.detach();
+    this.abort(new RunCancelled("The run has ended."));
+    this.#closing ??= this.#closeAll();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #closeAll(): Promise<void> {
+    const end = performance.now() + this.limitMs;
+    const hung: Promise<void>[] = [];
+    for (let close = this.#deferred.pop(); close !== undefined; close = this.#deferred.pop()) {
+      const closed = this.#run(close);
+      // What hangs takes half of the time that is left, so that what was opened before it is closed all the same.
+      if (await settlesWithin(closed, (end - performance.now()) / 2)) continue;
+      this.#unclean = true;
+      hung.push(closed);
+    }
+    if (hung.length === 0 || (await settlesWithin(Promise.all(hung), end - performance.now()))) return;
+    const fields = { limitMs: this.limitMs, left: hung.length };
+    this.log.error(fields, "closing took too long; what is left goes to the reaper");
+  }
+
+  async #run(close: () => void | Promise<void>): Promise<void> {
+    try {
+      await close();
+    } catch (error) {
+      this.#unclean = true;
+      this.log.error({ error }, "closing failed");
+    }
+  }
+}

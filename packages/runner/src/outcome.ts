@@ -1,0 +1,134 @@
+import { type AcceptedPlan, type AmbitError, RunCancelled, receiptOf, stillVisible } from "@ambit/core";
+import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
+import type { ActorKinds, Agent, Log } from "@ambit/core/plugin";
+import type { RunEvents } from "./events/run-events.js";
+import type { Warnings } from "./events/warnings.js";
+import { blamed } from "./lifetime/attributed.js";
+import type { Session } from "./session/session.js";
+
+/** How a run went, once everything is closed. */
+export interface RunOutcome {
+  readonly runId: string;
+  readonly events: RunEvents;
+  readonly history: Receipt["session"]["history"];
+  /** Undefined when the sandbox didn't open. */
+  readonly session: Session | undefined;
+  /** Undefined when the agent didn't start. */
+  readonly agent: Agent | undefined;
+  readonly failure: AmbitError | undefined;
+  /** The session's, or the one that a run without a session goes by. */
+  readonly sessionName: string;
+  readonly warnings: Warnings;
+}
+
+/** What the caller ended itself is no failure to it: `ok`, with the stop reason `cancelled`. */
+export function cancelledByCaller(failure: AmbitError | undefined): boolean {
+  return failure instanceof RunCancelled && failure.by === "caller";
+}
+
+/**
+ * The run's one result, whatever happens: one that an actor's answers break is told without the receipt, and one that
+ * breaks even so says its failure alone.
+ */
+export function conclude(
+  request: RunRequest,
+  plan: AcceptedPlan<ActorKinds>,
+  outcome: RunOutcome,
+  log: Log,
+): { readonly result: RunResult; readonly failure: AmbitError | undefined } {
+  try {
+    return { result: resultOf(request, plan, outcome), failure: outcome.failure };
+  } catch (thrown) {
+    log.error({ runId: outcome.runId, error: thrown }, "the receipt could not be made");
+    const failure = outcome.failure ?? blamed("An actor of the plan", thrown);
+    return {
+      result: withoutReceipt(request, plan, { ...outcome, session: undefined, failure }, log),
+      failure,
+    };
+  }
+}
+
+function withoutReceipt(
+  request: RunRequest,
+  plan: AcceptedPlan<ActorKinds>,
+  outcome: RunOutcome & { readonly failure: AmbitError },
+  log: Log,
+): RunResult {
+  try {
+    return resultOf(request, plan, outcome);
+  } catch (thrown) {
+    const { runId, failure } = outcome;
+    log.error({ runId, error: thrown }, "the result could not be made");
+    const { code, retryable } = failure.toFailure();
+    const error = `The run failed (${code}); the runner's log has the cause.`;
+    return {
+      ok: false,
+      runId,
+      events: [],
+      sessionId: outcome.sessionName,
+      error,
+      failure: { code, retryable },
+    };
+  }
+}
+
+/** The run's one result. Pure. */
+function resultOf(request: RunRequest, plan: AcceptedPlan<ActorKinds>, outcome: RunOutcome): RunResult {
+  const { session, agent } = outcome;
+  const { record, redactor } = outcome.events;
+  const failure = cancelledByCaller(outcome.failure) ? undefined : outcome.failure;
+  const { usage } = record;
+  // Once more as a whole: what is joined here was redacted block by block.
+  const output = redactor.text(record.output);
+  return {
+    ok: failure === undefined,
+    runId: outcome.runId,
+    output: failure === undefined || output !== "" ? output : undefined,
+    messages: output === "" ? undefined : [{ role: "assistant", content: output }],
+    events: [...record.events],
+    usage,
+    stopReason: failure === undefined ? record.stopReason : undefined,
+    capabilities: agent?.capabilities,
+    sessionId: outcome.sessionName,
+    model: agent?.model === undefined ? request.model : redactor.text(agent.model),
+    traceId: traceIdOf(request),
+    error: failure === undefined ? undefined : redactor.text(failure.message),
+    failure:
+      failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },
+    warnings: redactor.value(outcome.warnings.list),
+    receipt: session === undefined ? undefined : receiptFor(request, plan, outcome, session),
+  };
+}
+
+/** Why the run ended; undefined when it failed. @param agents the agent's own reason. */
+export function stopReasonOf(
+  failure: AmbitError | undefined,
+  { paused, agents }: { readonly paused: boolean; readonly agents: string | undefined },
+): string | undefined {
+  if (cancelledByCaller(failure)) return "cancelled";
+  if (failure !== undefined) return undefined;
+  return paused ? "paused" : agents;
+}
+
+function receiptFor(
+  request: RunRequest,
+  plan: AcceptedPlan<ActorKinds>,
+  { agent, events, history, sessionName }: RunOutcome,
+  session: Session,
+): Receipt {
+  const { sandbox } = session;
+  const { decisions, redactor } = events;
+  const ofAgent = Object.entries(agent?.evidence ?? {}).map(([fact, value]) => [`agent.${fact}`, value]);
+  return receiptOf(plan, request, {
+    confinement: sandbox.confinement,
+    evidence: redactor.value({ ...sandbox.evidence, ...Object.fromEntries(ofAgent) }),
+    visibleCredentials: stillVisible(plan.harness.actor, request, plan.hidden),
+    decisions: { allowed: decisions.allowed, refused: decisions.refused },
+    session: { id: sessionName, history },
+  });
+}
+
+/** The trace that the caller's `traceparent` belongs to (W3C Trace Context: version-traceid-parentid-flags). */
+function traceIdOf(request: RunRequest): string | undefined {
+  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(request.context?.propagation?.traceparent ?? "")?.[1];
+}

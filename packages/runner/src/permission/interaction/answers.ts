@@ -1,0 +1,159 @@
+import type { ContentBlock, Message, RunRequest, Warning } from "@ambit/core/contract";
+import { canonicalJson } from "../../canonical-json.js";
+import { isUnsettled } from "../../tools/settling.js";
+import { type AskedCall, type CallIds, type IssuedId, looksIssued } from "./call-ids.js";
+import type { UsedAnswers } from "./used-answers.js";
+
+/** The user's answer to a call that waits for it. */
+export interface Answer {
+  readonly output: unknown;
+  readonly isError: boolean;
+}
+
+/** An answer, with the id of the call that it was given to. */
+export interface Answered {
+  readonly id: string;
+  readonly answer: Answer;
+}
+
+interface Stored extends Answered {
+  readonly issued: IssuedId;
+}
+
+/** Answers that are looked at in one request. */
+const mostAnswers = 1_000;
+
+/**
+ * The answers that a request's messages bring. Only what a runner with this key asked for counts, whatever the messages
+ * say of it: the agent reports calls and results of its own, and clients send those back beside the user's answers.
+ */
+export class Answers {
+  readonly #waiting: Stored[];
+
+  private constructor(
+    readonly ids: CallIds | undefined,
+    readonly used: UsedAnswers,
+    waiting: readonly Stored[],
+  ) {
+    this.#waiting = [...waiting];
+  }
+
+  /**
+   * @param idsOf gives the ids of this run; called only when the messages bring something that could be an answer.
+   * @returns the answers, and a warning for each that doesn't count.
+   */
+  static async of(
+    request: Pick<RunRequest, "messages" | "customTools">,
+    idsOf: () => Promise<CallIds>,
+    used: UsedAnswers,
+  ): Promise<{ readonly answers: Answers; readonly warnings: readonly Warning[] }> {
+    const placed = answerBlocks(request.messages);
+    const clientTools = new Set(
+      request.customTools.flatMap(({ name, kind }) => (kind === "client" ? [name] : [])),
+    );
+    const suspects = placed.filter(
+      ({ block, name }) =>
+        looksIssued(block.toolCallId ?? "") ||
+        (isResult(block) && (approvalIn(answerOf(block)) !== undefined || clientTools.has(name ?? ""))),
+    );
+    if (suspects.length === 0) return { answers: new Answers(undefined, used, []), warnings: [] };
+    const ids = await idsOf();
+    const warnings: Warning[] = [];
+    const found: Stored[] = [];
+    let latest: string | undefined;
+    for (const { block, path } of suspects.slice(-mostAnswers)) {
+      const { toolCallId: id } = block;
+      const issued = id === undefined ? undefined : ids.read(id);
+      latest = issued?.turn ?? latest;
+      if (!isResult(block)) continue;
+      const answer = answerOf(block);
+      // What the runner itself put in place of a result answers nothing.
+      if (isUnsettled(answer.output)) continue;
+      if (id === undefined || issued === undefined) warnings.push({ path, message: unasked });
+      else found.push({ id, issued, answer });
+    }
+    // A run pauses when it asks, so what it asks next makes its earlier questions past ones.
+    const current = found.filter(({ issued }) => issued.turn === latest);
+    return { answers: new Answers(ids, used, agreed(current)), warnings };
+  }
+
+  /** The oldest answer to a question about just this call, once. */
+  take(call: AskedCall): Answered | undefined {
+    if (this.ids === undefined || this.#waiting.length === 0) return undefined;
+    const digest = this.ids.digest(call);
+    for (;;) {
+      const index = this.#waiting.findIndex(
+        ({ issued, answer }) =>
+          issued.call === digest && (call.kind !== "user_approval" || approvalIn(answer) !== undefined),
+      );
+      const [stored] = index < 0 ? [] : this.#waiting.splice(index, 1);
+      if (stored === undefined) return undefined;
+      if (this.used.use(stored.id)) return { id: stored.id, answer: stored.answer };
+    }
+  }
+}
+
+const unasked =
+  "doesn't count as an answer: its toolCallId isn't one under which this runner asked in this session. Send the id of the tool_call event, as payload.toolCallId of the interaction_request names it";
+
+/** Whether the user approved; undefined when the answer isn't about that. */
+export function approvalIn({ output }: Answer): boolean | undefined {
+  if (typeof output !== "object" || output === null || !("approved" in output)) return undefined;
+  return typeof output.approved === "boolean" ? output.approved : undefined;
+}
+
+interface Placed {
+  readonly block: ContentBlock;
+  /** Of the block in the request. */
+  readonly path: string;
+  /** The tool's, where the messages tell. */
+  readonly name: string | undefined;
+}
+
+/**
+ * Calls and results that may belong to what was asked last: what comes after the user's last words, in a message of any
+ * role, and what comes after the assistant's last message, also beside new words of the user.
+ */
+function answerBlocks(messages: readonly Message[]): Placed[] {
+  const words = messages.findLastIndex(({ role, content }) => role === "user" && !holdsResults(content));
+  const assistants = messages.findLastIndex(({ role }) => role === "assistant");
+  const first = Math.min(words, assistants) + 1;
+  const names = new Map<string, string>();
+  const placed: Placed[] = [];
+  for (const [index, { content }] of messages.entries()) {
+    if (typeof content === "string") continue;
+    for (const [position, block] of content.entries()) {
+      const { type, toolCallId, toolName } = block;
+      if (type === "tool_call" && toolCallId !== undefined && toolName !== undefined)
+        names.set(toolCallId, toolName);
+      if (index < first || (type !== "tool_call" && type !== "tool_result")) continue;
+      const name = toolName ?? (toolCallId === undefined ? undefined : names.get(toolCallId));
+      placed.push({ block, name, path: `messages[${index}].content[${position}]` });
+    }
+  }
+  return placed;
+}
+
+function holdsResults(content: Message["content"]): boolean {
+  return typeof content !== "string" && content.some(isResult);
+}
+
+function isResult({ type }: ContentBlock): boolean {
+  return type === "tool_result";
+}
+
+function answerOf({ output, text, isError }: ContentBlock): Answer {
+  return { output: output ?? text, isError: isError === true };
+}
+
+/** Each question's one answer: of two that contradict each other none counts. */
+function agreed(stored: readonly Stored[]): Stored[] {
+  const byId = new Map<string, Stored | undefined>();
+  for (const one of stored) {
+    const other = byId.get(one.id);
+    const isFirst = !byId.has(one.id);
+    const agrees = other !== undefined && canonicalJson(other.answer) === canonicalJson(one.answer);
+    byId.set(one.id, isFirst ? one : agrees ? other : undefined);
+  }
+  return [...byId.values()].filter((one) => one !== undefined);
+}

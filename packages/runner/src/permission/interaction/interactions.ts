@@ -1,0 +1,86 @@
+import { NotFound, RequestInvalid } from "@ambit/core";
+import {
+  type AgentEvent,
+  type AgentEventOf,
+  type Issue,
+  interactionAnswerSchema,
+} from "@ambit/core/contract";
+import { LinkedAbort } from "../../lifetime/linked-abort.js";
+import type { Answer } from "./answers.js";
+
+export type InteractionKind = AgentEventOf<"interaction_request">["kind"];
+
+/** What is put to the user. */
+export interface Question {
+  /** The id under which the call is announced. */
+  readonly id: string;
+  readonly kind: InteractionKind;
+  readonly payload: object;
+}
+
+interface Open {
+  readonly kind: InteractionKind;
+  readonly settle: (answer: Answer) => void;
+}
+
+/** What a run asks its user, and the live answers while it is held open. Each question is answered once. */
+export class Interactions {
+  readonly #open = new Map<string, Open>();
+
+  constructor(
+    readonly emit: (event: AgentEvent) => void,
+    /** Milliseconds a question may wait for a live answer; 0: none is waited for. */
+    readonly holdMs: number,
+  ) {}
+
+  /** Puts a question. Undefined when there is no answer in time: the run has to pause for it. */
+  async ask({ id, kind, payload }: Question, signal: AbortSignal): Promise<Answer | undefined> {
+    const expiresAt = this.holdMs > 0 ? { expiresAt: new Date(Date.now() + this.holdMs).toISOString() } : {};
+    this.emit({ type: "interaction_request", id, kind, payload: { ...payload, ...expiresAt } });
+    if (this.holdMs === 0 || signal.aborted) return undefined;
+    using waiting = new LinkedAbort(signal);
+    waiting.after(this.holdMs, () => new Error("there was no answer in time"));
+    try {
+      return await new Promise<Answer | undefined>((resolve) => {
+        this.#open.set(id, { kind, settle: resolve });
+        waiting.signal.addEventListener("abort", () => resolve(undefined), { once: true });
+      });
+    } finally {
+      this.#open.delete(id);
+    }
+  }
+
+  /**
+   * A live answer.
+   * @throws NotFound when the question isn't open: never asked, answered already, or given up.
+   * @throws RequestInvalid when the answer doesn't fit the question; it stays open.
+   */
+  answer(id: string, body: unknown): void {
+    const open = this.#open.get(id);
+    if (open === undefined) {
+      throw new NotFound(`There is no open interaction '${id}': it was answered, given up, or never asked.`);
+    }
+    const answer = readAnswer(open.kind, body);
+    this.#open.delete(id);
+    open.settle(answer);
+  }
+}
+
+function readAnswer(kind: InteractionKind, body: unknown): Answer {
+  const parsed = interactionAnswerSchema.safeParse(body);
+  if (kind === "user_approval") {
+    if (parsed.success && "approved" in parsed.data) return { output: parsed.data, isError: false };
+    throw misfit({
+      path: "approved",
+      message: "must be true or false: this interaction asks for an approval",
+    });
+  }
+  if (parsed.success && "output" in parsed.data) {
+    return { output: parsed.data.output, isError: parsed.data.isError };
+  }
+  throw misfit({ path: "output", message: "must hold the call's output: this interaction asks for it" });
+}
+
+function misfit(issue: Issue): RequestInvalid {
+  return new RequestInvalid([issue]);
+}

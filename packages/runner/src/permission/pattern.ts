@@ -1,0 +1,85 @@
+import type { JsonObject, Permission } from "@ambit/core/contract";
+import { type ArgumentTexts, head, longestPrefix, textsIn } from "./argument-texts.js";
+import { commandsIn } from "./commands.js";
+import type { ClassNames } from "./known-tools.js";
+
+/** What a pattern is held against. */
+export interface PatternSubject {
+  readonly name: string;
+  /** Further names of a tool of the agent's own: what it does. */
+  readonly classNames?: ClassNames | undefined;
+  /** Undefined when the agent doesn't tell. */
+  readonly arguments: unknown;
+  /** JSON Schema of the arguments, where the request declares it. */
+  readonly inputSchema?: JsonObject | undefined;
+}
+
+/** Whether a rule is of a form that can match a call. */
+export function isPattern(pattern: string): boolean {
+  const prefix = withPrefix.exec(pattern)?.[2];
+  if (prefix === undefined) return !/[()]/.test(pattern);
+  return prefix.length <= longestPrefix;
+}
+
+/** The tool that a pattern is about. */
+export function patternName(pattern: string): string {
+  return withPrefix.exec(pattern)?.[1] ?? pattern;
+}
+
+const withPrefix = /^([^()]+)\((.*):\*\)$/s;
+
+/**
+ * `Name`: every call of that tool, or of every tool of that class. `Name(prefix:*)`: depends on what the pattern does to a call, since the agent
+ * chooses the arguments, their order and what else is among them:
+ * - a `deny` or `ask` matches if any text at any depth begins with the prefix, and also where the arguments are too
+ *   many or too deep to look through, or aren't known;
+ * - an `allow` matches only if the argument that names the command, path or address begins with it, and holds nothing
+ *   that could make it do something else as well (`;`, `|`, a second line, `..`).
+ *
+ * No shell policy: a shell has endless ways to write one command. The boundary holds what a prefix can't.
+ */
+export function matchesPattern(pattern: string, effect: Permission, subject: PatternSubject): boolean {
+  const parts = withPrefix.exec(pattern);
+  if (parts === null) return isOf(pattern, effect, subject);
+  const [, name = "", prefix = ""] = parts;
+  if (!isOf(name, effect, subject)) return false;
+  return effect === "allow" ? allows(head(prefix), subject) : restricts(head(prefix), subject);
+}
+
+function isOf(name: string, effect: Permission, subject: PatternSubject): boolean {
+  if (name === subject.name) return true;
+  const { restricting = [], allowing = [] } = subject.classNames ?? {};
+  return (effect === "allow" ? allowing : restricting).includes(name);
+}
+
+function restricts(prefix: string, subject: PatternSubject): boolean {
+  // Every call, whether or not it has a text.
+  if (prefix === "") return true;
+  const { heads, complete } = textsOf(subject);
+  return !complete || heads.some((text) => text.startsWith(prefix));
+}
+
+const known = new WeakMap<PatternSubject, ArgumentTexts>();
+
+/** Read once per subject: there may be many rules, and the arguments may be large. */
+function textsOf(subject: PatternSubject): ArgumentTexts {
+  const texts = known.get(subject) ?? textsIn(subject.arguments);
+  known.set(subject, texts);
+  return texts;
+}
+
+function allows(prefix: string, { arguments: values, inputSchema }: PatternSubject): boolean {
+  const commands = commandsIn(values, inputSchema);
+  if (commands.length === 0) return false;
+  if (prefix === "") return true;
+  return commands.every(({ text, isShell }) => {
+    const plain = text.trim();
+    const doesMore = isShell ? chaining.test(plain) : leaving.test(plain);
+    return !doesMore && head(plain).startsWith(prefix);
+  });
+}
+
+/** What lets one line of a shell run a second command, or write a file. */
+const chaining = /[;&|<>`\n\r]|\$\(/;
+/** What lets a path or address lead elsewhere than its beginning says. */
+const leaving = /(^|[\\/])\.\.([\\/]|$)/;

@@ -1,0 +1,39 @@
+import type { AcceptedPlan } from "@ambit/core";
+import type { AgentEvent, RunRequest, Warning } from "@ambit/core/contract";
+import type { ActorKinds, Log, Sandbox } from "@ambit/core/plugin";
+import type { Deadlines } from "./lifetime/deadlines.js";
+import type { OwnedScope } from "./lifetime/scope.js";
+import type { RunLimits } from "./limits.js";
+import type { SharedWork } from "./run-services.js";
+
+/** What every stop of one run shares. */
+export interface RunContext {
+  readonly runId: string;
+  readonly request: RunRequest;
+  readonly plan: AcceptedPlan<ActorKinds>;
+  readonly scope: OwnedScope;
+  readonly deadlines: Deadlines;
+  readonly limits: RunLimits;
+  readonly shared: SharedWork;
+  readonly log: Log;
+  /** The run's sandbox, once it is open. */
+  sandbox(): Sandbox;
+  emit(event: AgentEvent): void;
+  /** Puts a warning on the result. */
+  warn(warning: Warning): void;
+}
+
+/** The run's first event: what was chosen for it. */
+export function announcement({ runId, request, plan }: RunContext): AgentEvent {
+  const { sessionId } = request;
+  const data = {
+    runId,
+    harness: plan.harness.actor.id,
+    sandbox: plan.sandbox.actor.name,
+    ...(sessionId === undefined ? {} : { sessionId }),
+  };
+  return { type: "data", name: "run", data, transient: true };
+}
+
+/** How far a run came. `reusing`: it didn't get its agent started, in a session in which one had worked before. */
+export type RunStage = "starting" | "reusing" | "started";

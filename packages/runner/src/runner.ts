@@ -1,0 +1,212 @@
+import type { KeyObject } from "node:crypto";
+import type { Registry } from "@ambit/core";
+import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
+import { pathBeyondDepth, projectOf, tooDeep } from "@ambit/core/contract";
+import type { LocalConnection, Log } from "@ambit/core/plugin";
+import { type AdmissionRules, type Admitted, admit } from "./admission.js";
+import { type HideSecrets, secretsOf } from "./events/redaction/secrets.js";
+import { attributed } from "./lifetime/attributed.js";
+import { doubtOf } from "./lifetime/doubt.js";
+import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
+import type { RunLimits } from "./limits.js";
+import { UsedAnswers } from "./permission/interaction/used-answers.js";
+import { Run } from "./run.js";
+import type { RunOptions, SharedWork } from "./run-services.js";
+import { Sessions } from "./session/sessions.js";
+import { ArgumentsChecker } from "./tools/arguments/checker.js";
+import { FairSlots } from "./tools/fair-slots.js";
+
+export interface RunnerOptions extends AdmissionRules {
+  readonly registry: Registry;
+  readonly limits: RunLimits;
+  /**
+   * The key of the ids under which calls are announced that wait for a user: runners that share it resume each other's
+   * conversations. Asked for when it is first needed, and never rejects.
+   */
+  readonly interactionKey: () => Promise<KeyObject>;
+  readonly log: Log;
+  /** Called with the credentials of each run and session. Default: the log is left as it is. */
+  readonly hideSecrets?: HideSecrets;
+}
+
+/** A place among the concurrent runs; given back when the run's records have ended, or by `release`. */
+export interface Slot {
+  /**
+   * Stops 1 and 2.
+   * @throws RequestInvalid, BoundaryRefused; the slot is then free again.
+   */
+  admit(body: unknown, options: RunOptions): Promise<Run>;
+  release(): void;
+}
+
+/** Plans and runs; the door between a server or a command line and the rest of core. */
+export class Runner {
+  readonly #sessions: Sessions;
+  readonly #shared: SharedWork;
+  readonly #runs = new Map<string, Run>();
+  readonly #memory: MemoryGuard;
+  readonly #usedAnswers = new UsedAnswers();
+  #taken = 0;
+  #draining = false;
+
+  constructor(readonly options: RunnerOptions) {
+    const { limits, log } = options;
+    this.#sessions = new Sessions(limits, log, (secrets) => this.#hide(secrets));
+    this.#memory = new MemoryGuard(limits.memoryMb ?? defaultMemoryMb(), () => this.#runs.values(), log);
+    this.#shared = {
+      argumentsChecker: new ArgumentsChecker(limits.argumentsMs, log),
+      callSlots: new FairSlots({
+        atOnce: limits.calls,
+        perOwner: limits.callsPerRun,
+        waiting: limits.openCalls,
+      }),
+    };
+  }
+
+  get registry(): Registry {
+    return this.options.registry;
+  }
+
+  /** Refuses what couldn't have a place now. @throws AtCapacity */
+  requireRoom(): void {
+    const { concurrentRuns } = this.options.limits;
+    this.#refuseWhileDraining();
+    if (this.#taken >= concurrentRuns)
+      throw new AtCapacity(`Runner at capacity (${concurrentRuns} concurrent runs)`);
+    this.#memory.requireRoom();
+  }
+
+  /** Takes a place before any other work. @throws AtCapacity */
+  reserve(): Slot {
+    this.requireRoom();
+    this.#taken += 1;
+    let free = () => {
+      this.#taken -= 1;
+      free = () => {};
+    };
+    return {
+      release: () => free(),
+      admit: async (body, options) => {
+        try {
+          const admitted = await admit(body, this.registry, this.options);
+          this.#refuseWhileDraining();
+          this.#requireNewId(admitted.request.runId, options.runId);
+          return this.#begin(new Run(admitted, this.#services(), options), () => free());
+        } catch (error) {
+          free();
+          throw error;
+        }
+      },
+    };
+  }
+
+  /** Before so many bytes are taken for a request. @throws AtCapacity when the runner lacks the memory */
+  requireMemory(bytes: number): void {
+    this.#memory.requireRoom(bytes / (1024 * 1024));
+  }
+
+  /** Stops 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
+  plan(body: unknown): Promise<Admitted> {
+    return admit(body, this.registry, this.options);
+  }
+
+  /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */
+  async isCalledByRun(connection: LocalConnection): Promise<boolean> {
+    const asked = this.registry
+      .castAsSeen()
+      .sandboxes.map(({ actor }) =>
+        attributed(`Sandbox '${actor.name}'`, async () => actor.madeConnection?.(connection) ?? false),
+      );
+    return (await Promise.all(asked)).includes(true);
+  }
+
+  /** Ends a run early; it still ends in its one result. @throws NotFound */
+  cancel(runId: string): void {
+    this.#run(runId).cancel(new RunCancelled("The run was cancelled.", "caller"));
+  }
+
+  /**
+   * A live answer to what a run asks its user.
+   * @throws NotFound when the run or the question isn't open; RequestInvalid when the answer doesn't fit it.
+   */
+  answer(runId: string, interactionId: string, body: unknown): void {
+    const deep = pathBeyondDepth(body);
+    if (deep !== undefined) throw new RequestInvalid([tooDeep(deep)]);
+    this.#run(runId).answer(interactionId, body);
+  }
+
+  /** Ends a session of the project, and the run that uses it. False when the project has none of that id. */
+  async endSession(sessionId: string, projectId?: string): Promise<boolean> {
+    const project = projectOf({ projectId });
+    const users = [...this.#runs.values()].filter(
+      ({ request }) => request.sessionId === sessionId && projectOf(request) === project,
+    );
+    for (const run of users) run.cancel(new RunCancelled("The session was ended.", "caller"));
+    await Promise.all(users.map((run) => run.ended));
+    return (await this.#sessions.end(sessionId, project)) || users.length > 0;
+  }
+
+  /** No new runs; running ones finish within the limit or are cancelled, each with its result; sessions end. */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    const running = [...this.#runs.values()];
+    const timer = setTimeout(() => {
+      for (const run of running) run.cancel(new RunCancelled("The runner is shutting down."));
+    }, graceMs);
+    await Promise.all(running.map((run) => run.ended));
+    clearTimeout(timer);
+    await this.#sessions.close();
+    await this.#shared.argumentsChecker.close();
+  }
+
+  #refuseWhileDraining(): void {
+    if (this.#draining) throw new AtCapacity("The runner is shutting down.");
+  }
+
+  /** @throws RequestInvalid for an id that another run has, or for two ids. */
+  #requireNewId(inBody: string | undefined, beside: string | undefined): void {
+    const refuse = (message: string) => {
+      throw new RequestInvalid([{ path: "runId", message }]);
+    };
+    if (inBody !== undefined && beside !== undefined && inBody !== beside)
+      refuse("differs from the header Idempotency-Key: send one of the two");
+    const id = inBody ?? beside;
+    if (id !== undefined && this.#runs.has(id))
+      refuse("is the id of a run that is under way: give each run an id of its own");
+  }
+
+  #run(runId: string): Run {
+    const run = this.#runs.get(runId);
+    if (run === undefined)
+      throw new NotFound(`There is no run '${runId}' here: it has ended, or never began.`);
+    return run;
+  }
+
+  #begin(run: Run, free: () => void): Run {
+    this.#runs.set(run.id, run);
+    const reveal = this.#hide(secretsOf(run.request));
+    this.#memory.watch();
+    void run.ended.then((failure) => {
+      this.#runs.delete(run.id);
+      reveal();
+      if (this.#runs.size === 0) this.#memory.rest();
+      free();
+      const { plan, stage } = run;
+      for (const kind of failure === undefined ? [] : doubtOf(failure, stage)) {
+        this.registry.invalidate(plan[kind].actor);
+      }
+    });
+    return run;
+  }
+
+  #hide(secrets: readonly string[]): () => void {
+    return this.options.hideSecrets?.(secrets) ?? (() => {});
+  }
+
+  #services() {
+    const { limits, permissionCeiling, interactionKey, log } = this.options;
+    const usedAnswers = this.#usedAnswers;
+    const asking = { interactionKey, usedAnswers };
+    return { sessions: this.#sessions, shared: this.#shared, limits, permissionCeiling, ...asking, log };
+  }
+}

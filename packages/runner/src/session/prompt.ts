@@ -1,0 +1,79 @@
+import {
+  type ContentBlock,
+  historyOf,
+  type Message,
+  messageText,
+  type Prompt,
+  promptOf,
+  type RunRequest,
+} from "@ambit/core/contract";
+import { looksIssued } from "../permission/interaction/call-ids.js";
+
+/** Characters of earlier conversation that are replayed to an agent that doesn't remember it. */
+const longestTranscript = 100_000;
+
+/**
+ * What the agent is told this turn. An agent that has no memory of the conversation gets its transcript first.
+ * Pure.
+ */
+export function composePrompt(request: RunRequest, remembers: boolean): readonly ContentBlock[] {
+  const prompt = promptOf(request.messages);
+  // What the user says beside an answer goes along with it.
+  const said = prompt.kind === "none" ? [] : prompt.blocks;
+  const blocks = prompt.kind === "prompt" ? said : [text(continuation), ...said];
+  const transcript = remembers ? "" : transcriptOf(toldBefore(request.messages, prompt.kind));
+  return transcript === "" ? blocks : [text(`${transcript}\n\n`), ...blocks];
+}
+
+/**
+ * What was said and done before this turn. Answers stand beside the calls that they are for, often in the assistant's
+ * own message: an agent that is to make those calls again must know of them, and not of the answers.
+ */
+function toldBefore(messages: readonly Message[], kind: Prompt["kind"]): readonly Message[] {
+  const before = historyOf(messages);
+  if (kind !== "continuation") return before;
+  const turn = messages.slice(before.length).map(({ role, content }) => ({
+    role,
+    content:
+      typeof content === "string"
+        ? ""
+        : content.filter(({ type, toolCallId = "" }) =>
+            type === "tool_result" ? !looksIssued(toolCallId) : role === "assistant",
+          ),
+  }));
+  return [...before, ...turn];
+}
+
+/** Whether the messages hold a conversation from before this turn. Pure. */
+export function hasHistory(request: RunRequest): boolean {
+  return historyOf(request.messages).length > 0;
+}
+
+const continuation =
+  "The user has answered what your last turn was waiting for. Make the same tool call again, with the same arguments, to receive the answer, and go on from there.";
+
+function transcriptOf(messages: readonly Message[]): string {
+  const lines = messages.flatMap((message) => {
+    const said = messageText(message);
+    return said === "" ? callsOf(message) : [`${message.role}: ${said}`, ...callsOf(message)];
+  });
+  if (lines.length === 0) return "";
+  const whole = lines.join("\n");
+  const kept = whole.length > longestTranscript ? `…${whole.slice(-longestTranscript)}` : whole;
+  return `The conversation so far:\n${kept}`;
+}
+
+function callsOf({ role, content }: Message): string[] {
+  if (typeof content === "string") return [];
+  return content.flatMap((block) => {
+    if (block.type === "tool_call")
+      return [`${role} called ${block.toolName ?? "a tool"} with ${JSON.stringify(block.input ?? {})}`];
+    if (block.type === "tool_result")
+      return [`${block.toolName ?? "the tool"} answered ${JSON.stringify(block.output ?? null)}`];
+    return [];
+  });
+}
+
+function text(content: string): ContentBlock {
+  return { type: "text", text: content };
+}

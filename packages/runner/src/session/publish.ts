@@ -1,0 +1,86 @@
+import { HarnessFailed } from "@ambit/core";
+import type { ToolSpec } from "@ambit/core/contract";
+import type {
+  DeliveryScope,
+  Publication,
+  PublishedCall,
+  PublishedServer,
+  PublishedTool,
+  Scope,
+} from "@ambit/core/plugin";
+import { attributed } from "../lifetime/attributed.js";
+import type { RunContext } from "../run-context.js";
+import type { ToolCalls } from "../tools/tool-calls.js";
+
+/** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
+export const ownPublication = "ambit";
+
+/**
+ * Where the calls of a published tool go: to the run that has the agent now. Between runs nothing is executed,
+ * whatever a kept agent does.
+ */
+export class CallRouter {
+  current: ToolCalls | undefined;
+
+  async route(step: (calls: ToolCalls) => ReturnType<Publication["call"]>): ReturnType<Publication["call"]> {
+    const { current } = this;
+    if (current === undefined) return { output: "No run is active: nothing was executed.", isError: true };
+    return step(current);
+  }
+}
+
+/** Connects the user's MCP servers and publishes every tool of the run to the agent, for as long as `scope` lives. */
+export async function publish(
+  run: RunContext,
+  scope: Scope,
+  router: CallRouter,
+): Promise<{ readonly servers: readonly PublishedServer[]; readonly toolNames: readonly string[] }> {
+  const { plan, request, log } = run;
+  const delivery = plan.delivery?.actor;
+  if (delivery === undefined) return { servers: [], toolNames: [] };
+  const shared: DeliveryScope = {
+    signal: scope.signal,
+    defer: (close) => scope.defer(close),
+    sandbox: run.sandbox(),
+    log,
+  };
+  const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
+    uses.map(async (server) => {
+      const publication = await attributed(`Tool source '${actor.name}'`, () =>
+        actor.connect(server, { ...shared, boundary: plan.boundary }),
+      );
+      const call = (made: PublishedCall) => router.route((calls) => calls.foreign(publication, made));
+      return { ...publication, call };
+    }),
+  );
+  const publications: Publication[] = await Promise.all(connecting);
+  if (request.customTools.length > 0) {
+    const call = (made: PublishedCall) => router.route((calls) => calls.own(made));
+    publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
+  }
+  const servers = await Promise.all(
+    publications.map((publication) =>
+      attributed(`Delivery '${delivery.name}'`, () => delivery.publish(publication, shared)),
+    ),
+  );
+  return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
+}
+
+/** What a delivery needs of a tool, and no more: not its code, its environment, its callback. */
+function published({ name, description, inputSchema, readOnly }: ToolSpec): PublishedTool {
+  return {
+    name,
+    inputSchema,
+    ...(description === undefined ? {} : { description }),
+    ...(readOnly === undefined ? {} : { readOnly }),
+  };
+}
+
+/** An agent that couldn't reach its tools says nothing of it: it runs without them. We say it. */
+export function requireListed(servers: readonly PublishedServer[]): void {
+  const missed = servers.filter((server) => !server.listed()).map(({ name }) => `'${name}'`);
+  if (missed.length === 0) return;
+  throw new HarnessFailed(
+    `The agent ended its turn without ever asking for the tools of ${missed.join(", ")}: it can't have used them.`,
+  );
+}

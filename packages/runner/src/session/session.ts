@@ -1,0 +1,133 @@
+import { createHash, randomUUID } from "node:crypto";
+import type { AcceptedPlan } from "@ambit/core";
+import { PluginBrokeContract, type SandboxFailed } from "@ambit/core";
+import type { ActorKinds, ConnectionDecision, Log, Sandbox, Scope } from "@ambit/core/plugin";
+import { canonicalJson } from "../canonical-json.js";
+import { type HideSecrets, tooManySecrets } from "../events/redaction/secrets.js";
+import { attributed } from "../lifetime/attributed.js";
+import { unlessAborted } from "../lifetime/linked-abort.js";
+import { OwnedScope } from "../lifetime/scope.js";
+import type { StartedAgent } from "./start-agent.js";
+
+/** A conversation the agent stored in the session's home, to go on with in a later run. */
+export interface Conversation {
+  readonly harness: string;
+  readonly id: string;
+}
+
+/** What outlives a run: the sandbox with its workspace and home, and the agent's stored conversation. */
+export class Session {
+  readonly id = randomUUID();
+  conversation: Conversation | undefined;
+  /** Kept warm between runs; closed with the session. */
+  agent: StartedAgent | undefined;
+  /** The run that borrows the session hears its boundary's decisions; between runs nobody acts in it. */
+  onDecision: ((decision: ConnectionDecision) => void) | undefined;
+  /** Likewise, when the sandbox can't hold its boundary any more. */
+  onFailure: ((failure: SandboxFailed) => void) | undefined;
+  /** Set then: no other run may have it. */
+  failure: SandboxFailed | undefined;
+  #sandbox: Sandbox | undefined;
+  readonly #secrets = new Set<string>();
+  #reveal: () => void = () => {};
+
+  private constructor(
+    readonly scope: OwnedScope,
+    readonly fingerprint: string,
+  ) {}
+
+  /** The credentials of every run so far: the sandbox and a kept agent may still tell of an earlier one's. */
+  get secrets(): ReadonlySet<string> {
+    return this.#secrets;
+  }
+
+  /** Whether these can be remembered beside the earlier ones. */
+  mayRemember(secrets: readonly string[]): boolean {
+    return tooManySecrets(this.#secrets.union(new Set(secrets))) === undefined;
+  }
+
+  /** For as long as the session lives. */
+  remember(secrets: readonly string[], hide: HideSecrets): void {
+    const known = this.#secrets.size;
+    for (const secret of secrets) this.#secrets.add(secret);
+    if (this.#secrets.size === known) return;
+    const reveal = hide([...this.#secrets]);
+    this.#reveal();
+    this.#reveal = reveal;
+  }
+
+  get sandbox(): Sandbox {
+    if (this.#sandbox === undefined) throw new Error("The session's sandbox isn't open.");
+    return this.#sandbox;
+  }
+
+  /** Opens the sandbox, or leaves nothing behind. Abandons the opening when `during` aborts. */
+  static async open(
+    plan: AcceptedPlan<ActorKinds>,
+    log: Log,
+    closeMs: number,
+    during: Scope["signal"],
+  ): Promise<Session> {
+    const opening = new OwnedScope(log, closeMs, during);
+    const session = new Session(opening, fingerprintOf(plan));
+    try {
+      const spec = {
+        id: session.id,
+        boundary: plan.boundary,
+        required: plan.required.map(({ capability }) => capability),
+        runtimes: plan.harness.actor.runtimes(plan.sandbox.actor.programs ?? "runner"),
+        onDecision: (decision: ConnectionDecision) => session.onDecision?.(decision),
+        onFailure: (failure: SandboxFailed) => {
+          session.failure ??= failure;
+          session.onFailure?.(failure);
+        },
+        ...(plan.hidden.length > 0 ? { secrets: plan.hidden } : {}),
+        log,
+      };
+      const sandbox = await unlessAborted(during, async () => {
+        const opened = await attributed(`Sandbox '${plan.sandbox.actor.name}'`, () =>
+          plan.sandbox.actor.open(spec, opening),
+        );
+        opening.defer(() => opened.close());
+        return opened;
+      });
+      if (plan.required.length > 0 && sandbox.confinement !== "confined") {
+        throw new PluginBrokeContract(
+          `Sandbox '${plan.sandbox.actor.name}' opened unconfined under a boundary.`,
+        );
+      }
+      const exposed = plan.hidden.find(({ name }) => sandbox.placeholders?.[name] === undefined);
+      if (exposed !== undefined) {
+        throw new PluginBrokeContract(
+          `Sandbox '${plan.sandbox.actor.name}' gave no placeholder for ${exposed.name}.`,
+        );
+      }
+      opening.detach();
+      session.#sandbox = sandbox;
+      return session;
+    } catch (error) {
+      await opening.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.scope.close();
+    this.#reveal();
+  }
+}
+
+/** Two runs may share a session only if they ask for the same sandbox and the same boundary. */
+export function fingerprintOf(plan: AcceptedPlan<ActorKinds>): string {
+  const { boundary, required, sandbox, harness, hidden } = plan;
+  return canonicalJson({
+    boundary,
+    required: required.map(({ capability }) => capability),
+    sandbox: sandbox.actor.name,
+    harness: harness.actor.id,
+    // A sandbox that was given yesterday's key has no use for today's. A digest: a session outlives its request.
+    hidden: createHash("sha256")
+      .update(canonicalJson([...hidden]))
+      .digest("base64url"),
+  });
+}

@@ -1,0 +1,145 @@
+import type { AcceptedPlan } from "@ambit/core";
+import { AtCapacity, RequestInvalid, RunCancelled } from "@ambit/core";
+import { projectOf, type RunRequest } from "@ambit/core/contract";
+import type { ActorKinds, Log } from "@ambit/core/plugin";
+import { type HideSecrets, secretsOf } from "../events/redaction/secrets.js";
+import type { RunLimits } from "../limits.js";
+import { fingerprintOf, Session } from "./session.js";
+
+interface Kept {
+  readonly session: Session;
+  readonly expiry: NodeJS.Timeout;
+}
+
+/** A session on loan to one run. */
+export interface Loan {
+  readonly session: Session;
+  /** Whether an earlier run left it here. */
+  readonly kept: boolean;
+  /** Gives it back: kept for the next run if it is named and the run went well, else closed. */
+  release(keep: boolean): Promise<void>;
+}
+
+/** The named sessions between their runs. A run has its session to itself. */
+export class Sessions {
+  readonly #kept = new Map<string, Kept>();
+  readonly #lent = new Set<string>();
+  readonly #open = new Set<Session>();
+  #closed = false;
+
+  constructor(
+    readonly limits: RunLimits,
+    readonly log: Log,
+    readonly hide: HideSecrets,
+  ) {}
+
+  /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */
+  async borrow(request: RunRequest, plan: AcceptedPlan<ActorKinds>, signal: AbortSignal): Promise<Loan> {
+    const key = keyOf(request.sessionId, projectOf(request));
+    const secrets = secretsOf(request);
+    if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), false, undefined);
+    if (this.#lent.has(key)) throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
+    this.#lent.add(key);
+    try {
+      const kept = this.#take(key);
+      if (kept !== undefined && canGoOn(kept, plan, secrets)) {
+        kept.remember(secrets, this.hide);
+        return this.#lend(kept, true, key);
+      }
+      if (kept !== undefined) await this.#discard(kept);
+      return this.#lend(await this.#openNew(plan, secrets, signal), false, key);
+    } catch (error) {
+      this.#lent.delete(key);
+      throw error;
+    }
+  }
+
+  /** Ends a kept session. False when there is none of that name; a lent one is refused. */
+  async end(sessionId: string, project: string | undefined): Promise<boolean> {
+    const key = keyOf(sessionId, project);
+    if (key === undefined) {
+      throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
+    }
+    const kept = this.#take(key);
+    if (kept !== undefined) await this.#discard(kept);
+    return kept !== undefined;
+  }
+
+  /** Closes every session, lent ones included, and keeps none from now on. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const { expiry } of this.#kept.values()) clearTimeout(expiry);
+    this.#kept.clear();
+    await Promise.all([...this.#open].map((session) => this.#discard(session)));
+  }
+
+  async #openNew(
+    plan: AcceptedPlan<ActorKinds>,
+    secrets: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Session> {
+    if (this.#closed) throw new RunCancelled("The runner is shutting down.");
+    const session = await Session.open(plan, this.log, this.limits.closeMs, signal);
+    session.remember(secrets, this.hide);
+    this.#open.add(session);
+    if (!this.#closed) return session;
+    await this.#discard(session);
+    throw new RunCancelled("The runner is shutting down.");
+  }
+
+  #lend(session: Session, kept: boolean, key: string | undefined): Loan {
+    let released = false;
+    return {
+      session,
+      kept,
+      release: async (keep) => {
+        if (released) return;
+        released = true;
+        session.onDecision = undefined;
+        session.onFailure = undefined;
+        if (key !== undefined) this.#lent.delete(key);
+        if (key !== undefined && keep && !this.#closed && this.limits.sessions > 0)
+          await this.#keep(key, session);
+        else await this.#discard(session);
+      },
+    };
+  }
+
+  async #keep(key: string, session: Session): Promise<void> {
+    const expiry = setTimeout(() => {
+      this.#kept.delete(key);
+      this.#discard(session).catch((error: unknown) =>
+        this.log.error({ error }, "an expired session didn't close"),
+      );
+    }, this.limits.sessionMs);
+    expiry.unref();
+    this.#kept.set(key, { session, expiry });
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size <= this.limits.sessions || oldest === undefined) return;
+    const evicted = this.#take(oldest);
+    if (evicted !== undefined) await this.#discard(evicted);
+  }
+
+  #take(key: string): Session | undefined {
+    const kept = this.#kept.get(key);
+    this.#kept.delete(key);
+    clearTimeout(kept?.expiry);
+    return kept?.session;
+  }
+
+  async #discard(session: Session): Promise<void> {
+    this.#open.delete(session);
+    await session.close();
+  }
+}
+
+/** Undefined for a session of one run alone. Two projects' sessions of equal id have different keys. */
+/** Another boundary is another sandbox, and one that failed holds none. Nothing that was kept is carried over. */
+function canGoOn(kept: Session, plan: AcceptedPlan<ActorKinds>, secrets: readonly string[]): boolean {
+  return kept.failure === undefined && kept.fingerprint === fingerprintOf(plan) && kept.mayRemember(secrets);
+}
+
+function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
+  if (sessionId === undefined || sessionId.trim() === "") return undefined;
+  return JSON.stringify([project ?? null, sessionId]);
+}

@@ -1,0 +1,96 @@
+import { createHash } from "node:crypto";
+import type { RunRequest } from "@ambit/core/contract";
+import type { Agent, PublishedServer } from "@ambit/core/plugin";
+import { canonicalJson } from "../canonical-json.js";
+import { attributed } from "../lifetime/attributed.js";
+import { unlessAborted } from "../lifetime/linked-abort.js";
+import { OwnedScope } from "../lifetime/scope.js";
+import type { RunContext } from "../run-context.js";
+import { CallRouter, publish } from "./publish.js";
+import type { Session } from "./session.js";
+
+/** An agent with all it was started with. It belongs to the session: a run borrows it, with its tools' endpoints. */
+export interface StartedAgent {
+  readonly agent: Agent;
+  readonly servers: readonly PublishedServer[];
+  readonly router: CallRouter;
+  /** Names of all tools that are published to it. */
+  readonly toolNames: readonly string[];
+  /** Of what the agent was started with: a run that asks for anything else needs another one. */
+  readonly fingerprint: string;
+  readonly scope: OwnedScope;
+}
+
+/** Stops 4 and 5: the session's agent, when it was started with the same tools and settings; else a new one. */
+export async function startAgent(
+  run: RunContext,
+  session: Session,
+): Promise<{ readonly started: StartedAgent; readonly warm: boolean }> {
+  const fingerprint = fingerprintOf(run.request);
+  const kept = session.agent;
+  if (kept?.fingerprint === fingerprint && !kept.agent.ended()) return { started: kept, warm: true };
+  session.agent = undefined;
+  await kept?.scope.close();
+  const started = await startNew(run, session, fingerprint);
+  session.agent = started;
+  return { started, warm: false };
+}
+
+/** Closes an agent that can't be given another turn. */
+export async function dismiss(session: Session, started: StartedAgent): Promise<void> {
+  if (session.agent === started) session.agent = undefined;
+  await started.scope.close();
+}
+
+async function startNew(run: RunContext, session: Session, fingerprint: string): Promise<StartedAgent> {
+  const { plan, request, limits, log } = run;
+  const harness = plan.harness.actor;
+  // Follows this run until the agent is up; from then on it is the session's.
+  const scope = new OwnedScope(log, limits.closeMs, run.scope.signal);
+  session.scope.defer(() => scope.close());
+  try {
+    // 4 publish: the tools, behind permissions
+    const router = new CallRouter();
+    const { servers, toolNames } = await unlessAborted(run.scope.signal, () => publish(run, scope, router));
+
+    // 5 start: the agent, with its stored conversation where there is one
+    const { conversation } = session;
+    const agent = await unlessAborted(run.scope.signal, async () => {
+      const begun = await attributed(`Harness '${harness.name}'`, () =>
+        harness.start({
+          signal: scope.signal,
+          defer: (close) => scope.defer(close),
+          sandbox: session.sandbox,
+          servers,
+          request,
+          ...(conversation?.harness === harness.id ? { resume: conversation.id } : {}),
+          log,
+        }),
+      );
+      scope.defer(() => begun.close());
+      return begun;
+    });
+    scope.detach();
+    return { agent, servers, router, toolNames, fingerprint, scope };
+  } catch (error) {
+    await scope.close();
+    throw error;
+  }
+}
+
+/** A digest, because what an agent is started with holds credentials, and a session outlives its request. */
+function fingerprintOf(request: RunRequest): string {
+  const { customTools, mcpServers, model, modelConnection, permissions, harnessMode } = request;
+  const { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles } = request;
+  const published = customTools.map(({ name, description, inputSchema, readOnly }) => ({
+    name,
+    description,
+    inputSchema,
+    readOnly,
+  }));
+  const settings = { published, mcpServers, model, modelConnection, permissions, harnessMode };
+  const files = { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles };
+  return createHash("sha256")
+    .update(canonicalJson({ ...settings, ...files }))
+    .digest("base64url");
+}

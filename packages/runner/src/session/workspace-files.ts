@@ -1,0 +1,42 @@
+import type { RunRequest, Skill } from "@ambit/core/contract";
+import type { FileEntry } from "@ambit/core/plugin";
+import { attributed } from "../lifetime/attributed.js";
+import { unlessAborted } from "../lifetime/linked-abort.js";
+import type { RunContext } from "../run-context.js";
+
+/** Puts the request's files into the run's workspace. */
+export async function fillWorkspace({ request, plan, scope, sandbox }: RunContext): Promise<void> {
+  const { workspace } = sandbox();
+  const files = workspaceFiles(request, workspace);
+  if (files.length === 0) return;
+  await unlessAborted(scope.signal, () =>
+    attributed(`Sandbox '${plan.sandbox.actor.name}'`, () => sandbox().writeFiles(files)),
+  );
+}
+
+/** What the request puts into a fresh workspace: its files, and its skills where agents look for them. Pure. */
+export function workspaceFiles(request: RunRequest, workspace: string): readonly FileEntry[] {
+  const files = request.harnessFiles.map(({ path, content }) => ({ path: `${workspace}/${path}`, content }));
+  return [
+    ...files,
+    ...request.skills.flatMap((skill) => skillFiles(skill, `${workspace}/.agents/skills/${skill.name}`)),
+  ];
+}
+
+/** A folder as the Agent Skills format has it: `SKILL.md` with its front matter, and the files beside it. */
+function skillFiles(skill: Skill, folder: string): FileEntry[] {
+  const frontMatter = [
+    "---",
+    `name: ${skill.name}`,
+    `description: ${JSON.stringify(skill.description)}`,
+    ...(skill.disableModelInvocation === true ? ["disable-model-invocation: true"] : []),
+    "---",
+  ];
+  const files = (skill.files ?? []).map(({ path, content, executable }) => ({
+    path: `${folder}/${path}`,
+    content,
+    // Twice consented: by the file and by its skill.
+    executable: executable === true && skill.allowExecutableFiles === true,
+  }));
+  return [{ path: `${folder}/SKILL.md`, content: `${frontMatter.join("\n")}\n\n${skill.body}\n` }, ...files];
+}

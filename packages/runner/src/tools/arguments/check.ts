@@ -1,0 +1,119 @@
+import type { JsonObject } from "@ambit/core/contract";
+import { Ajv, type Options, type ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { patternEngine } from "./patterns.js";
+
+const options: Options = {
+  strict: false,
+  allErrors: true,
+  validateFormats: false,
+  logger: false,
+  code: { regExp: patternEngine },
+};
+
+/** JSON Schema's own schema takes 20 ms to compile, and is the same for every run. */
+const checkers: { latest?: Ajv2020; older?: Ajv } = {};
+
+/** Schemas that are kept compiled; the one that was used longest ago goes first. */
+const mostCompiled = 64;
+/** Problems that are told of one call. */
+const mostTold = 20;
+/** Characters of what is told. */
+const longestText = 4_000;
+
+/** Checks arguments against JSON Schemas. Takes as long as the schema makes it take: it runs in a worker. */
+export class ArgumentsCheck {
+  readonly #compiled = new Map<string, ValidateFunction | Error>();
+
+  /**
+   * What is wrong, in words the model can act on; undefined when nothing is.
+   * @param tool its name, for the words.
+   * @param schema as JSON.
+   * @param given likewise.
+   */
+  problem(tool: string, schema: string, given: string): string | undefined {
+    const validate = this.#validator(schema);
+    if (validate instanceof Error) {
+      const reason = validate.message.slice(0, longestText);
+      return `Tool '${tool}' can't be called: its inputSchema is not a valid JSON Schema (${reason}).`;
+    }
+    if (validate(JSON.parse(given))) return undefined;
+    const errors = validate.errors ?? [];
+    const missing = errors.flatMap(({ keyword, params, instancePath }) =>
+      keyword === "required" ? [dotted(`${instancePath}/${String(params.missingProperty)}`)] : [],
+    );
+    if (missing.length > 0) {
+      const names = listed(missing, ", ");
+      return `Tool '${tool}' missing required argument(s): ${names}. Retry the tool call with those argument fields populated.`;
+    }
+    const wrong = errors.map(({ instancePath, message, params }) => {
+      const extra = params.additionalProperty;
+      const path = dotted(typeof extra === "string" ? `${instancePath}/${extra}` : instancePath);
+      return `${path === "" ? "arguments" : path} ${message ?? "is not valid"}`;
+    });
+    return `Tool '${tool}' was given wrong arguments: ${listed(wrong, "; ")}. Correct them and call it again.`;
+  }
+
+  #validator(schema: string): ValidateFunction | Error {
+    const known = this.#compiled.get(schema);
+    const validate = known ?? compile(JSON.parse(schema));
+    // Moved to the end: the map's order is the order of use.
+    this.#compiled.delete(schema);
+    this.#compiled.set(schema, validate);
+    const [oldest] = this.#compiled.keys();
+    if (this.#compiled.size > mostCompiled && oldest !== undefined) this.#compiled.delete(oldest);
+    return validate;
+  }
+}
+
+/**
+ * By the dialect that `$schema` names: 2020-12, or draft-07 and what came before it. Without one, 2020-12 is tried
+ * first, as MCP has it; many a generator writes draft-07 and doesn't say so. Each schema gets a validator of its own:
+ * two tools may claim one identity, and no request may refer to what another brought.
+ */
+function compile(given: JsonObject): ValidateFunction | Error {
+  // An asynchronous schema answers with a promise, and a promise is always true.
+  const { $schema: dialect, $async: _asynchronous, ...schema } = given;
+  const isOlder = typeof dialect === "string" && /draft-0[3-7]/.test(dialect);
+  const byOlder = () => {
+    checkers.older ??= new Ajv(options);
+    requireSchema(checkers.older, schema);
+    return new Ajv({ ...options, validateSchema: false }).compile(schema);
+  };
+  const byLatest = () => {
+    checkers.latest ??= new Ajv2020(options);
+    requireSchema(checkers.latest, schema);
+    return new Ajv2020({ ...options, validateSchema: false }).compile(schema);
+  };
+  try {
+    return isOlder ? byOlder() : byLatest();
+  } catch (error) {
+    const reason = error instanceof Error ? error : new Error(String(error));
+    if (isOlder || dialect !== undefined) return reason;
+    try {
+      return byOlder();
+    } catch {
+      // In neither dialect: what the newer one says of it is told.
+      return reason;
+    }
+  }
+}
+
+function requireSchema(checker: Ajv | Ajv2020, schema: JsonObject): void {
+  if (checker.validateSchema({ ...schema }) === true) return;
+  throw new Error(`schema is invalid: ${checker.errorsText(checker.errors, { dataVar: "schema" })}`);
+}
+
+function listed(texts: readonly string[], separator: string): string {
+  const distinct = [...new Set(texts)];
+  const more = distinct.length > mostTold ? [`and ${distinct.length - mostTold} more`] : [];
+  return [...distinct.slice(0, mostTold), ...more].join(separator).slice(0, longestText);
+}
+
+function dotted(pointer: string): string {
+  return pointer
+    .replace(/^\//, "")
+    .split("/")
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .join(".");
+}

@@ -1,0 +1,69 @@
+import { isJsonObject, type JsonObject, pathBeyondDepth, type ToolSpec } from "@ambit/core/contract";
+import type { ArgumentsChecker } from "./checker.js";
+
+/** Characters of a tool's schema, as JSON. */
+const longestSchema = 262_144;
+/** Characters of a call's arguments, as JSON. */
+const longestArguments = 4_194_304;
+/** Checks of one run that may be given up; after that, none is begun. */
+const mostGivenUp = 3;
+
+/** Checks the arguments of one run's calls, within bounds of size and time. */
+export class ToolArguments {
+  readonly #schemas = new Map<string, string>();
+  #givenUp = 0;
+
+  constructor(readonly checker: ArgumentsChecker) {}
+
+  /** What is wrong, in words the model can act on; undefined when nothing is. */
+  async problem(tool: ToolSpec, given: JsonObject, signal: AbortSignal): Promise<string | undefined> {
+    if (!needsCheck(tool)) return undefined;
+    const schema = this.#schemaOf(tool);
+    if (schema.length > longestSchema) {
+      return `Tool '${tool.name}' can't be called: its inputSchema has more than ${count(longestSchema)} characters.`;
+    }
+    const text = JSON.stringify(given);
+    if (text.length > longestArguments) {
+      return `Tool '${tool.name}' was given arguments of more than ${count(longestArguments)} characters. Send less.`;
+    }
+    if (this.#givenUp >= mostGivenUp) {
+      return `Tool '${tool.name}' can't be called: checks of arguments took too long ${mostGivenUp} times in this run.`;
+    }
+    const checked = await this.checker
+      .check(this, { tool: tool.name, schema, given: text }, signal)
+      .catch((error: unknown) => {
+        if (signal.aborted) return { problem: `Tool '${tool.name}' wasn't called: the call was given up.` };
+        throw error;
+      });
+    if (!("gaveUp" in checked)) return checked.problem;
+    if (checked.gaveUp === "full")
+      return `Tool '${tool.name}' wasn't called: too many calls of this run wait for their check. Call it again later.`;
+    this.#givenUp += 1;
+    const what = checked.gaveUp === "time" ? `longer than ${this.checker.checkMs} ms` : "too much memory";
+    return `Tool '${tool.name}' wasn't called: checking these arguments against its inputSchema took ${what}. Send less.`;
+  }
+
+  #schemaOf(tool: ToolSpec): string {
+    const known = this.#schemas.get(tool.name);
+    if (known !== undefined) return known;
+    const schema = JSON.stringify(tool.inputSchema);
+    this.#schemas.set(tool.name, schema);
+    return schema;
+  }
+}
+
+/** Whether a tool's schema says more than that its arguments are an object, as the default does. */
+export function needsCheck({ inputSchema: { type, properties, ...more } }: ToolSpec): boolean {
+  const describes = isJsonObject(properties) && Object.keys(properties).length > 0;
+  return type !== "object" || describes || Object.keys(more).length > 0;
+}
+
+/** Why arguments can't be handled at all, before anything walks them; undefined when they can. */
+export function unusableArguments(name: string, given: unknown): string | undefined {
+  if (pathBeyondDepth(given) === undefined) return undefined;
+  return `Tool '${name}' was given arguments with too many levels of lists and objects within each other. Send fewer.`;
+}
+
+function count(characters: number): string {
+  return characters.toLocaleString("en");
+}

@@ -1,0 +1,26 @@
+import type { AgentEventOf } from "@ambit/core/contract";
+
+/**
+ * What stands for the result of a call that the turn ended without. The words before the colon are the wire's: user
+ * interfaces show them as "skipped" or "unknown", and an answer that begins with one is none.
+ */
+export const unsettledTexts = {
+  deferred:
+    "DEFERRED_NOT_EXECUTED: the turn paused for the user before this call ran. Call it again if it is still needed.",
+  moved: "DEFERRED_NOT_EXECUTED: the user is asked about this call first. It goes on under another id.",
+  unknown:
+    "APPROVED_EXECUTION_RESULT_UNKNOWN: this call was allowed and may have run, but the turn paused before its result was seen. Don't take it as failed, and don't repeat what has side effects.",
+  interrupted:
+    "INTERRUPTED_BY_USER: the user stopped the turn before this call had a result; it may have run. Don't repeat it unless the user asks.",
+} as const;
+
+const prefixes = Object.values(unsettledTexts).map((text) => text.slice(0, text.indexOf(":")));
+
+/** Whether an output only says that there was none. */
+export function isUnsettled(output: unknown): boolean {
+  return typeof output === "string" && prefixes.some((prefix) => output.startsWith(prefix));
+}
+
+export function unsettled(id: string, why: keyof typeof unsettledTexts): AgentEventOf<"tool_result"> {
+  return { type: "tool_result", id, output: unsettledTexts[why], isError: true };
+}

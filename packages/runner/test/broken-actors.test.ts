@@ -1,0 +1,244 @@
+import { HarnessFailed, ModelFailed, SandboxFailed } from "@ambit/core/plugin";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { FakeExecutor } from "../../../core/test/fakes/executor.js";
+import { calls, done, forever, says } from "../../../core/test/fakes/harness.js";
+import { createWorld, eventsOf } from "./fakes/world.js";
+
+const tool = { name: "look_up", permission: "allow", callRef: "ref" };
+const customTools = [tool];
+const restricted = { sandboxPermission: { network: "off" } };
+
+const unhandled: unknown[] = [];
+const note = (reason: unknown) => unhandled.push(reason);
+beforeEach(() => {
+  unhandled.length = 0;
+  process.on("unhandledRejection", note);
+});
+afterEach(async () => {
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("unhandledRejection", note);
+  expect(unhandled).toEqual([]);
+});
+
+describe("what an actor does wrong ends the run, with the code of the person who must act", () => {
+  test.each([
+    [
+      "an error of the catalogue is the actor's own say",
+      new SandboxFailed("no room"),
+      "sandbox_failed",
+      "no room",
+    ],
+    ["any other is its author's", new TypeError("secret detail"), "plugin_broke_contract", "Sandbox 'fake'"],
+  ])("opening: %s", async (_what, error, code, message) => {
+    const world = await createWorld({
+      script: says("never"),
+      sandbox: { onOpen: () => Promise.reject(error) },
+    });
+    const told = await world.run();
+    expect(told.result).toMatchObject({ ok: false, failure: { code } });
+    expect(told.result.error).toContain(message);
+    expect(told.result.error).not.toContain("secret detail");
+    expect(told.result.receipt).toBeUndefined();
+    expect(eventsOf(told, "error")).toEqual([{ type: "error", message: told.result.error }]);
+    expect(told.failure?.code).toBe(code);
+  });
+
+  test("a sandbox that opens unconfined under a boundary", async () => {
+    const world = await createWorld({ script: says("never"), sandbox: { confinement: "unconfined" } });
+    expect((await world.run(restricted)).result.failure?.code).toBe("plugin_broke_contract");
+    expect(world.harness.starts).toEqual([]);
+    expect(world.sandbox.closed).toBe(1);
+    // The control: without a boundary nothing has to confine it.
+    expect((await world.run()).result).toMatchObject({ ok: true, receipt: { confinement: "unconfined" } });
+  });
+
+  test.each([
+    [
+      "writing files",
+      { sandbox: { onWriteFiles: () => Promise.reject(new Error("disk")) } },
+      "Sandbox 'fake'",
+    ],
+    ["starting", { harness: { onStart: () => Promise.reject(new Error("spawn")) } }, "Harness 'scripted'"],
+  ])("%s", async (_what, options, who) => {
+    const world = await createWorld({ script: says("never"), ...options });
+    const { result } = await world.run({ harnessFiles: [{ path: "a", content: "b" }] });
+    expect(result.failure?.code).toBe("plugin_broke_contract");
+    expect(result.error).toContain(who);
+    expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
+  });
+
+  test("publishing", async () => {
+    const world = await createWorld({ script: says("never") });
+    world.delivery.onPublish = () => Promise.reject(new Error("port taken"));
+    const { result } = await world.run({ customTools });
+    expect(result.failure?.code).toBe("plugin_broke_contract");
+    expect(result.error).toContain("Delivery 'fake-delivery'");
+  });
+
+  test.each([
+    ["the agent", new HarnessFailed("it crashed"), "harness_failed"],
+    ["its model", new ModelFailed("quota", { retryable: true }), "model_failed"],
+    ["its driver", new RangeError("bug"), "plugin_broke_contract"],
+  ])("the turn: %s", async (_what, error, code) => {
+    const world = await createWorld({
+      script: async function* () {
+        yield { type: "message_start", id: "m" };
+        yield { type: "message_delta", id: "m", delta: "half a sen" };
+        throw error;
+      },
+    });
+    const told = await world.run();
+    expect(told.result).toMatchObject({ ok: false, output: "half a sen", failure: { code } });
+    expect(told.events.slice(-3).map(({ type }) => type)).toEqual(["message_end", "error", "done"]);
+  });
+
+  test("an agent that ends its turn without saying so", async () => {
+    const world = await createWorld({
+      script: async function* () {
+        yield { type: "message", text: "and then" };
+      },
+    });
+    expect((await world.run()).result.failure?.code).toBe("plugin_broke_contract");
+  });
+
+  test("an agent that never asks for its tools", async () => {
+    const world = await createWorld({ script: says("I did without.") });
+    const { result } = await world.run({ customTools });
+    expect(result).toMatchObject({ ok: false, failure: { code: "harness_failed" } });
+    expect(result.error).toContain("'ambit'");
+  });
+
+  test("an executor that throws: the agent gets an answer, the run ends", async () => {
+    const answers: unknown[] = [];
+    const executor = new FakeExecutor({ execute: () => Promise.reject(new Error("bug")) });
+    const world = await createWorld({
+      executors: [executor],
+      script: async function* ({ tools }) {
+        answers.push(await tools().call("look_up"));
+        yield done;
+      },
+    });
+    const { result } = await world.run({ customTools });
+    expect(result.failure?.code).toBe("plugin_broke_contract");
+    expect(answers).toEqual([
+      { output: expect.stringContaining("failed on the runner's side"), isError: true },
+    ]);
+  });
+
+  test.each([
+    ["nothing", undefined],
+    ["an unknown status", { status: "finished" }],
+    ["no text", { status: "completed" }],
+  ])("an executor that gives %s", async (_what, outcome) => {
+    const executor = new FakeExecutor();
+    Object.assign(executor, { execute: async () => outcome });
+    const world = await createWorld({ executors: [executor], script: calls("look_up") });
+    expect((await world.run({ customTools })).result.failure?.code).toBe("plugin_broke_contract");
+  });
+
+  test("a tool source that throws", async () => {
+    const world = await createWorld({ script: calls("search", {}, { server: "docs" }) });
+    world.toolSource.answer = () => Promise.reject(new Error("bug"));
+    const connection = { type: "http", url: "https://docs.example/mcp" };
+    const { result } = await world.run({
+      mcpServers: [{ name: "docs", connection, policy: { permission: "allow" } }],
+    });
+    expect(result.failure?.code).toBe("plugin_broke_contract");
+    expect(result.error).toContain("'docs'");
+  });
+
+  test("an executor that throws when it is to make itself ready", async () => {
+    const prepare = () => {
+      throw new Error("bug");
+    };
+    const executor = new FakeExecutor({ prepare });
+    const world = await createWorld({ script: says("never"), executors: [executor] });
+    const { result } = await world.run({ customTools: [tool] });
+    expect(result).toMatchObject({ ok: false, failure: { code: "plugin_broke_contract" } });
+    expect(world.harness.closed).toBe(1);
+  });
+
+  test("an actor whose answers break the receipt", async () => {
+    let planned = false;
+    const world = await createWorld({
+      script: says("done"),
+      harness: {
+        visibleCredentials: () => {
+          if (planned) throw new Error("bug");
+          return [];
+        },
+      },
+    });
+    const run = await world.admit({});
+    planned = true;
+    const { result, failure } = await world.tell(run);
+    expect(result).toMatchObject({ ok: false, output: "done", failure: { code: "plugin_broke_contract" } });
+    expect(failure?.code).toBe("plugin_broke_contract");
+  });
+});
+
+describe("closing", () => {
+  test.each([
+    ["throws", () => Promise.reject(new Error("bug"))],
+    ["hangs", forever],
+  ])("a sandbox whose close %s doesn't keep the result", async (_what, onClose) => {
+    const world = await createWorld({ script: says("ok"), sandbox: { onClose } });
+    expect((await world.run()).result.ok).toBe(true);
+    expect(world.log.lines.some(({ level }) => level === "error")).toBe(true);
+  });
+
+  test.each([
+    ["throws", () => Promise.reject(new Error("bug"))],
+    ["hangs", forever],
+  ])("an agent whose close %s doesn't keep the sandbox open", async (_what, onClose) => {
+    const world = await createWorld({ script: says("ok"), harness: { onClose } });
+    expect((await world.run()).result.ok).toBe(true);
+    expect(world.sandbox.closed).toBe(1);
+  });
+
+  test("after a failure the sandbox is probed again before it is used", async () => {
+    let works = false;
+    const world = await createWorld({
+      script: says("ok"),
+      sandbox: {
+        onOpen: () => {
+          if (!works) throw new SandboxFailed("no namespaces");
+        },
+      },
+    });
+    await world.run(restricted);
+    expect(world.sandbox.probes).toBe(1);
+    works = true;
+    expect((await world.run(restricted)).result.ok).toBe(true);
+    expect(world.sandbox.probes).toBe(2);
+    await world.run(restricted);
+    expect(world.sandbox.probes).toBe(2);
+  });
+
+  test("what requires nothing isn't kept waiting for a probe", async () => {
+    const world = await createWorld({ script: says("ok") });
+    expect((await world.run()).result.ok).toBe(true);
+    expect(world.sandbox.probes).toBe(0);
+  });
+});
+
+test("a run ends in its result, whatever throws before its turn has begun", async () => {
+  const world = await createWorld({ script: says("never") });
+  let armed = false;
+  const input = {
+    get a() {
+      if (armed) throw new Error("a fault of our own");
+      return 1;
+    },
+  };
+  const messages = [
+    { role: "user", content: "go" },
+    { role: "assistant", content: [{ type: "tool_call", toolCallId: "c", toolName: "t", input }] },
+    { role: "tool", content: [{ type: "tool_result", toolCallId: "c", output: "x" }] },
+  ];
+  const run = await world.admit({ messages });
+  armed = true;
+  expect((await world.tell(run)).result).toMatchObject({ ok: false, failure: { code: "internal" } });
+  // Its place is free again, and it is no run any more.
+  expect(() => world.runner.cancel(run.id)).toThrow("There is no run");
+});

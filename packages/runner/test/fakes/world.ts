@@ -1,0 +1,112 @@
+import "reflect-metadata";
+import { createSecretKey, type KeyObject } from "node:crypto";
+import type { AmbitError } from "@ambit/core";
+import { Registry } from "@ambit/core";
+import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
+import { definePlugin, type ToolExecutor } from "@ambit/core/plugin";
+import { z } from "zod";
+import { FakeDelivery } from "../../../../core/test/fakes/delivery.js";
+import { clientExecutor, FakeExecutor } from "../../../../core/test/fakes/executor.js";
+import { type HarnessBehaviour, type Script, ScriptedHarness } from "../../../../core/test/fakes/harness.js";
+import { recordingLog } from "../../../../core/test/fakes/log.js";
+import { FakeSandboxBackend, type SandboxBehaviour } from "../../../../core/test/fakes/sandbox-backend.js";
+import { FakeToolSource } from "../../../../core/test/fakes/tool-source.js";
+import type { HideSecrets } from "../../src/events/redaction/secrets.js";
+import {
+  type PermissionCeiling,
+  type Run,
+  type RunLimits,
+  Runner,
+  runLimitsSchema,
+} from "../../src/index.js";
+
+export interface WorldOptions {
+  readonly script?: Script | readonly Script[];
+  readonly sandbox?: SandboxBehaviour;
+  readonly harness?: HarnessBehaviour;
+  readonly executors?: readonly ToolExecutor[];
+  readonly limits?: Partial<RunLimits>;
+  readonly ceiling?: PermissionCeiling;
+  readonly hideSecrets?: HideSecrets;
+  /** The runner's key for the ids of what it asks. */
+  readonly key?: KeyObject;
+}
+
+export const testKey = createSecretKey("k".repeat(32), "utf8");
+
+/** What one run came to. */
+export interface Told {
+  readonly run: Run;
+  readonly records: readonly StreamRecord[];
+  readonly events: readonly AgentEvent[];
+  readonly result: RunResult;
+  readonly failure: AmbitError | undefined;
+}
+
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
+/** A whole runner whose plugins are fakes. */
+export async function createWorld(options: WorldOptions = {}) {
+  const log = recordingLog();
+  const delivery = new FakeDelivery();
+  const sandbox = new FakeSandboxBackend(options.sandbox);
+  const harness = new ScriptedHarness(delivery, options.harness);
+  const { script = [] } = options;
+  harness.scripts = typeof script === "function" ? [script] : [...script];
+  const callback = new FakeExecutor();
+  const executors = options.executors ?? [callback, clientExecutor()];
+  const toolSource = new FakeToolSource();
+  const plugin = definePlugin({
+    name: "fakes",
+    api: 1,
+    config: z.strictObject({}),
+    register: (registrar) => {
+      registrar.add("sandbox", sandbox);
+      registrar.add("harness", harness);
+      registrar.add("delivery", delivery);
+      registrar.add("toolSource", toolSource);
+      for (const executor of executors) registrar.add("executor", executor);
+    },
+  });
+  const never = () => Promise.reject(new Error("nothing is imported here"));
+  const registry = await Registry.load([plugin], never, { timeoutMs: 5_000, maxAgeMs: 3_600_000 }, log);
+  const limits = runLimitsSchema.parse({ closeMs: 200, ...options.limits });
+  const runner = new Runner({
+    ...{ registry, limits, permissionCeiling: options.ceiling ?? [], log },
+    interactionKey: async () => options.key ?? testKey,
+    ...(options.hideSecrets === undefined ? {} : { hideSecrets: options.hideSecrets }),
+  });
+
+  const admit = (body: object, keepsEvents = false): Promise<Run> =>
+    runner.reserve().admit({ messages: [{ role: "user", content: "go" }], ...body }, { keepsEvents });
+
+  const tell = async (run: Run): Promise<Told> => {
+    const records: StreamRecord[] = [];
+    for await (const record of run.records()) records.push(record);
+    const last = records.at(-1);
+    if (last?.kind !== "result") throw new Error("the run ended without a result");
+    const events = records.flatMap((record) => (record.kind === "event" ? [record.event] : []));
+    return { run, records, events, result: last.result, failure: await run.ended };
+  };
+
+  return {
+    log,
+    delivery,
+    sandbox,
+    harness,
+    callback,
+    toolSource,
+    registry,
+    runner,
+    admit,
+    tell,
+    run: async (body: object = {}, keepsEvents = false) => tell(await admit(body, keepsEvents)),
+  };
+}
+
+export function eventsOf<Type extends AgentEvent["type"]>(
+  { events }: Pick<Told, "events">,
+  type: Type,
+): Extract<AgentEvent, { type: Type }>[] {
+  return events.filter((event): event is Extract<AgentEvent, { type: Type }> => event.type === type);
+}
