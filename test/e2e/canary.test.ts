@@ -11,6 +11,10 @@ describe("a secret in the runner's environment", () => {
   ])("is in no process of a run: %s", async (_, args) => {
     const canary = `canary-${randomUUID()}`;
     const server = await serve({ CANARY: canary, AMBIT_TOKEN: `token-${canary}` }, args);
+    // A probe's control is a plain child, which has the runner's whole environment.
+    await expect
+      .poll(async () => await (await fetch(`${server.url}/health`)).json(), { timeout: 15_000 })
+      .toMatchObject({ probing: false });
     const response = await server.post(
       "/run",
       demo("env", "run cat /proc/self/environ", "say at work", "hang"),

@@ -54,7 +54,9 @@ const writable = [
 const scratch: readonly string[] = [inside.toolHome, inside.scratch, "/dev/shm"];
 const isScratch = (path: string, hasWorkspace: boolean) =>
   scratch.includes(path) || (path === inside.workspace && !hasWorkspace);
-const mayWrite = (path: string) => writable.some((top) => path === top || path.startsWith(`${top}/`));
+/** A mount below scratch is the host's: Node, where it lies in the host's `/tmp`. */
+const mayWrite = (path: string) =>
+  writable.some((top) => path === top || (!scratch.includes(top) && path.startsWith(`${top}/`)));
 
 /** @param scratchBytes what a scratch file system may hold. */
 export function viewTrial(scratchBytes: number): Trial {

@@ -62,6 +62,7 @@ const byAttack: Readonly<Record<string, readonly Mechanism[]>> = {
   "process.contained/keyring": ["system call filter"],
   "process.contained/own-user-namespace": [...nested],
   "process.contained/outlive-runner": ["end with the runner"],
+  "environment.named-only/init": ["cleared environment", "guard of the first process"],
   "environment.per-tool/arguments": ["pid namespace"],
   "environment.per-tool/agent-reads-tool": ["pid namespace"],
   "environment.per-tool/tool-reads-agent": ["pid namespace"],
