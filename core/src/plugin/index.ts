@@ -44,6 +44,7 @@ export {
 } from "../errors.js";
 export * from "./actor.js";
 export * from "./bearer.js";
+export * from "./define-executor.js";
 export * from "./define-plugin.js";
 export * from "./delivery.js";
 export * from "./executor.js";

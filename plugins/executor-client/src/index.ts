@@ -1,12 +1,12 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { z } from "zod";
-import { ClientExecutor } from "./executor.js";
+import { clientExecutor } from "./executor.js";
 
-export { ClientExecutor } from "./executor.js";
+export { clientExecutor } from "./executor.js";
 
 export default definePlugin({
   name: "executor-client",
   api: 1,
   config: z.strictObject({}),
-  register: (registrar) => registrar.add("executor", new ClientExecutor()),
+  register: (registrar) => registrar.add("executor", clientExecutor),
 });

@@ -1,12 +1,12 @@
 import { CallbackExecutor, configSchema as callbackConfig } from "@ambit/executor-callback";
-import { ClientExecutor } from "@ambit/executor-client";
+import { clientExecutor } from "@ambit/executor-client";
 import codePlugin, { CodeExecutor } from "@ambit/executor-code";
 import { describe } from "vitest";
 import { describeToolExecutor } from "../../src/index.js";
 
 describe("client", () => {
   describeToolExecutor(
-    () => new ClientExecutor(),
+    () => clientExecutor,
     () => [{ name: "any", tool: { name: "pick", kind: "client" }, status: "parked" }],
   );
 });
