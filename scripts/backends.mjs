@@ -20,7 +20,7 @@ const exempt = JSON.parse(
 
 const ports = "the kit lists decoys by their ports, which the platform can't bind";
 const sizes = "the kit's limits are smaller than the platform's whole cores and GiB";
-/** @type {Readonly<Record<string, string>>} What the kit can't ask Daytona for: there `covers` names a gap. */
+/** @type {Readonly<Record<string, string>>} What the kit can't ask Daytona for: there `gaps` names a gap. */
 const unaskable = {
   "network.allow-cidr": ports,
   "network.allow-host": ports,

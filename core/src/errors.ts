@@ -57,7 +57,7 @@ export class NotFound extends AmbitError {
   readonly status = 404;
 }
 
-/** Some actor can't guarantee what the boundary requires. The caller or the deployer chooses a cure. */
+/** Some actor can't guarantee what the boundary requires. The caller or the deployer chooses a fix. */
 export class BoundaryRefused extends AmbitError {
   readonly code = "boundary_refused";
   readonly status = 422;
@@ -91,7 +91,7 @@ export interface LoadFailure {
   /** The plugin's package or name. */
   readonly plugin: string;
   readonly reason: string;
-  readonly cure: string;
+  readonly fix: string;
   readonly cause?: unknown;
 }
 
@@ -104,7 +104,7 @@ export class PluginLoadFailed extends AmbitError {
     super(
       sentence(
         "Plugins could not be loaded",
-        failures.map((failure) => `${failure.plugin}: ${failure.reason}: ${failure.cure}`),
+        failures.map((failure) => `${failure.plugin}: ${failure.reason}: ${failure.fix}`),
       ),
       { cause: failures.map((failure) => failure.cause).filter((cause) => cause !== undefined) },
     );
@@ -197,7 +197,7 @@ export function isAmbitError(thrown: unknown): thrown is AmbitError {
 /** `local · network.deny: no user namespace here (EPERM): run on docker` */
 export function gapLine(gap: Gap): string {
   const subject = gap.subject === undefined ? "" : ` (${gap.subject})`;
-  return `${gap.actor}${subject} · ${gap.capability}: ${gap.reason}: ${gap.cure}`;
+  return `${gap.actor}${subject} · ${gap.capability}: ${gap.reason}: ${gap.fix}`;
 }
 
 /** A line for each gap; those of one actor for one reason share theirs. */
@@ -205,14 +205,14 @@ export function gapLines(gaps: readonly Gap[]): readonly string[] {
   const grouped = new Map<string, { readonly gap: Gap; readonly capabilities: string[] }>();
   for (const gap of gaps) {
     const { capability, ...rest } = gap;
-    const key = JSON.stringify([rest.actor, rest.subject, rest.reason, rest.cure]);
+    const key = JSON.stringify([rest.actor, rest.subject, rest.reason, rest.fix]);
     const group = grouped.get(key);
     if (group === undefined) grouped.set(key, { gap, capabilities: [capability] });
     else group.capabilities.push(capability);
   }
   return [...grouped.values()].map(({ gap, capabilities }) => {
     const subject = gap.subject === undefined ? "" : ` (${gap.subject})`;
-    return `${gap.actor}${subject} · ${capabilities.join(", ")}: ${gap.reason}: ${gap.cure}`;
+    return `${gap.actor}${subject} · ${capabilities.join(", ")}: ${gap.reason}: ${gap.fix}`;
   });
 }
 

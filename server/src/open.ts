@@ -42,7 +42,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const redaction = new LogRedaction();
   if (settings.token !== undefined) redaction.hide([settings.token]);
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);
-  for (const notice of environment.notices ?? []) log.warn({}, notice);
+  for (const notice of [...(environment.notices ?? []), ...settings.notices]) log.warn({}, notice);
   const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
   const evidence = options.keepsEvidence === true ? await EvidenceFile.for(settings) : undefined;
   await evidence?.restore(registry);

@@ -3,7 +3,7 @@ import { olderNamesOf, type Registry, type SubscriptionStatus } from "@ambit/cor
 /** What `GET /subscription-status` says. Waits for no probe: callers ask it in the time that a page takes to load. */
 export function subscriptionStatus(registry: Registry): SubscriptionStatus {
   const names = registry
-    .castAsSeen()
+    .candidatesAsSeen()
     .harnesses.flatMap(({ actor: { id, aliases } }) => [id, ...aliases, ...olderNamesOf(id)]);
   return {
     version: 1,

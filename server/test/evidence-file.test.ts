@@ -16,7 +16,7 @@ const missing: Finding = {
   capability: "network.deny",
   proven: false,
   reason: "not here",
-  cure: "install it",
+  fix: "install it",
 };
 
 let cache = "";
@@ -34,7 +34,7 @@ const plugin = definePlugin({
       site: "runner",
       claims: ["network.deny"],
       touches: () => [],
-      covers: () => [],
+      gaps: () => [],
       issues: () => [],
       execute: async () => ({ status: "completed", output: "" }),
       probe: async () => {

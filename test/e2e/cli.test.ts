@@ -119,7 +119,7 @@ describe("what keeps a command from beginning", () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
 
-  it("names every plugin that can't be loaded, with the cure", async () => {
+  it("names every plugin that can't be loaded, with the fix", async () => {
     const folder = await emptyFolder();
     const plugins = ["no-such-plugin", { use: "@ambit/sandbox-local", config: { unconfind: "allow" } }];
     await writeFile(join(folder, "ambit.config.json"), JSON.stringify({ plugins }));
@@ -133,7 +133,7 @@ describe("what keeps a command from beginning", () => {
 });
 
 describe("what the host can do", () => {
-  it("is told by doctor: what is proven and how, what isn't and the cure", async () => {
+  it("is told by doctor: what is proven and how, what isn't and the fix", async () => {
     const { code, stdout } = await ambit(["doctor", ...noJail]);
     expect(stdout).toContain("sandbox local");
     expect(stdout).toMatch(/not proven {2}network\.deny, .*: no user namespaces here \(EPERM\)/);

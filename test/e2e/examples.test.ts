@@ -81,7 +81,7 @@ describe("the examples", () => {
     expect(failure?.gaps).toMatchObject([
       { actor: "callback", capability: "network.deny", subject: "weather" },
     ]);
-    expect(failure?.gaps?.[0]?.cure).toContain("127.0.0.1:8767");
+    expect(failure?.gaps?.[0]?.fix).toContain("127.0.0.1:8767");
   });
 
   it("code-tool.json runs code inside", async (context) => {

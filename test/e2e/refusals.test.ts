@@ -50,7 +50,7 @@ describe("the requests of the first reviewers", () => {
     expect(response.status).toBe(422);
     const { failure } = await bodyOf<FailedResult>(response);
     expect(failure.gaps).toContainEqual(
-      expect.objectContaining({ actor: "local", capability, cure: expect.stringMatching(/./) }),
+      expect.objectContaining({ actor: "local", capability, fix: expect.stringMatching(/./) }),
     );
     expect(failure.issues).toContainEqual(noMessage);
   });
@@ -68,10 +68,10 @@ describe("a misspelt boundary", () => {
     [{ sandboxPermissions: { network: "off" } }, "did you mean `sandboxPermission`?"],
     [{ sandboxPermission: { netwrok: "off" } }, "did you mean `network`?"],
     [{ sandboxPermission: { network: { mode: "allow" } } }, 'must be one of "on", "off", "allowlist"'],
-  ])("is refused by its path: %o", async (boundary, cure) => {
+  ])("is refused by its path: %o", async (boundary, fix) => {
     const response = await server.post("/run", { ...demo("say hi"), ...boundary });
     expect(response.status).toBe(400);
     const { failure } = await bodyOf<FailedResult>(response);
-    expect(failure.issues?.[0]?.message).toContain(cure);
+    expect(failure.issues?.[0]?.message).toContain(fix);
   });
 });

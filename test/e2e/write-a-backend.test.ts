@@ -62,7 +62,7 @@ async function needProof(context: TestContext, folder: string): Promise<void> {
   for (const finding of findings) {
     if (finding.proven) continue;
     if (mustProve.includes(finding.capability)) expect.fail(`${finding.capability}: ${finding.reason}`);
-    context.skip(`host: ${finding.capability}: ${finding.reason}: ${finding.cure}`);
+    context.skip(`host: ${finding.capability}: ${finding.reason}: ${finding.fix}`);
   }
   expect(findings.map(({ capability }) => capability)).toEqual(claims);
 }

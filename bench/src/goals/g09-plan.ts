@@ -1,8 +1,8 @@
 import {
   type ActorGap,
   type Boundary,
+  type Candidates,
   type Capability,
-  type Cast,
   type Coverage,
   capabilities,
   domains,
@@ -41,8 +41,9 @@ export const plan: Goal = {
     const parsed = parseRunRequest(JSON.parse(body));
     if (!parsed.ok) throw new Error(`the bench's own request is refused: ${JSON.stringify(parsed.issues)}`);
     const { request } = parsed;
-    const cast = hundredActors();
-    const planOnce = () => planRun(request, normaliseBoundary(request.sandboxPermission).boundary, cast);
+    const candidates = hundredActors();
+    const planOnce = () =>
+      planRun(request, normaliseBoundary(request.sandboxPermission).boundary, candidates);
     const planned = planOnce();
     if (!planned.accepted) throw new Error(`the plan is refused: ${JSON.stringify(planned).slice(0, 500)}`);
     const measured = await interleaved(
@@ -73,17 +74,17 @@ function probed<Actor>(actor: Actor): Probed<Actor> {
 const noGaps = (): readonly ActorGap[] => [];
 
 /** Forty executors of the real callback kind, and sixty other seats; the sandbox that is chosen is the last. */
-function hundredActors(): Cast {
+function hundredActors(): Candidates {
   const inSandbox = {
     site: "sandbox",
     claims: capabilities,
     touches: () => domains,
-    covers: noGaps,
+    gaps: noGaps,
   } as const;
   const agents = { aliases: [], issues: () => [], visibleCredentials: () => [] };
   return {
     sandboxes: named("sandbox", 20).map((name, index) =>
-      probed<Coverage>({ ...inSandbox, name, ...(index < 19 ? { covers: withoutMemory } : {}) }),
+      probed<Coverage>({ ...inSandbox, name, ...(index < 19 ? { gaps: withoutMemory } : {}) }),
     ),
     executors: named("kind", kinds).map((kind) => probed(callbackOfKind(kind))),
     deliveries: named("delivery", 10).map((name) => probed<Coverage>({ ...inSandbox, name })),
@@ -104,16 +105,14 @@ function callbackOfKind(kind: string): PlannableExecutor {
     site: real.site,
     claims: real.claims,
     touches: () => real.touches(),
-    covers: (boundary, use) => real.covers(boundary, use),
+    gaps: (boundary, use) => real.gaps(boundary, use),
     issues: (use) => real.issues(use),
   };
 }
 
 function withoutMemory({ resources }: Boundary): readonly ActorGap[] {
   if (resources.memoryMb === undefined) return [];
-  return [
-    { capability: "resources.memory", reason: "this one has no limit of memory", cure: "name another" },
-  ];
+  return [{ capability: "resources.memory", reason: "this one has no limit of memory", fix: "name another" }];
 }
 
 function named(what: string, count: number): readonly string[] {

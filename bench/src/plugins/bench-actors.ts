@@ -25,7 +25,7 @@ const delivery: ToolDelivery = {
   site: "runner",
   claims: [],
   touches: () => [],
-  covers: () => [],
+  gaps: () => [],
   probe: async () => [],
   publish: async (publication, scope): Promise<PublishedServer> => {
     published.set(scope.sandbox, publication);
@@ -43,7 +43,7 @@ const harness: Harness = {
   asksForOwnTools: true,
   ownTools: {},
   touches: () => [],
-  covers: () => [],
+  gaps: () => [],
   probe: async () => [],
   issues: () => [],
   runtimes: () => [],

@@ -2,13 +2,13 @@ import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/in
 import { asked } from "./asked.js";
 import type { Boundary } from "./boundary.js";
 import type {
-  Part,
   PlannableExecutor,
   PlannableHarness,
   PlannableSandbox,
   PlannableToolSource,
+  PlannedActor,
   Programs,
-} from "./cast.js";
+} from "./candidates.js";
 import { type Coverage, gapsOf, type Probed } from "./coverage.js";
 import type { Requirement } from "./requirements.js";
 
@@ -47,7 +47,7 @@ export function chooseHarness<H extends PlannableHarness>(
 export function chooseExecutors<E extends PlannableExecutor>(
   request: RunRequest,
   executors: readonly Probed<E>[],
-): Choice<readonly Part<E, ToolSpec>[]> {
+): Choice<readonly PlannedActor<E, ToolSpec>[]> {
   const byKind = firstBy<E, ToolSpec>(executors, ({ kind }) => kind);
   const issues: Issue[] = [];
   for (const [index, tool] of request.customTools.entries()) {
@@ -60,7 +60,7 @@ export function chooseExecutors<E extends PlannableExecutor>(
     }
     const { actor } = part.probed;
     const found = asked(actor, "issues", () => actor.issues({ tool, request }));
-    // What is wrong with a tool is said first: `covers` and the run only meet tools that have no issue.
+    // What is wrong with a tool is said first: `gaps` and the run only meet tools that have no issue.
     if (found.length === 0) part.uses.push(tool);
     for (const { path, message } of found) {
       issues.push({ path: path === "" ? `customTools[${index}]` : `customTools[${index}].${path}`, message });
@@ -72,7 +72,7 @@ export function chooseExecutors<E extends PlannableExecutor>(
 export function chooseToolSources<S extends PlannableToolSource>(
   request: RunRequest,
   toolSources: readonly Probed<S>[],
-): Choice<readonly Part<S, McpServer>[]> {
+): Choice<readonly PlannedActor<S, McpServer>[]> {
   const byConnection = firstBy<S, McpServer>(toolSources, ({ connection }) => connection);
   const issues: Issue[] = [];
   for (const [index, server] of request.mcpServers.entries()) {

@@ -4,7 +4,7 @@ import type { Boundary } from "./boundary.js";
 import type { Requirement } from "./requirements.js";
 
 /** A gap as an actor states it; the planner adds who and for which tool or server. */
-export type ActorGap = Pick<Gap, "capability" | "reason" | "cure">;
+export type ActorGap = Pick<Gap, "capability" | "reason" | "fix">;
 
 /** The part of an actor that the planner looks at: data and pure functions. */
 export interface Coverage<Use = void> {
@@ -23,7 +23,7 @@ export interface Coverage<Use = void> {
    * limit (ten entries at most). Counts wherever the domain is required, touched or not. Pure and synchronous; it
    * only looks at what it is given.
    */
-  covers(boundary: Boundary, use: Use): readonly ActorGap[];
+  gaps(boundary: Boundary, use: Use): readonly ActorGap[];
 }
 
 /** What one probe saw of one claim. */
@@ -40,7 +40,7 @@ export type Finding =
       /** The host's own words where there are any: `bwrap: No permissions to create new namespace`. */
       readonly reason: string;
       /** What a deployer does about it: a command, a flag, another backend. */
-      readonly cure: string;
+      readonly fix: string;
     };
 
 /** An actor with what was seen of it on this host, and when. */
@@ -69,13 +69,13 @@ export interface Question<Use> {
   readonly subject?: string;
 }
 
-/** What an actor's use leaves uncovered of the requirements: `claims ∩ probed`, less what `covers` names. Pure. */
+/** What an actor's use leaves uncovered of the requirements: `claims ∩ probed`, less what `gaps` names. Pure. */
 export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
   const { probed, use, boundary, required, subject } = question;
   if (required.length === 0) return [];
   const { actor } = probed;
   // A stated gap counts by its domain: an actor off a list of ranges may name it as one of hosts.
-  const stated = asked(actor, "covers", () => actor.covers(boundary, use)).filter((gap) =>
+  const stated = asked(actor, "gaps", () => actor.gaps(boundary, use)).filter((gap) =>
     required.some(({ capability }) => domainOf(capability) === domainOf(gap.capability)),
   );
   const gaps: Gap[] = stated.map((gap) => named(actor.name, gap, subject));
@@ -84,7 +84,7 @@ export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
     const missing = whyUnproven(probed, capability);
     if (missing === undefined) continue;
     const reason = asker === undefined ? missing.reason : `${because}; ${missing.reason}`;
-    gaps.push(named(actor.name, { capability, reason, cure: missing.cure }, subject ?? asker));
+    gaps.push(named(actor.name, { capability, reason, fix: missing.fix }, subject ?? asker));
   }
   return gaps;
 }
@@ -103,19 +103,19 @@ function bindingOf<Use>(question: Question<Use>): readonly Requirement[] {
 function whyUnproven(
   { actor, findings }: Probed<Coverage<never>>,
   capability: Capability,
-): Pick<Gap, "reason" | "cure"> | undefined {
+): Pick<Gap, "reason" | "fix"> | undefined {
   if (!actor.claims.includes(capability)) {
     const where = actor.site === "sandbox" ? "name a sandbox that does" : "remove what brings it in";
-    return { reason: "it doesn't claim this", cure: `${where}, or ask for less` };
+    return { reason: "it doesn't claim this", fix: `${where}, or ask for less` };
   }
   const finding = findings.get(capability);
   if (finding === undefined) {
-    return { reason: "not proven on this host", cure: "see what `ambit doctor` says of its probe" };
+    return { reason: "not proven on this host", fix: "see what `ambit doctor` says of its probe" };
   }
-  return finding.proven ? undefined : { reason: finding.reason, cure: finding.cure };
+  return finding.proven ? undefined : { reason: finding.reason, fix: finding.fix };
 }
 
-function named(actor: string, { capability, reason, cure }: ActorGap, subject: string | undefined): Gap {
-  const gap = { actor, capability, reason, cure };
+function named(actor: string, { capability, reason, fix }: ActorGap, subject: string | undefined): Gap {
+  const gap = { actor, capability, reason, fix };
   return subject === undefined ? gap : { ...gap, subject };
 }

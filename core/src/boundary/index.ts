@@ -1,5 +1,5 @@
 export * from "./boundary.js";
-export * from "./cast.js";
+export * from "./candidates.js";
 export * from "./coverage.js";
 export * from "./network/index.js";
 export * from "./normalise.js";

@@ -1,6 +1,6 @@
 import type { Gap, Issue, McpServer, RunRequest, Site, ToolSpec } from "../contract/index.js";
 import type { Boundary } from "./boundary.js";
-import type { Cast, HiddenCredential, Part, Seats } from "./cast.js";
+import type { Candidates, HiddenCredential, PlannedActor, Seats } from "./candidates.js";
 import {
   chooseDelivery,
   chooseExecutors,
@@ -20,8 +20,8 @@ export interface AcceptedPlan<S extends Seats = Seats> {
   readonly harness: Probed<S["harness"]>;
   /** Undefined when there is nothing to deliver. */
   readonly delivery: Probed<S["delivery"]> | undefined;
-  readonly executors: readonly Part<S["executor"], ToolSpec>[];
-  readonly toolSources: readonly Part<S["toolSource"], McpServer>[];
+  readonly executors: readonly PlannedActor<S["executor"], ToolSpec>[];
+  readonly toolSources: readonly PlannedActor<S["toolSource"], McpServer>[];
   /** Gaps of actors outside the sandbox that `best_effort` accepted. */
   readonly outside: readonly Gap[];
   /** What the sandbox is given to hide. Holds values: never logged, never answered. */
@@ -46,15 +46,15 @@ export type Plan<S extends Seats = Seats> = AcceptedPlan<S> | RefusedPlan;
 export function planRun<S extends Seats>(
   request: RunRequest,
   boundary: Boundary,
-  cast: Cast<S>,
+  candidates: Candidates<S>,
   issues: readonly Issue[] = [],
 ): Plan<S> {
   const required = requirementsOf(boundary, request);
-  const sandbox = chooseSandbox(request, cast.sandboxes, boundary, required);
-  const harness = chooseHarness(request, cast.harnesses, sandbox.programs);
-  const executors = chooseExecutors(request, cast.executors);
-  const toolSources = chooseToolSources(request, cast.toolSources);
-  const delivery = chooseDelivery(request, cast.deliveries);
+  const sandbox = chooseSandbox(request, candidates.sandboxes, boundary, required);
+  const harness = chooseHarness(request, candidates.harnesses, sandbox.programs);
+  const executors = chooseExecutors(request, candidates.executors);
+  const toolSources = chooseToolSources(request, candidates.toolSources);
+  const delivery = chooseDelivery(request, candidates.deliveries);
 
   const shortfalls = [
     ...(harness.chosen === undefined || harness.issues.length > 0

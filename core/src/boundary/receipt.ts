@@ -8,7 +8,7 @@ import {
   type ReceiptActor,
   type RunRequest,
 } from "../contract/index.js";
-import type { Seats } from "./cast.js";
+import type { Seats } from "./candidates.js";
 import type { Coverage, Probed } from "./coverage.js";
 import type { AcceptedPlan } from "./plan.js";
 

@@ -3,12 +3,12 @@ import { asked } from "./asked.js";
 import type { Boundary } from "./boundary.js";
 import type {
   HiddenCredential,
-  Part,
   PlannableExecutor,
   PlannableHarness,
   PlannableSandbox,
   PlannableToolSource,
-} from "./cast.js";
+  PlannedActor,
+} from "./candidates.js";
 import type { Probed } from "./coverage.js";
 import type { Requirement } from "./requirements.js";
 
@@ -33,11 +33,11 @@ export function credentialsHidden(
 /** Who could carry a credential of the request into the sandbox. */
 interface Carriers {
   readonly harness: Probed<PlannableHarness> | undefined;
-  readonly executors: readonly Part<PlannableExecutor, ToolSpec>[];
-  readonly toolSources: readonly Part<PlannableToolSource, McpServer>[];
+  readonly executors: readonly PlannedActor<PlannableExecutor, ToolSpec>[];
+  readonly toolSources: readonly PlannedActor<PlannableToolSource, McpServer>[];
 }
 
-const cure =
+const fix =
   'leave the values out, name a sandbox that can hide them, or set sandboxPermission.secrets to "visible"';
 
 /**
@@ -91,5 +91,5 @@ function valuesInside(
 }
 
 function gap(actor: string, reason: string): Gap {
-  return { actor, capability: "secrets.hidden", reason, cure };
+  return { actor, capability: "secrets.hidden", reason, fix };
 }

@@ -41,7 +41,7 @@ export const findingSchema = z.discriminatedUnion("proven", [
     capability: capabilitySchema,
     proven: z.literal(false),
     reason: z.string(),
-    cure: z.string(),
+    fix: z.string(),
   }),
 ]);
 

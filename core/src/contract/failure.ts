@@ -9,13 +9,13 @@ export const issueSchema = z.strictObject({
 });
 export type Issue = z.infer<typeof issueSchema>;
 
-/** A capability that the boundary requires and an actor doesn't cover, with its cure. */
+/** A capability that the boundary requires and an actor doesn't cover, with its fix. */
 export const gapSchema = z.strictObject({
   /** Who: a backend's, executor's, harness's or server's name. */
   actor: z.string(),
   capability: capabilitySchema,
   reason: z.string(),
-  cure: z.string(),
+  fix: z.string(),
   /** The tool or MCP server that brings the actor into the run. */
   subject: z.string().optional(),
 });

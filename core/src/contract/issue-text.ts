@@ -17,7 +17,7 @@ export interface Validated {
 export const mostIssues = 100;
 
 /**
- * What zod found, as paths and sentences that name the cure; beyond `mostIssues` not all of it. A value of the
+ * What zod found, as paths and sentences that name the fix; beyond `mostIssues` not all of it. A value of the
  * request is never repeated.
  */
 export function readableIssues(found: readonly Found[], validated: Validated): Issue[] {
@@ -54,8 +54,8 @@ function below({ value, level, path }: Validated, steps: Path): Validated {
 function unknownKey(key: string, at: Validated): Issue {
   const known = at.level?.kind === "object" ? [...at.level.keys.keys()] : [];
   const meant = nearestKey(key, known);
-  const cure = meant === undefined ? "remove it" : `did you mean \`${meant}\`?`;
-  return { path: pathText([...at.path, key]), message: `is not a known field: ${cure}` };
+  const fix = meant === undefined ? "remove it" : `did you mean \`${meant}\`?`;
+  return { path: pathText([...at.path, key]), message: `is not a known field: ${fix}` };
 }
 
 /** The variant that the value's own type chose speaks; if it is of none, all say what they expect. */

@@ -12,7 +12,7 @@ const failures = {
   404: "`not_found`: there is no such route or run here.",
   408: "`request_invalid`: the body came too slowly.",
   413: "`request_invalid`: the body is too large.",
-  422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its cure.",
+  422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its fix.",
   429: "`at_capacity`: try again later; nothing was begun.",
   499: "`run_cancelled`: the run was cancelled.",
   500: "`internal` or `plugin_broke_contract`: the runner's log has the cause.",

@@ -17,7 +17,7 @@ export function defineExecutor(definition: ExecutorDefinition): ToolExecutor {
     name: definition.kind,
     claims: [],
     touches: () => domains,
-    covers: () => [],
+    gaps: () => [],
     issues: () => [],
     probe: async () => [],
     ...definition,

@@ -1,6 +1,5 @@
 /** All that a plugin's author imports. */
 
-export * from "../beneath/index.js";
 export {
   type ActorGap,
   allowsDestination,
@@ -42,6 +41,7 @@ export {
   RunTimedOut,
   SandboxFailed,
 } from "../errors.js";
+export * from "../safe-fs/index.js";
 export * from "./actor.js";
 export * from "./bearer.js";
 export * from "./define-executor.js";

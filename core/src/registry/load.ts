@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type LoadFailure, PluginLoadFailed } from "../errors.js";
 import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
-import { ContainerRegistrar, type Offer } from "./registrar.js";
+import { ContainerRegistrar, type Registration } from "./registrar.js";
 import { withCurrentNames } from "./renamed-settings.js";
 import { settingsProblems } from "./settings-problems.js";
 
@@ -36,7 +36,7 @@ export async function loadPlugins(
   container: DependencyContainer,
   importPlugin: ImportPlugin,
   log: Log,
-): Promise<{ readonly plugins: readonly LoadedPlugin[]; readonly offers: readonly Offer[] }> {
+): Promise<{ readonly plugins: readonly LoadedPlugin[]; readonly registrations: readonly Registration[] }> {
   const failures: LoadFailure[] = [];
   const registrar = new ContainerRegistrar(container);
   const found = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
@@ -48,7 +48,7 @@ export async function loadPlugins(
     }
     const { plugin, config } = result;
     if (plugins.some(({ name }) => name === plugin.name)) {
-      failures.push({ plugin: plugin.name, reason: "is listed twice", cure: "list it once" });
+      failures.push({ plugin: plugin.name, reason: "is listed twice", fix: "list it once" });
       continue;
     }
     const loaded = register(plugin, config, registrar, log);
@@ -57,7 +57,7 @@ export async function loadPlugins(
   }
   failures.push(...registrar.failures);
   if (failures.length > 0) throw new PluginLoadFailed(failures);
-  return { plugins, offers: registrar.offers };
+  return { plugins, registrations: registrar.registrations };
 }
 
 type Found = { readonly plugin: Plugin; readonly config: unknown } | { readonly failure: LoadFailure };
@@ -71,14 +71,14 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
     imported = await importPlugin(use);
   } catch (cause) {
     if (cause instanceof PluginNotFound) {
-      return { failure: { plugin: use, reason: cause.message, cure: cause.fix, cause } };
+      return { failure: { plugin: use, reason: cause.message, fix: cause.fix, cause } };
     }
     const reason = `can't be imported (${messageOf(cause)})`;
     return {
       failure: {
         plugin: use,
         reason,
-        cure: "correct it, or install a version that loads",
+        fix: "correct it, or install a version that loads",
         cause,
       },
     };
@@ -86,7 +86,7 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
   if (isPlugin(imported)) return { plugin: imported, config };
   const reason = "its default export is no plugin";
   return {
-    failure: { plugin: use, reason, cure: "export default definePlugin({ name, api: 1, config, register })" },
+    failure: { plugin: use, reason, fix: "export default definePlugin({ name, api: 1, config, register })" },
   };
 }
 
@@ -94,8 +94,8 @@ type Registered = { readonly configSchema: unknown } | { readonly failure: LoadF
 
 function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar, log: Log): Registered {
   const { name } = plugin;
-  const failed = (reason: string, cure: string, cause?: unknown): Registered => ({
-    failure: { plugin: name, reason, cure, ...(cause === undefined ? {} : { cause }) },
+  const failed = (reason: string, fix: string, cause?: unknown): Registered => ({
+    failure: { plugin: name, reason, fix, ...(cause === undefined ? {} : { cause }) },
   });
   if (plugin.api !== 1) {
     return failed(`was written for plugin api ${String(plugin.api)}, this is 1`, "load a version that fits");
@@ -113,8 +113,8 @@ function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar,
     configSchema = z.toJSONSchema(plugin.config, { io: "input", unrepresentable: "any" });
     config = plugin.config.safeParse(named.config);
   } catch (cause) {
-    const cure = "its author gives a synchronous schema of zod 4, such as z.strictObject({})";
-    return failed(`its config is no schema that can be used (${messageOf(cause)})`, cure, cause);
+    const fix = "its author gives a synchronous schema of zod 4, such as z.strictObject({})";
+    return failed(`its config is no schema that can be used (${messageOf(cause)})`, fix, cause);
   }
   if (!config.success) {
     const reason = `its config: ${settingsProblems(config.error, plugin.config).join("; ")}`;

@@ -114,8 +114,8 @@ export class Prober {
       this.log.warn({ actor: actor.name, error }, "a probe failed");
       const why = error instanceof z.ZodError ? "its findings have no usable shape" : messageOf(error);
       const reason = `its probe failed (${why})`;
-      const cure = "the runner's log has the cause; then probe again with `ambit doctor`";
-      return actor.claims.map((capability) => ({ capability, proven: false, reason, cure }));
+      const fix = "the runner's log has the cause; then probe again with `ambit doctor`";
+      return actor.claims.map((capability) => ({ capability, proven: false, reason, fix }));
     } finally {
       clearTimeout(timer);
     }

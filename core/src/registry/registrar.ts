@@ -4,7 +4,7 @@ import type { Actor, ActorKind, ActorKinds, Registrar } from "../plugin/index.js
 import { actorTokens } from "./tokens.js";
 
 /** What one plugin offered. */
-export interface Offer {
+export interface Registration {
   readonly plugin: string;
   readonly kind: ActorKind;
   readonly name: string;
@@ -13,13 +13,13 @@ export interface Offer {
 
 /** Puts actors into the container, remembers whose they are, and refuses doubles. */
 export class ContainerRegistrar {
-  readonly #offers = new Map<string, Offer>();
+  readonly #registrations = new Map<string, Registration>();
   readonly failures: LoadFailure[] = [];
 
   constructor(readonly container: DependencyContainer) {}
 
-  get offers(): readonly Offer[] {
-    return [...this.#offers.values()];
+  get registrations(): readonly Registration[] {
+    return [...this.#registrations.values()];
   }
 
   /** The registrar that one plugin gets to see, while it registers and no longer. */
@@ -40,16 +40,24 @@ export class ContainerRegistrar {
 
   #add<Kind extends ActorKind>(plugin: string, kind: Kind, actor: ActorKinds[Kind]): void {
     const key = keyOf(kind, actor);
-    const first = this.#offers.get(key);
+    if ("covers" in actor && !("gaps" in actor)) {
+      this.failures.push({
+        plugin,
+        reason: `${key} has covers(), whose name is now gaps()`,
+        fix: "rename the method covers to gaps, or install a version of the plugin that has it",
+      });
+      return;
+    }
+    const first = this.#registrations.get(key);
     if (first !== undefined) {
       this.failures.push({
         plugin,
         reason: `offers ${key}, which ${first.plugin} already offers`,
-        cure: "load only one of them, or rename one in its config",
+        fix: "load only one of them, or rename one in its config",
       });
       return;
     }
-    this.#offers.set(key, { plugin, kind, name: actor.name, actor });
+    this.#registrations.set(key, { plugin, kind, name: actor.name, actor });
     this.container.register(actorTokens[kind], { useValue: actor });
   }
 }

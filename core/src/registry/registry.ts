@@ -1,11 +1,11 @@
 import { type DependencyContainer, type InjectionToken, container as root } from "tsyringe";
-import type { Cast, Finding } from "../boundary/index.js";
+import type { Candidates, Finding } from "../boundary/index.js";
 import type { Capability, Site } from "../contract/index.js";
 import type { Actor, ActorKind, ActorKinds, Log } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
-import type { Offer } from "./registrar.js";
+import type { Registration } from "./registrar.js";
 import type { StoredEvidence } from "./stored-evidence.js";
 import { actorTokens } from "./tokens.js";
 
@@ -28,7 +28,7 @@ export class Registry {
   private constructor(
     readonly container: DependencyContainer,
     readonly plugins: readonly LoadedPlugin[],
-    readonly offers: readonly Offer[],
+    readonly registrations: readonly Registration[],
     settings: ProbeSettings,
     log: Log,
   ) {
@@ -44,8 +44,8 @@ export class Registry {
   ): Promise<Registry> {
     // A container of its own: two registries in one process share nothing.
     const container = root.createChildContainer();
-    const { plugins, offers } = await loadPlugins(entries, container, importPlugin, log);
-    return new Registry(container, plugins, offers, settings, log);
+    const { plugins, registrations } = await loadPlugins(entries, container, importPlugin, log);
+    return new Registry(container, plugins, registrations, settings, log);
   }
 
   get probing(): boolean {
@@ -53,13 +53,13 @@ export class Registry {
   }
 
   /** Everyone who could act, with evidence that is fresh enough to plan with. */
-  async cast(): Promise<Cast<ActorKinds>> {
+  async candidates(): Promise<Candidates<ActorKinds>> {
     await this.#prober.refresh(this.#actors());
-    return this.castAsSeen();
+    return this.candidatesAsSeen();
   }
 
   /** The same with what was seen last, at once: what isn't proven yet counts as missing. */
-  castAsSeen(): Cast<ActorKinds> {
+  candidatesAsSeen(): Candidates<ActorKinds> {
     const probed = <A extends Actor<never>>(actor: A) => this.#prober.probed(actor);
     return {
       sandboxes: this.#all(actorTokens.sandbox).map(probed),
@@ -82,7 +82,7 @@ export class Registry {
 
   /** What was seen of each actor, as far as it may still be used. */
   evidence(): StoredEvidence {
-    return this.offers.flatMap(({ plugin, kind, name, actor }) => {
+    return this.registrations.flatMap(({ plugin, kind, name, actor }) => {
       const probedAt = this.#prober.freshSince(actor);
       if (probedAt === undefined) return [];
       return [{ plugin, kind, name, probedAt, findings: [...this.#prober.probed(actor).findings.values()] }];
@@ -91,7 +91,7 @@ export class Registry {
 
   /** Takes evidence of an earlier process. What doesn't belong to a loaded actor is left out. */
   restore(evidence: StoredEvidence): void {
-    for (const { plugin, kind, name, actor } of this.offers) {
+    for (const { plugin, kind, name, actor } of this.registrations) {
       const stored = evidence.find((one) => one.plugin === plugin && one.kind === kind && one.name === name);
       if (stored !== undefined) this.#prober.restore(actor, stored.findings, stored.probedAt);
     }
@@ -104,7 +104,7 @@ export class Registry {
 
   async describe(): Promise<readonly ActorDescription[]> {
     await this.#prober.refresh(this.#actors());
-    return this.offers.map(({ plugin, kind, name, actor }) => {
+    return this.registrations.map(({ plugin, kind, name, actor }) => {
       const { findings, probedAt } = this.#prober.probed(actor);
       const { site, claims } = actor;
       return { plugin, kind, name, site, claims, findings: [...findings.values()], probedAt };

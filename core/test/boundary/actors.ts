@@ -1,7 +1,7 @@
 import type {
   ActorGap,
   Boundary,
-  Cast,
+  Candidates,
   Coverage,
   Finding,
   HiddenCredential,
@@ -39,7 +39,7 @@ function coverageOf<Use>(row: ActorRow, name: string, site: Site): Coverage<Use>
     site: row.site ?? site,
     claims: row.claims ?? [],
     touches: () => row.touches ?? [],
-    covers: () => row.states ?? [],
+    gaps: () => row.states ?? [],
   };
 }
 
@@ -48,7 +48,7 @@ function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, 
     capability,
     (row.proven ?? actor.claims).includes(capability)
       ? { capability, proven: true, how: `seen: ${capability}` }
-      : { capability, proven: false, reason: "EPERM", cure: "allow it" },
+      : { capability, proven: false, reason: "EPERM", fix: "allow it" },
   ]);
   return { actor, findings: new Map(findings), probedAt: "2026-01-01T00:00:00.000Z" };
 }
@@ -111,7 +111,7 @@ export function toolSource(
   return probed({ ...base, connection, issues: () => row.issues ?? [] }, row);
 }
 
-export function cast(rows: Partial<Cast> = {}): Cast {
+export function candidates(rows: Partial<Candidates> = {}): Candidates {
   return {
     sandboxes: [sandbox()],
     executors: [],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { planRun } from "../../src/boundary/index.js";
-import { boundaryOf, cast, executor, harness, request, sandbox, toolSource } from "./actors.js";
+import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "./actors.js";
 import { full, gapsIn, http, lacks, local, needed, off, planned, remote, stdio, tool } from "./planning.js";
 
 describe("which sandbox", () => {
@@ -79,7 +79,7 @@ describe("issues stand beside gaps", () => {
       customTools: [tool, { ...tool, name: "other", kind: "exotic" }],
       mcpServers: [http, stdio],
     });
-    const plan = planRun(asked, boundaryOf(asked), cast(rows), [{ path: "messages", message: "none" }]);
+    const plan = planRun(asked, boundaryOf(asked), candidates(rows), [{ path: "messages", message: "none" }]);
     expect(gapsIn(plan)).toEqual(lacks("local", ["network.deny", ...needed]));
     expect(plan.accepted ? [] : plan.issues).toEqual([
       { path: "messages", message: "none" },
@@ -100,9 +100,9 @@ describe("issues stand beside gaps", () => {
 
   test("an issue alone refuses", () => {
     const asked = request({});
-    expect(planRun(asked, boundaryOf(asked), cast(), [{ path: "messages", message: "none" }]).accepted).toBe(
-      false,
-    );
+    expect(
+      planRun(asked, boundaryOf(asked), candidates(), [{ path: "messages", message: "none" }]).accepted,
+    ).toBe(false);
   });
 
   test("tools without a delivery", () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { Cast } from "../../src/boundary/index.js";
+import type { Candidates } from "../../src/boundary/index.js";
 import type { Gap } from "../../src/contract/index.js";
 import { type ActorRow, delivery, executor, harness, sandbox, toolSource } from "./actors.js";
 import { callback, code, full, gapsIn, http, lacks, needed, off, planned, stdio, tool } from "./planning.js";
 
 describe("no actor slips through", () => {
-  const stated: Gap = { actor: "", capability: "network.allow-host", reason: "not listed", cure: "list it" };
+  const stated: Gap = { actor: "", capability: "network.allow-host", reason: "not listed", fix: "list it" };
   const restricted = { sandboxPermission: off };
 
   test("a sandbox that says it touches nothing must cover all the same: all else inherits from it", () => {
@@ -87,7 +87,7 @@ describe("no actor slips through", () => {
     expect(plan.accepted && plan.executors.map(({ probed }) => probed)).toEqual([second]);
   });
 
-  test.each<[what: string, body: object, rows: Partial<Cast>, gap: string]>([
+  test.each<[what: string, body: object, rows: Partial<Candidates>, gap: string]>([
     [
       "the agent's credentials",
       {},
@@ -153,7 +153,7 @@ describe("no actor slips through", () => {
   });
 
   test("and aren't told twice when the actor states them itself", () => {
-    const states = [{ capability: "secrets.hidden", reason: "own words", cure: "own cure" }] as const;
+    const states = [{ capability: "secrets.hidden", reason: "own words", fix: "own fix" }] as const;
     const rows = { sandboxes: [sandbox(full)], harnesses: [harness({ visible: ["K"], states })] };
     const plan = planned({ sandboxPermission: { secrets: "hidden" } }, rows);
     expect(plan).toMatchObject({ gaps: [{ reason: "own words" }] });

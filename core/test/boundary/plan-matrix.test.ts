@@ -162,12 +162,12 @@ describe("the enforcement matrix", () => {
 describe("claims ∩ probed", () => {
   const body = { sandboxPermission: off };
 
-  test.each<[what: string, row: ActorRow, reason: string, cure: string]>([
+  test.each<[what: string, row: ActorRow, reason: string, fix: string]>([
     ["claimed, not proven", { claims: ["network.deny", ...needed], proven: needed }, "EPERM", "allow it"],
     ["not claimed", { claims: needed }, "it doesn't claim this", "name a sandbox that does, or ask for less"],
-  ])("%s is a gap with its cure", (_what, row, reason, cure) => {
+  ])("%s is a gap with its fix", (_what, row, reason, fix) => {
     const plan = planned(body, { sandboxes: [sandbox(row)] });
-    expect(plan).toMatchObject({ gaps: [{ actor: "local", capability: "network.deny", reason, cure }] });
+    expect(plan).toMatchObject({ gaps: [{ actor: "local", capability: "network.deny", reason, fix }] });
   });
 
   test("a claim without a finding", () => {

@@ -1,6 +1,6 @@
-import { type Cast, planRun } from "../../src/boundary/index.js";
+import { type Candidates, planRun } from "../../src/boundary/index.js";
 import { type Capability, capabilities } from "../../src/contract/index.js";
-import { type ActorRow, boundaryOf, cast, executor, request } from "./actors.js";
+import { type ActorRow, boundaryOf, candidates, executor, request } from "./actors.js";
 
 export const needed = ["process.contained", "environment.named-only"] as const;
 export const tool = { name: "look_up", callRef: "r" };
@@ -21,9 +21,9 @@ export const code = () =>
   executor({ kind: "code", site: "sandbox", touches: ["network", "process", "environment"] });
 export const client = () => executor({ kind: "client", site: "caller" });
 
-export function planned(body: object, rows: Partial<Cast> = {}) {
+export function planned(body: object, rows: Partial<Candidates> = {}) {
   const asked = request(body);
-  return planRun(asked, boundaryOf(asked), cast(rows));
+  return planRun(asked, boundaryOf(asked), candidates(rows));
 }
 
 export function gapsIn(plan: ReturnType<typeof planned>): string[] {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type Cast, planRun } from "../../src/boundary/index.js";
+import { type Candidates, planRun } from "../../src/boundary/index.js";
 import { PluginBrokeContract } from "../../src/errors.js";
-import { boundaryOf, cast, executor, harness, request, sandbox, toolSource } from "./actors.js";
+import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "./actors.js";
 import { full, http, off, tool } from "./planning.js";
 
 const throws = () => {
@@ -18,25 +18,25 @@ const whole = {
   executors: [executor({ name: "posts", kind: "callback" })],
   toolSources: [toolSource({ name: "servers", connection: "http" })],
 };
-const plan = (changes: Partial<Cast>) => {
+const plan = (changes: Partial<Candidates>) => {
   const asked = request(body);
-  return planRun(asked, boundaryOf(asked), cast({ ...whole, ...changes }));
+  return planRun(asked, boundaryOf(asked), candidates({ ...whole, ...changes }));
 };
 
 describe("what a plugin throws while a run is planned names the plugin and the method", () => {
   const { sandboxes, harnesses, executors, toolSources } = whole;
   const broken = <A extends object>([one]: readonly { readonly actor: A }[], method: string) =>
     [{ ...one, actor: { ...one?.actor, [method]: throws } }] as never;
-  test.each<[string, string, Partial<Cast>]>([
-    ["boxes", "covers", { sandboxes: broken(sandboxes, "covers") }],
+  test.each<[string, string, Partial<Candidates>]>([
+    ["boxes", "gaps", { sandboxes: broken(sandboxes, "gaps") }],
     ["boxes", "hides", { sandboxes: broken(sandboxes, "hides") }],
-    ["agent", "covers", { harnesses: broken(harnesses, "covers") }],
+    ["agent", "gaps", { harnesses: broken(harnesses, "gaps") }],
     ["agent", "issues", { harnesses: broken(harnesses, "issues") }],
     ["agent", "visibleCredentials", { harnesses: broken(harnesses, "visibleCredentials") }],
-    ["posts", "covers", { executors: broken(executors, "covers") }],
+    ["posts", "gaps", { executors: broken(executors, "gaps") }],
     ["posts", "touches", { executors: broken(executors, "touches") }],
     ["posts", "issues", { executors: broken(executors, "issues") }],
-    ["servers", "covers", { toolSources: broken(toolSources, "covers") }],
+    ["servers", "gaps", { toolSources: broken(toolSources, "gaps") }],
     ["servers", "issues", { toolSources: broken(toolSources, "issues") }],
   ])("%s: %s", (name, method, changes) => {
     expect(() => plan(changes)).toThrow(PluginBrokeContract);
@@ -44,11 +44,11 @@ describe("what a plugin throws while a run is planned names the plugin and the m
   });
 });
 
-test("covers isn't asked about what an issue was found in", () => {
+test("gaps isn't asked about what an issue was found in", () => {
   const issue = { path: "callRef", message: "is required" };
   const [one] = whole.executors;
   if (one === undefined) throw new Error("no executor");
-  const actor = { ...one.actor, issues: () => [issue], covers: throws };
+  const actor = { ...one.actor, issues: () => [issue], gaps: throws };
   const refused = plan({ executors: [{ ...one, actor }] });
   expect(refused).toMatchObject({
     accepted: false,

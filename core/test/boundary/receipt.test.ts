@@ -1,7 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { planRun, receiptOf } from "../../src/boundary/index.js";
 import { capabilities, receiptSchema } from "../../src/contract/index.js";
-import { boundaryOf, cast, delivery, executor, harness, request, sandbox, toolSource } from "./actors.js";
+import {
+  boundaryOf,
+  candidates,
+  delivery,
+  executor,
+  harness,
+  request,
+  sandbox,
+  toolSource,
+} from "./actors.js";
 
 describe("receiptOf", () => {
   const facts = {
@@ -13,9 +22,9 @@ describe("receiptOf", () => {
   } as const;
   const full = { name: "full", claims: capabilities };
 
-  function receiptFor(body: object, rows: Parameters<typeof cast>[0]) {
+  function receiptFor(body: object, rows: Parameters<typeof candidates>[0]) {
     const asked = request(body);
-    const plan = planRun(asked, boundaryOf(asked), cast(rows));
+    const plan = planRun(asked, boundaryOf(asked), candidates(rows));
     if (!plan.accepted) throw new Error(JSON.stringify(plan.gaps));
     const receipt = receiptOf(plan, asked, facts);
     expect(receiptSchema.safeParse(receipt).error).toBeUndefined();
@@ -64,7 +73,7 @@ describe("receiptOf", () => {
   });
 
   test("what was accepted as a gap is no guarantee, whatever its actor could prove elsewhere", () => {
-    const states = [{ capability: "network.allow-host", reason: "not listed", cure: "list it" }] as const;
+    const states = [{ capability: "network.allow-host", reason: "not listed", fix: "list it" }] as const;
     const receipt = receiptFor(
       {
         sandboxPermission: { network: { allowlist: ["10.0.0.0/8"] }, enforcement: "best_effort" },

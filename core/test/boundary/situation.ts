@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { ActorGap, Cast, Plan } from "../../src/boundary/index.js";
+import type { ActorGap, Candidates, Plan } from "../../src/boundary/index.js";
 import { normaliseBoundary, planRun } from "../../src/boundary/index.js";
 import {
   type Capability,
@@ -9,7 +9,16 @@ import {
   type RunRequest,
   type Site,
 } from "../../src/contract/index.js";
-import { type ActorRow, cast, delivery, executor, harness, request, sandbox, toolSource } from "./actors.js";
+import {
+  type ActorRow,
+  candidates,
+  delivery,
+  executor,
+  harness,
+  request,
+  sandbox,
+  toolSource,
+} from "./actors.js";
 
 /** A whole situation as data: the oracle below reads this and never the planner's own helpers. */
 export interface Situation {
@@ -106,12 +115,12 @@ export function requestOf(one: Situation): RunRequest {
 }
 
 export function actorRow(name: string, { states, ...rest }: Row): ActorRow {
-  const gaps: ActorGap[] = states.map((capability) => ({ capability, reason: "stated", cure: "none" }));
+  const gaps: ActorGap[] = states.map((capability) => ({ capability, reason: "stated", fix: "none" }));
   return { name, ...rest, states: gaps };
 }
 
-export function castOf(one: Situation): Cast {
-  return cast({
+export function candidatesOf(one: Situation): Candidates {
+  return candidates({
     sandboxes: one.sandboxes.map((each, index) => sandbox(actorRow(`sandbox-${index}`, each))),
     executors: kinds.map((kind, index) =>
       executor({ kind, ...actorRow(kind, one.executors[index] ?? one.harness) }),
@@ -126,5 +135,5 @@ export function castOf(one: Situation): Cast {
 
 export function planOf(one: Situation): Plan {
   const asked = requestOf(one);
-  return planRun(asked, normaliseBoundary(asked.sandboxPermission).boundary, castOf(one));
+  return planRun(asked, normaliseBoundary(asked.sandboxPermission).boundary, candidatesOf(one));
 }

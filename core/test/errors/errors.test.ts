@@ -25,7 +25,7 @@ const gap = {
   actor: "local",
   capability: "network.deny",
   reason: "bubblewrap can't create a user namespace here (EPERM)",
-  cure: "allow unprivileged user namespaces, or run on docker",
+  fix: "allow unprivileged user namespaces, or run on docker",
 } as const;
 const issue = { path: "messages", message: "none" };
 
@@ -35,7 +35,7 @@ const catalogue: [error: AmbitError, code: string, status: number, retryable: bo
   [new NotFound("no run"), "not_found", 404, false],
   [new BoundaryRefused([gap]), "boundary_refused", 422, false],
   [new AtCapacity("full"), "at_capacity", 429, true],
-  [new PluginLoadFailed([{ plugin: "p", reason: "r", cure: "c" }]), "plugin_load_failed", 500, false],
+  [new PluginLoadFailed([{ plugin: "p", reason: "r", fix: "c" }]), "plugin_load_failed", 500, false],
   [new PluginBrokeContract("x"), "plugin_broke_contract", 500, false],
   [new SandboxFailed("x"), "sandbox_failed", 502, false],
   [new HarnessFailed("x"), "harness_failed", 502, false],

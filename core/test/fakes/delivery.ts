@@ -31,7 +31,7 @@ export class FakeDelivery implements ToolDelivery {
     return ["network"];
   }
 
-  covers(): [] {
+  gaps(): [] {
     return [];
   }
 

@@ -8,7 +8,7 @@ export interface ExecutorBehaviour {
   readonly site?: Site;
   readonly claims?: readonly Capability[];
   readonly touches?: readonly Domain[];
-  covers?(boundary: Boundary, use: ToolUse): readonly ActorGap[];
+  gaps?(boundary: Boundary, use: ToolUse): readonly ActorGap[];
   issues?(use: ToolUse): readonly Issue[];
   execute?(call: ToolCall, scope: ToolScope): Promise<ToolOutcome>;
   prepare?(tools: readonly ToolSpec[], scope: RunScope): void;
@@ -33,8 +33,8 @@ export class FakeExecutor implements ToolExecutor {
     return this.behaviour.touches ?? ["network"];
   }
 
-  covers(boundary: Boundary, use: ToolUse): readonly ActorGap[] {
-    return this.behaviour.covers?.(boundary, use) ?? [];
+  gaps(boundary: Boundary, use: ToolUse): readonly ActorGap[] {
+    return this.behaviour.gaps?.(boundary, use) ?? [];
   }
 
   issues(use: ToolUse): readonly Issue[] {

@@ -69,7 +69,7 @@ export class ScriptedHarness implements Harness {
     return ["network", "filesystem", "process", "environment", "resources", "secrets"];
   }
 
-  covers(): [] {
+  gaps(): [] {
     return [];
   }
 

@@ -39,7 +39,7 @@ export class FakeSandboxBackend implements SandboxBackend {
     return [];
   }
 
-  covers(): [] {
+  gaps(): [] {
     return [];
   }
 

@@ -17,7 +17,7 @@ export class FakeToolSource implements ToolSource {
     return ["network"];
   }
 
-  covers(): [] {
+  gaps(): [] {
     return [];
   }
 

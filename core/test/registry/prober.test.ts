@@ -70,7 +70,7 @@ describe("probing", () => {
   });
 
   test("of two findings that contradict each other, the one that proves nothing stands", async () => {
-    const refuted: Finding = { capability: "network.deny", proven: false, reason: "leaks", cure: "none" };
+    const refuted: Finding = { capability: "network.deny", proven: false, reason: "leaks", fix: "none" };
     for (const order of [
       [...proofsOf(claims), refuted],
       [refuted, ...proofsOf(claims)],

@@ -75,7 +75,7 @@ describe("loading", () => {
     });
   });
 
-  test("all failures of all plugins are told at once, each with its cure", async () => {
+  test("all failures of all plugins are told at once, each with its fix", async () => {
     const throws = () => {
       throw new Error("no disk");
     };
@@ -106,7 +106,7 @@ describe("loading", () => {
       "same: is listed twice",
       "two: offers the sandbox 'local', which one already offers",
     ]);
-    for (const { cure } of error.failures) expect(cure).not.toBe("");
+    for (const { fix } of error.failures) expect(fix).not.toBe("");
     for (const { plugin: name } of error.failures) expect(error.message).toContain(name);
   });
 
@@ -137,13 +137,21 @@ describe("loading", () => {
       true,
     ],
     [
-      "one name in two seats",
+      "one name in two kinds",
       offering("a", "sandbox", new FakeSandboxBackend({ name: "x" })),
       offering("b", "executor", new FakeExecutor({ kind: "x" })),
       false,
     ],
   ])("%s", async (_what, first, second, collides) => {
     expect(await failuresOf([first, second])).toHaveLength(collides ? 1 : 0);
+  });
+
+  test("an actor that still has covers() fails to load, with the new name", async () => {
+    const older = { name: "older", site: "sandbox", claims: [], touches: () => [], covers: () => [] };
+    const entry = plugin("older", (registrar) => Reflect.apply(registrar.add, registrar, ["sandbox", older]));
+    expect(await failuresOf([entry])).toEqual([
+      ["older", "the sandbox 'older' has covers(), whose name is now gaps()"],
+    ]);
   });
 
   test("a config that is no schema of zod 4, or needs to wait, is a failure like any other", async () => {
@@ -170,33 +178,33 @@ describe("loading", () => {
       }),
     ]);
     expect(offerLate).toThrow("Plugin 'late' offers the sandbox 'fake' after it has registered.");
-    expect(registry.castAsSeen().sandboxes).toEqual([]);
+    expect(registry.candidatesAsSeen().sandboxes).toEqual([]);
   });
 });
 
-describe("the cast", () => {
+describe("the candidates", () => {
   test("is in configured order, and empty where nothing is loaded", async () => {
     const sandboxes = ["c", "a", "b"].map((name) => new FakeSandboxBackend({ name }));
     const registry = await load(
       sandboxes.map((sandbox) => offering(`plugin-${sandbox.name}`, "sandbox", sandbox)),
     );
-    const cast = await registry.cast();
-    expect(cast.sandboxes.map(({ actor }) => actor.name)).toEqual(["c", "a", "b"]);
-    expect(cast).toMatchObject({ executors: [], deliveries: [], harnesses: [], toolSources: [] });
+    const candidates = await registry.candidates();
+    expect(candidates.sandboxes.map(({ actor }) => actor.name)).toEqual(["c", "a", "b"]);
+    expect(candidates).toMatchObject({ executors: [], deliveries: [], harnesses: [], toolSources: [] });
   });
 
   test("two registries in one process share nothing", async () => {
     const one = await load([offering("a", "sandbox", new FakeSandboxBackend())]);
     const other = await load([]);
-    expect((await one.cast()).sandboxes).toHaveLength(1);
-    expect((await other.cast()).sandboxes).toEqual([]);
+    expect((await one.candidates()).sandboxes).toHaveLength(1);
+    expect((await other.candidates()).sandboxes).toEqual([]);
   });
 
   test("as seen: nothing is proven before the first probe", async () => {
     const registry = await load([offering("a", "sandbox", new FakeSandboxBackend())]);
-    expect(registry.castAsSeen().sandboxes[0]?.findings.size).toBe(0);
-    await registry.cast();
-    expect(registry.castAsSeen().sandboxes[0]?.findings.size).toBeGreaterThan(0);
+    expect(registry.candidatesAsSeen().sandboxes[0]?.findings.size).toBe(0);
+    await registry.candidates();
+    expect(registry.candidatesAsSeen().sandboxes[0]?.findings.size).toBeGreaterThan(0);
   });
 
   test("describe tells each actor's plugin, claims and findings, also of two with one name", async () => {

@@ -2,7 +2,7 @@ import type { Registry } from "@ambit/core";
 import {
   type AcceptedPlan,
   BoundaryRefused,
-  type Cast,
+  type Candidates,
   normaliseBoundary,
   type Plan,
   planRun,
@@ -60,12 +60,12 @@ export function parse(body: unknown, contract?: ContractSettings): Omit<Admitted
  */
 export function plan(
   request: RunRequest,
-  cast: Cast<ActorKinds>,
+  candidates: Candidates<ActorKinds>,
   ceiling: PermissionCeiling,
 ): Plan<ActorKinds> {
   const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
   if (issues.length > 0) throw new RequestInvalid(issues);
-  const decided = planRun(request, boundary, cast, [
+  const decided = planRun(request, boundary, candidates, [
     ...promptIssues(request),
     ...ruleIssues(request),
     ...secretIssues(request),
@@ -86,8 +86,8 @@ export async function admit(
 ): Promise<Admitted> {
   const { request, warnings } = parse(body, contract);
   // What requires nothing needs no proof: it isn't kept waiting for the probes.
-  const cast = requiresNothing(request) ? registry.castAsSeen() : await registry.cast();
-  const decided = plan(request, cast, permissionCeiling);
+  const candidates = requiresNothing(request) ? registry.candidatesAsSeen() : await registry.candidates();
+  const decided = plan(request, candidates, permissionCeiling);
   if (decided.accepted)
     return { request, plan: decided, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);

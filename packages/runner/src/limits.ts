@@ -29,8 +29,8 @@ export const runLimitsSchema = z.strictObject({
     .nonnegative()
     .default(32)
     .meta(said("server", "Named sessions kept at once; the one that was used longest ago goes first.")),
-  sessionMs: milliseconds.default(600_000).meta(said("session", "How long it is kept without a run.")),
-  totalMs: milliseconds.default(39_600_000).meta(said("run", "From admission to the result.")),
+  sessionTtlMs: milliseconds.default(600_000).meta(said("session", "How long it is kept without a run.")),
+  runTimeoutMs: milliseconds.default(39_600_000).meta(said("run", "From admission to the result.")),
   idleMs: milliseconds
     .default(1_800_000)
     .meta(said("run", "Between two events of the agent, while no tool call is under way.")),

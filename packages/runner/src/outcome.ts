@@ -3,7 +3,7 @@ import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { ActorKinds, Agent, Log } from "@ambit/core/plugin";
 import type { RunEvents } from "./events/run-events.js";
 import type { Warnings } from "./events/warnings.js";
-import { blamed } from "./lifetime/attributed.js";
+import { asPluginError } from "./lifetime/plugin-error.js";
 import type { Session } from "./session/session.js";
 
 /** How a run went, once everything is closed. */
@@ -40,7 +40,7 @@ export function conclude(
     return { result: resultOf(request, plan, outcome), failure: outcome.failure };
   } catch (thrown) {
     log.error({ runId: outcome.runId, error: thrown }, "the receipt could not be made");
-    const failure = outcome.failure ?? blamed("An actor of the plan", thrown);
+    const failure = outcome.failure ?? asPluginError("An actor of the plan", thrown);
     return {
       result: withoutReceipt(request, plan, { ...outcome, session: undefined, failure }, log),
       failure,

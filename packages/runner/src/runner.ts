@@ -5,9 +5,9 @@ import { pathBeyondDepth, projectOf, tooDeep } from "@ambit/core/contract";
 import type { LocalConnection, Log } from "@ambit/core/plugin";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import { type HideSecrets, secretsOf } from "./events/redaction/secrets.js";
-import { attributed } from "./lifetime/attributed.js";
 import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
+import { callPlugin } from "./lifetime/plugin-error.js";
 import type { RunLimits } from "./limits.js";
 import { UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Run } from "./run.js";
@@ -113,9 +113,9 @@ export class Runner {
   /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */
   async isCalledByRun(connection: LocalConnection): Promise<boolean> {
     const asked = this.registry
-      .castAsSeen()
+      .candidatesAsSeen()
       .sandboxes.map(({ actor }) =>
-        attributed(`Sandbox '${actor.name}'`, async () => actor.madeConnection?.(connection) ?? false),
+        callPlugin(`Sandbox '${actor.name}'`, async () => actor.madeConnection?.(connection) ?? false),
       );
     return (await Promise.all(asked)).includes(true);
   }

@@ -57,7 +57,7 @@ test("whatever breaks, at whatever stop, a run ends in exactly one valid result 
         },
       });
       const world = await createWorld({
-        limits: { startMs: 40, idleMs: 40, firstResponseMs: 40, toolMs: 40, totalMs: 200, closeMs: 24 },
+        limits: { startMs: 40, idleMs: 40, firstResponseMs: 40, toolMs: 40, runTimeoutMs: 200, closeMs: 24 },
         executors: [executor],
         sandbox: {
           onOpen: () => strike(one.faults.open),

@@ -86,7 +86,7 @@ describe("a run that goes on without a reader", () => {
   });
 
   test.each([
-    ["totalMs", { totalMs: 60 }],
+    ["runTimeoutMs", { runTimeoutMs: 60 }],
     ["idleMs", { idleMs: 60 }],
   ])("ends by its time limit: %s", async (_name, limits) => {
     const { world, run, records } = await begun(named, limits);

@@ -202,7 +202,7 @@ describe("a named session", () => {
   });
 
   test("ends when nobody used it for long enough", async () => {
-    const world = await createWorld({ script: says("ok"), limits: { sessionMs: 30 } });
+    const world = await createWorld({ script: says("ok"), limits: { sessionTtlMs: 30 } });
     await world.run(named);
     expect(world.sandbox.closed).toBe(0);
     await expect.poll(() => world.sandbox.closed).toBe(1);

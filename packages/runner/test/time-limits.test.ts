@@ -21,7 +21,7 @@ const mute: Script = async function* () {
 
 describe("every time limit ends the run with run_timed_out, and everything is closed", () => {
   test.each<[what: string, options: WorldOptions, message: string]>([
-    ["the whole run", { script: hangs, limits: { totalMs: 40 } }, "The run took longer than 0.04 s."],
+    ["the whole run", { script: hangs, limits: { runTimeoutMs: 40 } }, "The run took longer than 0.04 s."],
     ["a silent agent", { script: hangs, limits: { idleMs: 40 } }, "The agent did nothing for 0.04 s."],
     ["no first event", { script: mute, limits: { firstResponseMs: 40 } }, "no sign of life within 0.04 s"],
     ["an agent that ignores the abort", { script: ignoresAbort, limits: { idleMs: 40 } }, "did nothing"],
@@ -176,7 +176,7 @@ test("no timer outlives a run, not even of a tool call that ends later", async (
   using timers = new LiveTimers();
   const world = await createWorld({
     executors: [executor],
-    limits: { totalMs: 60, closeMs: 30 },
+    limits: { runTimeoutMs: 60, closeMs: 30 },
     script: async function* ({ tools }) {
       void tools().call("look_up");
       yield { type: "message", text: "called" };

@@ -20,8 +20,8 @@ export function gapsOfCallback(
   const posts = `its calls are posted from the runner to ${entry}`;
   const otherwise = 'remove the tool, or accept this with enforcement "best_effort"';
   if (boundary.network.mode === "off") {
-    const cure = `list "${entry}" in sandboxPermission.network.allowlist, ${otherwise}`;
-    return [{ capability: "network.deny", reason: `${posts}, and the network is off`, cure }];
+    const fix = `list "${entry}" in sandboxPermission.network.allowlist, ${otherwise}`;
+    return [{ capability: "network.deny", reason: `${posts}, and the network is off`, fix }];
   }
   const address = literalAddress(url);
   if (!allowsDestination(boundary.network.rules, url)) {
@@ -29,7 +29,7 @@ export function gapsOfCallback(
       {
         capability: address === undefined ? "network.allow-host" : "network.allow-cidr",
         reason: `${posts}, which is not on the list`,
-        cure: `list "${entry}" in sandboxPermission.network.allowlist, ${otherwise}`,
+        fix: `list "${entry}" in sandboxPermission.network.allowlist, ${otherwise}`,
       },
     ];
   }
@@ -43,7 +43,7 @@ export function gapsOfCallback(
     {
       capability: "network.allow-host",
       reason: `${posts}, a name for the loopback addresses, and a listed name may lead to them only where both are listed`,
-      cure: `list ${listed} too, let the deployer open 127.0.0.0/8 and ::1 in executor-callback's allowedRanges, or ${otherwise}`,
+      fix: `list ${listed} too, let the deployer open 127.0.0.0/8 and ::1 in executor-callback's allowedRanges, or ${otherwise}`,
     },
   ];
 }

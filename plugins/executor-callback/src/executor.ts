@@ -52,7 +52,7 @@ export class CallbackExecutor implements ToolExecutor {
     return ["network"];
   }
 
-  covers(boundary: Boundary, use: ToolUse): readonly ActorGap[] {
+  gaps(boundary: Boundary, use: ToolUse): readonly ActorGap[] {
     return this.#gaps.of(use.request, boundary);
   }
 

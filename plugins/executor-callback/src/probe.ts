@@ -69,8 +69,8 @@ async function find(
   { host, listed, attacks }: Experiment,
 ): Promise<Finding> {
   const { target, lure, signal } = trial;
-  const cure = "see the runner's log; this host's loopback interface must let the runner talk to itself";
-  const failed = (reason: string): Finding => ({ capability, proven: false, reason, cure });
+  const fix = "see the runner's log; this host's loopback interface must let the runner talk to itself";
+  const failed = (reason: string): Finding => ({ capability, proven: false, reason, fix });
   if ((await arrivals(trial, `${target.origin(host)}/`, listed)) !== 1) {
     return failed("the control, a post to a listed loopback listener, did not arrive");
   }

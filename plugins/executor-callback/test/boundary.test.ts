@@ -113,11 +113,11 @@ describe("the plan", () => {
     const request = requestOf({ endpoint });
     const [tool] = request.customTools;
     if (tool === undefined) throw new TypeError("the request has no tool");
-    const gaps = executorOf({}).covers(boundaryOf(network), { tool, request });
+    const gaps = executorOf({}).gaps(boundaryOf(network), { tool, request });
     expect(gaps.map(({ capability, reason }) => `${capability} ${/ to (\S+?),/.exec(reason)?.[1]}`)).toEqual(
       expected,
     );
-    for (const gap of gaps) expect(gap.cure).toMatch(/^list "[^"]+".*(remove the tool|best_effort)/);
+    for (const gap of gaps) expect(gap.fix).toMatch(/^list "[^"]+".*(remove the tool|best_effort)/);
   });
 
   it("counts a loopback range that the deployer opened for callbacks", () => {
@@ -125,7 +125,7 @@ describe("the plan", () => {
     const [tool] = request.customTools;
     if (tool === undefined) throw new TypeError("the request has no tool");
     const executor = executorOf({ config: { allowedRanges: ["127.0.0.0/8", "::1/128"] } });
-    expect(executor.covers(boundaryOf(allowlist(host("localhost"))), { tool, request })).toEqual([]);
+    expect(executor.gaps(boundaryOf(allowlist(host("localhost"))), { tool, request })).toEqual([]);
   });
 });
 

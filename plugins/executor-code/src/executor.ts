@@ -37,7 +37,7 @@ export class CodeExecutor implements ToolExecutor {
     return ["network", "filesystem", "process", "environment", "resources"];
   }
 
-  covers(): [] {
+  gaps(): [] {
     return [];
   }
 

@@ -21,14 +21,14 @@ describe("what the boundary must let through", () => {
     // Whether its key can be hidden is between the sandbox and the planner.
     { what: "secrets hidden, a key given", at: boundary({ secrets: "hidden" }), gaps: [] },
   ])("Gemini, $what: $gaps", ({ at, gaps }) => {
-    const found = geminiHere.covers(at, withKey);
+    const found = geminiHere.gaps(at, withKey);
     expect(found.map(({ capability }) => capability)).toEqual(gaps);
-    for (const { reason, cure } of found) expect([reason, cure]).not.toContain("");
+    for (const { reason, fix } of found) expect([reason, fix]).not.toContain("");
   });
 
-  it("names a cure that works: the entry it asks for lets the model through", () => {
-    const [gap] = geminiHere.covers(allowing(), withKey);
-    expect(gap?.cure).toContain('"generativelanguage.googleapis.com:443"');
+  it("names a fix that works: the entry it asks for lets the model through", () => {
+    const [gap] = geminiHere.gaps(allowing(), withKey);
+    expect(gap?.fix).toContain('"generativelanguage.googleapis.com:443"');
     const rule: NetworkRule = {
       kind: "host",
       name: "generativelanguage.googleapis.com",
@@ -36,12 +36,12 @@ describe("what the boundary must let through", () => {
       port: 443,
     };
     expect(allowsDestination([rule], new URL("https://generativelanguage.googleapis.com"))).toBe(true);
-    expect(geminiHere.covers(allowing(rule), withKey)).toEqual([]);
+    expect(geminiHere.gaps(allowing(rule), withKey)).toEqual([]);
   });
 
   it("an endpoint by address is a gap of ranges", () => {
     const request = requestOf({ modelConnection: { endpoint: { baseUrl: "http://10.0.0.1:8080" } } });
-    const [gap] = geminiHere.covers(allowing(google), request);
+    const [gap] = geminiHere.gaps(allowing(google), request);
     expect(gap).toMatchObject({
       capability: "network.allow-cidr",
       reason: expect.stringContaining("10.0.0.1:8080"),
@@ -50,7 +50,7 @@ describe("what the boundary must let through", () => {
 
   it("the demo agent has no model, and so no gap", () => {
     expect(
-      demoHere.covers(boundary({ network: { mode: "off", rules: [] }, secrets: "hidden" }), requestOf()),
+      demoHere.gaps(boundary({ network: { mode: "off", rules: [] }, secrets: "hidden" }), requestOf()),
     ).toEqual([]);
   });
 });

@@ -70,8 +70,8 @@ describe("issues", () => {
   it("says how an agent that isn't installed is installed, at plan time and at the start", async () => {
     const program = { package: "@ambit/no-such-agent", bin: "x", inImage: "installed" } as const;
     const missing = new AcpHarness({ ...gemini, program }, here);
-    const cure = "npm install @ambit/no-such-agent";
-    const refused = [{ path: "harness", message: expect.stringContaining(cure) }];
+    const fix = "npm install @ambit/no-such-agent";
+    const refused = [{ path: "harness", message: expect.stringContaining(fix) }];
     expect(missing.issues(withKey, "runner")).toEqual(refused);
     expect(missing.runtimes("runner")).toEqual([]);
     // An image may bring it; what is copied into one must be here.
@@ -81,7 +81,7 @@ describe("issues", () => {
     const sandbox = await ProcessSandbox.open();
     const starting = missing.start(new TestScope(sandbox, { request: withKey }));
     await expect(starting).rejects.toBeInstanceOf(HarnessFailed);
-    await expect(starting).rejects.toThrow(cure);
+    await expect(starting).rejects.toThrow(fix);
     expect(sandbox.spawned).toEqual([]);
     await sandbox.close();
   });

@@ -48,7 +48,7 @@ export function gapsOf(boundary: Boundary, server: McpServer): readonly ActorGap
     {
       capability,
       reason: `the runner would connect to ${url.host}, outside the boundary`,
-      cure: `list ${url.hostname} in sandboxPermission.network.allowlist, remove the server, or accept it with enforcement "best_effort"`,
+      fix: `list ${url.hostname} in sandboxPermission.network.allowlist, remove the server, or accept it with enforcement "best_effort"`,
     },
   ];
 }

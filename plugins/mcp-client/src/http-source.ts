@@ -31,7 +31,7 @@ export class HttpToolSource implements ToolSource {
     return ["network"];
   }
 
-  covers(boundary: Boundary, server: McpServer): readonly ActorGap[] {
+  gaps(boundary: Boundary, server: McpServer): readonly ActorGap[] {
     return gapsOf(boundary, server);
   }
 

@@ -27,7 +27,7 @@ export async function probeHttpSource(signal: AbortSignal): Promise<readonly Fin
             reason: listed
               ? "an unlisted loopback address was reached"
               : "the control failed: loopback can't be reached",
-            cure: "run `ambit doctor` again; if it stays, remove the MCP servers from the request",
+            fix: "run `ambit doctor` again; if it stays, remove the MCP servers from the request",
           },
     );
   } finally {

@@ -27,7 +27,7 @@ export class StdioToolSource implements ToolSource {
     return ["network", "filesystem", "process", "environment", "resources"];
   }
 
-  covers(): [] {
+  gaps(): [] {
     return [];
   }
 

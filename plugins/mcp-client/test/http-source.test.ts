@@ -153,7 +153,7 @@ describe("the plan", () => {
     ["network off", closed, "https://tools.example/mcp", ["network.deny"]],
   ])("%s", (_what, boundary, url, gaps) => {
     const source = new HttpToolSource(configSchema.parse({}));
-    expect(source.covers(boundary, httpServer(url)).map(({ capability }) => capability)).toEqual(gaps);
+    expect(source.gaps(boundary, httpServer(url)).map(({ capability }) => capability)).toEqual(gaps);
   });
 
   test.each([

@@ -27,7 +27,7 @@ export class McpHttpDelivery implements ToolDelivery {
     return ["network", "secrets"];
   }
 
-  covers(): [] {
+  gaps(): [] {
     return [];
   }
 

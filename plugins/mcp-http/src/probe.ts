@@ -16,7 +16,7 @@ export async function probeSecrets(
   open: typeof openEndpoint = openEndpoint,
 ): Promise<Finding> {
   const capability = "secrets.hidden";
-  const cure = "report this: mcp-http publishes what it must not";
+  const fix = "report this: mcp-http publishes what it must not";
   const control = randomUUID();
   const secret = randomUUID();
   const tool: PublishedTool & Readonly<Record<string, unknown>> = {
@@ -55,11 +55,11 @@ export async function probeSecrets(
         capability,
         proven: false,
         reason: "the control, the tool's description, was not listed",
-        cure,
+        fix,
       };
     }
     if (all.includes(secret))
-      return { capability, proven: false, reason: "a private field of a tool was published", cure };
+      return { capability, proven: false, reason: "a private field of a tool was published", fix };
   } finally {
     await endpoint.close();
   }

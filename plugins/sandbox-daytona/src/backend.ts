@@ -33,7 +33,7 @@ export class DaytonaSandbox implements SandboxBackend {
     return domains;
   }
 
-  covers(boundary: Boundary): readonly ActorGap[] {
+  gaps(boundary: Boundary): readonly ActorGap[] {
     return limitsOf(boundary, this.#account.config);
   }
 
@@ -49,8 +49,8 @@ export class DaytonaSandbox implements SandboxBackend {
   }
 
   async open(spec: SandboxSpec, scope: Scope): Promise<Sandbox> {
-    const [limit] = this.covers(spec.boundary);
-    if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.cure}`);
+    const [limit] = this.gaps(spec.boundary);
+    if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.fix}`);
     const unclaimed = spec.required.find((capability) => !this.claims.includes(capability));
     if (unclaimed !== undefined) throw new SandboxFailed(`The Daytona sandbox doesn't enforce ${unclaimed}`);
     const key = this.#account.key();
@@ -79,7 +79,7 @@ export class DaytonaSandbox implements SandboxBackend {
   }
 
   #withoutKey(): readonly Finding[] {
-    const [reason, cure] = ["there is no key for Daytona", this.#account.howToGiveKey()];
-    return this.claims.map((capability) => ({ capability, proven: false, reason, cure }));
+    const [reason, fix] = ["there is no key for Daytona", this.#account.howToGiveKey()];
+    return this.claims.map((capability) => ({ capability, proven: false, reason, fix }));
   }
 }

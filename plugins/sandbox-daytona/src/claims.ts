@@ -51,7 +51,7 @@ function filesystemGaps({ mode, readable, writable, denied }: Boundary["filesyst
     {
       capability: capabilityOf[mode],
       reason: `Daytona has no rules for paths${lists}: a program may write wherever its user may`,
-      cure: 'leave filesystem out, for none of the runner\'s files is there in any case, or name the sandbox "local"',
+      fix: 'leave filesystem out, for none of the runner\'s files is there in any case, or name the sandbox "local"',
     },
   ];
 }

@@ -24,10 +24,10 @@ async function findingsOf(backend: DaytonaSandbox): Promise<Record<string, Findi
 }
 
 const proof = (text: RegExp) => ({ proven: true, how: expect.stringMatching(text) });
-const gap = (reason: RegExp, cure: RegExp = /./) => ({
+const gap = (reason: RegExp, fix: RegExp = /./) => ({
   proven: false,
   reason: expect.stringMatching(reason),
-  cure: expect.stringMatching(cure),
+  fix: expect.stringMatching(fix),
 });
 const creates = (daytona: LoopbackDaytona) =>
   daytona.requests().filter(({ method, url }) => method === "POST" && url === "/api/sandbox").length;

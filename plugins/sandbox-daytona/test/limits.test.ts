@@ -152,11 +152,11 @@ describe("what Daytona can't take is a gap", () => {
       ],
     ],
   ])("%s", (_what, boundary, beginnings, config = {}) => {
-    const gaps = new DaytonaSandbox(configOf(config)).covers(boundary);
+    const gaps = new DaytonaSandbox(configOf(config)).gaps(boundary);
     expect(gaps.map(({ capability, reason }) => `${capability}: ${reason}`)).toEqual(
       beginnings.map((beginning) => expect.stringMatching(new RegExp(`^${escaped(beginning)}`))),
     );
-    for (const { cure } of gaps) expect(cure).not.toBe("");
+    for (const { fix } of gaps) expect(fix).not.toBe("");
   });
 
   it("claims sizes only where there is an image", () => {

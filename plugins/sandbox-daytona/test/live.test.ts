@@ -47,7 +47,7 @@ describe("Daytona itself", () => {
     for (const finding of findings)
       console.log(finding.capability, finding.proven ? finding.how : `NOT PROVEN: ${finding.reason}`);
     expect(findings.map(({ capability }) => capability)).toEqual(claimsOf(config()));
-    for (const finding of findings) if (!finding.proven) expect(finding.cure).not.toBe("");
+    for (const finding of findings) if (!finding.proven) expect(finding.fix).not.toBe("");
   });
 
   it(

@@ -58,7 +58,7 @@ export class LocalSandbox implements SandboxBackend {
     return domains;
   }
 
-  covers(boundary: Boundary): readonly ActorGap[] {
+  gaps(boundary: Boundary): readonly ActorGap[] {
     return limitsOf(boundary);
   }
 
@@ -102,7 +102,7 @@ export class LocalSandbox implements SandboxBackend {
 
   async #openConfined(spec: SandboxSpec, lookup = this.#lookup): Promise<ConfinedSandbox> {
     const [limit] = limitsOf(spec.boundary);
-    if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.cure}`);
+    if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.fix}`);
     const unclaimed = spec.required.find((capability) => !this.claims.includes(capability));
     if (unclaimed !== undefined) throw new SandboxFailed(`The local sandbox doesn't enforce ${unclaimed}`);
     // Sixty modules, loaded with the first sandbox or probe: a server's start does without them.

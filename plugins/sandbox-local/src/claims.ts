@@ -27,21 +27,21 @@ export function limitsOf({ network, filesystem, resources }: Boundary): readonly
     gaps.push({
       capability: "filesystem.read-only",
       reason: "a path is listed as writable",
-      cure: 'use the mode "workspace" with this list: the rest is read-only then',
+      fix: 'use the mode "workspace" with this list: the rest is read-only then',
     });
   }
   if (filesystem.mode === "off" && filesystem.writable.length + filesystem.readable.length > 0) {
     gaps.push({
       capability: "filesystem.none",
       reason: "paths of the workspace are listed",
-      cure: 'use the mode "workspace" or "readonly" with these lists',
+      fix: 'use the mode "workspace" or "readonly" with these lists',
     });
   }
   if (resources.diskMb !== undefined) {
     gaps.push({
       capability: "resources.disk",
       reason: "sessions share one file system, and nothing on this host limits a folder of it",
-      cure: "leave diskMb out and limit what the tools write, or name a sandbox with a disk of its own",
+      fix: "leave diskMb out and limit what the tools write, or name a sandbox with a disk of its own",
     });
   }
   return gaps;

@@ -4,10 +4,10 @@ import {
   type Exposure,
   type FetchHandler,
   type FileEntry,
-  type KeptFiles,
   type Process,
   type Sandbox,
   SandboxFailed,
+  type SessionFiles,
 } from "@ambit/core/plugin";
 import { exposeOnLoopback } from "./expose/loopback.js";
 
@@ -18,14 +18,14 @@ export abstract class SessionSandbox implements Sandbox {
   abstract readonly home: string;
   abstract readonly evidence: Evidence;
   readonly #id: string;
-  readonly #files: KeptFiles;
+  readonly #files: SessionFiles;
   readonly #starting = new Set<Promise<unknown>>();
   readonly #processes = new Set<Process>();
   readonly #exposures = new Set<Exposure>();
   #closed: Promise<void> | undefined;
 
   /** @param id for messages. */
-  constructor(id: string, files: KeptFiles) {
+  constructor(id: string, files: SessionFiles) {
     this.#id = id;
     this.#files = files;
   }

@@ -5,7 +5,7 @@ import { printable } from "../logging/printable.js";
 import { openAmbit } from "../open.js";
 import { exitCodes } from "./exit-codes.js";
 
-/** `ambit doctor`: probes every actor, and says what this host can guarantee, what not, and what cures it. */
+/** `ambit doctor`: probes every actor, and says what this host can guarantee, what not, and what fixes it. */
 export async function doctor(options: Overrides & { readonly json?: boolean }): Promise<number> {
   const environment = takeEnvironment(process.env);
   const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
@@ -34,7 +34,7 @@ function actorLines({ kind, name, site, claims, findings, probedAt }: ActorDescr
       continue;
     }
     const reason = finding?.reason ?? "its probe reported nothing about it";
-    const why = finding === undefined ? reason : `${reason}\n              fix: ${finding.cure}`;
+    const why = finding === undefined ? reason : `${reason}\n              fix: ${finding.fix}`;
     unproven.set(why, [...(unproven.get(why) ?? []), capability]);
   }
   const missing = [...unproven].map(([why, names]) => `  not proven  ${names.join(", ")}: ${why}`);

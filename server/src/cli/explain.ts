@@ -16,7 +16,7 @@ function linesOf(error: unknown): readonly string[] {
     return error.problems.map((problem) => `${error.where}: ${problem}`);
   }
   if (error instanceof PluginLoadFailed) {
-    return error.failures.map(({ plugin, reason, cure }) => `${plugin}: ${reason}: ${cure}`);
+    return error.failures.map(({ plugin, reason, fix }) => `${plugin}: ${reason}: ${fix}`);
   }
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }

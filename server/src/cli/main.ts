@@ -51,7 +51,7 @@ function program(): Command {
     });
   ambit
     .command("doctor")
-    .description("what this host can guarantee, what not, and the command that cures it")
+    .description("what this host can guarantee, what not, and the command that fixes it")
     .option("--json", "as data")
     .action(async (options) => {
       const { doctor } = await import("./doctor.js");

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 export const fewestOpenFiles = 256;
 
 /**
- * What is wrong with the number of files that this process may open, with the cure; undefined when nothing is. Too few
+ * What is wrong with the number of files that this process may open, with the fix; undefined when nothing is. Too few
  * show as other faults, wherever they run out.
  *
  * @param limits `/proc/self/limits`; where there is none, nothing is known to be wrong.

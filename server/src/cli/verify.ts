@@ -21,7 +21,7 @@ export async function verify(options: VerifyOptions): Promise<number> {
   const environment = takeEnvironment(process.env);
   const { registry } = await openAmbit({ environment, overrides: options, logLevel: "silent" });
   const wanted = capabilitiesOf(options.capability ?? []);
-  const sandboxes = registry.castAsSeen().sandboxes.map(({ actor }) => actor);
+  const sandboxes = registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
   const backend = sandboxes.find(({ name }) => options.backend === undefined || name === options.backend);
   if (backend === undefined) {
     const loaded = sandboxes.map(({ name }) => name).join(", ");

@@ -59,7 +59,7 @@ export interface Environment extends z.output<typeof environmentSchema> {
 /**
  * Reads the variables once, and takes the tokens out of them: what runs later in this process can't find them there.
  * Names of the runner that ours replaces are read too, with a notice.
- * @throws ConfigurationInvalid naming each variable and its cure.
+ * @throws ConfigurationInvalid naming each variable and its fix.
  */
 export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
   const older = readOlderEnvironment(variables);

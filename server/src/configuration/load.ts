@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { type ImportPlugin, settingsProblems } from "@ambit/core";
+import { type ImportPlugin, settingsProblems, withCurrentNames } from "@ambit/core";
 import type { PermissionCeiling } from "@ambit/runner";
 import { defaultKeyFile } from "../interaction-key.js";
 import { defaultPlugins } from "./defaults.js";
@@ -8,7 +8,7 @@ import type { Environment } from "./environment.js";
 import { findConfiguration } from "./find.js";
 import { pluginImporter } from "./import-plugin.js";
 import { ConfigurationInvalid } from "./problems.js";
-import { type Configuration, configurationSchema, type LogLevel } from "./schema.js";
+import { type Configuration, configurationSchema, type LogLevel, renamedSettings } from "./schema.js";
 
 /** The configuration as it holds, once the environment had its say. */
 export interface Settings extends Omit<Configuration, "plugins" | "permissions" | "interactions" | "log"> {
@@ -21,6 +21,8 @@ export interface Settings extends Omit<Configuration, "plugins" | "permissions" 
   /** Undefined: the server asks for none, which only loopback allows. */
   readonly token: string | undefined;
   readonly importPlugin: ImportPlugin;
+  /** What the deployer should change, although it still works. */
+  readonly notices: readonly string[];
   /** Absolute path of the configuration; undefined when all is default. */
   readonly file: string | undefined;
 }
@@ -52,7 +54,8 @@ export async function loadSettings(
 ): Promise<Settings> {
   const file =
     given === undefined ? findConfiguration(overrides.config ?? environment.AMBIT_CONFIG, folder) : undefined;
-  const parsed = configurationSchema.safeParse(file === undefined ? (given ?? {}) : await read(file));
+  const named = withCurrentNames(file === undefined ? (given ?? {}) : await read(file), renamedSettings);
+  const parsed = configurationSchema.safeParse(named.config);
   if (!parsed.success) {
     throw new ConfigurationInvalid(
       file ?? "configuration",
@@ -77,6 +80,9 @@ export async function loadSettings(
     },
     token: environment.AMBIT_TOKEN,
     importPlugin: pluginImporter(file),
+    notices: named.used.map(
+      ({ path, now }) => `the setting "${path}" is now called "${now}": rename it in the configuration`,
+    ),
     file,
   };
 }

@@ -13,7 +13,7 @@ const renamed: ReadonlyMap<string, readonly string[]> = new Map([
 const configured: ReadonlyMap<string, string> = new Map([
   ["AGENTA_RUNNER_ENABLED_SANDBOX_PROVIDERS", "the sandboxes among `plugins`"],
   ["AGENTA_RUNNER_DEFAULT_SANDBOX_PROVIDER", "the first sandbox among `plugins`"],
-  ["AGENTA_RUNNER_RUN_TOTAL_TIMEOUT_MS", "`limits.totalMs`"],
+  ["AGENTA_RUNNER_RUN_TOTAL_TIMEOUT_MS", "`limits.runTimeoutMs`"],
   ["AGENTA_RUNNER_RUN_IDLE_TIMEOUT_MS", "`limits.idleMs`"],
   ["AGENTA_RUNNER_RUN_TTFB_TIMEOUT_MS", "`limits.firstResponseMs`"],
   ["AGENTA_RUNNER_TOOL_CALL_TIMEOUT_MS", "`limits.toolMs`"],

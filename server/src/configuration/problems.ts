@@ -2,7 +2,7 @@
 export class ConfigurationInvalid extends Error {
   override readonly name = "ConfigurationInvalid";
 
-  /** @param where the file or variables that hold the faults; @param problems one line each, with its cure. */
+  /** @param where the file or variables that hold the faults; @param problems one line each, with its fix. */
   constructor(
     readonly where: string,
     readonly problems: readonly string[],

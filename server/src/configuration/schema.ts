@@ -66,6 +66,12 @@ export const configurationSchema = z.strictObject({
     })
     .prefault({}),
 });
+/** Settings that had another name in an earlier version, and the name they have now. The older name keeps working. */
+export const renamedSettings = {
+  "limits.totalMs": "limits.runTimeoutMs",
+  "limits.sessionMs": "limits.sessionTtlMs",
+} as const;
+
 export type Configuration = z.output<typeof configurationSchema>;
 export type ConfigurationInput = z.input<typeof configurationSchema>;
 

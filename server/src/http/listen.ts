@@ -40,9 +40,9 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   const { token } = settings;
   const loopback = isLoopback(host);
   if (!loopback && token === undefined) {
-    const cure = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
+    const fix = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
     throw new ConfigurationInvalid("server.host", [
-      `${host} can be reached from other machines, and no token guards it: ${cure}`,
+      `${host} can be reached from other machines, and no token guards it: ${fix}`,
     ]);
   }
   if (!loopback && token !== undefined && token.length < shortestToken) {
@@ -85,7 +85,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   // A probe starts programs, and each start holds everything else up: who waits for the server is answered first.
   const beginning = setTimeout(() => {
     waiting = false;
-    registry.cast().catch((error: unknown) => log.error({ error }, "probing failed"));
+    registry.candidates().catch((error: unknown) => log.error({ error }, "probing failed"));
   }, firstAnswersMs);
   let closing: Promise<void> | undefined;
   return {

@@ -29,7 +29,7 @@ function hostOf(url: string): string | undefined {
 
 function refused(header: string, value: string | undefined): HttpRefusal {
   const shown = JSON.stringify((value ?? "").slice(0, 100));
-  const cure =
+  const fix =
     "call it as 127.0.0.1 or localhost, or list the name in the configuration's server.allowedHosts";
-  return new HttpRefusal(403, `${header} ${shown} isn't this server's: ${cure}.`, "unauthorized");
+  return new HttpRefusal(403, `${header} ${shown} isn't this server's: ${fix}.`, "unauthorized");
 }

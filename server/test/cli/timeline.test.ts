@@ -78,12 +78,12 @@ describe("Timeline", () => {
     ).toEqual(["denied", "failed"]);
   });
 
-  it("ends a refusal with every gap and its cure", () => {
+  it("ends a refusal with every gap and its fix", () => {
     const gap = {
       actor: "local",
       capability: "network.deny",
       reason: "no namespaces",
-      cure: "use docker",
+      fix: "use docker",
     } as const;
     const result: RunResult = {
       ok: false,

@@ -39,7 +39,7 @@ describe("takeEnvironment", () => {
       "AMBIT_DENY_PERMISSIONS must be a tool's Name, or Name(prefix:*)",
     ],
     [{ AMBIT_LOG_LEVEL: "loud" }, "AMBIT_LOG_LEVEL must be one of debug, info, warn, error, silent"],
-  ])("names the variable and the cure: %o", (variables, message) => {
+  ])("names the variable and the fix: %o", (variables, message) => {
     expect(() => takeEnvironment({ ...variables })).toThrow(message);
   });
 

@@ -40,6 +40,17 @@ describe("loadSettings", () => {
     expect(await load(folder)).toMatchObject({ server: { port: 1 }, file: join(folder, name) });
   });
 
+  it("takes the older names of settings, with a notice", async () => {
+    const folder = await folderWith({ "ambit.config.json": '{"limits":{"totalMs":7000,"sessionMs":8000}}' });
+    expect(await load(folder)).toMatchObject({
+      limits: { runTimeoutMs: 7000, sessionTtlMs: 8000 },
+      notices: [
+        'the setting "limits.totalMs" is now called "limits.runTimeoutMs": rename it in the configuration',
+        'the setting "limits.sessionMs" is now called "limits.sessionTtlMs": rename it in the configuration',
+      ],
+    });
+  });
+
   it("never ignores a key that is close to a boundary's name", async () => {
     const folder = await folderWith({
       "ambit.config.json": '{"contract":{"ignoredKeys":["gatewayPolicy","sandboxPermision"]}}',

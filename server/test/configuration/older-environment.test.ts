@@ -50,7 +50,7 @@ describe("the variables of the runner that ours replaces", () => {
   });
 
   it.each([
-    ["AGENTA_RUNNER_RUN_TOTAL_TIMEOUT_MS", "60000", "set `limits.totalMs` in the configuration"],
+    ["AGENTA_RUNNER_RUN_TOTAL_TIMEOUT_MS", "60000", "set `limits.runTimeoutMs` in the configuration"],
     ["AGENTA_RUNNER_ENABLED_SANDBOX_PROVIDERS", "local", "set the sandboxes among `plugins`"],
     ["AGENTA_RUNNER_DAYTONA_TARGET", "eu", "set `target` of @ambit/sandbox-daytona"],
     ["AGENTA_RUNNER_DEBUG_TOOLS", "1", "no counterpart here"],

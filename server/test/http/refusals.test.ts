@@ -67,7 +67,7 @@ describe("which refusal wins", () => {
     expect((await post("/run", asking)).status).toBe(200);
   });
 
-  it("lists every gap with its cure, and the other issues beside them", async () => {
+  it("lists every gap with its fix, and the other issues beside them", async () => {
     const { post } = await serveScript(saying("x"));
     const body = { sandboxPermission: { network: "restricted", filesystem: "readonly" }, messages: [] };
     const { failure } = await bodyOf<FailedResult>(await post("/run", body));

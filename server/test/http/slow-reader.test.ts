@@ -61,7 +61,7 @@ describe("a caller that doesn't read", () => {
   it("doesn't outlast its run's time limit", async () => {
     const { said, script } = talkative();
     const { url, runner } = await serveScript(script, {
-      configuration: { limits: { totalMs: 1_000, concurrentRuns: 1 } },
+      configuration: { limits: { runTimeoutMs: 1_000, concurrentRuns: 1 } },
     });
     await callWithoutReading(url).response;
     await stalled(said);

@@ -41,7 +41,7 @@ export function scriptedAgent(script: Script, madeConnection?: SandboxBackend["m
     asksForOwnTools: true,
     holdsCallsMs: 60_000,
     touches: () => ["network"],
-    covers: () => [],
+    gaps: () => [],
     probe: async () => [],
     issues: () => [],
     runtimes: () => [],
@@ -61,7 +61,7 @@ export function scriptedAgent(script: Script, madeConnection?: SandboxBackend["m
     site: "sandbox",
     claims: [],
     touches: () => ["network", "filesystem", "process", "environment", "resources", "secrets"],
-    covers: () => [],
+    gaps: () => [],
     probe: async () => [],
     ...(madeConnection === undefined ? {} : { madeConnection }),
     open: async () => ({

@@ -27,7 +27,7 @@ class LookupExecutor {
     return [];
   }
 
-  covers() {
+  gaps() {
     return [];
   }
 

@@ -16,7 +16,7 @@ const unable = {
               capability,
               proven: false,
               reason: "no user namespaces here (EPERM)",
-              cure: "allow unprivileged user namespaces",
+              fix: "allow unprivileged user namespaces",
             }));
           registrar.add(kind, actor);
         },

@@ -17,7 +17,7 @@ function acting(act: (scope: ToolScope) => unknown): ToolExecutor {
     site: "runner",
     claims: [],
     touches: () => [],
-    covers: () => [],
+    gaps: () => [],
     issues: () => [],
     probe: async () => [],
     execute: async (_call, scope) => {

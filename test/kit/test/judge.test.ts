@@ -23,7 +23,7 @@ it("puts a capability to the test alone, where nothing else is claimed", {
     site: "sandbox",
     claims: [capability],
     touches: () => whole.touches(),
-    covers: () => [],
+    gaps: () => [],
     probe: () => Promise.resolve([]),
     open: (spec, scope) => {
       asked.push([...spec.required]);

@@ -64,14 +64,14 @@ describe("a backend that refuses everything it doesn't hold", () => {
         capability: "network.deny",
         proven: false,
         reason: "no namespaces (EPERM)",
-        cure: "run on docker",
+        fix: "run on docker",
       } as const,
     ];
     const options = { control: bareControl() };
     expect(await judgeCapability(backend, findings, "network.deny", options)).toMatchObject({
       standing: "refused",
       reason: "no namespaces (EPERM)",
-      cure: "run on docker",
+      fix: "run on docker",
     });
     expect(await judgeCapability(backend, [], "resources.cpu", options)).toMatchObject({
       standing: "refused",

@@ -10,7 +10,7 @@ export function liar(): SandboxBackend {
     site: "sandbox",
     claims: capabilities,
     touches: () => domains,
-    covers: () => [],
+    gaps: () => [],
     probe: () =>
       Promise.resolve(
         capabilities.map((capability) => ({

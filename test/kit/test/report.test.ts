@@ -44,7 +44,7 @@ const report: VerifyReport = {
       capability: "resources.disk",
       standing: "refused",
       reason: "no | sized file system",
-      cure: "mount one",
+      fix: "mount one",
       attacks: [],
       allowances: [],
     },

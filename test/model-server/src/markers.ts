@@ -113,6 +113,6 @@ function firstWord(text: string): { word: string; rest: string } {
   return { word, rest: text.slice(word.length).trim() };
 }
 
-function malformed(body: string, cure: string): MarkerError {
-  return new MarkerError(`[[${body}]]: ${cure}`);
+function malformed(body: string, fix: string): MarkerError {
+  return new MarkerError(`[[${body}]]: ${fix}`);
 }

@@ -51,7 +51,7 @@ describe("followMarkers", () => {
 });
 
 describe("scriptFunction", () => {
-  it("uses a list up and then fails with a cure", async () => {
+  it("uses a list up and then fails with a fix", async () => {
     const decide = scriptFunction([say("one"), call("two")]);
     expect(await decide(turn("x"))).toEqual(say("one"));
     expect(await decide(turn("x"))).toEqual(call("two"));

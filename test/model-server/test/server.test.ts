@@ -100,7 +100,7 @@ describe("a client that leaves", () => {
 });
 
 describe("a script of answers", () => {
-  it("is used up in order, and its end is an error that names the cure", async () => {
+  it("is used up in order, and its end is an error that names the fix", async () => {
     const [apiCase] = API_CASES;
     if (apiCase === undefined) throw new Error("No case");
     await using server = await startModelServer({

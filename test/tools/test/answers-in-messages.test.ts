@@ -8,7 +8,7 @@ import { callbackTool, clientTool } from "./support/tools.js";
 let stage: Stage;
 let platform: Platform;
 beforeAll(async () => {
-  [stage, platform] = await Promise.all([Stage.open({ limits: { sessionMs: 60_000 } }), startPlatform()]);
+  [stage, platform] = await Promise.all([Stage.open({ limits: { sessionTtlMs: 60_000 } }), startPlatform()]);
 });
 afterAll(async () => {
   await stage.close();

@@ -7,7 +7,7 @@ import { clientTool } from "./support/tools.js";
 let patient: Stage;
 let forgetful: Stage;
 beforeAll(async () => {
-  [patient, forgetful] = await Promise.all([Stage.open(), Stage.open({ limits: { sessionMs: 1 } })]);
+  [patient, forgetful] = await Promise.all([Stage.open(), Stage.open({ limits: { sessionTtlMs: 1 } })]);
 });
 afterAll(() => Promise.all([patient.close(), forgetful.close()]));
 

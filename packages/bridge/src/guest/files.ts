@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { chmod, mkdir } from "node:fs/promises";
-import { SessionFiles } from "@ambit/core/safe-fs";
+import { SafeSessionFiles } from "@ambit/core/safe-fs";
 import { type Requests, requestOf } from "../messages.js";
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import { streams } from "../transport/frame.js";
@@ -10,11 +10,11 @@ import type { User } from "./users.js";
 
 /** The channels that carry files. */
 export class Files {
-  readonly #files: SessionFiles;
+  readonly #files: SafeSessionFiles;
 
   constructor({ workspace, home }: Folders, owner: User | undefined) {
-    this.#files = new SessionFiles(
-      [workspace, home].map((path) => ({ inside: path, outside: path })),
+    this.#files = new SafeSessionFiles(
+      [workspace, home].map((path) => ({ guest: path, host: path })),
       owner,
     );
   }

@@ -1,9 +1,9 @@
 import { HarnessFailed, ModelFailed, PluginBrokeContract } from "@ambit/core";
 import { type AgentEvent, type ContentBlock, pathBeyondDepth } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
-import { blamed } from "../lifetime/attributed.js";
 import { bounded } from "../lifetime/bounded.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
+import { asPluginError } from "../lifetime/plugin-error.js";
 import type { RunContext } from "../run-context.js";
 import type { ToolCalls } from "../tools/tool-calls.js";
 import type { RunEvents } from "./run-events.js";
@@ -53,7 +53,7 @@ export async function streamTurn(run: RunContext, parts: TurnParts): Promise<str
     }
     for (const held of paused.aborted ? [] : toolCalls.events.release()) parts.events.emit(held);
   } catch (thrown) {
-    throw blamed(who, thrown);
+    throw asPluginError(who, thrown);
   }
   scope.signal.throwIfAborted();
   if (!done && !paused.aborted) throw new PluginBrokeContract(`${who} ended its turn without saying so.`);

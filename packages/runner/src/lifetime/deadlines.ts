@@ -14,7 +14,7 @@ export class Deadlines {
     readonly scope: OwnedScope,
     readonly limits: RunLimits,
   ) {
-    const total = this.#arm(limits.totalMs, `The run took longer than ${seconds(limits.totalMs)}.`);
+    const total = this.#arm(limits.runTimeoutMs, `The run took longer than ${seconds(limits.runTimeoutMs)}.`);
     scope.signal.addEventListener("abort", () => {
       // A call that ends late must not start a clock again.
       this.#over = true;

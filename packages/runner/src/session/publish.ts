@@ -8,7 +8,7 @@ import type {
   PublishedTool,
   Scope,
 } from "@ambit/core/plugin";
-import { attributed } from "../lifetime/attributed.js";
+import { callPlugin } from "../lifetime/plugin-error.js";
 import type { RunContext } from "../run-context.js";
 import type { ToolCalls } from "../tools/tool-calls.js";
 
@@ -46,7 +46,7 @@ export async function publish(
   };
   const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
     uses.map(async (server) => {
-      const publication = await attributed(`Tool source '${actor.name}'`, () =>
+      const publication = await callPlugin(`Tool source '${actor.name}'`, () =>
         actor.connect(server, { ...shared, boundary: plan.boundary }),
       );
       const call = (made: PublishedCall) => router.route((calls) => calls.foreign(publication, made));
@@ -60,7 +60,7 @@ export async function publish(
   }
   const servers = await Promise.all(
     publications.map((publication) =>
-      attributed(`Delivery '${delivery.name}'`, () => delivery.publish(publication, shared)),
+      callPlugin(`Delivery '${delivery.name}'`, () => delivery.publish(publication, shared)),
     ),
   );
   return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };

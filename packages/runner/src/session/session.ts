@@ -4,8 +4,8 @@ import { PluginBrokeContract, type SandboxFailed } from "@ambit/core";
 import type { ActorKinds, ConnectionDecision, Log, Sandbox, Scope } from "@ambit/core/plugin";
 import { canonicalJson } from "../canonical-json.js";
 import { type HideSecrets, tooManySecrets } from "../events/redaction/secrets.js";
-import { attributed } from "../lifetime/attributed.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
+import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { StartedAgent } from "./start-agent.js";
 
@@ -85,7 +85,7 @@ export class Session {
         log,
       };
       const sandbox = await unlessAborted(during, async () => {
-        const opened = await attributed(`Sandbox '${plan.sandbox.actor.name}'`, () =>
+        const opened = await callPlugin(`Sandbox '${plan.sandbox.actor.name}'`, () =>
           plan.sandbox.actor.open(spec, opening),
         );
         opening.defer(() => opened.close());

@@ -111,7 +111,7 @@ export class Sessions {
       this.#discard(session).catch((error: unknown) =>
         this.log.error({ error }, "an expired session didn't close"),
       );
-    }, this.limits.sessionMs);
+    }, this.limits.sessionTtlMs);
     expiry.unref();
     this.#kept.set(key, { session, expiry });
     const [oldest] = this.#kept.keys();

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import type { RunRequest } from "@ambit/core/contract";
 import type { Agent, PublishedServer } from "@ambit/core/plugin";
 import { canonicalJson } from "../canonical-json.js";
-import { attributed } from "../lifetime/attributed.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
+import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { RunContext } from "../run-context.js";
 import { CallRouter, publish } from "./publish.js";
@@ -56,7 +56,7 @@ async function startNew(run: RunContext, session: Session, fingerprint: string):
     // 5 start: the agent, with its stored conversation where there is one
     const { conversation } = session;
     const agent = await unlessAborted(run.scope.signal, async () => {
-      const begun = await attributed(`Harness '${harness.name}'`, () =>
+      const begun = await callPlugin(`Harness '${harness.name}'`, () =>
         harness.start({
           signal: scope.signal,
           defer: (close) => scope.defer(close),

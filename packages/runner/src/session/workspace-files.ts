@@ -1,7 +1,7 @@
 import type { RunRequest, Skill } from "@ambit/core/contract";
 import type { FileEntry } from "@ambit/core/plugin";
-import { attributed } from "../lifetime/attributed.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
+import { callPlugin } from "../lifetime/plugin-error.js";
 import type { RunContext } from "../run-context.js";
 
 /** Puts the request's files into the run's workspace. */
@@ -10,7 +10,7 @@ export async function fillWorkspace({ request, plan, scope, sandbox }: RunContex
   const files = workspaceFiles(request, workspace);
   if (files.length === 0) return;
   await unlessAborted(scope.signal, () =>
-    attributed(`Sandbox '${plan.sandbox.actor.name}'`, () => sandbox().writeFiles(files)),
+    callPlugin(`Sandbox '${plan.sandbox.actor.name}'`, () => sandbox().writeFiles(files)),
   );
 }
 

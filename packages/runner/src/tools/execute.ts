@@ -1,7 +1,7 @@
 import { PluginBrokeContract, RunTimedOut } from "@ambit/core";
 import type { PublishedOutcome, RunScope, ToolCall, ToolExecutor, ToolOutcome } from "@ambit/core/plugin";
-import { blamed } from "../lifetime/attributed.js";
 import { answeredWithin, LinkedAbort } from "../lifetime/linked-abort.js";
+import { asPluginError } from "../lifetime/plugin-error.js";
 import type { RunContext } from "../run-context.js";
 import { needsCheck } from "./arguments/tool-arguments.js";
 
@@ -21,7 +21,7 @@ export async function execute(
   const outcome = await limited<ToolOutcome>(run, call.tool.name, timeoutMs, given, (signal) =>
     executor.execute(call, { ...scopeOf(run), signal, timeoutMs }),
   ).catch((error: unknown) => {
-    throw blamed(`Executor '${executor.name}'`, error);
+    throw asPluginError(`Executor '${executor.name}'`, error);
   });
   if (outcome?.status === "parked" || typeof outcome?.output === "string") return outcome;
   throw new PluginBrokeContract(
@@ -37,7 +37,7 @@ export function prepareExecutors(run: RunContext): void {
     try {
       executor.prepare?.(uses, scopeOf(run));
     } catch (error) {
-      throw blamed(`Executor '${executor.name}'`, error);
+      throw asPluginError(`Executor '${executor.name}'`, error);
     }
   }
 }

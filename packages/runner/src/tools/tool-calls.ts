@@ -10,8 +10,8 @@ import type {
   ToolExecutor,
 } from "@ambit/core/plugin";
 import { canonicalJson } from "../canonical-json.js";
-import { blamed } from "../lifetime/attributed.js";
 import { aborted, LinkedAbort } from "../lifetime/linked-abort.js";
+import { asPluginError } from "../lifetime/plugin-error.js";
 import { Gatekeeper, type WantedCall, wantedBy } from "../permission/gatekeeper.js";
 import { CallEvents } from "../permission/interaction/call-events.js";
 import type { CallOrigin } from "../permission/interaction/call-ids.js";
@@ -170,7 +170,7 @@ export class ToolCalls {
     try {
       return await step();
     } catch (error) {
-      this.run.scope.abort(blamed(who, error));
+      this.run.scope.abort(asPluginError(who, error));
       return failed(`Tool '${call.name}' failed on the runner's side, and the run with it.`);
     } finally {
       this.#open -= 1;

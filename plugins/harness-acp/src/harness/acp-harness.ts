@@ -18,7 +18,7 @@ import {
   type StartScope,
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultLimits } from "../driver/limits.js";
-import { installationCure, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
+import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
 import {
   isNeededOnRunner,
   type PlacedProgram,
@@ -81,7 +81,7 @@ export class AcpHarness implements Harness {
     return domains;
   }
 
-  covers(boundary: Boundary, request: RunRequest): readonly ActorGap[] {
+  gaps(boundary: Boundary, request: RunRequest): readonly ActorGap[] {
     const gaps: ActorGap[] = [];
     const { network } = boundary;
     const destination = modelDestination(this.#profile, request, this.#env);
@@ -156,7 +156,7 @@ export class AcpHarness implements Harness {
     const { title } = this.#profile;
     const { command } = this.#options;
     return command === undefined
-      ? `${title} isn't installed: ${installationCure(this.#profile)}`
+      ? `${title} isn't installed: ${installationFix(this.#profile)}`
       : `${title} isn't at ${command}: correct its path in the configuration of harness-acp`;
   }
 }
@@ -168,13 +168,13 @@ function unreachable(destination: URL, { network }: Boundary): ActorGap {
     return {
       capability: "network.deny",
       reason: `its model lives at ${where}, and nothing may be connected to`,
-      cure: `load a model gateway, or allow the model: network.mode "allowlist" with "${where}"`,
+      fix: `load a model gateway, or allow the model: network.mode "allowlist" with "${where}"`,
     };
   }
   const isAddress = /^[\d.]+$|^\[/.test(destination.hostname);
   return {
     capability: isAddress ? "network.allow-cidr" : "network.allow-host",
     reason: `its model at ${where} isn't on the allowlist`,
-    cure: `add "${where}" to network.allowlist, or load a model gateway`,
+    fix: `add "${where}" to network.allowlist, or load a model gateway`,
   };
 }

@@ -39,7 +39,7 @@ export function locateProgram(profile: Profile, options: LocateOptions): Located
 }
 
 /** How a deployer gets the program. */
-export function installationCure(profile: Profile): string {
+export function installationFix(profile: Profile): string {
   return `npm install ${[profile.program.package, ...(profile.program.packages ?? [])].join(" ")}`;
 }
 

@@ -10,7 +10,7 @@ import type {
 
 /** Where an agent's program comes from. It is looked up on disk, never executed to see whether it is there. */
 export interface ProgramSource {
-  /** npm package, as in the cure `npm install <package>`. */
+  /** npm package, as in the fix `npm install <package>`. */
   readonly package: string;
   /** Which of the package's `bin` entries. */
   readonly bin: string;

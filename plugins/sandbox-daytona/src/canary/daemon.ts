@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { daemon, daemonCure, whyDaemonAnswers } from "../inside/daemon.js";
+import { daemon, daemonFix, whyDaemonAnswers } from "../inside/daemon.js";
 import { lastJson, programLine } from "../inside/programs.js";
 import { runInside } from "../inside/try-from.js";
 import type { Bench } from "./bench.js";
@@ -33,14 +33,14 @@ export async function tryDaemon(bench: Bench): Promise<string> {
     );
   }
   const reason = whyDaemonAnswers(sandbox.facts);
-  if (reason !== undefined) throw new NotProven(reason, daemonCure);
+  if (reason !== undefined) throw new NotProven(reason, daemonFix);
   const argv = await programLine(node, "orders", order);
   for (const role of ["tool", "agent"] as const) {
     const seen = ordersSchema.parse(lastJson(await outputOf(sandbox, argv, signal, {}, role)));
     if (seen.open.length > 0 || seen.printed !== null) {
       throw new NotProven(
         `a process of the ${role}'s reaches Daytona's daemon on ${seen.open.join(", ")}`,
-        daemonCure,
+        daemonFix,
       );
     }
   }

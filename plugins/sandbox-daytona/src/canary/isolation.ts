@@ -4,8 +4,8 @@ import type { Trial } from "./bench.js";
 import { NotProven } from "./findings.js";
 import { outputOf, searchAsProcess, searchPlatform } from "./programs.js";
 
-const imageCure = "use a snapshot or image whose user is root and that has Node.js 18 or newer";
-const platformCure = "see whose sandbox this is: Daytona is expected to make each a machine of its own";
+const imageFix = "use a snapshot or image whose user is root and that has Node.js 18 or newer";
+const platformFix = "see whose sandbox this is: Daytona is expected to make each a machine of its own";
 
 export const isolationTrials: readonly Trial[] = [
   {
@@ -14,7 +14,7 @@ export const isolationTrials: readonly Trial[] = [
       const search = { values: { variable: bench.decoys.variable } };
       const bare = await searchPlatform(bench, bench.limited.machine, search);
       if (!bare.found.variable?.includes("environment")) {
-        throw new NotProven("a variable of the sandbox isn't in what the platform starts itself", imageCure);
+        throw new NotProven("a variable of the sandbox isn't in what the platform starts itself", imageFix);
       }
       const seen = await searchAsProcess(bench, search, { AMBIT_NAMED: "1" });
       const platforms = seen.names.filter((name) => name.startsWith("DAYTONA_"));
@@ -23,7 +23,7 @@ export const isolationTrials: readonly Trial[] = [
         platforms.length > 0 ||
         !seen.names.includes("AMBIT_NAMED")
       ) {
-        throw new NotProven(`a process was given ${seen.names.join(", ")}`, imageCure);
+        throw new NotProven(`a process was given ${seen.names.join(", ")}`, imageFix);
       }
       return {
         "environment.named-only":
@@ -36,14 +36,14 @@ export const isolationTrials: readonly Trial[] = [
     async run(bench) {
       const { facts } = bench.sandbox;
       if (!facts.ownUsers) {
-        throw new NotProven(`processes share a user (${facts.whyShared ?? "no reason given"})`, imageCure);
+        throw new NotProven(`processes share a user (${facts.whyShared ?? "no reason given"})`, imageFix);
       }
       const text = randomUUID();
       const search = { values: { tool: text } };
       // It sees itself: the search works.
       const own = await searchAsProcess(bench, search, { TOOL_VALUE: text });
       if (!own.found.tool?.includes(`/proc/${own.pid}/environ`)) {
-        throw new NotProven("a process doesn't see its own environment in /proc", imageCure);
+        throw new NotProven("a process doesn't see its own environment in /proc", imageFix);
       }
       const other = new AbortController();
       const waiting = outputOf(
@@ -56,7 +56,7 @@ export const isolationTrials: readonly Trial[] = [
         const seen = await searchAsProcess(bench, { ...search, folders: ["/tmp", "/home"] });
         const places = seen.found.tool ?? [];
         if (places.length > 0)
-          throw new NotProven(`a process reads another's ${places.join(", ")}`, imageCure);
+          throw new NotProven(`a process reads another's ${places.join(", ")}`, imageFix);
       } finally {
         other.abort();
         await waiting;
@@ -82,10 +82,10 @@ export const isolationTrials: readonly Trial[] = [
       ];
       await open.machine.endSession(session);
       if ((near.found.process ?? []).length === 0) {
-        throw new NotProven("a process isn't seen in its own sandbox either", imageCure);
+        throw new NotProven("a process isn't seen in its own sandbox either", imageFix);
       }
       if (far.some(({ found }) => (found.process ?? []).length > 0)) {
-        throw new NotProven("a process of one sandbox was seen in another", platformCure);
+        throw new NotProven("a process of one sandbox was seen in another", platformFix);
       }
       return { "process.contained": "a process was seen in its own sandbox, and not in another" };
     },

@@ -8,9 +8,9 @@ import type { Bench, Trial } from "./bench.js";
 import { NotProven } from "./findings.js";
 import { outputOf } from "./programs.js";
 
-const controlCure =
+const controlFix =
   "set sandbox-daytona's canary.address, .name and .forbidden to what a sandbox without limits reaches in this organisation";
-const leakCure =
+const leakFix =
   "use an organisation that Daytona lets restrict the network, with nothing that stays reachable, or another sandbox";
 
 export const networkTrials: readonly Trial[] = [
@@ -148,7 +148,7 @@ function compare(
   const before = reachedIn(control);
   const missing = allowed.filter((id) => !before.includes(id));
   if (missing.length > 0) {
-    throw new NotProven(`${missing.join(", ")} isn't reached without limits either`, controlCure);
+    throw new NotProven(`${missing.join(", ")} isn't reached without limits either`, controlFix);
   }
   const counts = (id: string) =>
     !allowed.includes(id) && !ignored(id) && (allowed.length === 0 || !id.startsWith("lookup of "));
@@ -156,7 +156,7 @@ function compare(
   if (tried.length === 0) {
     throw new NotProven(
       "nothing that must fail is reached without limits, so nothing shows them",
-      controlCure,
+      controlFix,
     );
   }
   for (const outcomes of limited) {
@@ -165,12 +165,12 @@ function compare(
     if (leaks.length > 0) {
       throw new Leak(
         `${leaks.map((id) => `${id} (${outcomes[id]?.how})`).join(", ")} is reached all the same`,
-        leakCure,
+        leakFix,
       );
     }
     const lost = allowed.filter((id) => !after.includes(id));
     if (lost.length > 0) {
-      throw new NotProven(`${lost.join(", ")} is listed and not reached`, controlCure);
+      throw new NotProven(`${lost.join(", ")} is listed and not reached`, controlFix);
     }
   }
   return tried;

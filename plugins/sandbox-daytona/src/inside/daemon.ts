@@ -26,5 +26,5 @@ export function whyDaemonAnswers({ openPorts, whyOpen }: BridgeFacts): string | 
   return `Daytona's daemon takes orders of every process inside, on ${openPorts.join(", ")}${why}`;
 }
 
-export const daemonCure =
+export const daemonFix =
   "use a snapshot or image whose user is root, with nftables or iptables, on runners that let root set rules inside";

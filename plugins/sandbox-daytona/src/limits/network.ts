@@ -44,8 +44,8 @@ export function networkGaps(
   const ranges = rules.filter(isRange);
   const hosts = rules.filter(isHost);
   const gaps: ActorGap[] = [];
-  const add = (capability: ActorGap["capability"], reason: string, cure: string) =>
-    gaps.push({ capability, reason, cure: `${cure}, or ${elsewhere}` });
+  const add = (capability: ActorGap["capability"], reason: string, fix: string) =>
+    gaps.push({ capability, reason, fix: `${fix}, or ${elsewhere}` });
 
   if (ranges.length > 0 && hosts.length > 0) {
     // The API answers 400 to two lists that aren't empty. Source: pull request 265 of daytona/clients.

@@ -57,19 +57,19 @@ export function resourceGaps(
       gaps.push({
         capability,
         reason: "a sandbox made from a snapshot has the snapshot's size",
-        cure: `set sandbox-daytona's image, leave ${field} out, or name the sandbox "local"`,
+        fix: `set sandbox-daytona's image, leave ${field} out, or name the sandbox "local"`,
       });
     } else if (value % unit !== 0) {
       gaps.push({
         capability,
         reason: `Daytona takes whole ${what}, not ${value / unit}`,
-        cure: `set ${field} to ${below > 0 ? `${below} or ` : ""}${below + unit}`,
+        fix: `set ${field} to ${below > 0 ? `${below} or ` : ""}${below + unit}`,
       });
     } else if (value > most * unit) {
       gaps.push({
         capability,
         reason: `the organisation allows one sandbox ${most} ${what}`,
-        cure: `set ${field} to ${most * unit} at most, or raise sandbox-daytona's maximum with the organisation's limit`,
+        fix: `set ${field} to ${most * unit} at most, or raise sandbox-daytona's maximum with the organisation's limit`,
       });
     }
   }
@@ -77,7 +77,7 @@ export function resourceGaps(
     gaps.push({
       capability: "resources.processes",
       reason: "Daytona has no limit for processes",
-      cure: 'leave processes out, or name the sandbox "local"',
+      fix: 'leave processes out, or name the sandbox "local"',
     });
   }
   return gaps;

@@ -2,7 +2,7 @@ import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Evidence, NetworkBoundary, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
-import { daemon, daemonCure, fallsWithDaemon, whyDaemonAnswers } from "../inside/daemon.js";
+import { daemon, daemonFix, fallsWithDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
 import { pauseFor } from "../platform/patience.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
@@ -73,7 +73,7 @@ function whatDaemonBreaks(
   const reason = whyDaemonAnswers(facts);
   const broken = fallsWithDaemon.filter((capability) => required.includes(capability));
   if (reason === undefined || broken.length === 0) return undefined;
-  return new LimitsNotApplied(`${broken.join(", ")}: ${reason}: ${daemonCure}`);
+  return new LimitsNotApplied(`${broken.join(", ")}: ${reason}: ${daemonFix}`);
 }
 
 /** Looks at the limits from inside: the platform's word alone is no proof. */

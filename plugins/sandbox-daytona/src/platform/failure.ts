@@ -114,10 +114,10 @@ export function asSandboxFailed(error: unknown, tried: string): SandboxFailed {
   if (!(error instanceof ServiceFailure))
     return new SandboxFailed(`Daytona: ${tried} failed`, { cause: error });
   const said = error.status === undefined ? error.message : `${error.status}, ${error.message}`;
-  return new SandboxFailed(`Daytona: ${tried} failed (${said}): ${cureFor(error)}`, { cause: error });
+  return new SandboxFailed(`Daytona: ${tried} failed (${said}): ${fixFor(error)}`, { cause: error });
 }
 
-export function cureFor({ kind, retryAfterMs }: ServiceFailure): string {
+export function fixFor({ kind, retryAfterMs }: ServiceFailure): string {
   switch (kind) {
     case "unauthorized":
       return "the key is wrong or has expired: set a valid one and restart the runner";

@@ -28,7 +28,7 @@ export interface LimitHits {
   readonly memory: number;
 }
 
-const cures: Readonly<Record<1 | 2, string>> = {
+const fixes: Readonly<Record<1 | 2, string>> = {
   1: "run as root, or give the runner's user a folder of its own in each hierarchy",
   2: "run as root, or let systemd delegate (Delegate=yes with DelegateSubgroup=runner)",
 };
@@ -111,7 +111,7 @@ async function makeIn(
   }
   // Not the system's whole sentence: it names the group, and with it the runner.
   const why = codeOf(refusal) ?? (refusal instanceof Error ? refusal.message : String(refusal));
-  throw new SandboxFailed(`The ${controller} limit can't be set (${why}): ${cures[hierarchy.version]}`, {
+  throw new SandboxFailed(`The ${controller} limit can't be set (${why}): ${fixes[hierarchy.version]}`, {
     cause: refusal,
   });
 }

@@ -43,7 +43,7 @@ export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
     gaps.push({
       capability: "network.allow-cidr",
       reason: `${own} is where the sandbox's own channel answers inside`,
-      cure: "let the service listen on another port of the host, and list that one",
+      fix: "let the service listen on another port of the host, and list that one",
     });
   }
   const count = loopbackForwards(network).length;
@@ -51,7 +51,7 @@ export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
     gaps.push({
       capability: "network.allow-cidr",
       reason: `${count} ports of this host's loopback are listed, and ${mostForwards} can be put through`,
-      cure: `list ${mostForwards} at most, or put the services behind one gateway`,
+      fix: `list ${mostForwards} at most, or put the services behind one gateway`,
     });
   }
   const localhost = network.rules.find((rule) => rule.kind === "host" && rule.name === "localhost");
@@ -59,7 +59,7 @@ export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
     gaps.push({
       capability: "network.allow-host",
       reason: "localhost is a loopback address, and no listed range names that",
-      cure: `list "127.0.0.1:${localhost.port ?? "<port>"}" instead`,
+      fix: `list "127.0.0.1:${localhost.port ?? "<port>"}" instead`,
     });
   }
   return gaps;

@@ -3,9 +3,9 @@ import {
   type Evidence,
   type Exposure,
   type FetchHandler,
-  type KeptFiles,
   type Process,
-  SessionFiles,
+  SafeSessionFiles,
+  type SessionFiles,
 } from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
 import { channelUrl, inside } from "./inside.js";
@@ -46,9 +46,9 @@ export class ConfinedSandbox extends SessionSandbox {
   }
 }
 
-function filesOf({ folder, user, spec, weakening }: ConfinedSession): KeptFiles {
-  const home = { inside: inside.agentHome, outside: folder.home };
-  const workspace = { inside: inside.workspace, outside: folder.workspace };
-  const places = spec.boundary.filesystem.mode === "off" ? [home] : [workspace, home];
-  return weakening?.files?.(places, user) ?? new SessionFiles(places, user);
+function filesOf({ folder, user, spec, weakening }: ConfinedSession): SessionFiles {
+  const home = { guest: inside.agentHome, host: folder.home };
+  const workspace = { guest: inside.workspace, host: folder.workspace };
+  const mappings = spec.boundary.filesystem.mode === "off" ? [home] : [workspace, home];
+  return weakening?.files?.(mappings, user) ?? new SafeSessionFiles(mappings, user);
 }

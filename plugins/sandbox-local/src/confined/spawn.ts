@@ -1,5 +1,5 @@
 import { closeSync, openSync } from "node:fs";
-import { type Command, openBeneath, type Place, type Process, SandboxFailed } from "@ambit/core/plugin";
+import { type Command, openBeneath, type PathMapping, type Process, SandboxFailed } from "@ambit/core/plugin";
 import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
@@ -34,8 +34,8 @@ export async function spawnConfined(
   const closing: (() => Promise<void> | void)[] = [];
   const descriptors: number[] = [];
   const give = (descriptor: number) => jailDescriptors.seccomp + descriptors.push(descriptor) - 1;
-  const giveFolder = async (place: Place) => {
-    const { handle } = await openBeneath(place, []);
+  const giveFolder = async (mapping: PathMapping) => {
+    const { handle } = await openBeneath(mapping, []);
     closing.push(() => handle.close());
     // Its owner may have closed it, and then no jail could enter it.
     const { mode } = await handle.stat();
@@ -47,15 +47,13 @@ export async function spawnConfined(
     closing.push(() => closeSync(seccomp));
     give(seccomp);
     const agentHome =
-      command.role === "agent"
-        ? await giveFolder({ inside: inside.agentHome, outside: folder.home })
-        : undefined;
+      command.role === "agent" ? await giveFolder({ guest: inside.agentHome, host: folder.home }) : undefined;
     let workspace: Jail["workspace"];
     let prepared: PreparedMounts = { mounts: [], handles: [] };
     if (filesystem.mode !== "off") {
       const isWritable = filesystem.mode !== "readonly" && filesystem.writable.length === 0;
       workspace = {
-        descriptor: await giveFolder({ inside: inside.workspace, outside: folder.workspace }),
+        descriptor: await giveFolder({ guest: inside.workspace, host: folder.workspace }),
         writable: isWritable,
       };
       if (command.role === "agent" || !session.linksSettled) {

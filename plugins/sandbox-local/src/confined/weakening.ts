@@ -1,4 +1,4 @@
-import type { Evidence, KeptFiles, Ownership, Place } from "@ambit/core/plugin";
+import type { Evidence, Ownership, PathMapping, SessionFiles } from "@ambit/core/plugin";
 import type { EgressChecks } from "../egress/index.js";
 import type { UserIdLease } from "../identity/user-ids.js";
 
@@ -30,7 +30,7 @@ export interface Weakening {
   /** In place of the proxy's comparison of names. */
   readonly egressChecks: EgressChecks;
   /** In place of files that are opened through no link. */
-  readonly files?: (places: readonly Place[], owner: Ownership | undefined) => KeptFiles;
+  readonly files?: (mappings: readonly PathMapping[], owner: Ownership | undefined) => SessionFiles;
   /** For whoever opened it. */
   readonly evidence: Evidence;
   /** Called when the session is closed, or wasn't opened. */

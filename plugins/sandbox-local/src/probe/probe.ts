@@ -3,9 +3,9 @@ import { type Claim, claims } from "../claims.js";
 import type { LocalConfig } from "../config.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 import type { Lookup } from "../egress/index.js";
-import { cureFor } from "./cures.js";
 import { environmentTrials } from "./environment.js";
 import { filesystemTrials } from "./filesystem.js";
+import { fixFor } from "./fixes.js";
 import { networkTrials } from "./network.js";
 import { processTrials } from "./processes.js";
 import { resourceTrials } from "./resources.js";
@@ -107,5 +107,5 @@ async function attempt(trial: Trial, open: OpenForProbe, signal: AbortSignal): P
 
 function unproven(capability: Claim, error: unknown): Finding {
   const reason = error instanceof Error ? error.message : String(error);
-  return { capability, proven: false, reason, cure: cureFor(reason) };
+  return { capability, proven: false, reason, fix: fixFor(reason) };
 }

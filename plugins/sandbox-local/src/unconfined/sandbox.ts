@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type Command, type Evidence, type Log, type Process, SessionFiles } from "@ambit/core/plugin";
+import { type Command, type Evidence, type Log, type Process, SafeSessionFiles } from "@ambit/core/plugin";
 import type { RunnerFolder } from "../folders/runner-folder.js";
 import type { SessionFolder } from "../folders/session-folder.js";
 import { killMarked, markOf } from "../process/marked-processes.js";
@@ -23,7 +23,7 @@ export class UnconfinedSandbox extends SessionSandbox {
     const { folder, runner, id, log } = options;
     super(
       id,
-      new SessionFiles([folder.workspace, folder.home].map((path) => ({ inside: path, outside: path }))),
+      new SafeSessionFiles([folder.workspace, folder.home].map((path) => ({ guest: path, host: path }))),
     );
     this.#folder = folder;
     this.#runner = runner;

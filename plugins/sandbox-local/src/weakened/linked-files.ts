@@ -2,21 +2,21 @@ import { chown, mkdir, readFile, realpath, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   type FileEntry,
-  type KeptFiles,
   namesBelow,
   type Ownership,
-  type Place,
+  type PathMapping,
   SandboxFailed,
+  type SessionFiles,
 } from "@ambit/core/plugin";
 
 /** A session's files, read and written through whatever links stand in the way, as long as they lead to decoys. */
-export class LinkedFiles implements KeptFiles {
-  readonly #places: readonly Place[];
+export class LinkedFiles implements SessionFiles {
+  readonly #mappings: readonly PathMapping[];
   readonly #owner: Ownership | undefined;
   readonly #decoys: readonly string[];
 
-  constructor(places: readonly Place[], owner: Ownership | undefined, decoys: readonly string[]) {
-    this.#places = places;
+  constructor(mappings: readonly PathMapping[], owner: Ownership | undefined, decoys: readonly string[]) {
+    this.#mappings = mappings;
     this.#owner = owner;
     this.#decoys = decoys;
   }
@@ -38,9 +38,9 @@ export class LinkedFiles implements KeptFiles {
   }
 
   #locate(path: string): string {
-    for (const { inside, outside } of this.#places) {
-      const names = namesBelow(inside, path);
-      if (names !== undefined) return join(outside, ...names);
+    for (const { guest, host } of this.#mappings) {
+      const names = namesBelow(guest, path);
+      if (names !== undefined) return join(host, ...names);
     }
     throw new SandboxFailed(`${JSON.stringify(path)} doesn't lie in the session`);
   }
@@ -50,7 +50,7 @@ export class LinkedFiles implements KeptFiles {
     const real = await realpath(outside).catch(async () => {
       return join(await realpath(dirname(outside)), outside.slice(dirname(outside).length + 1));
     });
-    const roots = await Promise.all(this.#places.map((place) => realpath(place.outside)));
+    const roots = await Promise.all(this.#mappings.map(({ host }) => realpath(host)));
     if (this.#isDecoy(real) || roots.some((root) => real.startsWith(`${root}/`))) return real;
     throw new SandboxFailed("A control follows links to decoys only");
   }

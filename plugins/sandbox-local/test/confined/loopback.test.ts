@@ -61,7 +61,7 @@ test.each([
   [Array.from({ length: 17 }, (_, index) => `127.0.0.1:${8000 + index}`), /17 ports.*16 at most/],
 ])("%j can't be kept, and the gap says what could", (entries, words) => {
   const gaps = limitsOf({ ...everythingOn, network: listing(...entries) });
-  expect(gaps.map(({ reason, cure }) => `${reason}: ${cure}`)).toEqual([expect.stringMatching(words)]);
+  expect(gaps.map(({ reason, fix }) => `${reason}: ${fix}`)).toEqual([expect.stringMatching(words)]);
 });
 
 test("a service on the host's loopback that is listed answers inside, at its own address", async () => {

@@ -35,7 +35,7 @@ test("however many ask at once, each gets another", async () => {
   await Promise.all(leases.map((lease) => lease.release()));
 });
 
-test("the folder of the records is closed to others; one that can't be used is refused with the cure", async () => {
+test("the folder of the records is closed to others; one that can't be used is refused with the fix", async () => {
   const folder = await temporaryFolder();
   await chmod(folder, 0o777);
   await (await leaseUserId({ first: 64_900, count: 1 }, folder)).release();
@@ -109,7 +109,7 @@ test.runIf(isRoot)(
   },
 );
 
-test.runIf(isRoot)("a data folder that a session's user can't reach is refused with the cure", async () => {
+test.runIf(isRoot)("a data folder that a session's user can't reach is refused with the fix", async () => {
   const dataFolder = await temporaryFolder();
   const backend = await confinedBackend({ dataFolder: `${dataFolder}/closed/data` });
   await chmod(dataFolder, 0o700);

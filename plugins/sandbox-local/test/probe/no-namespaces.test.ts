@@ -44,7 +44,7 @@ test("where no namespace can be made, as in a default container, nothing is prov
     expect(finding).toMatchObject({
       proven: false,
       reason: expect.stringMatching(/bwrap: .*namespace/),
-      cure: expect.stringContaining("seccomp=unconfined"),
+      fix: expect.stringContaining("seccomp=unconfined"),
     });
   }
   expect(restricted).toMatch(/bwrap: .*namespace/);

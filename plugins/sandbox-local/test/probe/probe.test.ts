@@ -9,7 +9,7 @@ import type { Finding } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, test, vi } from "vitest";
 import { claims } from "../../src/claims.js";
-import { cureFor } from "../../src/probe/cures.js";
+import { fixFor } from "../../src/probe/fixes.js";
 import { probeConfinement } from "../../src/probe/probe.js";
 import { confinedBackend, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";
@@ -49,7 +49,7 @@ test("as an ordinary user it shows all but the limits, and says what those would
     expect(finding).toMatchObject({
       proven: false,
       reason: expect.stringMatching(/limit can't be set/),
-      cure: expect.stringMatching(/as root|root/),
+      fix: expect.stringMatching(/as root|root/),
     });
   }
   // Neither the host's folders nor the runner's key.
@@ -104,7 +104,7 @@ test("where no jail comes up, nothing is proven, and bubblewrap says why", async
       capability: finding.capability,
       proven: false,
       reason: words,
-      cure: expect.stringContaining("seccomp=unconfined"),
+      fix: expect.stringContaining("seccomp=unconfined"),
     });
   }
 });
@@ -118,7 +118,7 @@ test("a probe that runs out of time settles, with nothing proven that wasn't see
   expect(proven(findings).length).toBeLessThan(claims.length);
 });
 
-describe("the cure follows bubblewrap's words", () => {
+describe("the fix follows bubblewrap's words", () => {
   test.each([
     ["bubblewrap isn't installed: apt install bubblewrap socat", "apt install bubblewrap"],
     ["bwrap: No permissions to create new namespace", "seccomp=unconfined"],
@@ -130,7 +130,7 @@ describe("the cure follows bubblewrap's words", () => {
     ["bwrap: Unknown option --bind-fd", "0.8.0"],
     ["This host (darwin) has no namespaces: run Ambit on Linux", "Linux"],
     ["something new", "ambit doctor"],
-  ])("%s", (reason, cure) => {
-    expect(cureFor(reason)).toContain(cure);
+  ])("%s", (reason, fix) => {
+    expect(fixFor(reason)).toContain(fix);
   });
 });

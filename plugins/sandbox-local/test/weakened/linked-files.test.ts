@@ -13,7 +13,7 @@ test("files of a weakened session lead through links to decoys, and nowhere else
   }
   await symlink(decoys, join(outside, "to-decoys"));
   await symlink(host, join(outside, "to-host"));
-  const files = new LinkedFiles([{ inside: "/workspace", outside }], undefined, [decoys]);
+  const files = new LinkedFiles([{ guest: "/workspace", host: outside }], undefined, [decoys]);
   const text = async (path: string) => new TextDecoder().decode(await files.read(path));
 
   expect(await text("/workspace/file")).toBe(`in ${outside}`);

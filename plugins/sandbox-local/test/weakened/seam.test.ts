@@ -40,7 +40,7 @@ describe("weakened jails", () => {
       site: "sandbox",
       claims: [],
       touches: () => [],
-      covers: () => [],
+      gaps: () => [],
       probe: () => Promise.resolve([]),
       open: () => Promise.reject(new Error("another")),
     } as const;

@@ -9,7 +9,7 @@ export default function bareBackend(): SandboxBackend {
     site: "sandbox",
     claims: [],
     touches: () => domains,
-    covers: () => [],
+    gaps: () => [],
     probe: () => Promise.resolve([]),
     open: (): Promise<Sandbox> =>
       BareSandbox.open({ user: unprivilegedUser(), confinement: "unconfined", env: {} }),

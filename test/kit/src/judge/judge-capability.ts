@@ -27,7 +27,7 @@ export interface CapabilityReport {
   readonly standing: Standing;
   /** Why it is refused, or how it wasn't; for the others, how the backend's own probe saw it. */
   readonly reason: string;
-  readonly cure?: string;
+  readonly fix?: string;
   readonly attacks: readonly AttackRow[];
   readonly allowances: readonly AllowanceRow[];
 }
@@ -81,7 +81,7 @@ async function judgeRefusal(
   if (finding === undefined || finding.proven) {
     return { ...empty, standing: "refused", reason: "claimed, and its probe says nothing of it" };
   }
-  return { ...empty, standing: "refused", reason: finding.reason, cure: finding.cure };
+  return { ...empty, standing: "refused", reason: finding.reason, fix: finding.fix };
 }
 
 async function judgeGuard(

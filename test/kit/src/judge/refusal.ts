@@ -42,7 +42,7 @@ const harness: Seats["harness"] = {
   site: "sandbox",
   claims: [],
   touches: () => domains,
-  covers: () => [],
+  gaps: () => [],
   issues: () => [],
   visibleCredentials: () => [],
 };

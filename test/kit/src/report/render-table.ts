@@ -23,9 +23,9 @@ export function renderVerifyTable(report: VerifyReport, options: RenderOptions =
 }
 
 function linesOf(report: CapabilityReport, width: number): readonly string[] {
-  const cure = report.cure === undefined ? "" : `: ${report.cure}`;
+  const fix = report.fix === undefined ? "" : `: ${report.fix}`;
   return [
-    cut(`${report.standing.toUpperCase().padEnd(9)} ${report.capability}  ${report.reason}${cure}`, width),
+    cut(`${report.standing.toUpperCase().padEnd(9)} ${report.capability}  ${report.reason}${fix}`, width),
     ...report.allowances
       .filter(({ outcome }) => outcome.result !== "reached")
       .map(({ title, outcome }) =>

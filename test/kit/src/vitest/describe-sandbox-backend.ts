@@ -62,7 +62,7 @@ export function describeSandboxBackend(
       expect(silent, "the probe says nothing of what is claimed").toEqual([]);
       for (const { boundary } of shapesOf([])) {
         const given = structuredClone(boundary);
-        expect(backend.covers(given)).toEqual(backend.covers(given));
+        expect(backend.gaps(given)).toEqual(backend.gaps(given));
         expect(given).toEqual(boundary);
       }
     });
@@ -70,7 +70,7 @@ export function describeSandboxBackend(
     if (backend.claims.length > 0 && !findings.some(({ proven }) => proven)) {
       it("proves something on this host", (context) => {
         const [first] = findings;
-        const reason = first?.proven === false ? `${first.reason}: ${first.cure}` : "its probe found nothing";
+        const reason = first?.proven === false ? `${first.reason}: ${first.fix}` : "its probe found nothing";
         context.skip(
           `host: the probe of ${backend.name} proves nothing, so that no attack was made: ${reason}`,
         );
@@ -131,8 +131,8 @@ function describeCapability(
     }
     it(isClaimed ? "is refused where it isn't proven" : "isn't claimed, and is refused", (context) => {
       expect(report.standing, report.reason).toBe("refused");
-      const cure = report.cure === undefined ? "" : `: ${report.cure}`;
-      const reason = `${capability} isn't proven here: ${report.reason}${cure}`;
+      const fix = report.fix === undefined ? "" : `: ${report.fix}`;
+      const reason = `${capability} isn't proven here: ${report.reason}${fix}`;
       if (mustProve(backend, capability)) expect.fail(reason);
       if (isClaimed) context.skip(`host: ${reason}`);
     });

@@ -41,7 +41,7 @@ export function describeToolExecutor(
         expect(use.tool.kind, one.name).toBe(executor.kind);
         expect(executor.issues(use), one.name).toEqual([]);
         for (const boundary of boundaries) {
-          expect(executor.covers(boundary, use)).toEqual(executor.covers(boundary, use));
+          expect(executor.gaps(boundary, use)).toEqual(executor.gaps(boundary, use));
           expect(executor.touches(use)).toEqual(executor.touches(use));
         }
         for (const domain of executor.touches(use)) expect(domains).toContain(domain);
@@ -108,7 +108,7 @@ export function describeToolExecutor(
             boundaryOf({ network: "off" }),
             boundaryOf({ network: { allowlist: ["192.0.2.1"] } }),
           ]) {
-            expect(executor.covers(boundary, useOf(one)), "off the list is a gap").not.toEqual([]);
+            expect(executor.gaps(boundary, useOf(one)), "off the list is a gap").not.toEqual([]);
             expect(await settled(executeCase(executor, one, world, { boundary }))).not.toBe("completed");
             expect(world.requests(), "it went where the boundary doesn't let it").toBe(reached);
           }

@@ -77,7 +77,7 @@ export const mutants: readonly MutantCase[] = [
     name: "paths bound by name",
     patches: [
       core(
-        "beneath/open-beneath.js",
+        "safe-fs/open-beneath.js",
         "constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW",
         "constants.O_RDONLY | constants.O_DIRECTORY",
       ),

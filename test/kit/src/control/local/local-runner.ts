@@ -39,7 +39,7 @@ export default function localBackend(): SandboxBackend {
     site: "sandbox",
     claims: [],
     touches: () => domains,
-    covers: () => [],
+    gaps: () => [],
     probe: () => Promise.resolve([]),
     open: (spec) => weakened.open(spec, without, { folders: [], environment: {} }, listsNothing),
   };

@@ -12,10 +12,10 @@ export interface OpenFolder {
   readonly shown: string;
 }
 
-/** A folder as processes see it, and where it lies for whoever reads and writes. */
-export interface Place {
-  readonly inside: string;
-  readonly outside: string;
+/** A folder's path in the sandbox, and its path for the process that reads and writes it. */
+export interface PathMapping {
+  readonly guest: string;
+  readonly host: string;
 }
 
 export interface Ownership {
@@ -25,7 +25,7 @@ export interface Ownership {
 
 const asFolder = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** O_PATH, which Node doesn't name: no right is needed for it, and nothing of the folder can be read by it. */
-const asPlace = 0o10000000 | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const asPath = 0o10000000 | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** A name in an open folder. Node has no `openat`; on Linux the descriptor's own entry in `/proc` stands in for it. */
 export function inFolder(folder: OpenFolder, name: string): string;
@@ -46,35 +46,35 @@ async function openOwn(path: string | Buffer): Promise<FileHandle> {
   } catch (error) {
     if (codeOf(error) !== "EACCES" || process.platform !== "linux") throw error;
   }
-  const place = await open(path, asPlace);
+  const entry = await open(path, asPath);
   try {
-    const self = `/proc/self/fd/${place.fd}`;
-    await chmod(self, ((await place.stat()).mode & 0o7777) | 0o700);
+    const self = `/proc/self/fd/${entry.fd}`;
+    await chmod(self, ((await entry.stat()).mode & 0o7777) | 0o700);
     return await open(`${self}/.`, asFolder);
   } finally {
-    await place.close();
+    await entry.close();
   }
 }
 
 /**
  * Opens the folder at `names` below `root`, one name at a time and never through a link.
  *
- * @param root a place says how errors name what lies in it; of a folder they name it relatively.
+ * @param root with a mapping, errors name paths in the sandbox; with a folder's path, relative ones.
  * @param names as bytes where they may be no UTF-8.
  * @param make missing folders are made, and given to this owner; without it they are an error.
  * @throws SandboxFailed naming the first part that is a link, a file, or missing.
  */
 export async function openBeneath(
-  root: string | Place,
+  root: string | PathMapping,
   names: readonly (string | Buffer)[],
   make?: { readonly owner: Ownership | undefined },
 ): Promise<OpenFolder> {
-  const { outside, inside } = typeof root === "string" ? { outside: root, inside: "" } : root;
+  const { host, guest } = typeof root === "string" ? { host: root, guest: "" } : root;
   let folder: OpenFolder;
   try {
-    folder = { handle: await openOwn(outside), path: outside, shown: inside };
+    folder = { handle: await openOwn(host), path: host, shown: guest };
   } catch (error) {
-    throw refusal(inside || "the folder", error);
+    throw refusal(guest || "the folder", error);
   }
   for (const name of names) {
     const parent = folder;
@@ -117,11 +117,11 @@ async function step(
   }
 }
 
-/** Splits a path inside into the names below `inside`; undefined when it doesn't lie strictly below it. */
-export function namesBelow(inside: string, path: string): readonly string[] | undefined {
-  if (path.includes("\0") || !path.startsWith(`${inside}/`)) return undefined;
+/** Splits a path in the sandbox into the names below `folder`; undefined when it doesn't lie strictly below it. */
+export function namesBelow(folder: string, path: string): readonly string[] | undefined {
+  if (path.includes("\0") || !path.startsWith(`${folder}/`)) return undefined;
   const names = path
-    .slice(inside.length + 1)
+    .slice(folder.length + 1)
     .split("/")
     .filter((name) => name !== "" && name !== ".");
   return names.length === 0 || names.includes("..") ? undefined : names;

@@ -7,7 +7,7 @@ export {
   type Ownership,
   openBeneath,
   openFolder,
-  type Place,
+  type PathMapping,
   refusal,
 } from "./open-beneath.js";
-export { type KeptFiles, largestRead, type SessionFile, SessionFiles } from "./session-files.js";
+export { largestRead, SafeSessionFiles, type SessionFile, type SessionFiles } from "./session-files.js";

@@ -60,7 +60,7 @@ export interface Seats {
 }
 
 /** Everyone who could act, probed, each list in configured order. */
-export interface Cast<S extends Seats = Seats> {
+export interface Candidates<S extends Seats = Seats> {
   readonly sandboxes: readonly Probed<S["sandbox"]>[];
   readonly executors: readonly Probed<S["executor"]>[];
   readonly deliveries: readonly Probed<S["delivery"]>[];
@@ -69,7 +69,7 @@ export interface Cast<S extends Seats = Seats> {
 }
 
 /** An actor in the run, with the tools or servers it acts for. */
-export interface Part<A, Use> {
+export interface PlannedActor<A, Use> {
   readonly probed: Probed<A>;
   readonly uses: readonly Use[];
 }

@@ -1,16 +1,16 @@
 import { type AmbitError, isAmbitError, PluginBrokeContract } from "@ambit/core";
 
 /** Runs an actor's step. What it throws of the catalogue is its own say; anything else its author must mend. */
-export async function attributed<Result>(who: string, step: () => Promise<Result>): Promise<Result> {
+export async function callPlugin<Result>(who: string, step: () => Promise<Result>): Promise<Result> {
   try {
     return await step();
   } catch (thrown) {
-    throw blamed(who, thrown);
+    throw asPluginError(who, thrown);
   }
 }
 
 /** @param who as in `Sandbox 'local'`. */
-export function blamed(who: string, thrown: unknown): AmbitError {
+export function asPluginError(who: string, thrown: unknown): AmbitError {
   if (isAmbitError(thrown)) return thrown;
   const message = `${who} threw an error of its own instead of one of Ambit's; the runner's log has the cause.`;
   return new PluginBrokeContract(message, { cause: thrown });

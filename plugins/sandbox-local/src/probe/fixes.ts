@@ -1,5 +1,5 @@
 /** What a deployer does about a jail that can't be opened, by bubblewrap's own words. The first that fits stands. */
-const cures: readonly (readonly [words: RegExp, cure: string])[] = [
+const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
   [/bubblewrap isn't installed/, "apt install bubblewrap socat"],
   [/has no namespaces/, "run Ambit on Linux, or name a sandbox that doesn't need this host"],
   [
@@ -27,7 +27,7 @@ const cures: readonly (readonly [words: RegExp, cure: string])[] = [
   [/relay doesn't listen/, "apt install socat"],
 ];
 
-export function cureFor(reason: string): string {
-  const known = cures.find(([words]) => words.test(reason));
+export function fixFor(reason: string): string {
+  const known = fixes.find(([words]) => words.test(reason));
   return known?.[1] ?? "run `ambit doctor` on the host, or name another sandbox";
 }

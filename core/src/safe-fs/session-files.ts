@@ -9,7 +9,7 @@ import {
   namesBelow,
   type Ownership,
   openBeneath,
-  type Place,
+  type PathMapping,
   refusal,
 } from "./open-beneath.js";
 
@@ -22,19 +22,19 @@ export interface SessionFile {
   readonly executable?: boolean;
 }
 
-/** A session's files, as whoever keeps its sandbox reads and writes them. Paths are absolute, and as processes see them. */
-export interface KeptFiles {
+/** A session's files, as its sandbox's backend reads and writes them. Paths are absolute, and as processes see them. */
+export interface SessionFiles {
   write(files: readonly SessionFile[]): Promise<void>;
   read(path: string): Promise<Uint8Array>;
 }
 
-/** A session's files, read and written by someone with more rights than the session has: nothing in the way may be a link. */
-export class SessionFiles implements KeptFiles {
-  readonly #places: readonly Place[];
+/** A session's files, for a process with more rights than the session: it follows no link on the way. */
+export class SafeSessionFiles implements SessionFiles {
+  readonly #mappings: readonly PathMapping[];
   readonly #owner: Ownership | undefined;
 
-  constructor(places: readonly Place[], owner?: Ownership) {
-    this.#places = places;
+  constructor(mappings: readonly PathMapping[], owner?: Ownership) {
+    this.#mappings = mappings;
     this.#owner = owner;
   }
 
@@ -92,13 +92,13 @@ export class SessionFiles implements KeptFiles {
     }
   }
 
-  #locate(path: string): { root: Place; folders: readonly string[]; name: string } {
-    for (const root of this.#places) {
-      const names = namesBelow(root.inside, path);
+  #locate(path: string): { root: PathMapping; folders: readonly string[]; name: string } {
+    for (const root of this.#mappings) {
+      const names = namesBelow(root.guest, path);
       const name = names?.at(-1);
       if (names !== undefined && name !== undefined) return { root, folders: names.slice(0, -1), name };
     }
-    const where = this.#places.map(({ inside }) => inside).join(" or ");
+    const where = this.#mappings.map(({ guest }) => guest).join(" or ");
     throw ofSession(`${JSON.stringify(path)} doesn't lie in ${where}`);
   }
 }
