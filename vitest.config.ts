@@ -13,8 +13,6 @@ export default defineConfig({
       .filter((manifest) => JSON.parse(readFileSync(manifest, "utf8")).scripts?.test)
       .map(dirname)
       .map((folder) => ({ extends: "./vitest.package.ts", root: folder, test: { name: folder } })),
-    // Most tests start processes of their own: more at once would only make them wait for each other.
-    maxWorkers: 2,
     reporters: ["default", new TestReporter()],
   },
 });

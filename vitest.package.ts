@@ -7,6 +7,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts", "e2e/**/*.test.ts"],
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // Most tests wait for processes of their own. Each project has a limit of its own: the default is one worker here.
+    maxWorkers: 3,
     reporters: ["default", new TestReporter()],
   },
 });

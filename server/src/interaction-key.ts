@@ -4,6 +4,7 @@ import { link, mkdir, open, unlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Log } from "@ambit/core";
+import { ConfigurationInvalid } from "./configuration/problems.js";
 
 /** Characters of a key file at least. */
 const shortest = 32;
@@ -41,6 +42,17 @@ export function interactionKey(file: string, log: Log): () => Promise<KeyObject>
     });
     return key;
   };
+}
+
+/** The key of a file that the configuration names. @throws ConfigurationInvalid when it can't be used. */
+export async function namedInteractionKey(file: string): Promise<() => Promise<KeyObject>> {
+  try {
+    const key = await readOrMake(file);
+    return () => Promise.resolve(key);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigurationInvalid("interactions.keyFile", [`can't be used: ${reason}`], { cause });
+  }
 }
 
 async function readOrMake(file: string): Promise<KeyObject> {

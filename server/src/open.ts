@@ -4,7 +4,7 @@ import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
 import { EvidenceFile } from "./evidence-file.js";
-import { interactionKey } from "./interaction-key.js";
+import { defaultKeyFile, interactionKey, namedInteractionKey } from "./interaction-key.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
 
@@ -47,12 +47,15 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const evidence = options.keepsEvidence === true ? await EvidenceFile.for(settings) : undefined;
   await evidence?.restore(registry);
   const { limits, permissionCeiling, contract, keyFile } = settings;
+  // A file that was named is shared with other replicas: without it their answers would silently not count.
+  const key =
+    keyFile === undefined ? interactionKey(defaultKeyFile(), log) : await namedInteractionKey(keyFile);
   return {
     settings,
     registry,
     runner: new Runner({
       ...{ registry, limits, permissionCeiling, contract, log },
-      interactionKey: interactionKey(keyFile, log),
+      interactionKey: key,
       hideSecrets: (secrets) => redaction.hide(secrets),
     }),
     log,

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Log } from "@ambit/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { defaultKeyFile, interactionKey } from "../src/interaction-key.js";
+import { defaultKeyFile, interactionKey, namedInteractionKey } from "../src/interaction-key.js";
 
 let folder: string;
 let warnings: unknown[];
@@ -54,6 +54,16 @@ describe("interactionKey", () => {
     expect(await key()).toBe(first);
     expect(warnings).toMatchObject([{ error: { message: expect.stringContaining(reason) } }]);
     expect(await readFile(file, "utf8")).toBe(content);
+  });
+
+  it("refuses a file that was named and can't be used", async () => {
+    const file = join(folder, "named");
+    await writeFile(file, "short", { mode: 0o600 });
+    await expect(namedInteractionKey(file)).rejects.toThrow(
+      `interactions.keyFile: can't be used: ${file} holds fewer than 32 characters`,
+    );
+    const made = await namedInteractionKey(join(folder, "new"));
+    expect(await made()).toBe(await made());
   });
 
   it("lies in the data folder, unless said otherwise", () => {

@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { type ImportPlugin, settingsProblems, withCurrentNames } from "@ambit/core";
 import type { PermissionCeiling } from "@ambit/runner";
-import { defaultKeyFile } from "../interaction-key.js";
 import { defaultPlugins } from "./defaults.js";
 import type { Environment } from "./environment.js";
 import { findConfiguration } from "./find.js";
@@ -15,7 +14,7 @@ export interface Settings extends Omit<Configuration, "plugins" | "permissions" 
   readonly plugins: NonNullable<Configuration["plugins"]>;
   readonly permissionCeiling: PermissionCeiling;
   /** Of the key that tells a user's answer from an invented one. */
-  readonly keyFile: string;
+  readonly keyFile: string | undefined;
   /** Undefined: the command decides. */
   readonly logLevel: LogLevel | undefined;
   /** Undefined: the server asks for none, which only loopback allows. */
@@ -64,14 +63,13 @@ export async function loadSettings(
   }
   const { plugins = [...defaultPlugins], permissions, log, server, limits, probes, contract } = parsed.data;
   const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
-  const { keyFile = defaultKeyFile() } = parsed.data.interactions;
   return {
     plugins,
     limits: { ...limits, concurrentRuns },
     probes,
     contract,
     permissionCeiling: strictest(permissions.deny, environment.AMBIT_DENY_PERMISSIONS),
-    keyFile: environment.AMBIT_INTERACTION_KEY_FILE ?? keyFile,
+    keyFile: environment.AMBIT_INTERACTION_KEY_FILE ?? parsed.data.interactions.keyFile,
     logLevel: environment.AMBIT_LOG_LEVEL ?? log.level,
     server: {
       ...server,
