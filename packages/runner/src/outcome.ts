@@ -4,17 +4,14 @@ import type { ActorKinds, Agent, Log } from "@ambit/core/plugin";
 import type { RunEvents } from "./events/run-events.js";
 import type { Warnings } from "./events/warnings.js";
 import { asPluginError } from "./lifetime/plugin-error.js";
+import type { Progress, TurnEnd } from "./run-state.js";
 import type { Session } from "./session/session.js";
 
 /** How a run went, once everything is closed. */
 export interface RunOutcome {
   readonly runId: string;
   readonly events: RunEvents;
-  readonly history: Receipt["session"]["history"];
-  /** Undefined when the sandbox didn't open. */
-  readonly session: Session | undefined;
-  /** Undefined when the agent didn't start. */
-  readonly agent: Agent | undefined;
+  readonly progress: Progress;
   readonly failure: AmbitError | undefined;
   /** The session's, or the one that a run without a session goes by. */
   readonly sessionName: string;
@@ -37,12 +34,13 @@ export function conclude(
   log: Log,
 ): { readonly result: RunResult; readonly failure: AmbitError | undefined } {
   try {
-    return { result: resultOf(request, plan, outcome), failure: outcome.failure };
+    const receipt = receiptFor(request, plan, outcome);
+    return { result: resultOf(request, outcome, receipt), failure: outcome.failure };
   } catch (thrown) {
     log.error({ runId: outcome.runId, error: thrown }, "the receipt could not be made");
     const failure = outcome.failure ?? asPluginError("An actor of the plan", thrown);
     return {
-      result: withoutReceipt(request, plan, { ...outcome, session: undefined, failure }, log),
+      result: withoutReceipt(request, { ...outcome, failure }, log),
       failure,
     };
   }
@@ -50,12 +48,11 @@ export function conclude(
 
 function withoutReceipt(
   request: RunRequest,
-  plan: AcceptedPlan<ActorKinds>,
   outcome: RunOutcome & { readonly failure: AmbitError },
   log: Log,
 ): RunResult {
   try {
-    return resultOf(request, plan, outcome);
+    return resultOf(request, outcome, undefined);
   } catch (thrown) {
     const { runId, failure } = outcome;
     log.error({ runId, error: thrown }, "the result could not be made");
@@ -73,8 +70,8 @@ function withoutReceipt(
 }
 
 /** The run's one result. Pure. */
-function resultOf(request: RunRequest, plan: AcceptedPlan<ActorKinds>, outcome: RunOutcome): RunResult {
-  const { session, agent } = outcome;
+function resultOf(request: RunRequest, outcome: RunOutcome, receipt: Receipt | undefined): RunResult {
+  const { agent } = partsOf(outcome.progress);
   const { record, redactor } = outcome.events;
   const failure = cancelledByCaller(outcome.failure) ? undefined : outcome.failure;
   const { usage } = record;
@@ -96,26 +93,23 @@ function resultOf(request: RunRequest, plan: AcceptedPlan<ActorKinds>, outcome: 
     failure:
       failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },
     warnings: redactor.value(outcome.warnings.list),
-    receipt: session === undefined ? undefined : receiptFor(request, plan, outcome, session),
+    receipt,
   };
 }
 
-/** Why the run ended; undefined when it failed. @param agents the agent's own reason. */
-export function stopReasonOf(
-  failure: AmbitError | undefined,
-  { paused, agents }: { readonly paused: boolean; readonly agents: string | undefined },
-): string | undefined {
-  if (cancelledByCaller(failure)) return "cancelled";
-  if (failure !== undefined) return undefined;
-  return paused ? "paused" : agents;
+/** Why the run ended; undefined when it failed, or its agent gave no reason. Pure. */
+export function stopReasonOf(end: TurnEnd): string | undefined {
+  if (end.how === "failed") return cancelledByCaller(end.failure) ? "cancelled" : undefined;
+  return end.how === "paused" ? "paused" : end.stopReason;
 }
 
 function receiptFor(
   request: RunRequest,
   plan: AcceptedPlan<ActorKinds>,
-  { agent, events, history, sessionName }: RunOutcome,
-  session: Session,
-): Receipt {
+  { progress, events, sessionName }: RunOutcome,
+): Receipt | undefined {
+  const { session, agent, history } = partsOf(progress);
+  if (session === undefined) return undefined;
   const { sandbox } = session;
   const { decisions, redactor } = events;
   const ofAgent = Object.entries(agent?.evidence ?? {}).map(([fact, value]) => [`agent.${fact}`, value]);
@@ -126,6 +120,18 @@ function receiptFor(
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: sessionName, history },
   });
+}
+
+/** What there is to tell of: no session when the sandbox didn't open, no agent when it didn't start. */
+function partsOf(progress: Progress): {
+  readonly session?: Session;
+  readonly agent?: Agent;
+  readonly history: Receipt["session"]["history"];
+} {
+  return {
+    history: "new",
+    ...(progress.name === "starting" || progress.name === "streaming" ? progress : {}),
+  };
 }
 
 /** The trace that the caller's `traceparent` belongs to (W3C Trace Context: version-traceid-parentid-flags). */

@@ -4,7 +4,7 @@ import type { ActorKinds, Log, Sandbox } from "@ambit/core/plugin";
 import type { Deadlines } from "./lifetime/deadlines.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
-import type { SharedWork } from "./run-services.js";
+import type { RunServices, SharedWork } from "./run-services.js";
 
 /** What every stop of one run shares. */
 export interface RunContext {
@@ -23,6 +23,13 @@ export interface RunContext {
   warn(warning: Warning): void;
 }
 
+export function contextOf(
+  run: Pick<RunContext, "request" | "plan"> & { readonly id: string; readonly services: RunServices },
+  parts: Pick<RunContext, "scope" | "deadlines" | "sandbox" | "emit" | "warn">,
+): RunContext {
+  return { ...run.services, runId: run.id, request: run.request, plan: run.plan, ...parts };
+}
+
 /** The run's first event: what was chosen for it. */
 export function announcement({ runId, request, plan }: RunContext): AgentEvent {
   const { sessionId } = request;
@@ -34,6 +41,3 @@ export function announcement({ runId, request, plan }: RunContext): AgentEvent {
   };
   return { type: "data", name: "run", data, transient: true };
 }
-
-/** How far a run came. `reusing`: it didn't get its agent started, in a session in which one had worked before. */
-export type RunStage = "starting" | "reusing" | "started";

@@ -1,24 +1,33 @@
 import { randomUUID } from "node:crypto";
-import type { AcceptedPlan } from "@ambit/core";
-import { type AmbitError, type AtCapacity, RunCancelled, toAmbitError } from "@ambit/core";
-import type { Receipt, RunRequest, RunResult, StreamRecord } from "@ambit/core/contract";
-import { onDisconnectOf } from "@ambit/core/contract";
-import type { ActorKinds, Agent } from "@ambit/core/plugin";
+import { type AcceptedPlan, type AmbitError, type AtCapacity, RunCancelled, toAmbitError } from "@ambit/core";
+import { onDisconnectOf, type RunRequest, type StreamRecord } from "@ambit/core/contract";
+import type { ActorKinds } from "@ambit/core/plugin";
 import type { Admitted } from "./admission.js";
 import { leavable, nextRecord } from "./events/reading.js";
 import { RunEvents } from "./events/run-events.js";
-import { requireOutput, streamTurn } from "./events/turn.js";
+import { requireOutput, streamTurn, tellEnd } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
 import { logFailure } from "./lifetime/log-failure.js";
 import { OwnedScope } from "./lifetime/scope.js";
-import { cancelledByCaller, conclude, stopReasonOf } from "./outcome.js";
+import { conclude, stopReasonOf } from "./outcome.js";
 import { Asking } from "./permission/interaction/asking.js";
-import { announcement, type RunContext, type RunStage } from "./run-context.js";
+import { announcement, contextOf, type RunContext } from "./run-context.js";
 import type { RunOptions, RunServices } from "./run-services.js";
+import {
+  advance,
+  endedWell,
+  failureOf,
+  progressOf,
+  type RunStage,
+  type RunState,
+  sandboxOf,
+  stageOf,
+  startingIn,
+  type TurnEnd,
+} from "./run-state.js";
 import { composePrompt, hasHistory } from "./session/prompt.js";
 import { requireListed } from "./session/publish.js";
-import type { Session } from "./session/session.js";
 import { dismiss, startAgent } from "./session/start-agent.js";
 import { fillWorkspace } from "./session/workspace-files.js";
 import { prepareExecutors } from "./tools/execute.js";
@@ -33,19 +42,12 @@ export class Run {
   readonly #warnings: Warnings;
   readonly #asking: Asking;
   readonly #paused = new AbortController();
+  #state: RunState = { name: "admitted" };
   #settle: (failure: AmbitError | undefined) => void = () => {};
   /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
   readonly ended = new Promise<AmbitError | undefined>((resolve) => {
     this.#settle = resolve;
   });
-  #begun = false;
-  #session: Session | undefined;
-  #agent: Agent | undefined;
-  #history: Receipt["session"]["history"] = "new";
-  #failure: AmbitError | undefined;
-  #result: RunResult | undefined;
-  /** The agent's own. */
-  #stopReason: string | undefined;
   readonly request: RunRequest;
   readonly plan: AcceptedPlan<ActorKinds>;
 
@@ -70,8 +72,7 @@ export class Run {
 
   /** How far it came: what its failure says of the host depends on that. */
   get stage(): RunStage {
-    if (this.#agent !== undefined) return "started";
-    return this.#session?.conversation === undefined ? "starting" : "reusing";
+    return stageOf(progressOf(this.#state));
   }
 
   /** Ends the run early; it still ends in its one result. */
@@ -107,7 +108,7 @@ export class Run {
     this.#begin();
     const next = nextRecord(this.#events, async () => {
       await this.ended;
-      return this.#result;
+      return this.#state.name === "ended" ? this.#state.result : undefined;
     });
     return leavable(next, async () => {
       this.leave();
@@ -116,37 +117,57 @@ export class Run {
   }
 
   #begin(): void {
-    if (this.#begun) return;
-    this.#begun = true;
+    if (this.#state.name !== "admitted") return;
+    this.#advance({ name: "opening" });
     void this.#live();
   }
 
   /** Never rejects: whatever throws, the run closes what it opened and ends in its one result. */
   async #live(): Promise<void> {
     const { request, plan, services } = this;
-    await this.#turn().catch((thrown: unknown) => this.#fail(thrown));
+    let end = await this.#turn();
+    const progress = progressOf(this.#state);
+    this.#advance({ name: "closing", progress, end });
     // 7 close: everything opened, in reverse
     await this.#scope.close();
-    const end = { paused: this.#paused.signal.aborted, agents: this.#stopReason };
-    const stopReason = () => stopReasonOf(this.#failure, end);
-    this.#events.close(stopReason, (thrown) => this.#fail(thrown));
+    this.#events.close(
+      () => stopReasonOf(end),
+      (thrown) => {
+        end = this.#failed(thrown, end);
+      },
+    );
     const outcome = {
-      ...{ runId: this.id, events: this.#events, history: this.#history, session: this.#session },
-      ...{ agent: this.#agent, failure: this.#failure, warnings: this.#warnings },
+      ...{
+        runId: this.id,
+        events: this.#events,
+        progress,
+        failure: failureOf(end),
+        warnings: this.#warnings,
+      },
       sessionName: request.sessionId ?? this.#asking.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, services.log);
-    this.#result = result;
+    this.#advance({ name: "ended", progress, result });
     this.#settle(failure);
   }
 
-  async #turn(): Promise<void> {
-    const toolCalls = this.#toolCalls();
-    await this.#drive(toolCalls).catch((thrown: unknown) => this.#fail(thrown));
-    this.#tellEnd(toolCalls);
+  /** Stops 3 to 6, and what is told when the turn doesn't come to its own end. Never rejects. */
+  async #turn(): Promise<TurnEnd> {
+    let end: TurnEnd | undefined;
+    try {
+      const { permissionCeiling } = this.services;
+      const toolCalls = new ToolCalls(this.#context(), permissionCeiling, this.#asking, () =>
+        this.#paused.abort(),
+      );
+      end = await this.#drive(toolCalls).catch((thrown: unknown) => this.#failed(thrown));
+      tellEnd(end, this.#events, toolCalls);
+      return end;
+    } catch (thrown) {
+      return this.#failed(thrown, end);
+    }
   }
 
-  async #drive(toolCalls: ToolCalls): Promise<void> {
+  async #drive(toolCalls: ToolCalls): Promise<TurnEnd> {
     const { request, plan } = this;
     const run = this.#context();
     run.scope.signal.throwIfAborted();
@@ -154,14 +175,28 @@ export class Run {
     for (const warning of await this.#asking.read()) run.warn(warning);
 
     // 3 open: the session's sandbox, and what the request puts into it
-    const session = await this.#deadlines.starting("Opening the sandbox", () => this.#open(run));
+    const session = await this.#deadlines.starting("Opening the sandbox", async () => {
+      const loan = await this.services.sessions.borrow(request, plan, {
+        signal: run.scope.signal,
+        decided: (decision) => this.#events.decisions.record(decision),
+        failed: (failure) => run.scope.abort(failure),
+      });
+      run.scope.defer(() => loan.release(endedWell(this.#state) && !run.scope.unclean));
+      this.#advance(startingIn(loan.session));
+      run.scope.signal.throwIfAborted();
+      this.#events.redactor.hide(loan.session.secrets);
+      await fillWorkspace(run);
+      return loan.session;
+    });
 
     // 4 publish the tools, 5 start the agent: both, or the session's as an earlier run left them
     const { started, warm } = await this.#deadlines.starting("Starting the agent", () =>
       startAgent(run, session),
     );
     const { agent } = started;
-    this.#agent = agent;
+    const remembers = warm || agent.history === "loaded";
+    const history = warm ? "warm" : remembers ? "loaded" : hasHistory(request) ? "replayed" : "new";
+    this.#advance({ name: "streaming", session, agent, history });
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
     toolCalls.serve(started.router, started.toolNames);
     let turnEnded = false;
@@ -171,80 +206,44 @@ export class Run {
       if (!turnEnded) await dismiss(session, started);
     });
     prepareExecutors(run);
-    const remembers = warm || agent.history === "loaded";
-    if (remembers) this.#history = warm ? "warm" : "loaded";
-    else if (hasHistory(request)) this.#history = "replayed";
 
     // 6 stream: the turn's events, each completed with what only we know
-    this.#stopReason = await streamTurn(run, {
+    const stopReason = await streamTurn(run, {
       agent,
       prompt: composePrompt(request, remembers),
       toolCalls,
       ...{ events: this.#events, paused: this.#paused.signal },
     });
     turnEnded = true;
-    if (this.#paused.signal.aborted) return;
+    if (this.#paused.signal.aborted) return { how: "paused" };
     requireListed(started.servers);
-    requireOutput(this.#events.record, toolCalls, this.#stopReason);
+    requireOutput(this.#events.record, toolCalls, stopReason);
+    return { how: "completed", stopReason };
   }
 
-  async #open(run: RunContext): Promise<Session> {
-    const { session, release } = await this.services.sessions.borrow(run.request, run.plan, run.scope.signal);
-    run.scope.defer(() => release(this.#failure === undefined && !run.scope.unclean));
-    this.#session = session;
-    this.#events.redactor.hide(session.secrets);
-    session.onDecision = (decision) => this.#events.decisions.record(decision);
-    session.onFailure = (failure) => this.#scope.abort(failure);
-    if (session.failure !== undefined) throw session.failure;
-    await fillWorkspace(run);
-    return session;
+  #advance(next: RunState): void {
+    this.#state = advance(this.#state, next);
   }
 
-  #fail(thrown: unknown): void {
+  /** @param before how the turn had ended already: a failure then is the story, and a later one broke while it was told. */
+  #failed(thrown: unknown, before?: TurnEnd): TurnEnd {
     if (this.#paused.signal.aborted && !this.#scope.signal.aborted) {
       this.services.log.debug({ runId: this.id, error: thrown }, "the agent's turn ended with the pause");
-      return;
+      return before ?? { how: "paused" };
     }
     // Once the scope is aborted, its reason is the story; what broke because of it isn't.
-    const error = toAmbitError(this.#scope.signal.aborted ? this.#scope.signal.reason : thrown);
-    logFailure(this.services.log, this.id, error);
-    // The first failure is the story: a later one broke while it was told.
-    this.#failure ??= error;
-  }
-
-  /** What a turn that didn't come to its own end leaves to be told. */
-  #tellEnd(toolCalls: ToolCalls): void {
-    const isPaused = this.#paused.signal.aborted && this.#failure === undefined;
-    if (!isPaused && this.#failure === undefined) return;
-    this.#events.endBlocks();
-    if (this.#failure !== undefined && !cancelledByCaller(this.#failure)) {
-      for (const event of toolCalls.events.release()) this.#events.emit(event);
-      this.#events.emit({ type: "error", message: this.#failure.message });
-      return;
-    }
-    const why = isPaused ? "paused" : "interrupted";
-    for (const event of toolCalls.events.settleOpen(why)) this.#events.emit(event);
-  }
-
-  #toolCalls(): ToolCalls {
-    const ceiling = this.services.permissionCeiling;
-    return new ToolCalls(this.#context(), ceiling, this.#asking, () => this.#paused.abort());
+    const failure = toAmbitError(this.#scope.signal.aborted ? this.#scope.signal.reason : thrown);
+    logFailure(this.services.log, this.id, failure);
+    return before?.how === "failed" ? before : { how: "failed", failure };
   }
 
   #context(): RunContext {
-    return {
-      ...this.services,
-      runId: this.id,
-      request: this.request,
-      plan: this.plan,
+    return contextOf(this, {
       scope: this.#scope,
       deadlines: this.#deadlines,
-      sandbox: () => {
-        if (this.#session === undefined) throw new Error("The run's sandbox isn't open.");
-        return this.#session.sandbox;
-      },
+      sandbox: () => sandboxOf(progressOf(this.#state)),
       emit: (event) => this.#events.emit(event),
       warn: (warning) => this.#warnings.add(warning),
-    };
+    });
   }
 }

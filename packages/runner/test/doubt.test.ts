@@ -9,7 +9,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { says } from "../../../core/test/fakes/harness.js";
 import { doubtOf } from "../src/lifetime/doubt.js";
-import type { RunStage } from "../src/run-context.js";
+import type { RunStage } from "../src/run-state.js";
 import { createWorld } from "./fakes/world.js";
 
 const host = new SandboxFailed("no namespace");

@@ -4,7 +4,9 @@ import type { Agent } from "@ambit/core/plugin";
 import { bounded } from "../lifetime/bounded.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
+import { cancelledByCaller } from "../outcome.js";
 import type { RunContext } from "../run-context.js";
+import type { TurnEnd } from "../run-state.js";
 import type { ToolCalls } from "../tools/tool-calls.js";
 import type { RunEvents } from "./run-events.js";
 import type { TurnRecord } from "./turn-record.js";
@@ -74,6 +76,19 @@ export function requireOutput(
     "The agent ended its turn without saying or doing anything: see its model's name, credential and quota.",
     { retryable: true },
   );
+}
+
+/** What a turn that didn't come to its own end leaves to be told. */
+export function tellEnd(end: TurnEnd, events: RunEvents, toolCalls: ToolCalls): void {
+  if (end.how === "completed") return;
+  events.endBlocks();
+  if (end.how === "failed" && !cancelledByCaller(end.failure)) {
+    for (const event of toolCalls.events.release()) events.emit(event);
+    events.emit({ type: "error", message: end.failure.message });
+    return;
+  }
+  const why = end.how === "paused" ? "paused" : "interrupted";
+  for (const event of toolCalls.events.settleOpen(why)) events.emit(event);
 }
 
 /** What follows recurses: a stack that overflows there would say nothing of the agent that sent this. */

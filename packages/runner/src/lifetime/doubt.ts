@@ -1,6 +1,6 @@
 import type { AmbitError } from "@ambit/core";
 import type { FailureCode } from "@ambit/core/contract";
-import type { RunStage } from "../run-context.js";
+import type { RunStage } from "../run-state.js";
 
 /** Failures after which the evidence of the sandbox and the harness is taken again; the others, of a failed start. */
 const doubtful: ReadonlySet<FailureCode> = new Set(["sandbox_failed", "plugin_broke_contract"]);

@@ -15,18 +15,23 @@ export interface Conversation {
   readonly id: string;
 }
 
+/** The run that has a session: it hears what becomes of the session's sandbox. */
+export interface Borrower {
+  /** The boundary let a connection through, or refused it. */
+  decided(decision: ConnectionDecision): void;
+  /** The sandbox can't hold its boundary any more. */
+  failed(failure: SandboxFailed): void;
+}
+
 /** What outlives a run: the sandbox with its workspace and home, and the agent's stored conversation. */
 export class Session {
   readonly id = randomUUID();
   conversation: Conversation | undefined;
   /** Kept warm between runs; closed with the session. */
   agent: StartedAgent | undefined;
-  /** The run that borrows the session hears its boundary's decisions; between runs nobody acts in it. */
-  onDecision: ((decision: ConnectionDecision) => void) | undefined;
-  /** Likewise, when the sandbox can't hold its boundary any more. */
-  onFailure: ((failure: SandboxFailed) => void) | undefined;
-  /** Set then: no other run may have it. */
-  failure: SandboxFailed | undefined;
+  /** Between runs nobody acts in it. */
+  #borrower: Borrower | undefined;
+  #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
   readonly #secrets = new Set<string>();
   #reveal: () => void = () => {};
@@ -35,6 +40,23 @@ export class Session {
     readonly scope: OwnedScope,
     readonly fingerprint: string,
   ) {}
+
+  /** Set when the sandbox can't hold its boundary any more: no other run may have it. */
+  get failure(): SandboxFailed | undefined {
+    return this.#failure;
+  }
+
+  /**
+   * Lends the session to a run, which hears at once of a failure before.
+   * @returns takes it back: the run hears nothing more of it.
+   */
+  lend(borrower: Borrower): () => void {
+    this.#borrower = borrower;
+    if (this.#failure !== undefined) borrower.failed(this.#failure);
+    return () => {
+      this.#borrower = undefined;
+    };
+  }
 
   /** The credentials of every run so far: the sandbox and a kept agent may still tell of an earlier one's. */
   get secrets(): ReadonlySet<string> {
@@ -76,10 +98,10 @@ export class Session {
         boundary: plan.boundary,
         required: plan.required.map(({ capability }) => capability),
         runtimes: plan.harness.actor.runtimes(plan.sandbox.actor.programs ?? "runner"),
-        onDecision: (decision: ConnectionDecision) => session.onDecision?.(decision),
+        onDecision: (decision: ConnectionDecision) => session.#borrower?.decided(decision),
         onFailure: (failure: SandboxFailed) => {
-          session.failure ??= failure;
-          session.onFailure?.(failure);
+          session.#failure ??= failure;
+          session.#borrower?.failed(failure);
         },
         ...(plan.hidden.length > 0 ? { secrets: plan.hidden } : {}),
         log,

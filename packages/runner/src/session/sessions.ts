@@ -4,7 +4,7 @@ import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { ActorKinds, Log } from "@ambit/core/plugin";
 import { type HideSecrets, secretsOf } from "../events/redaction/secrets.js";
 import type { RunLimits } from "../limits.js";
-import { fingerprintOf, Session } from "./session.js";
+import { type Borrower, fingerprintOf, Session } from "./session.js";
 
 interface Kept {
   readonly session: Session;
@@ -14,8 +14,6 @@ interface Kept {
 /** A session on loan to one run. */
 export interface Loan {
   readonly session: Session;
-  /** Whether an earlier run left it here. */
-  readonly kept: boolean;
   /** Gives it back: kept for the next run if it is named and the run went well, else closed. */
   release(keep: boolean): Promise<void>;
 }
@@ -34,20 +32,25 @@ export class Sessions {
   ) {}
 
   /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */
-  async borrow(request: RunRequest, plan: AcceptedPlan<ActorKinds>, signal: AbortSignal): Promise<Loan> {
+  async borrow(
+    request: RunRequest,
+    plan: AcceptedPlan<ActorKinds>,
+    borrower: Borrower & { readonly signal: AbortSignal },
+  ): Promise<Loan> {
+    const { signal } = borrower;
     const key = keyOf(request.sessionId, projectOf(request));
     const secrets = secretsOf(request);
-    if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), false, undefined);
+    if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), borrower, undefined);
     if (this.#lent.has(key)) throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
     this.#lent.add(key);
     try {
       const kept = this.#take(key);
       if (kept !== undefined && canGoOn(kept, plan, secrets)) {
         kept.remember(secrets, this.hide);
-        return this.#lend(kept, true, key);
+        return this.#lend(kept, borrower, key);
       }
       if (kept !== undefined) await this.#discard(kept);
-      return this.#lend(await this.#openNew(plan, secrets, signal), false, key);
+      return this.#lend(await this.#openNew(plan, secrets, signal), borrower, key);
     } catch (error) {
       this.#lent.delete(key);
       throw error;
@@ -87,16 +90,15 @@ export class Sessions {
     throw new RunCancelled("The runner is shutting down.");
   }
 
-  #lend(session: Session, kept: boolean, key: string | undefined): Loan {
+  #lend(session: Session, borrower: Borrower, key: string | undefined): Loan {
+    const takeBack = session.lend(borrower);
     let released = false;
     return {
       session,
-      kept,
       release: async (keep) => {
         if (released) return;
         released = true;
-        session.onDecision = undefined;
-        session.onFailure = undefined;
+        takeBack();
         if (key !== undefined) this.#lent.delete(key);
         if (key !== undefined && keep && !this.#closed && this.limits.sessions > 0)
           await this.#keep(key, session);
@@ -133,12 +135,12 @@ export class Sessions {
   }
 }
 
-/** Undefined for a session of one run alone. Two projects' sessions of equal id have different keys. */
 /** Another boundary is another sandbox, and one that failed holds none. Nothing that was kept is carried over. */
 function canGoOn(kept: Session, plan: AcceptedPlan<ActorKinds>, secrets: readonly string[]): boolean {
   return kept.failure === undefined && kept.fingerprint === fingerprintOf(plan) && kept.mayRemember(secrets);
 }
 
+/** Undefined for a session of one run alone. Two projects' sessions of equal id have different keys. */
 function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
   if (sessionId === undefined || sessionId.trim() === "") return undefined;
   return JSON.stringify([project ?? null, sessionId]);

@@ -1,0 +1,81 @@
+import type { AmbitError } from "@ambit/core";
+import type { Receipt, RunResult } from "@ambit/core/contract";
+import type { Agent, Sandbox } from "@ambit/core/plugin";
+import type { Session } from "./session/session.js";
+
+/** What a run has by now. It is `admitted` until somebody reads it, and `starting` once it has its session. */
+export type Progress =
+  | { readonly name: "admitted" | "opening" }
+  | {
+      readonly name: "starting";
+      readonly session: Session;
+      /** Whether an agent has worked in this session before. */
+      readonly isReused: boolean;
+    }
+  | {
+      readonly name: "streaming";
+      readonly session: Session;
+      readonly agent: Agent;
+      readonly history: Receipt["session"]["history"];
+    };
+
+/** How a run's turn ended. A failure wins over a pause, and the first failure over later ones. */
+export type TurnEnd =
+  | { readonly how: "completed"; readonly stopReason: string | undefined }
+  | { readonly how: "paused" }
+  | { readonly how: "failed"; readonly failure: AmbitError };
+
+export type RunState =
+  | Progress
+  | { readonly name: "closing"; readonly progress: Progress; readonly end: TurnEnd }
+  | { readonly name: "ended"; readonly progress: Progress; readonly result: RunResult };
+
+/** How far a run came. `reusing`: it didn't get its agent started, in a session in which one had worked before. */
+export type RunStage = "starting" | "reusing" | "started";
+
+const successors: { readonly [Name in RunState["name"]]: readonly RunState["name"][] } = {
+  admitted: ["opening"],
+  opening: ["starting", "closing"],
+  starting: ["streaming", "closing"],
+  streaming: ["closing"],
+  closing: ["ended"],
+  ended: [],
+};
+
+/** The next state. Pure. @throws Error for one that can't follow: a mistake of ours */
+export function advance(from: RunState, to: RunState): RunState {
+  if (successors[from.name].includes(to.name)) return to;
+  throw new Error(`A run can't go from '${from.name}' to '${to.name}'.`);
+}
+
+/** What a run has, or had when it was closed. Pure. */
+export function progressOf(state: RunState): Progress {
+  return state.name === "closing" || state.name === "ended" ? state.progress : state;
+}
+
+/** Pure. */
+export function stageOf(progress: Progress): RunStage {
+  if (progress.name === "streaming") return "started";
+  return progress.name === "starting" && progress.isReused ? "reusing" : "starting";
+}
+
+/** The state of a run that has just got its session. */
+export function startingIn(session: Session): Progress {
+  return { name: "starting", session, isReused: session.conversation !== undefined };
+}
+
+/** Whether a run that closes has nothing to say against its session. Pure. */
+export function endedWell(state: RunState): boolean {
+  return state.name === "closing" && state.end.how !== "failed";
+}
+
+/** The run's sandbox, once it is open. */
+export function sandboxOf(progress: Progress): Sandbox {
+  if (progress.name === "starting" || progress.name === "streaming") return progress.session.sandbox;
+  throw new Error("The run's sandbox isn't open.");
+}
+
+/** Pure. */
+export function failureOf(end: TurnEnd): AmbitError | undefined {
+  return end.how === "failed" ? end.failure : undefined;
+}
