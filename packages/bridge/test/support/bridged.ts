@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,6 +10,12 @@ import { ExecPlatform } from "./exec-platform.js";
 
 const silent = () => undefined;
 export const silentLog: Log = { debug: silent, info: silent, warn: silent, error: silent };
+
+/**
+ * Of this process's own: a sandbox ends all processes of its users, and here those of every test are on one machine.
+ * As many as a bridge may use lie between two.
+ */
+const firstUser = 200_000 + 10_000 * randomInt(10_000);
 
 export interface Bridged {
   readonly sandbox: RemoteSandbox;
@@ -48,12 +55,8 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
     log: silentLog,
     ...options.spec,
   };
-  const bridge = bridgeSchema.parse({
-    folder,
-    node: process.execPath,
-    orphanTimeoutMs: 5_000,
-    ...options.bridge,
-  });
+  const settings = { folder, node: process.execPath, orphanTimeoutMs: 5_000, firstUser };
+  const bridge = bridgeSchema.parse({ ...settings, ...options.bridge });
   const sandbox = await openRemoteSandbox(
     { platform, spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
     { signal: options.signal ?? new AbortController().signal, defer: silent },
