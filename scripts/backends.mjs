@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { capabilities, promises } from "../core/dist/index.js";
 import { DaytonaSandbox, configSchema as daytonaConfig } from "../plugins/sandbox-daytona/dist/index.js";
 import { startLoopbackDaytona } from "../test/daytona/dist/index.js";
-import { operatorControl, runAttacks } from "../test/kit/dist/attacks.js";
+import { operatorControl, runAttacks } from "../test/kit/dist/index.js";
 import { reportOf } from "./report.mjs";
 import { root } from "./setup.mjs";
 
@@ -74,7 +74,7 @@ async function onDaytona() {
   return await runAttacks(backend, { control: operatorControl(backend), exempt, probeMs: 300_000 });
 }
 
-/** @typedef {import("../test/kit/dist/attacks.js").VerifyReport} VerifyReport */
+/** @typedef {import("../test/kit/dist/index.js").VerifyReport} VerifyReport */
 /** @type {readonly { title: string, report: VerifyReport | undefined }[]} */
 const hosts = [
   { title: "local, as root", report: reportOf(["server/dist/cli/main.js", "verify", "--json"]) },

@@ -4,7 +4,7 @@
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -14,6 +14,9 @@ import { root } from "./setup.mjs";
 const programs = join(root, "node_modules/.bin");
 const folder = mkdtempSync(join(tmpdir(), "ambit-packages-"));
 const ambit = join(folder, "node_modules/.bin/ambit");
+
+/** What tests need, and no user. */
+const testRunners = ["vitest", "vite", "rolldown"];
 
 /** What it printed. Throws when it fails. @param {string} program @param {readonly string[]} argv */
 function output(program, argv) {
@@ -44,9 +47,15 @@ const uses = [
   ["ambit --version", () => output(ambit, ["--version"])],
   ["ambit doctor", () => output(ambit, ["doctor"])],
   ["ambit run", () => run()],
-  ["ambit verify", () => output(ambit, ["verify", "--capability", "environment.named-only"])],
+  ["ambit verify", verify],
   ["ambit serve", serve],
 ];
+
+/** With the control that the sandbox's own package exports, not with a bare one. */
+function verify() {
+  const report = JSON.parse(output(ambit, ["verify", "--capability", "environment.named-only", "--json"]));
+  if (!report.control.startsWith("the same jail")) throw new Error(`the control was ${report.control}`);
+}
 
 function run() {
   const request = { harness: "demo", messages: [{ role: "user", content: "say installed" }] };
@@ -68,6 +77,13 @@ async function check() {
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true }));
   const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"];
   output("npm", ["install", ...quiet, ...archives]);
+  const { packages: installed } = JSON.parse(
+    readFileSync(join(folder, "node_modules/.package-lock.json"), "utf8"),
+  );
+  for (const name of testRunners) {
+    const found = Object.keys(installed).find((path) => path.endsWith(`node_modules/${name}`));
+    if (found !== undefined) throw new Error(`${found} is installed with Ambit: only tests need it`);
+  }
   for (const [name, use] of uses) {
     await use();
     console.log(`ok  ${name}`);

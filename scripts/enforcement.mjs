@@ -1,7 +1,7 @@
 /** Writes docs/enforcement.md: every attack, as root and as an ordinary user, as this host answered it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { renderEnforcementMatrix } from "../test/kit/dist/attacks.js";
+import { renderEnforcementMatrix } from "../test/kit/dist/index.js";
 import { reportOf } from "./report.mjs";
 import { root } from "./setup.mjs";
 

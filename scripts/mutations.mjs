@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { configSchema, LocalSandbox } from "../plugins/sandbox-local/dist/index.js";
-import { isCaught, renderMutants, runMutants } from "../test/kit/dist/attacks.js";
+import { isCaught, renderMutants, runMutants } from "../plugins/sandbox-local/dist/testing/index.js";
 import { root } from "./setup.mjs";
 
 const head = `# What each part of a jail is there for
@@ -15,7 +15,7 @@ same jail with the part, and works in the one without. Where something else stop
 jails, and is named. **–** in the last column: no attack of an unprivileged process gets through what else holds; the
 part is a second line. \`npm test\` makes the same run, and none may survive. What isn't a part of these two (limits, the
 proxy, the runner's files, how jails are started and ended) is taken out of the code itself, in
-[the kit's mutants](../test/kit/test/mutants/mutants.ts).
+[the mutants](../plugins/sandbox-local/test/conformance/mutants/mutants.ts).
 `;
 
 const dataFolder = mkdtempSync(join(tmpdir(), "ambit-mutations-"));

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { VerifyReport } from "@ambit/testkit/attacks";
+import type { VerifyReport } from "@ambit/testkit";
 import { expect, it } from "vitest";
 import { repository } from "./support/ambit.js";
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startLoopbackDaytona, unavailableReason } from "@ambit/daytona-loopback";
-import { describeSandboxBackend } from "@ambit/testkit";
+import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
 import { z } from "zod";
 import { configSchema, DaytonaSandbox } from "../src/index.js";

@@ -1,10 +1,11 @@
 import { type Capability, capabilities, isCapability } from "@ambit/core";
-import type { VerifyReport } from "@ambit/testkit/attacks";
+import type { VerifyReport } from "@ambit/testkit";
 import { takeEnvironment } from "../configuration/environment.js";
 import type { Overrides } from "../configuration/load.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { openAmbit } from "../open.js";
 import { exitCodes } from "./exit-codes.js";
+import { explain } from "./explain.js";
 
 export interface VerifyOptions extends Overrides {
   /** A sandbox by name. Default: the first configured. */
@@ -18,18 +19,24 @@ export interface VerifyOptions extends Overrides {
  * destructive runs bare, and no setting of the host is written.
  */
 export async function verify(options: VerifyOptions): Promise<number> {
+  // Runs beside the bundle: what the bundle's own `explain` knows of errors doesn't fit those of this module.
+  return attack(options).catch((error: unknown) => explain(error, process.stderr));
+}
+
+async function attack(options: VerifyOptions): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const { registry } = await openAmbit({ environment, overrides: options, logLevel: "silent" });
+  const ambit = await openAmbit({ environment, overrides: options, logLevel: "silent" });
   const wanted = capabilitiesOf(options.capability ?? []);
-  const sandboxes = registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
+  const sandboxes = ambit.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
   const backend = sandboxes.find(({ name }) => options.backend === undefined || name === options.backend);
   if (backend === undefined) {
     const loaded = sandboxes.map(({ name }) => name).join(", ");
     throw new ConfigurationInvalid("--backend", [`must name a loaded sandbox: ${loaded || "none is"}`]);
   }
-  const { operatorControl, renderVerifyTable, runAttacks } = await import("@ambit/testkit/attacks");
+  const { renderVerifyTable, runAttacks } = await import("@ambit/testkit");
+  const { controlFor } = await import("./testing-control.js");
   const report: VerifyReport = await runAttacks(backend, {
-    control: operatorControl(backend),
+    control: await controlFor(backend, ambit),
     capabilities: wanted,
     onCapability: ({ capability, standing }) => process.stderr.write(`${standing.padEnd(9)} ${capability}\n`),
   });

@@ -1,6 +1,23 @@
-/** `@ambit/testkit`: what a plugin's tests call. */
-export * from "./attacks.js";
-export type { ExecutorCase, ExecutorWorld, Reply } from "./executor/executor-case.js";
-export { describeSandboxBackend, type SandboxSuiteOptions } from "./vitest/describe-sandbox-backend.js";
-export { describeToolDelivery } from "./vitest/describe-tool-delivery.js";
-export { describeToolExecutor } from "./vitest/describe-tool-executor.js";
+/** `@ambit/testkit`: the attacks, and what runs and judges them. Needs no test runner. */
+export { allowances } from "./allowances/catalogue.js";
+export type { Allowance, Attack, NonEmptyArray, Outcome, Stage } from "./attacks/attack.js";
+export { attacks } from "./attacks/catalogue.js";
+export { type ProgramAttack, programAttack } from "./attacks/program-attack.js";
+export { bareControl, type Control } from "./control/control.js";
+export { operatorControl } from "./control/operator-control.js";
+export { canary } from "./decoys/canary.js";
+export { ChangingNames } from "./decoys/changing-names.js";
+export { type Decoys, startDecoys } from "./decoys/decoys.js";
+export { type CapabilityReport, type JudgeOptions, judgeCapability } from "./judge/judge-capability.js";
+export { tryUnguarded } from "./judge/trials.js";
+export {
+  type AllowanceRow,
+  type AttackRow,
+  type Standing,
+  standingOf,
+  type Verdict,
+  verdictOf,
+} from "./judge/verdict.js";
+export { type MatrixColumn, renderEnforcementMatrix } from "./report/render-matrix.js";
+export { type RenderOptions, renderVerifyTable } from "./report/render-table.js";
+export { type RunAttacksOptions, runAttacks, type VerifyReport } from "./report/run-attacks.js";

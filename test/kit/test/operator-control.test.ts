@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { attacks } from "../src/attacks/catalogue.js";
-import { operatorControl } from "../src/attacks.js";
 import { startDecoys } from "../src/decoys/decoys.js";
 import { boundaryOf } from "../src/executor/execute.js";
+import { operatorControl } from "../src/index.js";
 import { KitScope, silentLog } from "../src/stage/kit-scope.js";
 import { liar } from "./liar.js";
 

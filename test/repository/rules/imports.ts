@@ -7,7 +7,7 @@ const publicCore = /^@ambit\/core(\/(contract|plugin|safe-fs))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins = /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
-const publicToTests = /^@ambit\/(testkit|model-server|daytona-loopback)$/;
+const publicToTests = /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback)$/;
 
 const isOurs = (specifier: string) => /^(@ambit\/|ambit(\/|$))/.test(specifier);
 const isRelative = (specifier: string) => specifier.startsWith(".");
@@ -53,8 +53,11 @@ export function pluginImports(files: readonly SourceFile[]): string[] {
   return violations(plugins, (file, specifier) => {
     const [plugins, name, place] = file.path.split("/");
     if (isRelative(specifier)) return staysIn(`${plugins}/${name}`, file, specifier);
-    const isPublic = publicToPlugins.test(specifier) || (place === "test" && publicToTests.test(specifier));
-    return !isOurs(specifier) || isPublic;
+    const isTesting = place === "test" || file.path.split("/")[3] === "testing";
+    const isPublic = publicToPlugins.test(specifier) || (isTesting && publicToTests.test(specifier));
+    // By its public entry points, as its users see it.
+    const isItself = isTesting && new RegExp(`^@ambit/${name}(/testing)?$`).test(specifier);
+    return !isOurs(specifier) || isPublic || isItself;
   });
 }
 
@@ -69,15 +72,42 @@ export function roomImports(files: readonly SourceFile[]): string[] {
   });
 }
 
-/** Weakened jails are for the kit's controls: neither the plugin itself nor anybody else comes upon them. */
-export function weakenedImports(files: readonly SourceFile[]): string[] {
-  const weakened = "plugins/sandbox-local/src/weakened";
-  const allowed = [`${weakened}/`, "test/kit/src/control/local/", "test/kit/test/"];
-  const others = files.filter(({ path }) => !allowed.some((folder) => path.startsWith(folder)));
-  return violations(others, (file, specifier) =>
+/** A plugin's test-only entry, `<package>/testing`, is for tests alone: no production module imports it. */
+export function testingImports(files: readonly SourceFile[]): string[] {
+  const production = files.filter(({ path }) =>
+    /^(core|packages\/[^/]+|plugins\/[^/]+|server)\/src\//.test(path),
+  );
+  return violations(production, (file, specifier) => {
+    const [, own = ""] = /^(plugins\/[^/]+\/src\/)/.exec(file.path) ?? [];
+    if (own !== "" && file.path.startsWith(`${own}testing/`)) return true;
+    return isRelative(specifier)
+      ? own === "" || !`${join(dirname(file.path), specifier)}/`.startsWith(`${own}testing/`)
+      : !/^@ambit\/[^/]+\/(.*\/)?testing(\/|$)/.test(specifier);
+  });
+}
+
+/** The kit depends on no plugin: each plugin calls the kit, from its own tests. */
+export function kitImports(files: readonly SourceFile[]): string[] {
+  const kit = files.filter(({ path }) => path.startsWith("test/kit/"));
+  return violations(kit, (file, specifier) =>
     isRelative(specifier)
-      ? !`${join(dirname(file.path), specifier)}/`.startsWith(`${weakened}/`)
-      : !/^@ambit\/sandbox-local\/.*weakened/.test(specifier),
+      ? staysIn("test/kit", file, specifier)
+      : !isOurs(specifier) || publicCore.test(specifier),
+  );
+}
+
+/** What runs where no tests do needs no test runner: the kit but for its suites. */
+export function testRunnerImports(files: readonly SourceFile[]): string[] {
+  const production = files.filter(({ path }) =>
+    /^(core|packages\/[^/]+|plugins\/[^/]+|server|test\/kit)\/src\//.test(path),
+  );
+  const suites = "test/kit/src/vitest/";
+  return violations(
+    production.filter(({ path }) => !path.startsWith(suites)),
+    (file, specifier) =>
+      isRelative(specifier)
+        ? !join(dirname(file.path), specifier).startsWith(suites)
+        : !/^(vitest|@ambit\/testkit\/vitest)(\/|$)/.test(specifier),
   );
 }
 

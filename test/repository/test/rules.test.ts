@@ -2,10 +2,12 @@ import { statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   coreImports,
+  kitImports,
   packageImports,
   pluginImports,
   roomImports,
-  weakenedImports,
+  testingImports,
+  testRunnerImports,
 } from "../rules/imports.js";
 import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
@@ -65,6 +67,8 @@ const cases: Case[] = [
       ["plugins/one/src/index.ts", `import { definePlugin } from "@ambit/core/plugin"; import "./one.js";`],
       ["plugins/one/src/profile.ts", `import agent from "@ambit/agent-demo";`],
       ["plugins/one/test/one.test.ts", `import "@ambit/testkit"; import "../src/index.js"; import "vitest";`],
+      ["plugins/one/test/kit.test.ts", `import "@ambit/testkit/vitest"; import "@ambit/one/testing";`],
+      ["plugins/one/src/testing/control.ts", `import { bareControl } from "@ambit/testkit";`],
     ],
   },
   {
@@ -106,26 +110,48 @@ const cases: Case[] = [
     ],
   },
   {
-    rule: weakenedImports,
-    promise: "weakened jails are reached by the kit's controls alone",
-    // Tests of the plugin's own see to what is in them.
-    tree: () => code.filter(({ path }) => !path.startsWith("plugins/sandbox-local/test/weakened/")),
+    rule: testingImports,
+    promise: "a plugin's test-only entry is imported by no production module",
+    tree: () => code,
     broken: [
-      ["server/src/open.ts", `import { WeakenedSandboxes } from "@ambit/sandbox-local/weakened";`],
-      ["server/src/open.ts", `const load = () => import("@ambit/sandbox-local/dist/weakened/index.js");`],
-      ["plugins/one/src/index.ts", `import type { Mechanism } from "@ambit/sandbox-local/weakened";`],
-      ["plugins/sandbox-local/src/index.ts", `export * from "./weakened/index.js";`],
-      ["plugins/sandbox-local/src/confined/open.ts", `import "../weakened/arguments.js";`],
-      ["test/kit/src/judge/trials.ts", `import "@ambit/sandbox-local/weakened";`],
+      ["server/src/open.ts", `import { control } from "@ambit/sandbox-local/testing";`],
+      ["server/src/open.ts", `const load = () => import("@ambit/sandbox-local/dist/testing/index.js");`],
+      ["plugins/one/src/index.ts", `import type { Mechanism } from "@ambit/sandbox-local/testing";`],
+      ["plugins/one/src/index.ts", `export * from "./testing/index.js";`],
+      ["plugins/one/src/confined/open.ts", `import "../testing/weakened/arguments.js";`],
     ],
     kept: [
-      ["test/kit/src/control/local/without.ts", `import "@ambit/sandbox-local/weakened";`],
-      [
-        "plugins/sandbox-local/src/weakened/index.ts",
-        `import "./arguments.js"; import "../confined/open.js";`,
-      ],
-      ["plugins/sandbox-local/src/confined/open.ts", `import type { Weakening } from "./weakening.js";`],
+      ["plugins/one/src/testing/index.ts", `import "./arguments.js"; import "../confined/open.js";`],
+      ["plugins/one/src/testing/weakened/index.ts", `import "../control.js";`],
+      ["plugins/one/test/one.test.ts", `import "@ambit/one/testing"; import "../src/testing/index.js";`],
       ["server/src/plugins.ts", `import sandboxLocal from "@ambit/sandbox-local";`],
+    ],
+  },
+  {
+    rule: kitImports,
+    promise: "the kit depends on no plugin",
+    tree: () => code,
+    broken: [
+      ["test/kit/src/control/control.ts", `import { LocalSandbox } from "@ambit/sandbox-local";`],
+      ["test/kit/test/kit.test.ts", `import "@ambit/mcp-http";`],
+      ["test/kit/test/kit.test.ts", `import "../../../plugins/mcp-http/src/index.js";`],
+      ["test/kit/src/index.ts", `import "@ambit/runner";`],
+    ],
+    kept: [["test/kit/src/index.ts", `import "@ambit/core"; import "@ambit/core/plugin"; import "./a.js";`]],
+  },
+  {
+    rule: testRunnerImports,
+    promise: "only the kit's suites need a test runner",
+    tree: () => code,
+    broken: [
+      ["test/kit/src/index.ts", `import { it } from "vitest";`],
+      ["test/kit/src/index.ts", `export * from "./vitest/index.js";`],
+      ["server/src/cli/verify.ts", `import "@ambit/testkit/vitest";`],
+      ["plugins/one/src/testing/index.ts", `import "vitest/config";`],
+    ],
+    kept: [
+      ["test/kit/src/vitest/index.ts", `import "vitest"; import "./expect-proven.js"; import "../index.js";`],
+      ["plugins/one/test/one.test.ts", `import "vitest"; import "@ambit/testkit/vitest";`],
     ],
   },
   {

@@ -5,7 +5,7 @@ import type { UserIdLease } from "../identity/user-ids.js";
 /**
  * What is taken out of a session's jails so that an attack works there: the control beside which its failure in a whole
  * jail proves something. Nothing configures this, and `LocalSandbox` has no place for it: only
- * `@ambit/sandbox-local/weakened` makes one, which only the conformance kit imports.
+ * `@ambit/sandbox-local/testing` makes one, which only tests and `ambit verify` import.
  */
 export interface Weakening {
   /** Changes bubblewrap's command line. `given` numbers what `descriptors` holds. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type Rewriting, weakenedArguments } from "../../src/weakened/arguments.js";
-import { mechanisms } from "../../src/weakened/mechanisms.js";
+import { type Rewriting, weakenedArguments } from "../../src/testing/weakened/arguments.js";
+import { mechanisms } from "../../src/testing/weakened/mechanisms.js";
 
 const planned = [
   ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--disable-userns"],

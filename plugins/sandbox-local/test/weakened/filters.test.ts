@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { callAttempts } from "../../src/probe/system-calls/attempts.js";
 import { compileSeccompFilter, seccompAnswer } from "../../src/seccomp/index.js";
-import { filterParts } from "../../src/weakened/index.js";
+import { filterParts } from "../../src/testing/weakened/index.js";
 import { interpret } from "../seccomp/interpreter.js";
 
 const audit = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;

@@ -1,7 +1,7 @@
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { LinkedFiles } from "../../src/weakened/linked-files.js";
+import { LinkedFiles } from "../../src/testing/weakened/linked-files.js";
 import { temporaryFolder } from "../support/specs.js";
 
 test("files of a weakened session lead through links to decoys, and nowhere else", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as entry from "../../src/index.js";
 import { configSchema } from "../../src/index.js";
-import { mechanisms, WeakenedSandboxes } from "../../src/weakened/index.js";
+import { mechanisms, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
 import { closed, confinedBackend, finish, path, scope, shell, specOf } from "../support/specs.js";
 
 describe("weakened jails", () => {

@@ -1,19 +1,13 @@
 import { normaliseBoundary } from "@ambit/core";
 import { domainOf, type SandboxBackend } from "@ambit/core/plugin";
 import { bareControl, type Control } from "./control.js";
-import { localControl } from "./local/local-control.js";
 
 /**
- * For an operator's own host: nothing destructive runs bare, and nothing as root. A backend that has controls of its own
- * (the local sandbox) is attacked in its own jail with the one mechanism taken out. For any other, what uses up memory,
- * processors, processes or disk runs in the same sandbox without the limit, and everything else as a plain unprivileged
- * process that reaches for decoys.
+ * For an operator's own host, and a backend that exports no control of its own: nothing destructive runs bare, and
+ * nothing as root. What uses up memory, processors, processes or disk runs in the same sandbox without the limit, and
+ * everything else as a plain unprivileged process that reaches for decoys.
  */
 export function operatorControl(backend: SandboxBackend): Control {
-  return localControl(backend) ?? withoutLimits(backend);
-}
-
-function withoutLimits(backend: SandboxBackend): Control {
   const { boundary } = normaliseBoundary({ enforcement: "strict" });
   const bare = bareControl();
   return {

@@ -1,20 +1,19 @@
 import { rmSync } from "node:fs";
 import { capabilities } from "@ambit/core/plugin";
-import { WeakenedSandboxes } from "@ambit/sandbox-local/weakened";
+import { attacks, bareControl, runAttacks, startDecoys, tryUnguarded } from "@ambit/testkit";
 import { afterAll, describe, expect, it } from "vitest";
-import { attacks } from "../src/attacks/catalogue.js";
-import { operatorControl, runAttacks } from "../src/attacks.js";
-import { decoyList, standIns } from "../src/control/local/decoys-only.js";
-import { namedAttacks, withoutFor } from "../src/control/local/without.js";
-import { startDecoys } from "../src/decoys/decoys.js";
-import { tryUnguarded } from "../src/judge/trials.js";
-import makeBackend, { makeDataFolder } from "./backends/local.mjs";
+import { configSchema, LocalSandbox } from "../../src/index.js";
+import { control as controlOf } from "../../src/testing/control.js";
+import { decoyList, standIns } from "../../src/testing/decoys-only.js";
+import { WeakenedSandboxes } from "../../src/testing/weakened/index.js";
+import { namedAttacks, withoutFor } from "../../src/testing/without.js";
+import { makeDataFolder } from "./backend.mjs";
 
 const dataFolder = makeDataFolder();
 afterAll(() => rmSync(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
 
 const all = capabilities.flatMap((capability) => attacks[capability]);
-const backend = makeBackend(dataFolder);
+const backend = new LocalSandbox(configSchema.parse({ dataFolder }));
 const findings = await backend.probe(AbortSignal.timeout(60_000));
 const isProven = (capability: string) =>
   findings.some((finding) => finding.capability === capability && finding.proven);
@@ -28,7 +27,9 @@ describe("jails of the local sandbox with mechanisms taken out", () => {
   it("let every attack work that needs no rights of its own, and the whole jail lets none", {
     timeout: 300_000,
   }, async () => {
-    const { capabilities: reports } = await runAttacks(backend, { control: operatorControl(backend) });
+    const { capabilities: reports } = await runAttacks(backend, {
+      control: controlOf(backend) ?? bareControl(),
+    });
     for (const { capability, standing, attacks: rows } of reports) {
       expect([capability, standing]).toEqual([capability, isProven(capability) ? "proven" : "refused"]);
       const plain = new Set<string>(

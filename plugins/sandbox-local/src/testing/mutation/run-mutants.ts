@@ -1,17 +1,21 @@
 import { type Finding, type SandboxBackend, SandboxFailed } from "@ambit/core/plugin";
 import {
+  type Attack,
+  attacks,
+  type Control,
+  type Decoys,
+  type Outcome,
+  startDecoys,
+  tryUnguarded,
+} from "@ambit/testkit";
+import { standIns } from "../decoys-only.js";
+import {
   filterParts,
   type JailChange,
   jailParts,
   type Mechanism,
   WeakenedSandboxes,
-} from "@ambit/sandbox-local/weakened";
-import type { Attack, Outcome } from "../../../attacks/attack.js";
-import { attacks } from "../../../attacks/catalogue.js";
-import { type Decoys, startDecoys } from "../../../decoys/decoys.js";
-import { tryUnguarded } from "../../../judge/trials.js";
-import type { Control } from "../../control.js";
-import { standIns } from "../decoys-only.js";
+} from "../weakened/index.js";
 import { type AttackOnPart, attacksOnCalls, attacksOnParts } from "./attacks-on-parts.js";
 
 export interface Sighting {

@@ -9,17 +9,17 @@ import type {
   SandboxBackend,
   SandboxSpec,
 } from "@ambit/core/plugin";
-import { LocalSandbox, type LocalSetup, setupOf } from "../backend.js";
-import { claims } from "../claims.js";
-import { openConfined } from "../confined/open.js";
-import { makeRunnerKit, type RunnerKit } from "../confined/runner-kit.js";
-import type { ConfinedSandbox } from "../confined/sandbox.js";
-import type { Weakening } from "../confined/weakening.js";
-import { writeReadable } from "../folders/readable.js";
-import type { RunnerFolder } from "../folders/runner-folder.js";
-import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
-import type { Trial } from "../probe/trial.js";
-import { openRunner } from "../reaper/open-runner.js";
+import { LocalSandbox, type LocalSetup, setupOf } from "../../backend.js";
+import { claims } from "../../claims.js";
+import { openConfined } from "../../confined/open.js";
+import { makeRunnerKit, type RunnerKit } from "../../confined/runner-kit.js";
+import type { ConfinedSandbox } from "../../confined/sandbox.js";
+import type { Weakening } from "../../confined/weakening.js";
+import { writeReadable } from "../../folders/readable.js";
+import type { RunnerFolder } from "../../folders/runner-folder.js";
+import { leaseUserId, type UserIdLease } from "../../identity/user-ids.js";
+import type { Trial } from "../../probe/trial.js";
+import { openRunner } from "../../reaper/open-runner.js";
 import { weakenedArguments } from "./arguments.js";
 import { weakenedBoundary } from "./boundary.js";
 import { weakenedChecks } from "./checks.js";
@@ -47,7 +47,7 @@ export interface JailChange {
 }
 
 /**
- * `@ambit/sandbox-local/weakened`: jails of the local sandbox with named mechanisms taken out, for the controls of the
+ * Part of `@ambit/sandbox-local/testing`: jails of the local sandbox with named mechanisms taken out, for the controls of the
  * conformance kit alone, which runs nothing but its own bounded attacks on decoys in them. No configuration leads here,
  * the plugin registers none of it, and a test of the repository sees to it that nothing else imports it.
  */
@@ -94,7 +94,7 @@ export class WeakenedSandboxes {
 
   /** What the sandbox's own probe says of jails without the parts. Of limits nothing: no part of a jail holds them. */
   async probe(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
-    const { trialsOf } = await import("../probe/probe.js");
+    const { trialsOf } = await import("../../probe/probe.js");
     const limits = new Set<Capability>(["resources.memory", "resources.processes", "resources.cpu"]);
     const trials = trialsOf(this.#setup.config).filter(({ shows }) => !shows.some((one) => limits.has(one)));
     const findings = await this.#probe(change, signal, trials);
@@ -103,7 +103,7 @@ export class WeakenedSandboxes {
 
   /** The same, of the system calls alone. */
   async probeCalls(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
-    const { systemCalls } = await import("../probe/system-calls/trial.js");
+    const { systemCalls } = await import("../../probe/system-calls/trial.js");
     const findings = await this.#probe(change, signal, [systemCalls]);
     return findings.filter(({ capability }) => systemCalls.shows.some((shown) => shown === capability));
   }
@@ -113,7 +113,7 @@ export class WeakenedSandboxes {
     signal: AbortSignal,
     trials: readonly Trial[],
   ): Promise<readonly Finding[]> {
-    const { probeConfinement } = await import("../probe/probe.js");
+    const { probeConfinement } = await import("../../probe/probe.js");
     const nothing = { folders: [], environment: {} };
     return probeConfinement(
       (spec, lookup) => this.#open(spec, [], nothing, spec.boundary.network, change, lookup),

@@ -1,14 +1,15 @@
 import { readdir, rm } from "node:fs/promises";
+import { ChangingNames } from "@ambit/testkit";
+import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll } from "vitest";
-import { ChangingNames, describeSandboxBackend } from "../../src/index.js";
-import makeBackend, { makeDataFolder } from "../backends/local.mjs";
+import makeBackend, { makeDataFolder } from "./backend.mjs";
 
 const dataFolder = makeDataFolder();
 const names = new ChangingNames();
 
 describeSandboxBackend(() => makeBackend(dataFolder, names.lookup), {
   names,
-  runnerModule: new URL("../backends/local.mjs", import.meta.url),
+  runnerModule: new URL("backend.mjs", import.meta.url),
   // The runner keeps one folder of its own; what a session had in it is gone with the session.
   remains: async () => {
     const runners = await readdir(dataFolder, { recursive: true });

@@ -1,12 +1,12 @@
 import type { SandboxBackend } from "@ambit/core/plugin";
-import { WeakenedSandboxes } from "@ambit/sandbox-local/weakened";
-import { bareControl, type Control } from "../control.js";
+import { bareControl, type Control } from "@ambit/testkit";
 import { decoyList, standIns } from "./decoys-only.js";
-import { localRunner } from "./local-runner.js";
+import { runnerModule } from "./runner.js";
+import { WeakenedSandboxes } from "./weakened/index.js";
 import { withoutFor } from "./without.js";
 
 /** The local sandbox's own jail with what stops the attack taken out of it. Undefined for another backend. */
-export function localControl(backend: SandboxBackend): Control | undefined {
+export function control(backend: SandboxBackend): Control | undefined {
   const weakened = WeakenedSandboxes.beside(backend);
   if (weakened === undefined) return undefined;
   const bare = bareControl();
@@ -24,8 +24,8 @@ export function localControl(backend: SandboxBackend): Control | undefined {
     },
     runnerModule: (attack) => {
       const without = withoutFor(attack);
-      return localRunner(weakened.config, without === "bare" ? [] : without);
+      return runnerModule(weakened.config, without === "bare" ? [] : without);
     },
-    guardedRunnerModule: localRunner(weakened.config, []),
+    guardedRunnerModule: runnerModule(weakened.config, []),
   };
 }

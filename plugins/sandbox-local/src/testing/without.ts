@@ -1,6 +1,6 @@
 import type { Capability } from "@ambit/core/plugin";
-import type { Mechanism } from "@ambit/sandbox-local/weakened";
-import type { Attack } from "../../attacks/attack.js";
+import type { Attack } from "@ambit/testkit";
+import type { Mechanism } from "./weakened/index.js";
 
 /** What a jail of the local sandbox lacks where attacks on a capability must work. */
 const byCapability: Readonly<Record<Capability, readonly Mechanism[]>> = {

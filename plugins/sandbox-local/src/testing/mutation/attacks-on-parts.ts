@@ -1,4 +1,4 @@
-import type { Mechanism } from "@ambit/sandbox-local/weakened";
+import type { Mechanism } from "../weakened/index.js";
 
 /** The attack that works where a part is gone, and what else must be gone for it: what holds beside the part. */
 export interface AttackOnPart {

@@ -26,7 +26,7 @@ const built = {
   core: dirname(dirname(resolve("@ambit/core"))),
 };
 /** Inside this package, so that the copies find what they import; and where nothing transforms them. */
-const workshop = fileURLToPath(new URL("../../node_modules/.mutants/", import.meta.url));
+const workshop = fileURLToPath(new URL("../../../node_modules/.mutants/", import.meta.url));
 
 export type Lookup = (name: string) => Promise<readonly string[]>;
 

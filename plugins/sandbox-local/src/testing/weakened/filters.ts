@@ -1,11 +1,11 @@
-import { checkHost } from "../confined/runner-kit.js";
+import { checkHost } from "../../confined/runner-kit.js";
 import {
   compileSeccompFilter,
   type SeccompArchitecture,
   type SeccompRule,
   seccompRules,
   syscallNumber,
-} from "../seccomp/index.js";
+} from "../../seccomp/index.js";
 
 /** The system call filter without one of the things that it refuses. */
 export interface FilterPart {

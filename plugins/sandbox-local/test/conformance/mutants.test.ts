@@ -1,10 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bareControl, ChangingNames, judgeCapability } from "@ambit/testkit";
 import { afterAll, describe, expect, it } from "vitest";
-import { bareControl } from "../src/control/control.js";
-import { ChangingNames } from "../src/decoys/changing-names.js";
-import { judgeCapability } from "../src/judge/judge-capability.js";
 import { makeMutant, removeMutants } from "./mutants/make-mutant.js";
 import { mutants } from "./mutants/mutants.js";
 

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { isCaught, type MutantRow, runMutants } from "@ambit/sandbox-local/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isCaught, type MutantRow, runMutants } from "../src/attacks.js";
-import makeBackend, { makeDataFolder } from "./backends/local.mjs";
+import makeBackend, { makeDataFolder } from "./backend.mjs";
 
 const dataFolder = makeDataFolder();
 afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
 
-const table = readFileSync(new URL("../../../docs/mutations.md", import.meta.url), "utf8");
+const table = readFileSync(new URL("../../../../docs/mutations.md", import.meta.url), "utf8");
 const isRoot = process.getuid?.() === 0;
 
 describe("the local sandbox without one part of its jail", () => {

@@ -2,9 +2,10 @@ import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { domains, type SandboxBackend } from "@ambit/core/plugin";
-import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
-import { type Mechanism, mechanisms, WeakenedSandboxes } from "@ambit/sandbox-local/weakened";
 import { z } from "zod";
+import { LocalSandbox } from "../backend.js";
+import { configSchema } from "../config.js";
+import { type Mechanism, mechanisms, WeakenedSandboxes } from "./weakened/index.js";
 
 /** What a runner of its own is told in the query of this module's address. */
 const orderSchema = z.object({
@@ -13,10 +14,10 @@ const orderSchema = z.object({
   without: z.array(z.enum(mechanisms)),
 });
 
-const here = new URL("../../../dist/control/local/local-runner.js", import.meta.url);
+const here = new URL("../../dist/testing/runner.js", import.meta.url);
 
 /** This module as one that makes the local sandbox, for a runner in a process of its own. */
-export function localRunner(config: z.output<typeof configSchema>, without: readonly Mechanism[]): URL {
+export function runnerModule(config: z.output<typeof configSchema>, without: readonly Mechanism[]): URL {
   const url = new URL(here);
   url.searchParams.set("order", JSON.stringify({ config, without }));
   return url;

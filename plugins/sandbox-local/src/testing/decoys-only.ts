@@ -1,9 +1,7 @@
 import { normaliseBoundary } from "@ambit/core";
 import type { NetworkBoundary } from "@ambit/core/plugin";
-import type { Decoys as StandIns } from "@ambit/sandbox-local/weakened";
-import type { Attack } from "../../attacks/attack.js";
-import { canary } from "../../decoys/canary.js";
-import type { Decoys } from "../../decoys/decoys.js";
+import { type Attack, canary, type Decoys } from "@ambit/testkit";
+import type { Decoys as StandIns } from "./weakened/index.js";
 
 /** What stands where a mechanism was taken out. */
 export function standIns({ id }: Pick<Attack, "id">, { folder, secret }: Decoys): StandIns {

@@ -1,0 +1,4 @@
+import { describeToolDelivery } from "@ambit/testkit/vitest";
+import { configSchema, McpHttpDelivery } from "../src/index.js";
+
+describeToolDelivery(() => new McpHttpDelivery(configSchema.parse({})));

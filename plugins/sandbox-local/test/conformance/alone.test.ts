@@ -1,0 +1,37 @@
+import { rm } from "node:fs/promises";
+import type { SandboxBackend } from "@ambit/core/plugin";
+import { bareControl, judgeCapability } from "@ambit/testkit";
+import { afterAll, expect, it } from "vitest";
+import makeBackend, { makeDataFolder } from "./backend.mjs";
+
+const dataFolder = makeDataFolder();
+afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
+
+it("puts a capability to the test alone, where nothing else is claimed", {
+  timeout: 60_000,
+}, async (context) => {
+  const capability = "filesystem.host-hidden";
+  const whole = makeBackend(dataFolder);
+  const finding = (await whole.probe(AbortSignal.timeout(60_000))).find(
+    (one) => one.capability === capability,
+  );
+  if (finding?.proven !== true) context.skip(`host: ${capability} isn't proven here`);
+  const asked: string[][] = [];
+  const alone: SandboxBackend = {
+    name: "alone",
+    site: "sandbox",
+    claims: [capability],
+    touches: () => whole.touches(),
+    gaps: () => [],
+    probe: () => Promise.resolve([]),
+    open: (spec, scope) => {
+      asked.push([...spec.required]);
+      return whole.open(spec, scope);
+    },
+  };
+  const seen = [{ capability, proven: true, how: "seen" }] as const;
+  const only = ["filesystem.host-hidden/by-path"];
+  const report = await judgeCapability(alone, seen, capability, { control: bareControl(), only });
+  expect(report).toMatchObject({ standing: "proven", reason: "seen" });
+  expect(new Set(asked.flat())).toEqual(new Set([capability]));
+});
