@@ -4,5 +4,6 @@ import "reflect-metadata";
 export * from "./boundary/index.js";
 export * from "./contract/index.js";
 export * from "./errors.js";
-export type { Log } from "./plugin/index.js";
+export * from "./plan/index.js";
+export type { ActorGap, Finding, HiddenCredential, Log, Programs } from "./plugin/index.js";
 export * from "./registry/index.js";

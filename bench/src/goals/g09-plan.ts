@@ -3,18 +3,15 @@ import {
   type Boundary,
   type Candidates,
   type Capability,
-  type Coverage,
   capabilities,
   domains,
   type Finding,
   normaliseBoundary,
-  type PlannableExecutor,
-  type PlannableHarness,
-  type PlannableToolSource,
   type Probed,
   parseRunRequest,
   planRun,
 } from "@ambit/core";
+import type { Harness, SandboxBackend, ToolDelivery, ToolExecutor, ToolSource } from "@ambit/core/plugin";
 import { CallbackExecutor, configSchema } from "@ambit/executor-callback";
 import type { Goal } from "../goal.js";
 import { interleaved, mediansOf, timedEach } from "../measure.js";
@@ -71,33 +68,51 @@ function probed<Actor>(actor: Actor): Probed<Actor> {
   return { actor, findings: proven, probedAt: new Date(0).toISOString() };
 }
 
+const starts = () => Promise.reject(new Error("a plan starts nothing"));
+
 const noGaps = (): readonly ActorGap[] => [];
 
-/** Forty executors of the real callback kind, and sixty other seats; the sandbox that is chosen is the last. */
+/** Forty executors of the real callback kind, and sixty other actors; the sandbox that is chosen is the last. */
 function hundredActors(): Candidates {
   const inSandbox = {
     site: "sandbox",
     claims: capabilities,
     touches: () => domains,
     gaps: noGaps,
+    probe: starts,
   } as const;
-  const agents = { aliases: [], issues: () => [], visibleCredentials: () => [] };
+  const agents = {
+    aliases: [],
+    issues: () => [],
+    visibleCredentials: () => [],
+    asksForOwnTools: true,
+    holdsCallsMs: 60_000,
+    runtimes: () => [],
+    start: starts,
+  };
   return {
     sandboxes: named("sandbox", 20).map((name, index) =>
-      probed<Coverage>({ ...inSandbox, name, ...(index < 19 ? { gaps: withoutMemory } : {}) }),
+      probed<SandboxBackend>({
+        ...inSandbox,
+        name,
+        open: starts,
+        ...(index < 19 ? { gaps: withoutMemory } : {}),
+      }),
     ),
     executors: named("kind", kinds).map((kind) => probed(callbackOfKind(kind))),
-    deliveries: named("delivery", 10).map((name) => probed<Coverage>({ ...inSandbox, name })),
+    deliveries: named("delivery", 10).map((name) =>
+      probed<ToolDelivery>({ ...inSandbox, name, publish: starts }),
+    ),
     harnesses: ["demo", ...named("agent", 19)].map((name) =>
-      probed<PlannableHarness>({ ...inSandbox, ...agents, name, id: name }),
+      probed<Harness>({ ...inSandbox, ...agents, name, id: name }),
     ),
     toolSources: named("source", 10).map((name) =>
-      probed<PlannableToolSource>({ ...inSandbox, name, connection: "http", issues: () => [] }),
+      probed<ToolSource>({ ...inSandbox, name, connection: "http", issues: () => [], connect: starts }),
     ),
   };
 }
 
-function callbackOfKind(kind: string): PlannableExecutor {
+function callbackOfKind(kind: string): ToolExecutor {
   const real = new CallbackExecutor(configSchema.parse({}));
   return {
     kind,
@@ -107,6 +122,8 @@ function callbackOfKind(kind: string): PlannableExecutor {
     touches: () => real.touches(),
     gaps: (boundary, use) => real.gaps(boundary, use),
     issues: (use) => real.issues(use),
+    probe: starts,
+    execute: starts,
   };
 }
 

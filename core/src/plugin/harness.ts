@@ -1,4 +1,3 @@
-import type { HiddenCredential, Programs } from "../boundary/index.js";
 import type {
   AgentEvent,
   ContentBlock,
@@ -11,7 +10,7 @@ import type { Actor } from "./actor.js";
 import type { PublishedServer } from "./delivery.js";
 import type { Log } from "./log.js";
 import type { OwnTools, ToolClass } from "./own-tools.js";
-import type { RuntimePath, Sandbox } from "./sandbox.js";
+import type { HiddenCredential, Programs, RuntimePath, Sandbox } from "./sandbox.js";
 import type { Scope } from "./scope.js";
 
 /** What the agent wants to do and asks leave for. */

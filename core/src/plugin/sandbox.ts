@@ -1,9 +1,21 @@
-import type { Boundary, HiddenCredential, Programs } from "../boundary/index.js";
+import type { Boundary } from "../boundary/index.js";
 import type { Capability, Evidence } from "../contract/index.js";
 import type { SandboxFailed } from "../errors.js";
 import type { Actor } from "./actor.js";
 import type { Log } from "./log.js";
 import type { Scope } from "./scope.js";
+
+/** Where the programs in a sandbox come from: the runner's files, seen at their own paths, or an image of its own. */
+export type Programs = "runner" | "image";
+
+/** A credential that programs in the sandbox send to some hosts, and needn't be able to read. */
+export interface HiddenCredential {
+  /** Unique in a run: the variable that holds it. */
+  readonly name: string;
+  readonly value: string;
+  /** Canonical names that it may be sent to; never empty. */
+  readonly hosts: readonly string[];
+}
 
 /** A `fetch` handler, as in the Fetch standard: one request in, one response out. */
 export type FetchHandler = (request: Request) => Response | Promise<Response>;

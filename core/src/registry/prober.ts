@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { Finding, Probed } from "../boundary/index.js";
 import { type Capability, findingSchema } from "../contract/index.js";
-import { type Actor, type Log, newPluginAbort } from "../plugin/index.js";
+import type { Probed } from "../plan/index.js";
+import { type Actor, type Finding, type Log, newPluginAbort } from "../plugin/index.js";
 import type { ProbeSettings } from "./configuration.js";
 
 interface Evidence {

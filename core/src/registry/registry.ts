@@ -1,7 +1,7 @@
 import { type DependencyContainer, type InjectionToken, container as root } from "tsyringe";
-import type { Candidates, Finding } from "../boundary/index.js";
 import type { Capability, Site } from "../contract/index.js";
-import type { Actor, ActorKind, ActorKinds, Log } from "../plugin/index.js";
+import type { Candidates } from "../plan/index.js";
+import type { Actor, ActorKind, Finding, Log } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
@@ -53,13 +53,13 @@ export class Registry {
   }
 
   /** Everyone who could act, with evidence that is fresh enough to plan with. */
-  async candidates(): Promise<Candidates<ActorKinds>> {
+  async candidates(): Promise<Candidates> {
     await this.#prober.refresh(this.#actors());
     return this.candidatesAsSeen();
   }
 
   /** The same with what was seen last, at once: what isn't proven yet counts as missing. */
-  candidatesAsSeen(): Candidates<ActorKinds> {
+  candidatesAsSeen(): Candidates {
     const probed = <A extends Actor<never>>(actor: A) => this.#prober.probed(actor);
     return {
       sandboxes: this.#all(actorTokens.sandbox).map(probed),

@@ -6,9 +6,9 @@ import {
   type NetworkRule,
   normaliseBoundary,
   parseNetworkRule,
-  requirementsOf,
 } from "../../src/boundary/index.js";
-import { boundaryOf, request } from "./actors.js";
+import { requirementsOf } from "../../src/plan/index.js";
+import { boundaryOf, request } from "../plan/actors.js";
 
 function normalised(sandboxPermission: object) {
   return normaliseBoundary(request({ sandboxPermission }).sandboxPermission);

@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { contractReadme } from "../../scripts/generate-contract-docs.mjs";
 import { normaliseBoundary } from "../../src/boundary/normalise.js";
-import { requirementsOf } from "../../src/boundary/requirements.js";
 import { fieldMeanings, pathsOf } from "../../src/contract/fields.js";
 import {
   fields,
@@ -13,6 +12,7 @@ import {
   runRequestSchema,
 } from "../../src/contract/index.js";
 import { levelOf } from "../../src/contract/level.js";
+import { requirementsOf } from "../../src/plan/requirements.js";
 import { golden } from "./golden-files.js";
 
 const known = pathsOf(levelOf(runRequestSchema));

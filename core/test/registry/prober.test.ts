@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import type { Finding } from "../../src/boundary/index.js";
+import type { Finding } from "../../src/plugin/index.js";
 import { Prober } from "../../src/registry/prober.js";
 import { proofsOf } from "../fakes/capabilities.js";
 import { forever } from "../fakes/harness.js";

@@ -17,7 +17,7 @@ import {
   type RunRequest,
   type Warning,
 } from "@ambit/core/contract";
-import type { ActorKinds, Harness } from "@ambit/core/plugin";
+import type { Harness } from "@ambit/core/plugin";
 import { secretsOf, tooManySecrets } from "./events/redaction/secrets.js";
 import {
   classesNotAllowed,
@@ -32,7 +32,7 @@ import type { PermissionCeiling } from "./permission/permission.js";
 /** A request that may start: every actor in it covers what its boundary requires. */
 export interface Admitted {
   readonly request: RunRequest;
-  readonly plan: AcceptedPlan<ActorKinds>;
+  readonly plan: AcceptedPlan;
   /** What of the request has no effect, or not the one it seems to have. */
   readonly warnings: readonly Warning[];
 }
@@ -58,11 +58,7 @@ export function parse(body: unknown, contract?: ContractSettings): Omit<Admitted
  * Stop 2: the plan, accepted or refused, as pure as `planRun`.
  * @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant.
  */
-export function plan(
-  request: RunRequest,
-  candidates: Candidates<ActorKinds>,
-  ceiling: PermissionCeiling,
-): Plan<ActorKinds> {
+export function plan(request: RunRequest, candidates: Candidates, ceiling: PermissionCeiling): Plan {
   const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
   if (issues.length > 0) throw new RequestInvalid(issues);
   const decided = planRun(request, boundary, candidates, [
@@ -95,10 +91,7 @@ export async function admit(
 }
 
 /** What is known to have no effect before the MCP servers are asked for their tools. */
-function warningsOf(
-  request: RunRequest,
-  { harness: { actor } }: AcceptedPlan<ActorKinds>,
-): readonly Warning[] {
+function warningsOf(request: RunRequest, { harness: { actor } }: AcceptedPlan): readonly Warning[] {
   if (hasUnnamedTools(request)) return [];
   return idleRules(request, actor.id, toolsNamed(request, actor));
 }

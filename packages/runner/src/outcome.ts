@@ -1,6 +1,6 @@
 import { type AcceptedPlan, type AmbitError, RunCancelled, receiptOf, stillVisible } from "@ambit/core";
 import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
-import type { ActorKinds, Agent, Log } from "@ambit/core/plugin";
+import type { Agent, Log } from "@ambit/core/plugin";
 import type { RunEvents } from "./events/run-events.js";
 import type { Warnings } from "./events/warnings.js";
 import { asPluginError } from "./lifetime/plugin-error.js";
@@ -29,7 +29,7 @@ export function cancelledByCaller(failure: AmbitError | undefined): boolean {
  */
 export function conclude(
   request: RunRequest,
-  plan: AcceptedPlan<ActorKinds>,
+  plan: AcceptedPlan,
   outcome: RunOutcome,
   log: Log,
 ): { readonly result: RunResult; readonly failure: AmbitError | undefined } {
@@ -105,7 +105,7 @@ export function stopReasonOf(end: TurnEnd): string | undefined {
 
 function receiptFor(
   request: RunRequest,
-  plan: AcceptedPlan<ActorKinds>,
+  plan: AcceptedPlan,
   { progress, events, sessionName }: RunOutcome,
 ): Receipt | undefined {
   const { session, agent, history } = partsOf(progress);

@@ -1,6 +1,6 @@
 import type { AcceptedPlan } from "@ambit/core";
 import type { AgentEvent, RunRequest, Warning } from "@ambit/core/contract";
-import type { ActorKinds, Log, Sandbox } from "@ambit/core/plugin";
+import type { Log, Sandbox } from "@ambit/core/plugin";
 import type { Deadlines } from "./lifetime/deadlines.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
@@ -10,7 +10,7 @@ import type { RunServices, SharedWork } from "./run-services.js";
 export interface RunContext {
   readonly runId: string;
   readonly request: RunRequest;
-  readonly plan: AcceptedPlan<ActorKinds>;
+  readonly plan: AcceptedPlan;
   readonly scope: OwnedScope;
   readonly deadlines: Deadlines;
   readonly limits: RunLimits;

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type AcceptedPlan, type AmbitError, type AtCapacity, RunCancelled, toAmbitError } from "@ambit/core";
 import { onDisconnectOf, type RunRequest, type StreamRecord } from "@ambit/core/contract";
-import type { ActorKinds } from "@ambit/core/plugin";
 import type { Admitted } from "./admission.js";
 import { leavable, nextRecord } from "./events/reading.js";
 import { RunEvents } from "./events/run-events.js";
@@ -49,7 +48,7 @@ export class Run {
     this.#settle = resolve;
   });
   readonly request: RunRequest;
-  readonly plan: AcceptedPlan<ActorKinds>;
+  readonly plan: AcceptedPlan;
 
   constructor(
     { request, plan, warnings }: Admitted,

@@ -2,7 +2,7 @@ import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 /** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
-const floors = [["contract"], ["errors.ts"], ["safe-fs"], ["boundary"], ["plugin"], ["registry"]];
+const floors = [["contract"], ["errors.ts"], ["safe-fs"], ["boundary"], ["plugin"], ["plan"], ["registry"]];
 const publicCore = /^@ambit\/core(\/(contract|plugin|safe-fs))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins = /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|agent-[\w-]+)$/;

@@ -94,7 +94,8 @@ const cases: Case[] = [
     tree: () => code,
     broken: [
       ["core/src/contract/tool.ts", `import { AmbitError } from "../errors.js";`],
-      ["core/src/boundary/plan.ts", `import type { Actor } from "../plugin/actor.js";`],
+      ["core/src/boundary/normalise.ts", `import type { Actor } from "../plugin/actor.js";`],
+      ["core/src/plugin/actor.ts", `import { planRun } from "../plan/plan.js";`],
       ["core/src/plugin/index.ts", `import { load } from "../registry/load.js";`],
       ["core/src/registry/load.ts", `import { parse } from "../index.js";`],
       ["core/src/registry/load.ts", `import { join } from "../somewhere/join.js";`],

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
 import { PluginBrokeContract, type SandboxFailed } from "@ambit/core";
-import type { ActorKinds, ConnectionDecision, Log, Sandbox, Scope } from "@ambit/core/plugin";
+import type { ConnectionDecision, Log, Sandbox, Scope } from "@ambit/core/plugin";
 import { canonicalJson } from "../canonical-json.js";
 import { type HideSecrets, tooManySecrets } from "../events/redaction/secrets.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
@@ -85,7 +85,7 @@ export class Session {
 
   /** Opens the sandbox, or leaves nothing behind. Abandons the opening when `during` aborts. */
   static async open(
-    plan: AcceptedPlan<ActorKinds>,
+    plan: AcceptedPlan,
     log: Log,
     closeMs: number,
     during: Scope["signal"],
@@ -140,7 +140,7 @@ export class Session {
 }
 
 /** Two runs may share a session only if they ask for the same sandbox and the same boundary. */
-export function fingerprintOf(plan: AcceptedPlan<ActorKinds>): string {
+export function fingerprintOf(plan: AcceptedPlan): string {
   const { boundary, required, sandbox, harness, hidden } = plan;
   return canonicalJson({
     boundary,

@@ -1,7 +1,7 @@
 import type { AcceptedPlan } from "@ambit/core";
 import { AtCapacity, RequestInvalid, RunCancelled } from "@ambit/core";
 import { projectOf, type RunRequest } from "@ambit/core/contract";
-import type { ActorKinds, Log } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
 import { type HideSecrets, secretsOf } from "../events/redaction/secrets.js";
 import type { RunLimits } from "../limits.js";
 import { type Borrower, fingerprintOf, Session } from "./session.js";
@@ -34,7 +34,7 @@ export class Sessions {
   /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */
   async borrow(
     request: RunRequest,
-    plan: AcceptedPlan<ActorKinds>,
+    plan: AcceptedPlan,
     borrower: Borrower & { readonly signal: AbortSignal },
   ): Promise<Loan> {
     const { signal } = borrower;
@@ -76,11 +76,7 @@ export class Sessions {
     await Promise.all([...this.#open].map((session) => this.#discard(session)));
   }
 
-  async #openNew(
-    plan: AcceptedPlan<ActorKinds>,
-    secrets: readonly string[],
-    signal: AbortSignal,
-  ): Promise<Session> {
+  async #openNew(plan: AcceptedPlan, secrets: readonly string[], signal: AbortSignal): Promise<Session> {
     if (this.#closed) throw new RunCancelled("The runner is shutting down.");
     const session = await Session.open(plan, this.log, this.limits.closeMs, signal);
     session.remember(secrets, this.hide);
@@ -136,7 +132,7 @@ export class Sessions {
 }
 
 /** Another boundary is another sandbox, and one that failed holds none. Nothing that was kept is carried over. */
-function canGoOn(kept: Session, plan: AcceptedPlan<ActorKinds>, secrets: readonly string[]): boolean {
+function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]): boolean {
   return kept.failure === undefined && kept.fingerprint === fingerprintOf(plan) && kept.mayRemember(secrets);
 }
 

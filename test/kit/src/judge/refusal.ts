@@ -1,8 +1,9 @@
-import { normaliseBoundary, planRun, type Seats } from "@ambit/core";
+import { normaliseBoundary, planRun } from "@ambit/core";
 import {
   type Capability,
   domains,
   type Finding,
+  type Harness,
   type SandboxBackend,
   type SandboxSpec,
 } from "@ambit/core/plugin";
@@ -22,7 +23,7 @@ export function planRefuses(
   const { boundary } = normaliseBoundary(request.sandboxPermission);
   const probedAt = new Date().toISOString();
   const claimed = findings.filter((finding) => backend.claims.includes(finding.capability));
-  const plan = planRun<Seats>(request, boundary, {
+  const plan = planRun(request, boundary, {
     sandboxes: [{ actor: backend, findings: new Map(claimed.map((one) => [one.capability, one])), probedAt }],
     harnesses: [{ actor: harness, findings: new Map(), probedAt }],
     executors: [],
@@ -35,7 +36,7 @@ export function planRefuses(
 }
 
 /** Acts only in the sandbox: whatever the plan lacks is the sandbox's. */
-const harness: Seats["harness"] = {
+const harness: Harness = {
   name: "kit",
   id: "kit",
   aliases: [],
@@ -45,6 +46,11 @@ const harness: Seats["harness"] = {
   gaps: () => [],
   issues: () => [],
   visibleCredentials: () => [],
+  asksForOwnTools: true,
+  holdsCallsMs: 60_000,
+  runtimes: () => [],
+  probe: async () => [],
+  start: () => Promise.reject(new Error("the kit's harness is planned with, and never started")),
 };
 
 /** Whether it opens a sandbox of which the capability is required. */

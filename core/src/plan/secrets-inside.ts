@@ -1,15 +1,8 @@
+import type { Boundary } from "../boundary/index.js";
 import type { Gap, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
+import type { Harness, HiddenCredential, SandboxBackend, ToolExecutor, ToolSource } from "../plugin/index.js";
 import { asked } from "./asked.js";
-import type { Boundary } from "./boundary.js";
-import type {
-  HiddenCredential,
-  PlannableExecutor,
-  PlannableHarness,
-  PlannableSandbox,
-  PlannableToolSource,
-  PlannedActor,
-} from "./candidates.js";
-import type { Probed } from "./coverage.js";
+import type { PlannedActor, Probed } from "./candidates.js";
 import type { Requirement } from "./requirements.js";
 
 /**
@@ -18,8 +11,8 @@ import type { Requirement } from "./requirements.js";
  */
 export function credentialsHidden(
   request: RunRequest,
-  harness: PlannableHarness | undefined,
-  sandbox: PlannableSandbox | undefined,
+  harness: Harness | undefined,
+  sandbox: SandboxBackend | undefined,
   boundary: Boundary,
 ): readonly HiddenCredential[] {
   if (boundary.secrets !== "hidden" || sandbox?.hides === undefined) return [];
@@ -32,9 +25,9 @@ export function credentialsHidden(
 
 /** Who could carry a credential of the request into the sandbox. */
 interface Carriers {
-  readonly harness: Probed<PlannableHarness> | undefined;
-  readonly executors: readonly PlannedActor<PlannableExecutor, ToolSpec>[];
-  readonly toolSources: readonly PlannedActor<PlannableToolSource, McpServer>[];
+  readonly harness: Probed<Harness> | undefined;
+  readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
+  readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
 }
 
 const fix =
@@ -71,7 +64,7 @@ export function secretsInside(
 
 /** Names of the credentials that can be read in the sandbox all the same. */
 export function stillVisible(
-  harness: PlannableHarness,
+  harness: Harness,
   request: RunRequest,
   hidden: readonly HiddenCredential[],
 ): readonly string[] {

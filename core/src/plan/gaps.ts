@@ -1,59 +1,13 @@
-import { type Capability, type Domain, domainOf, type Gap, type Site } from "../contract/index.js";
+import type { Boundary } from "../boundary/index.js";
+import { type Capability, type Domain, domainOf, type Gap } from "../contract/index.js";
+import type { Actor, ActorGap } from "../plugin/index.js";
 import { asked } from "./asked.js";
-import type { Boundary } from "./boundary.js";
+import type { Probed } from "./candidates.js";
 import type { Requirement } from "./requirements.js";
-
-/** A gap as an actor states it; the planner adds who and for which tool or server. */
-export type ActorGap = Pick<Gap, "capability" | "reason" | "fix">;
-
-/** The part of an actor that the planner looks at: data and pure functions. */
-export interface Coverage<Use = void> {
-  /** As on the wire, in gaps and on the receipt: `local`, `callback`, `gemini`. */
-  readonly name: string;
-  readonly site: Site;
-  /** Upper bound: a probe may shrink it, nothing may grow it. */
-  readonly claims: readonly Capability[];
-  /**
-   * The domains this use acts in. What isn't touched needs no cover, except of a sandbox: everything in it acts
-   * through it, so it must cover all that is required. Pure.
-   */
-  touches(use: Use): readonly Domain[];
-  /**
-   * What this use can't cover of the boundary beyond its claims: a destination off the allowlist, a platform's
-   * limit (ten entries at most). Counts wherever the domain is required, touched or not. Pure and synchronous; it
-   * only looks at what it is given.
-   */
-  gaps(boundary: Boundary, use: Use): readonly ActorGap[];
-}
-
-/** What one probe saw of one claim. */
-export type Finding =
-  | {
-      readonly capability: Capability;
-      readonly proven: true;
-      /** What was done to see it, e.g. "a connect to a host listener worked outside and failed inside". */
-      readonly how: string;
-    }
-  | {
-      readonly capability: Capability;
-      readonly proven: false;
-      /** The host's own words where there are any: `bwrap: No permissions to create new namespace`. */
-      readonly reason: string;
-      /** What a deployer does about it: a command, a flag, another backend. */
-      readonly fix: string;
-    };
-
-/** An actor with what was seen of it on this host, and when. */
-export interface Probed<A> {
-  readonly actor: A;
-  readonly findings: ReadonlyMap<Capability, Finding>;
-  /** ISO 8601. */
-  readonly probedAt: string;
-}
 
 /** One actor in one use, as the planner asks about it. */
 export interface Question<Use> {
-  readonly probed: Probed<Coverage<Use>>;
+  readonly probed: Probed<Actor<Use>>;
   readonly use: Use;
   readonly boundary: Boundary;
   readonly required: readonly Requirement[];
@@ -101,7 +55,7 @@ function bindingOf<Use>(question: Question<Use>): readonly Requirement[] {
 
 /** Why a capability isn't in `claims ∩ probed`; undefined when it is. */
 function whyUnproven(
-  { actor, findings }: Probed<Coverage<never>>,
+  { actor, findings }: Probed<Actor<never>>,
   capability: Capability,
 ): Pick<Gap, "reason" | "fix"> | undefined {
   if (!actor.claims.includes(capability)) {

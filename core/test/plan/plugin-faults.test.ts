@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type Candidates, planRun } from "../../src/boundary/index.js";
 import { PluginBrokeContract } from "../../src/errors.js";
+import { type Candidates, planRun } from "../../src/plan/index.js";
 import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "./actors.js";
 import { full, http, off, tool } from "./planning.js";
 

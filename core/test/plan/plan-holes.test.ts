@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Candidates } from "../../src/boundary/index.js";
 import type { Gap } from "../../src/contract/index.js";
+import type { Candidates } from "../../src/plan/index.js";
 import { type ActorRow, delivery, executor, harness, sandbox, toolSource } from "./actors.js";
 import { callback, code, full, gapsIn, http, lacks, needed, off, planned, stdio, tool } from "./planning.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { planRun } from "../../src/boundary/index.js";
+import { planRun } from "../../src/plan/index.js";
 import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "./actors.js";
 import { full, gapsIn, http, lacks, local, needed, off, planned, remote, stdio, tool } from "./planning.js";
 

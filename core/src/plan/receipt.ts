@@ -8,8 +8,8 @@ import {
   type ReceiptActor,
   type RunRequest,
 } from "../contract/index.js";
-import type { Seats } from "./candidates.js";
-import type { Coverage, Probed } from "./coverage.js";
+import type { Actor } from "../plugin/index.js";
+import type { Probed } from "./candidates.js";
 import type { AcceptedPlan } from "./plan.js";
 
 /** What only the run itself can say. */
@@ -22,11 +22,7 @@ export interface RunFacts {
 }
 
 /** The plan as it was applied, with the evidence. Pure. */
-export function receiptOf<S extends Seats>(
-  plan: AcceptedPlan<S>,
-  request: RunRequest,
-  facts: RunFacts,
-): Receipt {
+export function receiptOf(plan: AcceptedPlan, request: RunRequest, facts: RunFacts): Receipt {
   const required = plan.required.map(({ capability }) => capability);
   return {
     sandbox: plan.sandbox.actor.name,
@@ -44,7 +40,7 @@ export function receiptOf<S extends Seats>(
 }
 
 function guaranteesOf(plan: AcceptedPlan, required: readonly Capability[]): Guarantee[] {
-  const others: readonly Probed<Coverage<never>>[] = [
+  const others: readonly Probed<Actor<never>>[] = [
     plan.harness,
     ...(plan.delivery === undefined ? [] : [plan.delivery]),
     ...[...plan.executors, ...plan.toolSources].map(({ probed }) => probed),
@@ -67,34 +63,34 @@ function guaranteesOf(plan: AcceptedPlan, required: readonly Capability[]): Guar
 function actorsOf(plan: AcceptedPlan, request: RunRequest): ReceiptActor[] {
   const { sandbox, harness, delivery } = plan;
   const outside = new Set(plan.outside.map(({ actor }) => actor));
-  const standing = ({ name, site }: Coverage<never>): ReceiptActor["standing"] => {
+  const assuranceOf = ({ name, site }: Actor<never>): ReceiptActor["standing"] => {
     if (site === "sandbox") return "inherited";
     return site === "caller" || outside.has(name) ? "outside" : "guaranteed";
   };
   const actors: ReceiptActor[] = [
     entry("sandbox", sandbox.actor, "guaranteed", sandbox.actor.touches()),
-    entry("harness", harness.actor, standing(harness.actor), harness.actor.touches(request)),
+    entry("harness", harness.actor, assuranceOf(harness.actor), harness.actor.touches(request)),
   ];
   if (delivery !== undefined)
     actors.push(entry("delivery", delivery.actor, "mediated", delivery.actor.touches()));
   for (const { probed, uses } of plan.executors) {
     const touched = uses.flatMap((tool) => probed.actor.touches({ tool, request }));
     const subjects = uses.map(({ name }) => name);
-    actors.push({ ...entry("executor", probed.actor, standing(probed.actor), touched), subjects });
+    actors.push({ ...entry("executor", probed.actor, assuranceOf(probed.actor), touched), subjects });
   }
   for (const { probed, uses } of plan.toolSources) {
     const touched = uses.flatMap((server) => probed.actor.touches(server));
     const subjects = uses.map(({ name }) => name);
-    actors.push({ ...entry("toolSource", probed.actor, standing(probed.actor), touched), subjects });
+    actors.push({ ...entry("toolSource", probed.actor, assuranceOf(probed.actor), touched), subjects });
   }
   return actors;
 }
 
 function entry(
   kind: ReceiptActor["kind"],
-  { name, site }: Coverage<never>,
-  standing: ReceiptActor["standing"],
+  { name, site }: Actor<never>,
+  assurance: ReceiptActor["standing"],
   touched: readonly Domain[],
 ): ReceiptActor {
-  return { kind, name, site, standing, touches: [...new Set(touched)] };
+  return { kind, name, site, standing: assurance, touches: [...new Set(touched)] };
 }

@@ -1,15 +1,16 @@
+import type { Boundary } from "../boundary/index.js";
 import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
-import { asked } from "./asked.js";
-import type { Boundary } from "./boundary.js";
 import type {
-  PlannableExecutor,
-  PlannableHarness,
-  PlannableSandbox,
-  PlannableToolSource,
-  PlannedActor,
+  Harness,
   Programs,
-} from "./candidates.js";
-import { type Coverage, gapsOf, type Probed } from "./coverage.js";
+  SandboxBackend,
+  ToolDelivery,
+  ToolExecutor,
+  ToolSource,
+} from "../plugin/index.js";
+import { asked } from "./asked.js";
+import type { PlannedActor, Probed } from "./candidates.js";
+import { gapsOf } from "./gaps.js";
 import type { Requirement } from "./requirements.js";
 
 /** A choice, or the issues that say why there is none. */
@@ -19,11 +20,11 @@ export interface Choice<Chosen> {
 }
 
 /** The harness by id or alias; without a name, the first configured. */
-export function chooseHarness<H extends PlannableHarness>(
+export function chooseHarness(
   request: RunRequest,
-  harnesses: readonly Probed<H>[],
+  harnesses: readonly Probed<Harness>[],
   programs: Programs,
-): Choice<Probed<H> | undefined> {
+): Choice<Probed<Harness> | undefined> {
   const named = request.harness;
   const chosen =
     named === undefined
@@ -44,11 +45,11 @@ export function chooseHarness<H extends PlannableHarness>(
 }
 
 /** One part per kind of tool that the request brings. */
-export function chooseExecutors<E extends PlannableExecutor>(
+export function chooseExecutors(
   request: RunRequest,
-  executors: readonly Probed<E>[],
-): Choice<readonly PlannedActor<E, ToolSpec>[]> {
-  const byKind = firstBy<E, ToolSpec>(executors, ({ kind }) => kind);
+  executors: readonly Probed<ToolExecutor>[],
+): Choice<readonly PlannedActor<ToolExecutor, ToolSpec>[]> {
+  const byKind = firstBy<ToolExecutor, ToolSpec>(executors, ({ kind }) => kind);
   const issues: Issue[] = [];
   for (const [index, tool] of request.customTools.entries()) {
     const part = byKind.get(tool.kind);
@@ -69,11 +70,11 @@ export function chooseExecutors<E extends PlannableExecutor>(
   return { chosen: [...byKind.values()].filter(({ uses }) => uses.length > 0), issues };
 }
 
-export function chooseToolSources<S extends PlannableToolSource>(
+export function chooseToolSources(
   request: RunRequest,
-  toolSources: readonly Probed<S>[],
-): Choice<readonly PlannedActor<S, McpServer>[]> {
-  const byConnection = firstBy<S, McpServer>(toolSources, ({ connection }) => connection);
+  toolSources: readonly Probed<ToolSource>[],
+): Choice<readonly PlannedActor<ToolSource, McpServer>[]> {
+  const byConnection = firstBy<ToolSource, McpServer>(toolSources, ({ connection }) => connection);
   const issues: Issue[] = [];
   for (const [index, server] of request.mcpServers.entries()) {
     const part = byConnection.get(server.connection.type);
@@ -93,10 +94,10 @@ export function chooseToolSources<S extends PlannableToolSource>(
 }
 
 /** The first configured delivery, when there is anything to deliver. */
-export function chooseDelivery<D extends Coverage>(
+export function chooseDelivery(
   request: RunRequest,
-  deliveries: readonly Probed<D>[],
-): Choice<Probed<D> | undefined> {
+  deliveries: readonly Probed<ToolDelivery>[],
+): Choice<Probed<ToolDelivery> | undefined> {
   if (request.customTools.length === 0 && request.mcpServers.length === 0)
     return { chosen: undefined, issues: [] };
   const chosen = deliveries[0];
@@ -109,12 +110,15 @@ export function chooseDelivery<D extends Coverage>(
 }
 
 /** The named sandbox, or the first configured one without a gap; if there is none, what each of them lacks. */
-export function chooseSandbox<S extends PlannableSandbox>(
+export function chooseSandbox(
   request: RunRequest,
-  sandboxes: readonly Probed<S>[],
+  sandboxes: readonly Probed<SandboxBackend>[],
   boundary: Boundary,
   required: readonly Requirement[],
-): Choice<Probed<S> | undefined> & { readonly gaps: readonly Gap[]; readonly programs: Programs } {
+): Choice<Probed<SandboxBackend> | undefined> & {
+  readonly gaps: readonly Gap[];
+  readonly programs: Programs;
+} {
   const candidates =
     request.sandbox === undefined
       ? sandboxes

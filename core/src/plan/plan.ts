@@ -1,6 +1,15 @@
+import type { Boundary } from "../boundary/index.js";
 import type { Gap, Issue, McpServer, RunRequest, Site, ToolSpec } from "../contract/index.js";
-import type { Boundary } from "./boundary.js";
-import type { Candidates, HiddenCredential, PlannedActor, Seats } from "./candidates.js";
+import type {
+  Actor,
+  Harness,
+  HiddenCredential,
+  SandboxBackend,
+  ToolDelivery,
+  ToolExecutor,
+  ToolSource,
+} from "../plugin/index.js";
+import type { Candidates, PlannedActor, Probed } from "./candidates.js";
 import {
   chooseDelivery,
   chooseExecutors,
@@ -8,20 +17,20 @@ import {
   chooseSandbox,
   chooseToolSources,
 } from "./choose.js";
-import { type Coverage, gapsOf, type Probed, type Question } from "./coverage.js";
+import { gapsOf, type Question } from "./gaps.js";
 import { type Requirement, requirementsOf } from "./requirements.js";
 import { credentialsHidden, secretsInside } from "./secrets-inside.js";
 
-export interface AcceptedPlan<S extends Seats = Seats> {
+export interface AcceptedPlan {
   readonly accepted: true;
   readonly boundary: Boundary;
   readonly required: readonly Requirement[];
-  readonly sandbox: Probed<S["sandbox"]>;
-  readonly harness: Probed<S["harness"]>;
+  readonly sandbox: Probed<SandboxBackend>;
+  readonly harness: Probed<Harness>;
   /** Undefined when there is nothing to deliver. */
-  readonly delivery: Probed<S["delivery"]> | undefined;
-  readonly executors: readonly PlannedActor<S["executor"], ToolSpec>[];
-  readonly toolSources: readonly PlannedActor<S["toolSource"], McpServer>[];
+  readonly delivery: Probed<ToolDelivery> | undefined;
+  readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
+  readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
   /** Gaps of actors outside the sandbox that `best_effort` accepted. */
   readonly outside: readonly Gap[];
   /** What the sandbox is given to hide. Holds values: never logged, never answered. */
@@ -35,7 +44,7 @@ export interface RefusedPlan {
   readonly issues: readonly Issue[];
 }
 
-export type Plan<S extends Seats = Seats> = AcceptedPlan<S> | RefusedPlan;
+export type Plan = AcceptedPlan | RefusedPlan;
 
 /**
  * Whether *every* actor of the run covers *every* capability that the boundary requires in the domains it
@@ -43,12 +52,12 @@ export type Plan<S extends Seats = Seats> = AcceptedPlan<S> | RefusedPlan;
  *
  * @param issues what was already found wrong with the request; they refuse it beside the gaps.
  */
-export function planRun<S extends Seats>(
+export function planRun(
   request: RunRequest,
   boundary: Boundary,
-  candidates: Candidates<S>,
+  candidates: Candidates,
   issues: readonly Issue[] = [],
-): Plan<S> {
+): Plan {
   const required = requirementsOf(boundary, request);
   const sandbox = chooseSandbox(request, candidates.sandboxes, boundary, required);
   const harness = chooseHarness(request, candidates.harnesses, sandbox.programs);
@@ -127,7 +136,7 @@ interface Shortfall {
 }
 
 function shortfallsOf<Use>(
-  probed: Probed<Coverage<Use>>,
+  probed: Probed<Actor<Use>>,
   uses: readonly Use[],
   boundary: Boundary,
   required: readonly Requirement[],

@@ -1,6 +1,5 @@
 import fc from "fast-check";
-import type { ActorGap, Candidates, Plan } from "../../src/boundary/index.js";
-import { normaliseBoundary, planRun } from "../../src/boundary/index.js";
+import { normaliseBoundary } from "../../src/boundary/index.js";
 import {
   type Capability,
   capabilities,
@@ -9,6 +8,8 @@ import {
   type RunRequest,
   type Site,
 } from "../../src/contract/index.js";
+import { type Candidates, type Plan, planRun } from "../../src/plan/index.js";
+import type { ActorGap } from "../../src/plugin/index.js";
 import {
   type ActorRow,
   candidates,

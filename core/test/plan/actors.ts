@@ -1,17 +1,4 @@
-import type {
-  ActorGap,
-  Boundary,
-  Candidates,
-  Coverage,
-  Finding,
-  HiddenCredential,
-  PlannableExecutor,
-  PlannableHarness,
-  PlannableSandbox,
-  PlannableToolSource,
-  Probed,
-} from "../../src/boundary/index.js";
-import { normaliseBoundary } from "../../src/boundary/index.js";
+import { type Boundary, normaliseBoundary } from "../../src/boundary/index.js";
 import {
   type Capability,
   type Domain,
@@ -21,6 +8,19 @@ import {
   type RunRequest,
   type Site,
 } from "../../src/contract/index.js";
+import type { Candidates, Probed } from "../../src/plan/index.js";
+import type {
+  Actor,
+  ActorGap,
+  Finding,
+  Harness,
+  HiddenCredential,
+  SandboxBackend,
+  ToolDelivery,
+  ToolExecutor,
+  ToolSource,
+  ToolUse,
+} from "../../src/plugin/index.js";
 
 /** An actor as a table describes it; what is left out claims, touches and states nothing. */
 export interface ActorRow {
@@ -33,13 +33,19 @@ export interface ActorRow {
   readonly states?: readonly ActorGap[];
 }
 
-function coverageOf<Use>(row: ActorRow, name: string, site: Site): Coverage<Use> {
+/** Whatever acts: a plan that calls it isn't pure. */
+const acts = (): never => {
+  throw new Error("a plan starts nothing");
+};
+
+function actorOf<Use>(row: ActorRow, name: string, site: Site): Actor<Use> {
   return {
     name: row.name ?? name,
     site: row.site ?? site,
     claims: row.claims ?? [],
     touches: () => row.touches ?? [],
     gaps: () => row.states ?? [],
+    probe: acts,
   };
 }
 
@@ -54,27 +60,26 @@ function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, 
 }
 
 export function sandbox(
-  row: ActorRow & Pick<PlannableSandbox, "programs" | "hides"> = {},
-): Probed<PlannableSandbox> {
+  row: ActorRow & Pick<SandboxBackend, "programs" | "hides"> = {},
+): Probed<SandboxBackend> {
   const { programs, hides } = row;
   const own = { ...(programs === undefined ? {} : { programs }), ...(hides === undefined ? {} : { hides }) };
-  return probed({ ...coverageOf<void>(row, "local", "sandbox"), ...own }, row);
+  return probed({ ...actorOf<void>(row, "local", "sandbox"), ...own, open: acts }, row);
 }
 
-export function delivery(row: ActorRow = {}): Probed<Coverage> {
-  return probed(coverageOf<void>({ touches: ["network"], ...row }, "mcp-http", "runner"), row);
+export function delivery(row: ActorRow = {}): Probed<ToolDelivery> {
+  return probed(
+    { ...actorOf<void>({ touches: ["network"], ...row }, "mcp-http", "runner"), publish: acts },
+    row,
+  );
 }
 
 export function executor(
   row: ActorRow & { readonly kind?: string; readonly issues?: readonly Issue[] } = {},
-): Probed<PlannableExecutor> {
+): Probed<ToolExecutor> {
   const kind = row.kind ?? "callback";
-  const base = coverageOf<{ tool: RunRequest["customTools"][number]; request: RunRequest }>(
-    row,
-    kind,
-    "runner",
-  );
-  return probed({ ...base, kind, issues: () => row.issues ?? [] }, row);
+  const base = actorOf<ToolUse>(row, kind, "runner");
+  return probed({ ...base, kind, issues: () => row.issues ?? [], execute: acts }, row);
 }
 
 export function harness(
@@ -87,28 +92,32 @@ export function harness(
     readonly visible?: readonly string[];
     readonly hideable?: readonly HiddenCredential[];
   } = {},
-): Probed<PlannableHarness> {
+): Probed<Harness> {
   const id = row.id ?? "demo";
-  const base = coverageOf<RunRequest>({ touches: domains, ...row }, id, "sandbox");
+  const base = actorOf<RunRequest>({ touches: domains, ...row }, id, "sandbox");
   const { aliases = [], issues = [], issuesOnRunner = [], visible = [], hideable = [] } = row;
-  const actor: PlannableHarness = {
+  const actor: Harness = {
     ...base,
     id,
     aliases,
     issues: (_request, programs) => (programs === "runner" ? [...issues, ...issuesOnRunner] : issues),
     visibleCredentials: () => visible,
     hideableCredentials: () => hideable,
+    asksForOwnTools: true,
+    holdsCallsMs: 60_000,
+    runtimes: acts,
+    start: acts,
   };
   return probed(actor, row);
 }
 
 export function toolSource(
   row: ActorRow & { readonly connection?: "http" | "stdio"; readonly issues?: readonly Issue[] } = {},
-): Probed<PlannableToolSource> {
+): Probed<ToolSource> {
   const connection = row.connection ?? "http";
   const site = connection === "http" ? "runner" : "sandbox";
-  const base = coverageOf<RunRequest["mcpServers"][number]>(row, `mcp-${connection}-client`, site);
-  return probed({ ...base, connection, issues: () => row.issues ?? [] }, row);
+  const base = actorOf<RunRequest["mcpServers"][number]>(row, `mcp-${connection}-client`, site);
+  return probed({ ...base, connection, issues: () => row.issues ?? [], connect: acts }, row);
 }
 
 export function candidates(rows: Partial<Candidates> = {}): Candidates {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { planRun, receiptOf } from "../../src/boundary/index.js";
 import { capabilities, receiptSchema } from "../../src/contract/index.js";
+import { planRun, receiptOf } from "../../src/plan/index.js";
 import {
   boundaryOf,
   candidates,

@@ -1,5 +1,5 @@
-import { type Candidates, planRun } from "../../src/boundary/index.js";
 import { type Capability, capabilities } from "../../src/contract/index.js";
+import { type Candidates, planRun } from "../../src/plan/index.js";
 import { type ActorRow, boundaryOf, candidates, executor, request } from "./actors.js";
 
 export const needed = ["process.contained", "environment.named-only"] as const;

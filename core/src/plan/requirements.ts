@@ -1,5 +1,5 @@
+import { type Boundary, isRestricted } from "../boundary/index.js";
 import type { Capability, RunRequest } from "../contract/index.js";
-import { type Boundary, isRestricted } from "./boundary.js";
 
 /** A capability that the run needs, and what asked for it. */
 export interface Requirement {

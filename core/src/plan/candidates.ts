@@ -1,0 +1,32 @@
+import type { Capability } from "../contract/index.js";
+import type {
+  Finding,
+  Harness,
+  SandboxBackend,
+  ToolDelivery,
+  ToolExecutor,
+  ToolSource,
+} from "../plugin/index.js";
+
+/** An actor with what was seen of it on this host, and when. */
+export interface Probed<A> {
+  readonly actor: A;
+  readonly findings: ReadonlyMap<Capability, Finding>;
+  /** ISO 8601. */
+  readonly probedAt: string;
+}
+
+/** Every actor that a run could use, probed, each list in configured order. */
+export interface Candidates {
+  readonly sandboxes: readonly Probed<SandboxBackend>[];
+  readonly executors: readonly Probed<ToolExecutor>[];
+  readonly deliveries: readonly Probed<ToolDelivery>[];
+  readonly harnesses: readonly Probed<Harness>[];
+  readonly toolSources: readonly Probed<ToolSource>[];
+}
+
+/** An actor in the run, with the tools or servers it acts for. */
+export interface PlannedActor<A, Use> {
+  readonly probed: Probed<A>;
+  readonly uses: readonly Use[];
+}

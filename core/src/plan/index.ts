@@ -1,0 +1,6 @@
+export * from "./candidates.js";
+export * from "./gaps.js";
+export * from "./plan.js";
+export * from "./receipt.js";
+export * from "./requirements.js";
+export { stillVisible } from "./secrets-inside.js";
