@@ -2,6 +2,7 @@
 export class OutputTail {
   readonly #decoder = new TextDecoder();
   #text = "";
+  #isCut = false;
 
   /** `limit` in characters. */
   constructor(
@@ -15,8 +16,9 @@ export class OutputTail {
     });
   }
 
+  /** A word that was cut is left out: the rest of a secret isn't recognised as one. */
   get text(): string {
-    return this.#text;
+    return this.#isCut ? this.#text.replace(/^\S*/, "…") : this.#text;
   }
 
   async #drain(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -24,6 +26,8 @@ export class OutputTail {
   }
 
   #add(text: string): void {
-    this.#text = `${this.#text}${text}`.slice(-this.limit);
+    const whole = `${this.#text}${text}`;
+    this.#isCut ||= whole.length > this.limit;
+    this.#text = whole.slice(-this.limit);
   }
 }
