@@ -2,11 +2,10 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { repository } from "./ambit.js";
 
-/** Writes each of a page's blocks of code that begins with its own path below `name` to that path; how many. */
+/** Writes each of a page's code blocks whose first line is a comment with a path below `name` to that path; how many. */
 export async function writePageCode(page: string, name: string, into: string): Promise<number> {
-  const text = await readFile(join(repository, page), "utf8");
   let written = 0;
-  for (const [, code = ""] of text.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)) {
+  for (const { code } of await codeBlocks(page)) {
     const path = /^(?:\/\/|#) (\S+)\n/.exec(code)?.[1];
     if (path === undefined || !path.startsWith(`${name}/`)) continue;
     await mkdir(dirname(join(into, path)), { recursive: true });
@@ -14,4 +13,18 @@ export async function writePageCode(page: string, name: string, into: string): P
     written += 1;
   }
   return written;
+}
+
+/** A page's JSON blocks, which can't name their path. */
+export async function pageJson(page: string): Promise<readonly unknown[]> {
+  const blocks = await codeBlocks(page);
+  return blocks.filter(({ language }) => language === "json").map(({ code }) => JSON.parse(code));
+}
+
+async function codeBlocks(page: string): Promise<readonly { language: string; code: string }[]> {
+  const text = await readFile(join(repository, page), "utf8");
+  return Array.from(text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = "", code = ""]) => ({
+    language,
+    code,
+  }));
 }
