@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import type { RunResult } from "@ambit/core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ambit, demo } from "./support/ambit.js";
+import { callbackServer } from "./support/callback-server.js";
 import { installPacked } from "./support/outside.js";
 import { pageJson, writePageCode } from "./support/page-code.js";
 
@@ -40,6 +41,7 @@ describe("the page 'Write a backend'", () => {
   it("has a backend that runs an agent with its tools, and keeps it off the network", async (context) => {
     const namespaces = spawnSync("unshare", ["--net", "--pid", "--fork", "--mount-proc", "true"]);
     if (namespaces.status !== 0) context.skip(`host: no namespaces: ${namespaces.stderr}`);
+    const outside = await callbackServer(() => "reached");
     const backend = {
       use: name,
       config: { engine: standIn, bridge: { node: process.execPath, folder: join(folder, "inside") } },
@@ -47,7 +49,7 @@ describe("the page 'Write a backend'", () => {
     const plugins = [backend, "@ambit/harness-acp", "@ambit/mcp-http", "@ambit/executor-code"];
     await writeFile(join(folder, "ambit.config.json"), JSON.stringify({ plugins }));
     const input = {
-      ...demo('call add {"a": 2, "b": 40}', "fetch http://127.0.0.1:9/"),
+      ...demo('call add {"a": 2, "b": 40}', `fetch ${outside.endpoint}`),
       customTools: [
         {
           name: "add",
@@ -65,6 +67,7 @@ describe("the page 'Write a backend'", () => {
     const { events, receipt }: RunResult = JSON.parse(stdout);
     const outputs = events.flatMap((event) => (event.type === "tool_result" ? [event.output] : []));
     expect(outputs).toEqual(["42", expect.stringMatching(/^fetch failed/)]);
+    expect(outside.calls).toEqual([]);
     expect(receipt?.guarantees.map(({ by, capability }) => `${by} ${capability}`)).toEqual([
       "containers network.deny",
       "containers process.contained",

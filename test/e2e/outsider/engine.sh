@@ -6,7 +6,7 @@ verb=$1
 shift
 case $verb in
   run)
-    unshare --net --pid --ipc --uts --fork --kill-child --mount-proc sleep infinity > /dev/null 2>&1 &
+    unshare --net --pid --ipc --uts --fork --kill-child --mount-proc sh -c "ip link set lo up && exec sleep infinity" > /dev/null 2>&1 &
     while ! pgrep --parent $! > /dev/null; do sleep 0.05; done
     pgrep --parent $!
     ;;
