@@ -194,10 +194,18 @@ export function isAmbitError(thrown: unknown): thrown is AmbitError {
   return thrown instanceof Error && brand in thrown;
 }
 
+/** The message of whatever was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
 /** `local · network.deny: no user namespace here (EPERM): run on docker` */
 export function gapLine(gap: Gap): string {
-  const subject = gap.subject === undefined ? "" : ` (${gap.subject})`;
-  return `${gap.actor}${subject} · ${gap.capability}: ${gap.reason}: ${gap.fix}`;
+  return lineOf(gap, gap.capability);
+}
+
+function lineOf({ actor, subject, reason, fix }: Gap, capabilities: string): string {
+  return `${actor}${subject === undefined ? "" : ` (${subject})`} · ${capabilities}: ${reason}: ${fix}`;
 }
 
 /** A line for each gap; those of one actor for one reason share theirs. */
@@ -211,8 +219,7 @@ export function gapLines(gaps: readonly Gap[]): readonly string[] {
     else group.capabilities.push(capability);
   }
   return [...grouped.values()].map(({ gap, capabilities }) => {
-    const subject = gap.subject === undefined ? "" : ` (${gap.subject})`;
-    return `${gap.actor}${subject} · ${capabilities.join(", ")}: ${gap.reason}: ${gap.fix}`;
+    return lineOf(gap, capabilities.join(", "));
   });
 }
 

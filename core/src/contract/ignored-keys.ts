@@ -40,7 +40,7 @@ const restrictingWords =
  * @param path as in `gatewayPolicy` or `customTools[].annotations`.
  * @param known every key that a request may have.
  */
-export function whyNotIgnorable(path: string, known: Level | undefined): string | undefined {
+function whyNotIgnorable(path: string, known: Level | undefined): string | undefined {
   if (!/^[A-Za-z_]\w*(\[\])?(\.[A-Za-z_]\w*(\[\])?)*$/.test(path) || path.endsWith("[]"))
     return "must be the path of a key, such as gatewayPolicy or customTools[].annotations";
   const steps = path.replaceAll("[]", ".0").split(".");

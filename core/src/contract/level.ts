@@ -7,12 +7,12 @@ import { limits } from "./limits.js";
  */
 export type Level = ObjectLevel | ListLevel | MapLevel;
 
-export interface ObjectLevel {
+interface ObjectLevel {
   readonly kind: "object";
   readonly keys: ReadonlyMap<string, Level | undefined>;
 }
 
-export interface ListLevel {
+interface ListLevel {
   readonly kind: "list";
   readonly element: Level | undefined;
   /** Entries at most. */
@@ -20,7 +20,7 @@ export interface ListLevel {
 }
 
 /** An object whose keys are the caller's own: headers, an environment. */
-export interface MapLevel {
+interface MapLevel {
   readonly kind: "map";
 }
 

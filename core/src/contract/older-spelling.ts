@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from "./json.js";
 import type { OlderMcpServer, OlderRequest, OlderTool } from "./older-wire.js";
 
 /** Reports a field that stands beside its own successor, or has none. */
-export type Report = (key: string, message: string) => void;
+type Report = (key: string, message: string) => void;
 
 /** What is left of the object in current spelling, and what was spelt as in earlier wires. */
 export type Translate<Older> = (current: JsonObject, older: Older, report: Report) => JsonObject;

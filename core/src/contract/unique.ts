@@ -3,7 +3,7 @@ import type { Issue } from "./failure.js";
 import { isJsonObject } from "./json.js";
 
 /** Written from the skill itself, so that no file beside it may have its name. */
-export const skillFileName = "SKILL.md";
+const skillFileName = "SKILL.md";
 
 /**
  * What the entries of a list must not share: names, and paths, which must also fit into one folder tree. Looks at

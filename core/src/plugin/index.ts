@@ -3,7 +3,6 @@
 export {
   allowsDestination,
   type Boundary,
-  type Dialling,
   decideBeforeLookup,
   decideConnection,
   type FilesystemBoundary,
@@ -11,7 +10,6 @@ export {
   formatTarget,
   type HostRule,
   isRestricted,
-  matches,
   type NetworkBoundary,
   type NetworkDecision,
   type NetworkRule,
@@ -21,7 +19,6 @@ export {
   readAuthority,
   readHost,
   readTarget,
-  specialBlockOf,
   type Target,
   type TargetReading,
   whyClosed,
@@ -31,6 +28,7 @@ export {
   AmbitError,
   HarnessFailed,
   ModelFailed,
+  messageOf,
   PluginBrokeContract,
   RunCancelled,
   RunTimedOut,
@@ -52,3 +50,4 @@ export * from "./sandbox.js";
 export * from "./scope.js";
 export * from "./shortened.js";
 export * from "./tool-source.js";
+export * from "./unless-aborted.js";

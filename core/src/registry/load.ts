@@ -1,6 +1,6 @@
 import type { DependencyContainer } from "tsyringe";
 import { z } from "zod";
-import { type LoadFailure, PluginLoadFailed } from "../errors.js";
+import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
 import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
 import { ContainerRegistrar, type Registration } from "./registrar.js";
@@ -134,8 +134,4 @@ function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar,
       cause,
     );
   }
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Capability, findingSchema } from "../contract/index.js";
+import { messageOf } from "../errors.js";
 import type { Probed } from "../plan/index.js";
 import { type Actor, type Finding, type Log, newPluginAbort } from "../plugin/index.js";
 import type { ProbeSettings } from "./configuration.js";
@@ -120,8 +121,4 @@ export class Prober {
       clearTimeout(timer);
     }
   }
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,6 +1,5 @@
 export {
   codeOf,
-  concernsOf,
   inFolder,
   namesBelow,
   type OpenFolder,

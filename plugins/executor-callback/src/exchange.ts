@@ -1,3 +1,4 @@
+import { unlessAborted } from "@ambit/core/plugin";
 import { type Dispatcher, request } from "undici";
 import { type Answer, longestAnswer, type Posting } from "./posting.js";
 
@@ -17,8 +18,11 @@ export async function exchange(
   signal: AbortSignal,
 ): Promise<Answer> {
   const { url, method, headers, body } = posting;
-  const sent = request(url, { dispatcher, method, headers, signal, ...(body === undefined ? {} : { body }) });
-  const response = await unlessAborted(signal, sent);
+  // undici looks at the signal once it is connected: it sends nothing then, but a name server or a host that doesn't
+  // answer would hold the call until the connection's own time limit.
+  const response = await unlessAborted(signal, () =>
+    request(url, { dispatcher, method, headers, signal, ...(body === undefined ? {} : { body }) }),
+  );
   const { statusCode: status } = response;
   if (status >= 200 && status < 300) return await readAnswer(response);
   const location = response.headers.location;
@@ -28,23 +32,6 @@ export async function exchange(
     ...(typeof location === "string" ? { location } : {}),
     body: await readRejection(response.body),
   };
-}
-
-/**
- * undici looks at the signal once it is connected: it sends nothing then, but a name server or a host that doesn't
- * answer would hold the call until the connection's own time limit.
- */
-async function unlessAborted<Result>(signal: AbortSignal, pending: Promise<Result>): Promise<Result> {
-  let follow = () => {};
-  const abort = new Promise<never>((_resolve, reject) => {
-    follow = () => reject(signal.reason);
-    signal.addEventListener("abort", follow, { once: true });
-  });
-  try {
-    return await Promise.race([pending, abort]);
-  } finally {
-    signal.removeEventListener("abort", follow);
-  }
 }
 
 async function readAnswer({ headers, body }: Dispatcher.ResponseData): Promise<Answer> {

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { type ImportPlugin, settingsProblems, withCurrentNames } from "@ambit/core";
+import { type ImportPlugin, messageOf, settingsProblems, withCurrentNames } from "@ambit/core";
 import type { PermissionCeiling } from "@ambit/runner";
 import { defaultPlugins } from "./defaults.js";
 import type { Environment } from "./environment.js";
@@ -109,8 +109,4 @@ async function read(file: string): Promise<unknown> {
 
 function strictest(one: PermissionCeiling, other: PermissionCeiling): PermissionCeiling {
   return one === true || other === true ? true : [...one, ...other];
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

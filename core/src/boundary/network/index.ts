@@ -1,6 +1,5 @@
 export {
   allowsDestination,
-  type Dialling,
   decideBeforeLookup,
   decideConnection,
   matches,
@@ -8,7 +7,6 @@ export {
   whyClosed,
 } from "./decide.js";
 export { formatRule, type ParsedRule, parseNetworkRule } from "./rule.js";
-export { specialBlockOf } from "./special-addresses.js";
 export {
   formatTarget,
   readAuthority,

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Log } from "@ambit/core/plugin";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { messageOf, SandboxFailed } from "@ambit/core/plugin";
 import pRetry, { AbortError } from "p-retry";
 import type { BridgeOptions } from "../options.js";
 import type { Pipe, RemotePlatform } from "../platform.js";
@@ -193,8 +193,4 @@ export class Connection {
 
 function brokeProtocol(error: unknown): SandboxFailed {
   return new SandboxFailed(`The bridge inside broke its protocol: ${messageOf(error)}`, { cause: error });
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,7 @@
+import { unlessAborted } from "@ambit/core/plugin";
+
+export { unlessAborted };
+
 /** A controller that follows several signals and lets go of them: `AbortSignal.any` keeps long-lived ones alive. */
 export class LinkedAbort implements Disposable {
   readonly #controller = new AbortController();
@@ -47,27 +51,6 @@ export async function settlesWithin(promise: Promise<unknown>, milliseconds: num
     return await Promise.race([promise.then(() => true), limit]);
   } finally {
     clearTimeout(timer);
-  }
-}
-
-/**
- * The step's result, or the signal's reason as soon as it aborts. The step itself must see to what it opens
- * after that: its result is dropped.
- */
-export async function unlessAborted<Result>(
-  signal: AbortSignal,
-  step: () => Promise<Result>,
-): Promise<Result> {
-  signal.throwIfAborted();
-  let follow = () => {};
-  const abort = new Promise<never>((_resolve, reject) => {
-    follow = () => reject(signal.reason);
-    signal.addEventListener("abort", follow, { once: true });
-  });
-  try {
-    return await Promise.race([step(), abort]);
-  } finally {
-    signal.removeEventListener("abort", follow);
   }
 }
 

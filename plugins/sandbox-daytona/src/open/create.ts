@@ -1,4 +1,4 @@
-import { type Log, SandboxFailed } from "@ambit/core/plugin";
+import { type Log, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import { asSandboxFailed, type FailureKind, ServiceFailure } from "../platform/failure.js";
 import { withPatience } from "../platform/patience.js";
 import { type RemovalTimes, removeLater } from "../platform/remove-later.js";
@@ -39,7 +39,7 @@ export async function createMachine(
   };
   const making = withPatience(attempt, { retries: 5, limitMs: limits.createTimeoutMs, signal });
   try {
-    return await unlessAborted(making, signal);
+    return await unlessAborted(signal, () => making);
   } catch (error) {
     if (!mayBeMade && !signal.aborted) throw asSandboxFailed(error, "creating a sandbox");
     // Given up here, the request may still be under way there.
@@ -82,15 +82,6 @@ const refusals: ReadonlySet<FailureKind> = new Set([
   "missing",
   "throttled",
 ]);
-
-function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
-}
 
 async function adopt(service: Service, order: SandboxOrder, leftMs: number): Promise<Machine> {
   const machine = await service.get(order.name);
