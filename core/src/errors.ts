@@ -33,7 +33,7 @@ export class RequestInvalid extends AmbitError {
   readonly status = 400;
 
   constructor(readonly issues: readonly Issue[]) {
-    super(sentence("The request can't be used", issues.map(issueLine)));
+    super(sentence("The request is invalid", issues.map(issueLine)));
   }
 
   override toFailure(): Failure {
@@ -64,7 +64,7 @@ export class BoundaryRefused extends AmbitError {
 
   constructor(
     readonly gaps: readonly Gap[],
-    /** What else is wrong with the request, so that the caller mends all at once. */
+    /** What else is wrong with the request, so that the caller fixes all of it at once. */
     readonly issues: readonly Issue[] = [],
   ) {
     super(sentence("The boundary can't be guaranteed", gapLines(gaps)));
@@ -159,7 +159,7 @@ export class RunCancelled extends AmbitError {
   readonly status = 499;
   override readonly retryable: boolean;
 
-  /** @param by whoever ended it: what the caller ends is no failure to it. */
+  /** @param who ended it: a run that the caller ends is not a failure to the caller. */
   constructor(
     message: string,
     readonly by: "caller" | "runner" = "runner",
@@ -181,7 +181,7 @@ export class InternalError extends AmbitError {
   readonly status = 500;
 
   constructor(cause: unknown) {
-    super("Ambit failed on its own account; its log has the cause.", { cause });
+    super("Internal error in Ambit; its log has the cause.", { cause });
   }
 }
 

@@ -25,11 +25,11 @@ export const promises = {
   "environment.named-only": "Only variables named for that process are visible to it.",
   "environment.per-tool":
     "A tool's process can't read another's environment, arguments, memory or scratch, nor the agent its.",
-  "resources.memory": "More memory than the limit can't be had; the neighbours keep theirs.",
+  "resources.memory": "No more memory than the limit can be used; other sessions keep theirs.",
   "resources.processes":
-    "More processes than the limit can't be had; the neighbours keep theirs. All of a session's count, threads and the sandbox's own among them.",
-  "resources.cpu": "More processor time than the limit can't be had; the neighbours keep theirs.",
-  "resources.disk": "More workspace disk than the limit can't be had; the neighbours keep theirs.",
+    "No more processes than the limit can exist; other sessions keep theirs. All of a session's count, including threads and the sandbox's own.",
+  "resources.cpu": "No more processor time than the limit can be used; other sessions keep theirs.",
+  "resources.disk": "No more workspace disk than the limit can be used; other sessions keep theirs.",
   "secrets.hidden":
     "No credential of modelConnection, toolCallback, HTTP MCP servers or telemetry can be read in the sandbox: environment, files, processes, traffic.",
 } as const satisfies Record<`${Domain}.${string}`, string>;

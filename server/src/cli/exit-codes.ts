@@ -5,7 +5,7 @@ export const exitCodes = {
   ok: 0,
   /** The run began and failed: agent, model, sandbox, time limit. */
   runFailed: 1,
-  /** The command line, the configuration or the environment must be mended. */
+  /** Invalid command line, configuration or environment. */
   usage: 2,
   /** The boundary can't be guaranteed; the result lists every gap. */
   boundaryRefused: 3,

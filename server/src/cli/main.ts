@@ -28,15 +28,15 @@ function program(): Command {
     .command("run <file>")
     .description("run one request, `-` for stdin; the result goes to stdout")
     .option("--stream", "print NDJSON records as they happen")
-    .option("--json", "print the result, also at a terminal")
-    .option("--timeline", "print a readable timeline, also where stdout is no terminal")
+    .option("--json", "print the result, even at a terminal")
+    .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
     .action(async (file, options) => {
       const { run } = await import("./run.js");
       await finish(run(file, { ...ambit.opts(), ...options }));
     });
   ambit
     .command("plan <file>")
-    .description("decide whether a request could run, and touch nothing; `-` for stdin")
+    .description("decide whether a request could run, without starting anything; `-` for stdin")
     .action(async (file) => {
       const { plan } = await import("./plan.js");
       await finish(plan(file, ambit.opts()));
@@ -51,7 +51,7 @@ function program(): Command {
     });
   ambit
     .command("doctor")
-    .description("what this host can guarantee, what not, and the command that fixes it")
+    .description("what this host can guarantee, what it can't, and the fix")
     .option("--json", "as data")
     .action(async (options) => {
       const { doctor } = await import("./doctor.js");
@@ -59,7 +59,7 @@ function program(): Command {
     });
   ambit
     .command("verify")
-    .description("attack a sandbox on this host, each attack beside its control, and show what held")
+    .description("attack a sandbox on this host, each attack with its control, and show the results")
     .option("--backend <name>", "a sandbox by name (default: the first configured)")
     .option("--capability <names...>", "only these (default: all)")
     .option("--json", "as data")
@@ -81,20 +81,20 @@ const help = `
 Results go to stdout, logs to stderr.
 
 Exit codes:
-  0    it went well
+  0    success
   1    the run failed; a capability didn't hold (verify)
-  2    the command line, the configuration or the environment must be mended
+  2    invalid command line, configuration or environment
   3    the boundary can't be guaranteed: every gap is in the result
   4    the request can't be used: every issue is in the result
   130  interrupted with Ctrl-C (143: by SIGTERM)
 
 Environment:
   AMBIT_HOST, AMBIT_PORT   where to listen
-  AMBIT_TOKEN              what callers must present; required beyond loopback
+  AMBIT_TOKEN              the token callers must send; required beyond loopback
   AMBIT_CONFIG             the configuration file
   AMBIT_CONCURRENT_RUNS    runs at once; overrides limits.concurrentRuns
-  AMBIT_INTERACTION_KEY_FILE  a key that replicas share, so that each takes answers to the others' questions
-  AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or patterns parted by commas
+  AMBIT_INTERACTION_KEY_FILE  the key that replicas share to accept answers to each other's questions
+  AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or comma-separated patterns
   AMBIT_LOG_LEVEL          debug, info, warn, error or silent`;
 
 function portNumber(text: string): number {

@@ -30,7 +30,7 @@ export async function plugins(options: Overrides & { readonly json?: boolean }):
   });
   process.stdout.write(table(["plugin", "kind", "name", "site", "claims"], rows));
   process.stdout.write(
-    "\n`ambit doctor` says how each claim was proven, and what to do about those that weren't.\n",
+    "\n`ambit doctor` shows how each claim was proven, and the fix for those that weren't.\n",
   );
   return exitCodes.ok;
 }

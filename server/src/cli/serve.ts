@@ -11,14 +11,14 @@ export async function serve(overrides: Overrides): Promise<number> {
   const ambit = await openAmbit({ environment, overrides, logLevel: "info" });
   const { log, settings } = ambit;
   // Other callers' runs live in this process too: none of them is lost to a fault of one.
-  process.on("uncaughtException", (error) => log.error({ error }, "an exception was caught by nobody"));
-  process.on("unhandledRejection", (error) => log.error({ error }, "a rejection was handled by nobody"));
+  process.on("uncaughtException", (error) => log.error({ error }, "uncaught exception"));
+  process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
   const signals = new EndingSignals();
   const server = await startServer(ambit);
   log.info({ url: server.url, configuration: settings.file ?? "defaults" }, "listening");
   log.info({ signal: await signals.next() }, "shutting down");
   const second = signals.next().then((name) => {
-    log.warn({ signal: name }, "leaving at once");
+    log.warn({ signal: name }, "exiting immediately");
     return exitCodeOfSignal(name);
   });
   return Promise.race([server.close().then(() => exitCodes.ok), second]);

@@ -4,7 +4,7 @@ import { readOlderEnvironment } from "./older-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
 import { denialSchema, logLevels } from "./schema.js";
 
-/** A variable that a compose file passes on although nobody set it is as good as absent. */
+/** A variable that a compose file passes on unset counts as absent. */
 const blankIsAbsent = (value: unknown) => (value === "" ? undefined : value);
 const optionalText = z.preprocess(blankIsAbsent, z.string().optional());
 
@@ -26,7 +26,7 @@ const environmentSchema = z.object({
   // An empty token is never meant: whoever passes one believes that the server is guarded.
   AMBIT_TOKEN: z
     .string()
-    .min(1, "is empty: give it a value, or unset it")
+    .min(1, "is empty: set a value, or unset it")
     .regex(/^[\x21-\x7e]*$/, "must be printable ASCII without spaces, so that a header can carry it")
     // A shorter one can't be redacted: it occurs in any text. An address that others reach asks for more.
     .refine(({ length }) => length === 0 || length >= 4, `is too short: ${tokenFix}`)
@@ -89,7 +89,7 @@ function misspelled(variables: NodeJS.ProcessEnv): string[] {
   });
 }
 
-/** `Bash(rm:*),write_file`: patterns are parted by commas, but not by those within parentheses. */
+/** `Bash(rm:*),write_file`: patterns are separated by commas outside parentheses. */
 function patternsOf(text: string): string[] {
   return [...text.matchAll(/(?:\([^)]*\)|[^,(])+/g)].map(([pattern]) => pattern.trim()).filter(Boolean);
 }

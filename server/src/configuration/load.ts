@@ -26,7 +26,7 @@ export interface Settings extends Omit<Configuration, "plugins" | "permissions" 
   readonly file: string | undefined;
 }
 
-/** What stands above the configuration file. */
+/** What overrides the configuration file. */
 export interface Overrides {
   /** `--config`. */
   readonly config?: string | undefined;

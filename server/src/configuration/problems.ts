@@ -1,4 +1,4 @@
-/** What the deployer must mend, all at once: a configuration file, a variable, an argument. */
+/** What the deployer must fix, all at once: a configuration file, a variable, an argument. */
 export class ConfigurationInvalid extends Error {
   override readonly name = "ConfigurationInvalid";
 

@@ -14,9 +14,9 @@ export const denialSchema = z.union([
 ]);
 
 const serverSchema = z.strictObject({
-  /** Where to listen. Any address but a loopback one needs a token. `AMBIT_HOST` stands above it. */
+  /** Where to listen. Any address but a loopback one needs a token. `AMBIT_HOST` overrides it. */
   host: z.string().min(1).default("127.0.0.1"),
-  /** 0 takes a free one. `AMBIT_PORT` stands above it. */
+  /** 0 takes a free one. `AMBIT_PORT` overrides it. */
   port: z.int().min(0).max(65_535).default(8765),
   /** Names besides the loopback ones under which a server on loopback may be called: a reverse proxy's. */
   allowedHosts: z.array(z.string().min(1)).default([]),
@@ -25,7 +25,7 @@ const serverSchema = z.strictObject({
     .positive()
     .max(2_147_483_647)
     .default(60_000)
-    .meta({ description: "Milliseconds in which a request's body must have arrived; else 408." }),
+    .meta({ description: "Milliseconds within which a request's body must arrive; else 408." }),
   drainMs: z.int().nonnegative().max(2_147_483_647).default(10_000).meta({
     description:
       "Milliseconds that running runs get to finish after SIGTERM; then they are cancelled, each with its result.",
@@ -54,14 +54,14 @@ export const configurationSchema = z.strictObject({
       /**
        * A file with the key that tells a user's answer from an invented one, the same for replicas that resume each
        * other's conversations. Made where it isn't there. Default: `interaction.key` in the data folder.
-       * `AMBIT_INTERACTION_KEY_FILE` stands above it.
+       * `AMBIT_INTERACTION_KEY_FILE` overrides it.
        */
       keyFile: z.string().min(1).optional(),
     })
     .prefault({}),
   log: z
     .strictObject({
-      /** Default: `info` for `ambit serve`, `warn` for all else. `AMBIT_LOG_LEVEL` stands above it. */
+      /** Default: `info` for `ambit serve`, `warn` otherwise. `AMBIT_LOG_LEVEL` overrides it. */
       level: logLevelSchema.optional(),
     })
     .prefault({}),

@@ -31,7 +31,7 @@ describe("takeEnvironment", () => {
   it.each([
     [{ AMBIT_PORT: "http" }, "AMBIT_PORT must be a port: 0 to 65535"],
     [{ AMBIT_PORT: "65536" }, "AMBIT_PORT must be a port: 0 to 65535"],
-    [{ AMBIT_TOKEN: "" }, "AMBIT_TOKEN is empty: give it a value, or unset it"],
+    [{ AMBIT_TOKEN: "" }, "AMBIT_TOKEN is empty: set a value, or unset it"],
     [{ AMBIT_TOKEN: "x" }, "AMBIT_TOKEN is too short: set a long random value"],
     [{ AMBIT_TOKEN: "two words" }, "AMBIT_TOKEN must be printable ASCII without spaces"],
     [

@@ -13,7 +13,7 @@ export const toolFields: FieldMeanings = {
     "Who executes it: `callback` (the default), `code`, `client`, or a kind of a loaded plugin.",
   ),
   "customTools[].permission": acts(
-    "`allow`, `ask` or `deny`: stands above server, rules and default.",
+    "`allow`, `ask` or `deny`: overrides server, rules and default.",
     "`needsApproval: true` (→ `ask`)",
   ),
   "customTools[].readOnly": acts("Whether it only reads: under `allow_reads` such a tool runs, others ask."),
@@ -83,7 +83,7 @@ export const toolFields: FieldMeanings = {
     "`tools`; an empty list meant all",
   ),
   "mcpServers[].policy.permission": acts(
-    "`allow`, `ask` or `deny`: stands above rules and default.",
+    "`allow`, `ask` or `deny`: overrides rules and default.",
     "`permission`",
   ),
   permissions: acts(
