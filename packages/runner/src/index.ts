@@ -1,3 +1,5 @@
+import "reflect-metadata";
+
 export type { Admitted } from "./admission.js";
 export { Redactor } from "./events/redaction/redactor.js";
 export { secretsOf } from "./events/redaction/secrets.js";
@@ -5,5 +7,5 @@ export { type RunLimits, runLimitsSchema } from "./limits.js";
 export { isPattern } from "./permission/pattern.js";
 export { type PermissionCeiling, permissionOf } from "./permission/permission.js";
 export { Run } from "./run.js";
-export type { RunOptions } from "./run-services.js";
+export type { RunOptions } from "./run-options.js";
 export { Runner, type RunnerOptions, type Slot } from "./runner.js";

@@ -1,6 +1,6 @@
 import type { AmbitError } from "@ambit/core";
 import type { Receipt, RunResult } from "@ambit/core/contract";
-import type { Agent, Sandbox } from "@ambit/core/plugin";
+import type { Agent } from "@ambit/core/plugin";
 import type { Session } from "./session/session.js";
 
 /** What a run has by now. It is `admitted` until somebody reads it, and `starting` once it has its session. */
@@ -67,12 +67,6 @@ export function startingIn(session: Session): Progress {
 /** Whether a run that closes has nothing to say against its session. Pure. */
 export function endedWell(state: RunState): boolean {
   return state.name === "closing" && state.end.how !== "failed";
-}
-
-/** The run's sandbox, once it is open. */
-export function sandboxOf(progress: Progress): Sandbox {
-  if (progress.name === "starting" || progress.name === "streaming") return progress.session.sandbox;
-  throw new Error("The run's sandbox isn't open.");
 }
 
 /** Pure. */

@@ -3,18 +3,18 @@ import type { Registry } from "@ambit/core";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
 import { pathBeyondDepth, projectOf, tooDeep } from "@ambit/core/contract";
 import type { LocalConnection, Log } from "@ambit/core/plugin";
+import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
+import { rootContainer, runContainer } from "./containers.js";
 import { type HideSecrets, secretsOf } from "./events/redaction/secrets.js";
 import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import type { RunLimits } from "./limits.js";
-import { UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Run } from "./run.js";
-import type { RunOptions, SharedWork } from "./run-services.js";
+import type { RunOptions } from "./run-options.js";
 import { Sessions } from "./session/sessions.js";
 import { ArgumentsChecker } from "./tools/arguments/checker.js";
-import { FairSlots } from "./tools/fair-slots.js";
 
 export interface RunnerOptions extends AdmissionRules {
   readonly registry: Registry;
@@ -41,26 +41,20 @@ export interface Slot {
 
 /** Plans and runs; the door between a server or a command line and the rest of core. */
 export class Runner {
+  readonly #container: DependencyContainer;
   readonly #sessions: Sessions;
-  readonly #shared: SharedWork;
+  readonly #argumentsChecker: ArgumentsChecker;
   readonly #runs = new Map<string, Run>();
   readonly #memory: MemoryGuard;
-  readonly #usedAnswers = new UsedAnswers();
   #taken = 0;
   #draining = false;
 
   constructor(readonly options: RunnerOptions) {
     const { limits, log } = options;
-    this.#sessions = new Sessions(limits, log, (secrets) => this.#hide(secrets));
+    this.#container = rootContainer(options);
+    this.#sessions = this.#container.resolve(Sessions);
+    this.#argumentsChecker = this.#container.resolve(ArgumentsChecker);
     this.#memory = new MemoryGuard(limits.memoryMb ?? defaultMemoryMb(), () => this.#runs.values(), log);
-    this.#shared = {
-      argumentsChecker: new ArgumentsChecker(limits.argumentsMs, log),
-      callSlots: new FairSlots({
-        atOnce: limits.calls,
-        perOwner: limits.callsPerRun,
-        waiting: limits.openCalls,
-      }),
-    };
   }
 
   get registry(): Registry {
@@ -91,7 +85,7 @@ export class Runner {
           const admitted = await admit(body, this.registry, this.options);
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options.runId);
-          return this.#begin(new Run(admitted, this.#services(), options), () => free());
+          return this.#begin(runContainer(this.#container, admitted, options), () => free());
         } catch (error) {
           free();
           throw error;
@@ -156,7 +150,7 @@ export class Runner {
     await Promise.all(running.map((run) => run.ended));
     clearTimeout(timer);
     await this.#sessions.close();
-    await this.#shared.argumentsChecker.close();
+    await this.#argumentsChecker.close();
   }
 
   #refuseWhileDraining(): void {
@@ -182,7 +176,9 @@ export class Runner {
     return run;
   }
 
-  #begin(run: Run, free: () => void): Run {
+  #begin(container: DependencyContainer, free: () => void): Run {
+    const run = container.resolve(Run);
+    run.admitted();
     this.#runs.set(run.id, run);
     const reveal = this.#hide(secretsOf(run.request));
     this.#memory.watch();
@@ -190,6 +186,7 @@ export class Runner {
       this.#runs.delete(run.id);
       reveal();
       if (this.#runs.size === 0) this.#memory.rest();
+      void container.dispose();
       free();
       const { plan, stage } = run;
       for (const kind of failure === undefined ? [] : doubtOf(failure, stage)) {
@@ -201,12 +198,5 @@ export class Runner {
 
   #hide(secrets: readonly string[]): () => void {
     return this.options.hideSecrets?.(secrets) ?? (() => {});
-  }
-
-  #services() {
-    const { limits, permissionCeiling, interactionKey, log } = this.options;
-    const usedAnswers = this.#usedAnswers;
-    const asking = { interactionKey, usedAnswers };
-    return { sessions: this.#sessions, shared: this.#shared, limits, permissionCeiling, ...asking, log };
   }
 }

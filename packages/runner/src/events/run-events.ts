@@ -1,7 +1,9 @@
 import type { AgentEvent, RunRequest } from "@ambit/core/contract";
+import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../lifetime/memory/size.js";
 import type { RunLimits } from "../limits.js";
-import type { RunOptions } from "../run-services.js";
+import type { RunOptions } from "../run-options.js";
+import { tokens } from "../tokens.js";
 import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
 import { Redactor } from "./redaction/redactor.js";
@@ -9,6 +11,7 @@ import { secretsOf } from "./redaction/secrets.js";
 import { TurnRecord } from "./turn-record.js";
 
 /** What a run tells: every event is redacted, then recorded, then queued for the reader. */
+@injectable()
 export class RunEvents implements AsyncIterable<AgentEvent> {
   readonly record: TurnRecord;
   readonly decisions = new Decisions((event) => this.push(event));
@@ -17,7 +20,11 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
 
   readonly redactor: Redactor;
 
-  constructor(request: RunRequest, { keepsEvents }: RunOptions, { resultCharacters }: RunLimits) {
+  constructor(
+    @inject(tokens.request) request: RunRequest,
+    @inject(tokens.runOptions) { keepsEvents }: RunOptions,
+    @inject(tokens.limits) { resultCharacters }: RunLimits,
+  ) {
     this.redactor = new Redactor(secretsOf(request));
     this.record = new TurnRecord(keepsEvents, resultCharacters);
   }

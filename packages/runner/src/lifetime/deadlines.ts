@@ -1,8 +1,11 @@
 import { RunTimedOut } from "@ambit/core";
+import { inject, injectable } from "tsyringe";
 import type { RunLimits } from "../limits.js";
+import { tokens } from "../tokens.js";
 import type { OwnedScope } from "./scope.js";
 
 /** The run's clocks. Each that runs out aborts the scope with the reason; none outlives it. */
+@injectable()
 export class Deadlines {
   #idle: NodeJS.Timeout | undefined;
   #firstResponse: NodeJS.Timeout | undefined;
@@ -11,9 +14,13 @@ export class Deadlines {
   #over = false;
 
   constructor(
-    readonly scope: OwnedScope,
-    readonly limits: RunLimits,
-  ) {
+    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(tokens.limits) readonly limits: RunLimits,
+  ) {}
+
+  /** From here the run has so long in all. */
+  admitted(): void {
+    const { scope, limits } = this;
     const total = this.#arm(limits.runTimeoutMs, `The run took longer than ${seconds(limits.runTimeoutMs)}.`);
     scope.signal.addEventListener("abort", () => {
       // A call that ends late must not start a clock again.

@@ -1,15 +1,18 @@
-import { HarnessFailed } from "@ambit/core";
-import type { ToolSpec } from "@ambit/core/contract";
+import { type AcceptedPlan, HarnessFailed } from "@ambit/core";
+import type { RunRequest, ToolSpec } from "@ambit/core/contract";
 import type {
   DeliveryScope,
+  Log,
   Publication,
   PublishedCall,
   PublishedServer,
   PublishedTool,
+  Sandbox,
   Scope,
 } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
 import { callPlugin } from "../lifetime/plugin-error.js";
-import type { RunContext } from "../run-context.js";
+import { tokens } from "../tokens.js";
 import type { ToolCalls } from "../tools/tool-calls.js";
 
 /** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
@@ -29,41 +32,50 @@ export class CallRouter {
   }
 }
 
-/** Connects the user's MCP servers and publishes every tool of the run to the agent, for as long as `scope` lives. */
-export async function publish(
-  run: RunContext,
-  scope: Scope,
-  router: CallRouter,
-): Promise<{ readonly servers: readonly PublishedServer[]; readonly toolNames: readonly string[] }> {
-  const { plan, request, log } = run;
-  const delivery = plan.delivery?.actor;
-  if (delivery === undefined) return { servers: [], toolNames: [] };
-  const shared: DeliveryScope = {
-    signal: scope.signal,
-    defer: (close) => scope.defer(close),
-    sandbox: run.sandbox(),
-    log,
-  };
-  const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
-    uses.map(async (server) => {
-      const publication = await callPlugin(`Tool source '${actor.name}'`, () =>
-        actor.connect(server, { ...shared, boundary: plan.boundary }),
-      );
-      const call = (made: PublishedCall) => router.route((calls) => calls.foreign(publication, made));
-      return { ...publication, call };
-    }),
-  );
-  const publications: Publication[] = await Promise.all(connecting);
-  if (request.customTools.length > 0) {
-    const call = (made: PublishedCall) => router.route((calls) => calls.own(made));
-    publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
+@injectable()
+export class Publisher {
+  constructor(
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.log) readonly log: Log,
+  ) {}
+
+  /** Connects the user's MCP servers and publishes every tool to the agent, for as long as `scope` lives. */
+  async publish(
+    sandbox: Sandbox,
+    scope: Scope,
+    router: CallRouter,
+  ): Promise<{ readonly servers: readonly PublishedServer[]; readonly toolNames: readonly string[] }> {
+    const { plan, request, log } = this;
+    const delivery = plan.delivery?.actor;
+    if (delivery === undefined) return { servers: [], toolNames: [] };
+    const shared: DeliveryScope = {
+      signal: scope.signal,
+      defer: (close) => scope.defer(close),
+      sandbox,
+      log,
+    };
+    const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
+      uses.map(async (server) => {
+        const publication = await callPlugin(`Tool source '${actor.name}'`, () =>
+          actor.connect(server, { ...shared, boundary: plan.boundary }),
+        );
+        const call = (made: PublishedCall) => router.route((calls) => calls.foreign(publication, made));
+        return { ...publication, call };
+      }),
+    );
+    const publications: Publication[] = await Promise.all(connecting);
+    if (request.customTools.length > 0) {
+      const call = (made: PublishedCall) => router.route((calls) => calls.own(made));
+      publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
+    }
+    const servers = await Promise.all(
+      publications.map((publication) =>
+        callPlugin(`Delivery '${delivery.name}'`, () => delivery.publish(publication, shared)),
+      ),
+    );
+    return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
   }
-  const servers = await Promise.all(
-    publications.map((publication) =>
-      callPlugin(`Delivery '${delivery.name}'`, () => delivery.publish(publication, shared)),
-    ),
-  );
-  return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
 }
 
 /** What a delivery needs of a tool, and no more: not its code, its environment, its callback. */

@@ -2,8 +2,10 @@ import type { AcceptedPlan } from "@ambit/core";
 import { AtCapacity, RequestInvalid, RunCancelled } from "@ambit/core";
 import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
 import { type HideSecrets, secretsOf } from "../events/redaction/secrets.js";
 import type { RunLimits } from "../limits.js";
+import { tokens } from "../tokens.js";
 import { type Borrower, fingerprintOf, Session } from "./session.js";
 
 interface Kept {
@@ -19,6 +21,7 @@ export interface Loan {
 }
 
 /** The named sessions between their runs. A run has its session to itself. */
+@injectable()
 export class Sessions {
   readonly #kept = new Map<string, Kept>();
   readonly #lent = new Set<string>();
@@ -26,9 +29,9 @@ export class Sessions {
   #closed = false;
 
   constructor(
-    readonly limits: RunLimits,
-    readonly log: Log,
-    readonly hide: HideSecrets,
+    @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.log) readonly log: Log,
+    @inject(tokens.hideSecrets) readonly hide: HideSecrets,
   ) {}
 
   /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */

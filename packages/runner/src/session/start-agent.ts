@@ -1,12 +1,15 @@
 import { createHash } from "node:crypto";
+import type { AcceptedPlan } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
-import type { Agent, PublishedServer } from "@ambit/core/plugin";
+import type { Agent, Log, PublishedServer } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
 import { canonicalJson } from "../canonical-json.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
-import type { RunContext } from "../run-context.js";
-import { CallRouter, publish } from "./publish.js";
+import type { RunLimits } from "../limits.js";
+import { tokens } from "../tokens.js";
+import { CallRouter, Publisher } from "./publish.js";
 import type { Session } from "./session.js";
 
 /** An agent with all it was started with. It belongs to the session: a run borrows it, with its tools' endpoints. */
@@ -21,61 +24,73 @@ export interface StartedAgent {
   readonly scope: OwnedScope;
 }
 
-/** Stops 4 and 5: the session's agent, when it was started with the same tools and settings; else a new one. */
-export async function startAgent(
-  run: RunContext,
-  session: Session,
-): Promise<{ readonly started: StartedAgent; readonly warm: boolean }> {
-  const fingerprint = fingerprintOf(run.request);
-  const kept = session.agent;
-  if (kept?.fingerprint === fingerprint && !kept.agent.ended()) return { started: kept, warm: true };
-  session.agent = undefined;
-  await kept?.scope.close();
-  const started = await startNew(run, session, fingerprint);
-  session.agent = started;
-  return { started, warm: false };
+/** Stops 4 and 5. */
+@injectable()
+export class AgentStarter {
+  constructor(
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.log) readonly log: Log,
+    @inject(Publisher) readonly publisher: Publisher,
+  ) {}
+
+  /** The session's agent, when it was started with the same tools and settings; else a new one. */
+  async start(session: Session): Promise<{ readonly started: StartedAgent; readonly warm: boolean }> {
+    const fingerprint = fingerprintOf(this.request);
+    const kept = session.agent;
+    if (kept?.fingerprint === fingerprint && !kept.agent.ended()) return { started: kept, warm: true };
+    session.agent = undefined;
+    await kept?.scope.close();
+    const started = await this.#startNew(session, fingerprint);
+    session.agent = started;
+    return { started, warm: false };
+  }
+
+  async #startNew(session: Session, fingerprint: string): Promise<StartedAgent> {
+    const { request, limits, log } = this;
+    const harness = this.plan.harness.actor;
+    // Follows this run until the agent is up; from then on it is the session's.
+    const scope = new OwnedScope(log, limits.closeMs, this.scope.signal);
+    session.scope.defer(() => scope.close());
+    try {
+      // 4 publish: the tools, behind permissions
+      const router = new CallRouter();
+      const { servers, toolNames } = await unlessAborted(this.scope.signal, () =>
+        this.publisher.publish(session.sandbox, scope, router),
+      );
+
+      // 5 start: the agent, with its stored conversation where there is one
+      const { conversation } = session;
+      const agent = await unlessAborted(this.scope.signal, async () => {
+        const begun = await callPlugin(`Harness '${harness.name}'`, () =>
+          harness.start({
+            signal: scope.signal,
+            defer: (close) => scope.defer(close),
+            sandbox: session.sandbox,
+            servers,
+            request,
+            ...(conversation?.harness === harness.id ? { resume: conversation.id } : {}),
+            log,
+          }),
+        );
+        scope.defer(() => begun.close());
+        return begun;
+      });
+      scope.detach();
+      return { agent, servers, router, toolNames, fingerprint, scope };
+    } catch (error) {
+      await scope.close();
+      throw error;
+    }
+  }
 }
 
 /** Closes an agent that can't be given another turn. */
 export async function dismiss(session: Session, started: StartedAgent): Promise<void> {
   if (session.agent === started) session.agent = undefined;
   await started.scope.close();
-}
-
-async function startNew(run: RunContext, session: Session, fingerprint: string): Promise<StartedAgent> {
-  const { plan, request, limits, log } = run;
-  const harness = plan.harness.actor;
-  // Follows this run until the agent is up; from then on it is the session's.
-  const scope = new OwnedScope(log, limits.closeMs, run.scope.signal);
-  session.scope.defer(() => scope.close());
-  try {
-    // 4 publish: the tools, behind permissions
-    const router = new CallRouter();
-    const { servers, toolNames } = await unlessAborted(run.scope.signal, () => publish(run, scope, router));
-
-    // 5 start: the agent, with its stored conversation where there is one
-    const { conversation } = session;
-    const agent = await unlessAborted(run.scope.signal, async () => {
-      const begun = await callPlugin(`Harness '${harness.name}'`, () =>
-        harness.start({
-          signal: scope.signal,
-          defer: (close) => scope.defer(close),
-          sandbox: session.sandbox,
-          servers,
-          request,
-          ...(conversation?.harness === harness.id ? { resume: conversation.id } : {}),
-          log,
-        }),
-      );
-      scope.defer(() => begun.close());
-      return begun;
-    });
-    scope.detach();
-    return { agent, servers, router, toolNames, fingerprint, scope };
-  } catch (error) {
-    await scope.close();
-    throw error;
-  }
 }
 
 /** A digest, because what an agent is started with holds credentials, and a session outlives its request. */

@@ -1,17 +1,18 @@
 import type { RunRequest, Skill } from "@ambit/core/contract";
-import type { FileEntry } from "@ambit/core/plugin";
+import type { FileEntry, Sandbox } from "@ambit/core/plugin";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
-import type { RunContext } from "../run-context.js";
 
-/** Puts the request's files into the run's workspace. */
-export async function fillWorkspace({ request, plan, scope, sandbox }: RunContext): Promise<void> {
-  const { workspace } = sandbox();
-  const files = workspaceFiles(request, workspace);
+/** Puts the request's files into the workspace of its sandbox. @param name the sandbox's, for its errors. */
+export async function fillWorkspace(
+  sandbox: Sandbox,
+  name: string,
+  request: RunRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  const files = workspaceFiles(request, sandbox.workspace);
   if (files.length === 0) return;
-  await unlessAborted(scope.signal, () =>
-    callPlugin(`Sandbox '${plan.sandbox.actor.name}'`, () => sandbox().writeFiles(files)),
-  );
+  await unlessAborted(signal, () => callPlugin(`Sandbox '${name}'`, () => sandbox.writeFiles(files)));
 }
 
 /** What the request puts into a fresh workspace: its files, and its skills where agents look for them. Pure. */

@@ -1,104 +1,119 @@
-import { PluginBrokeContract, RunTimedOut } from "@ambit/core";
-import type { PublishedOutcome, RunScope, ToolCall, ToolExecutor, ToolOutcome } from "@ambit/core/plugin";
+import { type AcceptedPlan, PluginBrokeContract, RunTimedOut } from "@ambit/core";
+import type { RunRequest } from "@ambit/core/contract";
+import type {
+  Log,
+  PublishedOutcome,
+  RunScope,
+  Sandbox,
+  ToolCall,
+  ToolExecutor,
+  ToolOutcome,
+} from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { Deadlines } from "../lifetime/deadlines.js";
 import { answeredWithin, LinkedAbort } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
-import type { RunContext } from "../run-context.js";
+import type { OwnedScope } from "../lifetime/scope.js";
+import type { RunLimits } from "../limits.js";
+import { tokens } from "../tokens.js";
+import { ArgumentsChecker } from "./arguments/checker.js";
 import { needsCheck } from "./arguments/tool-arguments.js";
+import type { FairSlots } from "./fair-slots.js";
 
-/**
- * One call by its executor, within the tool's time limit. What an executor throws after it was told to stop is the
- * call's failure; before, it breaks its contract.
- * @throws PluginBrokeContract
- */
-export async function execute(
-  run: RunContext,
-  executor: ToolExecutor,
-  call: ToolCall,
-  given: AbortSignal,
-): Promise<ToolOutcome> {
-  const { limits } = run;
-  const timeoutMs = call.tool.timeoutMs ?? limits.toolMs;
-  const outcome = await limited<ToolOutcome>(run, call.tool.name, timeoutMs, given, (signal) =>
-    executor.execute(call, { ...scopeOf(run), signal, timeoutMs }),
-  ).catch((error: unknown) => {
-    throw asPluginError(`Executor '${executor.name}'`, error);
-  });
-  if (outcome?.status === "parked" || typeof outcome?.output === "string") return outcome;
-  throw new PluginBrokeContract(
-    `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
-  );
-}
+type Failed = { readonly status: "failed"; readonly output: string };
 
-/** Makes ready what the run's first calls would wait for. @throws PluginBrokeContract */
-export function prepareExecutors(run: RunContext): void {
-  if (run.request.customTools.some(needsCheck)) run.shared.argumentsChecker.prepare();
-  for (const { probed, uses } of run.plan.executors) {
-    const executor = probed.actor;
-    try {
-      executor.prepare?.(uses, scopeOf(run));
-    } catch (error) {
-      throw asPluginError(`Executor '${executor.name}'`, error);
+/** Where the calls of one run are executed: each in its turn, and within a time limit. */
+@injectable()
+export class ToolExecution {
+  /** What executors get to know, once the sandbox is open. */
+  #given: RunScope | undefined;
+
+  constructor(
+    @inject(tokens.runId) readonly runId: string,
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.log) readonly log: Log,
+    @inject(Deadlines) readonly deadlines: Deadlines,
+    @inject(tokens.callSlots) readonly slots: FairSlots,
+    @inject(ArgumentsChecker) readonly checker: ArgumentsChecker,
+  ) {}
+
+  /** Makes ready what the run's first calls would wait for. @throws PluginBrokeContract */
+  prepare(sandbox: Sandbox): void {
+    const { runId, request, plan, scope, log } = this;
+    const defer: RunScope["defer"] = (close) => scope.defer(close);
+    this.#given = { runId, request, boundary: plan.boundary, sandbox, defer, log };
+    if (request.customTools.some(needsCheck)) this.checker.prepare();
+    for (const { probed, uses } of plan.executors) {
+      const executor = probed.actor;
+      try {
+        executor.prepare?.(uses, { ...this.#given });
+      } catch (error) {
+        throw asPluginError(`Executor '${executor.name}'`, error);
+      }
     }
   }
-}
 
-function scopeOf(run: RunContext): RunScope {
-  const { plan, request, runId, log, scope } = run;
-  return {
-    runId,
-    request,
-    boundary: plan.boundary,
-    sandbox: run.sandbox(),
-    defer: (close) => scope.defer(close),
-    log,
-  };
-}
+  /**
+   * One call by its executor, within the tool's time limit. What an executor throws after it was told to stop is the
+   * call's failure; before, it breaks its contract.
+   * @throws PluginBrokeContract
+   */
+  async execute(executor: ToolExecutor, call: ToolCall, signal: AbortSignal): Promise<ToolOutcome> {
+    const given = this.#given;
+    if (given === undefined) throw new Error("A call was to be executed before its run was prepared.");
+    const timeoutMs = call.tool.timeoutMs ?? this.limits.toolMs;
+    const outcome = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
+      executor.execute(call, { ...given, signal: limited, timeoutMs }),
+    ).catch((error: unknown) => {
+      throw asPluginError(`Executor '${executor.name}'`, error);
+    });
+    if (outcome?.status === "parked" || typeof outcome?.output === "string") return outcome;
+    throw new PluginBrokeContract(
+      `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
+    );
+  }
 
-/** A call that a tool source makes, within a time limit. */
-export async function withinLimit(
-  run: RunContext,
-  name: string,
-  timeoutMs: number,
-  given: AbortSignal,
-  call: (signal: AbortSignal) => Promise<PublishedOutcome>,
-): Promise<PublishedOutcome> {
-  const outcome = await limited<PublishedOutcome | { readonly status: "failed"; readonly output: string }>(
-    run,
-    name,
-    timeoutMs,
-    given,
-    call,
-  );
-  return "status" in outcome ? { output: outcome.output, isError: true } : outcome;
-}
+  /** A call that a tool source makes. */
+  async foreign(
+    name: string,
+    signal: AbortSignal,
+    call: (signal: AbortSignal) => Promise<PublishedOutcome>,
+  ): Promise<PublishedOutcome> {
+    const outcome = await this.#limited<PublishedOutcome | Failed>(name, this.limits.toolMs, signal, call);
+    return "status" in outcome ? { output: outcome.output, isError: true } : outcome;
+  }
 
-/** Waits for the run's turn first, which is no part of the call's time. */
-async function limited<Outcome>(
-  { scope, deadlines, limits, shared, log }: RunContext,
-  name: string,
-  timeoutMs: number,
-  given: AbortSignal,
-  step: (signal: AbortSignal) => Promise<Outcome>,
-): Promise<Outcome | { readonly status: "failed"; readonly output: string }> {
-  const release = deadlines.hold();
-  using abort = new LinkedAbort(scope.signal, given);
-  let leave: (() => void) | undefined;
-  try {
-    leave = await shared.callSlots.acquire(scope, abort.signal);
-    if (leave === undefined) return { status: "failed", output: tooManyCalls(name) };
-    abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
-    return await answeredWithin(abort.signal, limits.closeMs, () => step(abort.signal));
-  } catch (error) {
-    if (!abort.signal.aborted) throw error;
-    if (error === abort.signal.reason)
-      log.warn({ tool: name }, "a tool call went on after it was told to stop");
-    else log.debug({ tool: name, error }, "a tool call threw when it was told to stop");
-    const { reason } = abort.signal;
-    const output = reason instanceof RunTimedOut ? reason.message : `Tool '${name}' was cancelled.`;
-    return { status: "failed", output };
-  } finally {
-    leave?.();
-    release();
+  /** Waits for the run's turn first, which is no part of the call's time. */
+  async #limited<Outcome>(
+    name: string,
+    timeoutMs: number,
+    given: AbortSignal,
+    step: (signal: AbortSignal) => Promise<Outcome>,
+  ): Promise<Outcome | Failed> {
+    const { scope, limits, slots, log } = this;
+    const release = this.deadlines.hold();
+    using abort = new LinkedAbort(scope.signal, given);
+    let leave: (() => void) | undefined;
+    try {
+      leave = await slots.acquire(scope, abort.signal);
+      if (leave === undefined) return { status: "failed", output: tooManyCalls(name) };
+      abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
+      return await answeredWithin(abort.signal, limits.closeMs, () => step(abort.signal));
+    } catch (error) {
+      if (!abort.signal.aborted) throw error;
+      if (error === abort.signal.reason)
+        log.warn({ tool: name }, "a tool call went on after it was told to stop");
+      else log.debug({ tool: name, error }, "a tool call threw when it was told to stop");
+      const { reason } = abort.signal;
+      const output = reason instanceof RunTimedOut ? reason.message : `Tool '${name}' was cancelled.`;
+      return { status: "failed", output };
+    } finally {
+      leave?.();
+      release();
+    }
   }
 }
 

@@ -1,41 +1,46 @@
 import { randomUUID } from "node:crypto";
-import { PluginBrokeContract } from "@ambit/core";
-import type { McpServer, ToolSpec } from "@ambit/core/contract";
+import { type AcceptedPlan, PluginBrokeContract } from "@ambit/core";
+import type { AgentEvent, RunRequest, ToolSpec } from "@ambit/core/contract";
 import type {
   PermissionAnswer,
   PermissionQuestion,
   Publication,
   PublishedCall,
   PublishedOutcome,
-  ToolExecutor,
 } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
 import { canonicalJson } from "../canonical-json.js";
+import { RunEvents } from "../events/run-events.js";
+import { Warnings } from "../events/warnings.js";
+import { Deadlines } from "../lifetime/deadlines.js";
 import { aborted, LinkedAbort } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
+import type { OwnedScope } from "../lifetime/scope.js";
+import type { RunLimits } from "../limits.js";
 import { Gatekeeper, type WantedCall, wantedBy } from "../permission/gatekeeper.js";
+import { Asking } from "../permission/interaction/asking.js";
 import { CallEvents } from "../permission/interaction/call-events.js";
 import type { CallOrigin } from "../permission/interaction/call-ids.js";
-import { Questions, type QuestionsOptions } from "../permission/interaction/questions.js";
+import { Questions } from "../permission/interaction/questions.js";
+import { Pause } from "../permission/pause.js";
 import type { PermissionCeiling } from "../permission/permission.js";
-import type { RunContext } from "../run-context.js";
 import type { CallRouter } from "../session/publish.js";
+import { tokens } from "../tokens.js";
+import { ArgumentsChecker } from "./arguments/checker.js";
 import { ToolArguments, unusableArguments } from "./arguments/tool-arguments.js";
 import type { HandledCall } from "./call-ledger.js";
-import { execute, tooManyCalls, withinLimit } from "./execute.js";
+import { ToolExecution, tooManyCalls } from "./execute.js";
+import { RunTools } from "./run-tools.js";
 import { unsettledTexts } from "./settling.js";
 
 /** Every tool call of a run: permission, then the arguments' schema, then the executor, then the outcome. */
+@injectable()
 export class ToolCalls {
   readonly #arguments: ToolArguments;
-  readonly #tools: ReadonlyMap<string, ToolSpec>;
-  readonly #executors: ReadonlyMap<string, ToolExecutor>;
-  readonly #servers: ReadonlyMap<string, McpServer>;
   readonly #questions: Questions;
   readonly #gatekeeper: Gatekeeper;
   /** What is told of the calls. */
   readonly events: CallEvents;
-  /** Aborts when the turn pauses: nobody is asked any longer. */
-  readonly #pausing = new AbortController();
   readonly #over = new AbortController();
   /** Calls and questions that have no answer yet. */
   #open = 0;
@@ -43,44 +48,49 @@ export class ToolCalls {
   acted = false;
 
   constructor(
-    readonly run: RunContext,
-    ceiling: PermissionCeiling,
-    questions: Omit<QuestionsOptions, "announcements" | "emit">,
-    /** Ends the turn without an answer to the agent: the call waits for somebody. */
-    readonly pause: () => void,
+    @inject(tokens.request) request: RunRequest,
+    @inject(tokens.plan) plan: AcceptedPlan,
+    @inject(tokens.permissionCeiling) ceiling: PermissionCeiling,
+    @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(Deadlines) readonly deadlines: Deadlines,
+    @inject(RunEvents) told: RunEvents,
+    @inject(Warnings) readonly warnings: Warnings,
+    @inject(Asking) asking: Asking,
+    @inject(Pause) readonly pause: Pause,
+    @inject(RunTools) readonly known: RunTools,
+    @inject(ToolExecution) readonly execution: ToolExecution,
+    @inject(ArgumentsChecker) checker: ArgumentsChecker,
   ) {
-    const { request, plan } = run;
-    this.#arguments = new ToolArguments(run.shared.argumentsChecker);
-    this.#tools = new Map(request.customTools.map((tool) => [tool.name, tool]));
-    this.#executors = new Map(plan.executors.map(({ probed: { actor } }) => [actor.kind, actor]));
-    this.#servers = new Map(request.mcpServers.map((server) => [server.name, server]));
-    const { emit } = run;
+    this.#arguments = new ToolArguments(checker);
+    const { tools } = known;
+    const emit = (event: AgentEvent) => told.emit(event);
     const mayAsk = (name: string, input: unknown) => this.#mayAsk(name, input);
-    this.events = new CallEvents({
-      tools: this.#tools,
-      mayAsk,
-      pausing: this.#pausing.signal,
-      emit,
-      mostOpen: run.limits.reportedCalls,
-    });
-    this.#questions = new Questions({ ...questions, announcements: this.events.announcements, emit });
+    const mostOpen = limits.reportedCalls;
+    this.events = new CallEvents({ tools, mayAsk, pausing: pause.signal, emit, mostOpen });
+    const { announcements } = this.events;
+    const { ids, used, answers, interactions } = asking;
+    this.#questions = new Questions({ ids, used, answers, interactions, announcements, emit });
     this.#gatekeeper = new Gatekeeper(request, ceiling, plan.harness.actor, this.#questions);
-    // Deferred before anything is opened, and so run when an agent that isn't kept has been closed.
-    run.scope.defer(() => this.#over.abort());
+  }
+
+  /** The run is over: calls that wait for the user get their end. */
+  end(): void {
+    this.#over.abort();
   }
 
   /** From now on the agent's calls are this run's. */
   serve(router: CallRouter, published: Iterable<string>): void {
     router.current = this;
-    for (const warning of this.#gatekeeper.learn(published)) this.run.warn(warning);
+    for (const warning of this.#gatekeeper.learn(published)) this.warnings.add(warning);
   }
 
   /** A call of one of the request's own tools. */
   own(call: PublishedCall): Promise<PublishedOutcome> {
     return this.#answered(`The executor of '${call.name}'`, call, async () => {
-      const tool = this.#tools.get(call.name);
+      const tool = this.known.tools.get(call.name);
       if (tool === undefined) return failed(`There is no tool '${call.name}'.`);
-      const wanted = { ...this.#wanted(call, "request"), tool, byCaller: this.#byCaller(tool) };
+      const wanted = { ...this.#wanted(call, "request"), tool, byCaller: this.known.isByCaller(tool) };
       const problem = (signal: AbortSignal) => this.#arguments.problem(tool, call.arguments, signal);
       return this.#permitted(wanted, call.signal, problem, (handled) =>
         this.#execute(wanted, call, tool, handled),
@@ -92,26 +102,23 @@ export class ToolCalls {
   foreign(publication: Publication, call: PublishedCall): Promise<PublishedOutcome> {
     return this.#answered(`The tool source of '${publication.name}'`, call, () => {
       const { name } = publication;
-      const wanted = { ...this.#wanted(call, { server: name }), server: this.#servers.get(name) };
+      const wanted = { ...this.#wanted(call, { server: name }), server: this.known.servers.get(name) };
       return this.#permitted(wanted, call.signal, undefined, () =>
-        withinLimit(this.run, call.name, this.run.limits.toolMs, call.signal, (signal) =>
-          publication.call({ ...call, signal }),
-        ),
+        this.execution.foreign(call.name, call.signal, (signal) => publication.call({ ...call, signal })),
       );
     });
   }
 
   /** The agent asks, before it calls one of our tools or one of its own. */
   async answer(question: PermissionQuestion): Promise<PermissionAnswer> {
-    if (this.#pausing.signal.aborted) return "park";
+    if (this.pause.isPaused) return "park";
     this.acted = true;
-    const asked = wantedBy(question, this.#tools, this.#servers);
-    const byCaller = this.#byCaller(asked.tool);
+    const asked = wantedBy(question, this.known.tools, this.known.servers);
+    const byCaller = this.known.isByCaller(asked.tool);
     const wanted = { ...asked, byCaller };
     const { toolCallId, name, input } = wanted;
-    if (this.#open >= this.run.limits.openCalls || unusableArguments(name, input) !== undefined)
-      return "deny";
-    const release = this.run.deadlines.hold();
+    if (this.#open >= this.limits.openCalls || unusableArguments(name, input) !== undefined) return "deny";
+    const release = this.deadlines.hold();
     using asking = this.#asking();
     this.#open += 1;
     try {
@@ -119,7 +126,7 @@ export class ToolCalls {
       const { ledger, announcements } = this.events;
       if (answer === "deny") ledger.handle(toolCallId, name, input, "finished").denied = true;
       else ledger.handle(toolCallId, name, input, answer === "park" ? "parked" : "allowed");
-      if (answer === "park") this.#pause();
+      if (answer === "park") this.pause.begin();
       else if (!byCaller) announcements.proceed(toolCallId);
       return answer;
     } finally {
@@ -164,13 +171,13 @@ export class ToolCalls {
     this.acted = true;
     const unusable = unusableArguments(call.name, call.arguments);
     if (unusable !== undefined) return failed(unusable);
-    if (this.#open >= this.run.limits.openCalls) return failed(tooManyCalls(call.name));
-    const release = this.run.deadlines.hold();
+    if (this.#open >= this.limits.openCalls) return failed(tooManyCalls(call.name));
+    const release = this.deadlines.hold();
     this.#open += 1;
     try {
       return await step();
     } catch (error) {
-      this.run.scope.abort(asPluginError(who, error));
+      this.scope.abort(asPluginError(who, error));
       return failed(`Tool '${call.name}' failed on the runner's side, and the run with it.`);
     } finally {
       this.#open -= 1;
@@ -184,11 +191,11 @@ export class ToolCalls {
     tool: ToolSpec,
     handled: HandledCall,
   ): Promise<PublishedOutcome> {
-    const executor = this.#executors.get(tool.kind);
+    const executor = this.known.executors.get(tool.kind);
     if (executor === undefined)
       throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
     const toolCall = { id: wanted.toolCallId, tool, arguments: call.arguments };
-    const outcome = await execute(this.run, executor, toolCall, call.signal);
+    const outcome = await this.execution.execute(executor, toolCall, call.signal);
     if (outcome.status === "parked") return this.#park(wanted, outcome.interaction, handled, call.signal);
     if (outcome.status === "completed" && outcome.data !== undefined) handled.data = outcome.data;
     return { output: outcome.output, isError: outcome.status === "failed" };
@@ -211,7 +218,7 @@ export class ToolCalls {
   /** Resolves when the run is over: an answer before that would let the model go on without the user. */
   async #wait(handled: HandledCall, signal: AbortSignal): Promise<PublishedOutcome> {
     handled.state = "parked";
-    this.#pause();
+    this.pause.begin();
     using ended = new LinkedAbort(signal, this.#over.signal);
     await aborted(ended.signal);
     return failed("This call waits for the user. It was not executed.");
@@ -219,12 +226,7 @@ export class ToolCalls {
 
   /** Aborts when there is no point in asking any more. */
   #asking(...call: readonly AbortSignal[]): LinkedAbort {
-    return new LinkedAbort(this.run.scope.signal, this.#pausing.signal, ...call);
-  }
-
-  #pause(): void {
-    this.#pausing.abort();
-    this.pause();
+    return new LinkedAbort(this.scope.signal, this.pause.signal, ...call);
   }
 
   #wanted(call: PublishedCall, origin: CallOrigin): WantedCall {
@@ -233,12 +235,8 @@ export class ToolCalls {
   }
 
   #mayAsk(name: string, input: unknown): boolean {
-    const tool = this.#tools.get(name);
-    return this.#byCaller(tool) || this.#gatekeeper.mayAsk(name, input, tool, this.#servers);
-  }
-
-  #byCaller(tool: ToolSpec | undefined): boolean {
-    return tool !== undefined && this.#executors.get(tool.kind)?.site === "caller";
+    const tool = this.known.tools.get(name);
+    return this.known.isByCaller(tool) || this.#gatekeeper.mayAsk(name, input, tool, this.known.servers);
   }
 }
 

@@ -1,44 +1,38 @@
 import { type KeyObject, randomBytes } from "node:crypto";
-import { type AgentEvent, projectOf, type RunRequest, type Warning } from "@ambit/core/contract";
+import type { AcceptedPlan } from "@ambit/core";
+import { projectOf, type RunRequest, type Warning } from "@ambit/core/contract";
+import { inject, injectable } from "tsyringe";
+import { RunEvents } from "../../events/run-events.js";
+import { tokens } from "../../tokens.js";
 import { Answers } from "./answers.js";
 import { CallIds } from "./call-ids.js";
 import { Interactions } from "./interactions.js";
-import type { UsedAnswers } from "./used-answers.js";
-
-/** What all runs of a runner share to ask their users. */
-export interface AskingServices {
-  /**
-   * The key of the ids under which calls are announced that wait for a user. Runners that resume each other's
-   * conversations have the same. Asked for when it is first needed.
-   */
-  readonly interactionKey: () => Promise<KeyObject>;
-  readonly usedAnswers: UsedAnswers;
-}
+import { UsedAnswers } from "./used-answers.js";
 
 /** What one run asks its user with. */
+@injectable()
 export class Asking {
   /** Names this run in the ids that it issues; the result names it as the session, where the request names none. */
   readonly turn = randomBytes(16).toString("hex");
   readonly interactions: Interactions;
-  readonly used: UsedAnswers;
   #answers: Answers | undefined;
   #ids: Promise<CallIds> | undefined;
 
   constructor(
-    readonly request: RunRequest,
-    readonly services: AskingServices,
-    emit: (event: AgentEvent) => void,
-    /** Milliseconds that a call may wait for a live answer. */
-    holdMs: number,
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.plan) plan: AcceptedPlan,
+    @inject(tokens.interactionKey) readonly key: () => Promise<KeyObject>,
+    @inject(UsedAnswers) readonly used: UsedAnswers,
+    @inject(RunEvents) events: RunEvents,
   ) {
-    this.interactions = new Interactions(emit, holdMs);
-    this.used = services.usedAnswers;
+    const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.holdsCallsMs);
+    this.interactions = new Interactions((event) => events.emit(event), holdMs);
   }
 
   readonly ids = (): Promise<CallIds> => {
     const { sessionId: session } = this.request;
     const conversation = { project: projectOf(this.request), session };
-    this.#ids ??= this.services.interactionKey().then((key) => new CallIds(key, conversation, this.turn));
+    this.#ids ??= this.key().then((key) => new CallIds(key, conversation, this.turn));
     return this.#ids;
   };
 

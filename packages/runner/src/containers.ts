@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import { type DependencyContainer, container as global, Lifecycle } from "tsyringe";
+import type { Admitted } from "./admission.js";
+import { RunEvents } from "./events/run-events.js";
+import { Turn } from "./events/turn.js";
+import { Warnings } from "./events/warnings.js";
+import { Deadlines } from "./lifetime/deadlines.js";
+import { OwnedScope } from "./lifetime/scope.js";
+import { Asking } from "./permission/interaction/asking.js";
+import { UsedAnswers } from "./permission/interaction/used-answers.js";
+import { Pause } from "./permission/pause.js";
+import { Run } from "./run.js";
+import type { RunOptions } from "./run-options.js";
+import type { RunnerOptions } from "./runner.js";
+import { Publisher } from "./session/publish.js";
+import { Sessions } from "./session/sessions.js";
+import { AgentStarter } from "./session/start-agent.js";
+import { tokens } from "./tokens.js";
+import { ArgumentsChecker } from "./tools/arguments/checker.js";
+import { ToolExecution } from "./tools/execute.js";
+import { FairSlots } from "./tools/fair-slots.js";
+import { RunTools } from "./tools/run-tools.js";
+import { ToolCalls } from "./tools/tool-calls.js";
+
+/** A run has one of each. A class that is missing here would be constructed anew wherever it is injected. */
+export const runClasses = [
+  ...[Asking, Deadlines, Pause, RunEvents, ToolExecution],
+  ...[AgentStarter, Publisher, RunTools, ToolCalls, Turn, Run],
+];
+
+/**
+ * What all runs share. Instances, or resolved here: what a run's container resolved first would be disposed with that
+ * run.
+ */
+export function rootContainer(options: RunnerOptions): DependencyContainer {
+  const { limits, log, permissionCeiling, interactionKey, hideSecrets = () => () => {} } = options;
+  // A container of its own: two runners in one process share nothing.
+  const root = global.createChildContainer();
+  root.registerInstance(tokens.log, log);
+  root.registerInstance(tokens.limits, limits);
+  root.registerInstance(tokens.permissionCeiling, permissionCeiling);
+  root.registerInstance(tokens.interactionKey, interactionKey);
+  root.registerInstance(tokens.hideSecrets, hideSecrets);
+  const { calls: atOnce, callsPerRun: perOwner, openCalls: waiting } = limits;
+  root.registerInstance(tokens.callSlots, new FairSlots({ atOnce, perOwner, waiting }));
+  root.registerInstance(ArgumentsChecker, new ArgumentsChecker(limits.argumentsMs, log));
+  root.registerInstance(UsedAnswers, new UsedAnswers());
+  root.registerSingleton(Sessions);
+  root.resolve(Sessions);
+  for (const one of runClasses) {
+    root.register<unknown>(one, { useClass: one }, { lifecycle: Lifecycle.ContainerScoped });
+  }
+  return root;
+}
+
+/** One run's values. Its `Run` and all that it works with are constructed from them, and disposed with it. */
+export function runContainer(
+  root: DependencyContainer,
+  { request, plan, warnings }: Admitted,
+  options: RunOptions,
+): DependencyContainer {
+  const run = root.createChildContainer();
+  run.registerInstance(tokens.runId, request.runId ?? options.runId ?? randomUUID());
+  run.registerInstance(tokens.request, request);
+  run.registerInstance(tokens.plan, plan);
+  run.registerInstance(tokens.runOptions, options);
+  const { closeMs } = root.resolve(tokens.limits);
+  run.registerInstance(tokens.scope, new OwnedScope(root.resolve(tokens.log), closeMs));
+  run.registerInstance(Warnings, new Warnings(warnings));
+  return run;
+}

@@ -1,0 +1,20 @@
+import { injectable } from "tsyringe";
+
+/** Whether the run's turn waits for its user: it then ends without an answer to the agent. */
+@injectable()
+export class Pause {
+  readonly #controller = new AbortController();
+
+  /** Aborts when the turn pauses: nobody is asked any longer. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get isPaused(): boolean {
+    return this.signal.aborted;
+  }
+
+  begin(): void {
+    this.#controller.abort();
+  }
+}

@@ -1,0 +1,39 @@
+import type { KeyObject } from "node:crypto";
+import type { AcceptedPlan } from "@ambit/core";
+import type { RunRequest } from "@ambit/core/contract";
+import type { Log } from "@ambit/core/plugin";
+import type { InjectionToken } from "tsyringe";
+import type { HideSecrets } from "./events/redaction/secrets.js";
+import type { OwnedScope } from "./lifetime/scope.js";
+import type { RunLimits } from "./limits.js";
+import type { PermissionCeiling } from "./permission/permission.js";
+import type { RunOptions } from "./run-options.js";
+import type { FairSlots } from "./tools/fair-slots.js";
+
+/** What constructors ask the container for, where no class of ours names it. */
+export const tokens = {
+  // The runner's: registered once.
+  log: token<Log>("log"),
+  limits: token<RunLimits>("limits"),
+  permissionCeiling: token<PermissionCeiling>("permissionCeiling"),
+  hideSecrets: token<HideSecrets>("hideSecrets"),
+  /**
+   * The key of the ids under which calls are announced that wait for a user. Runners that resume each other's
+   * conversations have the same. Asked for when it is first needed.
+   */
+  interactionKey: token<() => Promise<KeyObject>>("interactionKey"),
+  /** One slot for each tool call that is executed. */
+  callSlots: token<FairSlots>("callSlots"),
+  // One run's: registered in the child container of that run.
+  runId: token<string>("runId"),
+  request: token<RunRequest>("request"),
+  plan: token<AcceptedPlan>("plan"),
+  runOptions: token<RunOptions>("runOptions"),
+  /** Owns the lifetimes of all that the run opens. */
+  scope: token<OwnedScope>("scope"),
+} as const;
+
+/** A symbol of its own: no other token is equal to it. */
+function token<Value>(name: string): InjectionToken<Value> {
+  return Symbol(`ambit.runner.${name}`);
+}

@@ -1,0 +1,78 @@
+import "reflect-metadata";
+import { createSecretKey } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Registry } from "@ambit/core";
+import { expect, test } from "vitest";
+import { recordingLog } from "../../../core/test/fakes/log.js";
+import { rootContainer, runClasses, runContainer } from "../src/containers.js";
+import { Warnings } from "../src/events/warnings.js";
+import { runLimitsSchema } from "../src/index.js";
+import { OwnedScope } from "../src/lifetime/scope.js";
+import { UsedAnswers } from "../src/permission/interaction/used-answers.js";
+import { Sessions } from "../src/session/sessions.js";
+import { tokens } from "../src/tokens.js";
+import { ArgumentsChecker } from "../src/tools/arguments/checker.js";
+import { createWorld } from "./fakes/world.js";
+
+/** A root with two containers of runs that were admitted, and never begun. */
+async function containers() {
+  const log = recordingLog();
+  const never = () => Promise.reject(new Error("nothing is imported here"));
+  const registry = await Registry.load([], never, { timeoutMs: 5_000, maxAgeMs: 3_600_000 }, log);
+  const key = createSecretKey("k".repeat(32), "utf8");
+  const limits = runLimitsSchema.parse({});
+  const root = rootContainer({
+    ...{ registry, limits, log, permissionCeiling: [], interactionKey: async () => key },
+  });
+  const world = await createWorld();
+  const admitted = await world.runner.plan({ messages: [{ role: "user", content: "go" }] });
+  const of = (runId: string) => runContainer(root, admitted, { runId, keepsEvents: false });
+  return { root, one: of("one"), other: of("other") };
+}
+
+test("a run has one of each of its classes, and its neighbour another", async () => {
+  const { one, other } = await containers();
+  expect(runClasses.length).toBeGreaterThan(5);
+  for (const found of runClasses) {
+    const mine = one.resolve<object>(found);
+    expect(mine).toBeInstanceOf(found);
+    expect(one.resolve<object>(found), found.name).toBe(mine);
+    expect(other.resolve<object>(found), found.name).not.toBe(mine);
+  }
+});
+
+/** Unregistered, a class would be constructed anew for each that it is injected into. */
+test("every class that is injected is registered", async () => {
+  const folder = join(import.meta.dirname, "../src");
+  const paths = (await readdir(folder, { recursive: true })).filter((path) => path.endsWith(".ts"));
+  const text = (await Promise.all(paths.map((path) => readFile(join(folder, path), "utf8")))).join("\n");
+  const namesIn = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name]) => name);
+  const ofRun = runClasses.map(({ name }) => name);
+  const ofRunner = [Sessions, ArgumentsChecker, UsedAnswers].map(({ name }) => name);
+  expect(namesIn(/@injectable\(\)\nexport class (\w+)/g).sort()).toEqual([...ofRun, Sessions.name].sort());
+  const injected = new Set(namesIn(/@inject\((\w+)\)/g));
+  expect(injected.size).toBeGreaterThan(5);
+  expect([...ofRun, ...ofRunner, Warnings.name]).toEqual(expect.arrayContaining([...injected]));
+  const { one } = await containers();
+  for (const found of [Sessions, ArgumentsChecker, UsedAnswers, Warnings])
+    expect(one.resolve<object>(found)).toBe(one.resolve<object>(found));
+});
+
+test("runs share the runner's sessions, and each has its own scope and id", async () => {
+  const { root, one, other } = await containers();
+  expect(one.resolve(Sessions)).toBe(root.resolve(Sessions));
+  expect(one.resolve(tokens.scope)).toBeInstanceOf(OwnedScope);
+  expect(one.resolve(tokens.scope)).not.toBe(other.resolve(tokens.scope));
+  expect([one, other].map((container) => container.resolve(tokens.runId))).toEqual(["one", "other"]);
+  expect(root.isRegistered(tokens.request)).toBe(false);
+});
+
+test("a run's container is disposed of alone", async () => {
+  const { root, one, other } = await containers();
+  const sessions = one.resolve(Sessions);
+  await one.dispose();
+  expect(() => one.resolve(tokens.runId)).toThrow("disposed");
+  expect(other.resolve(Sessions)).toBe(sessions);
+  expect(root.resolve(Sessions)).toBe(sessions);
+});
