@@ -1,5 +1,6 @@
 /** `@ambit/testkit/vitest`: the conformance suites that a plugin's tests call. Needs vitest. */
 export type { ExecutorCase, ExecutorWorld, Reply } from "../executor/executor-case.js";
+export { describeHarness } from "./describe-harness.js";
 export { describeSandboxBackend, type SandboxSuiteOptions } from "./describe-sandbox-backend.js";
 export { describeToolDelivery } from "./describe-tool-delivery.js";
 export { describeToolExecutor } from "./describe-tool-executor.js";

@@ -1,0 +1,107 @@
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type Agent,
+  type AgentEvent,
+  agentEventSchema,
+  type Harness,
+  type PermissionAnswer,
+  type PermissionQuestion,
+  runRequestSchema,
+} from "@ambit/core/plugin";
+import { z } from "zod";
+import { BareSandbox } from "../control/bare-sandbox.js";
+import { KitScope, silentLog } from "../stage/kit-scope.js";
+import { type AgentScript, agentProgram } from "./agent-program.js";
+
+/** Makes the harness under test with the program at this path in place of its agent. */
+export type MakeHarness = (program: string) => Harness;
+
+export interface TurnOptions {
+  readonly answer?: PermissionAnswer;
+  /** Called with each event as it comes. */
+  readonly onEvent?: (event: AgentEvent) => void;
+  readonly signal?: AbortSignal;
+  readonly onQuestion?: (question: PermissionQuestion) => Promise<void>;
+}
+
+export interface TurnResult {
+  readonly events: readonly AgentEvent[];
+  readonly questions: readonly PermissionQuestion[];
+  /** What the turn failed with; undefined for one that ended well. */
+  readonly failure: unknown;
+}
+
+const processesSchema = z.array(z.int());
+
+/** One scripted agent, the harness that drives it, and a bare sandbox to run it in. */
+export class HarnessStage {
+  readonly scope = new KitScope();
+
+  private constructor(
+    readonly harness: Harness,
+    readonly sandbox: BareSandbox,
+    readonly folder: string,
+  ) {}
+
+  static async open(makeHarness: MakeHarness, script: AgentScript): Promise<HarnessStage> {
+    const folder = await mkdtemp(join(tmpdir(), "ambit-kit-agent-"));
+    const program = join(folder, "agent.mjs");
+    await writeFile(program, agentProgram(script));
+    await chmod(program, 0o755);
+    const sandbox = await BareSandbox.open({ user: undefined, confinement: "unconfined", env: {} });
+    return new HarnessStage(makeHarness(program), sandbox, folder);
+  }
+
+  start(): Promise<Agent> {
+    const { scope, sandbox } = this;
+    return this.harness.start({
+      sandbox,
+      servers: [],
+      request: runRequestSchema.parse({}),
+      log: silentLog,
+      signal: scope.signal,
+      defer: (close) => scope.defer(close),
+    });
+  }
+
+  /** One turn to its end. Every event is held to the contract's schema. */
+  async turn(agent: Agent, text: string, options: TurnOptions = {}): Promise<TurnResult> {
+    const events: AgentEvent[] = [];
+    const questions: PermissionQuestion[] = [];
+    const turn = {
+      prompt: [{ type: "text" as const, text }],
+      signal: options.signal ?? new AbortController().signal,
+      onPermission: async (question: PermissionQuestion) => {
+        questions.push(question);
+        await options.onQuestion?.(question);
+        return options.answer ?? "allow";
+      },
+    };
+    try {
+      for await (const event of agent.prompt(turn)) {
+        events.push(agentEventSchema.parse(event));
+        options.onEvent?.(event);
+      }
+    } catch (failure) {
+      return { events, questions, failure };
+    }
+    return { events, questions, failure: undefined };
+  }
+
+  /** Process numbers of the agent and of what it started. Empty where it never ran. */
+  async processes(): Promise<readonly number[]> {
+    const text = await readFile(join(this.sandbox.workspace, "processes.json"), "utf8").catch(() => "[]");
+    return processesSchema.parse(JSON.parse(text));
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.scope.close();
+    } finally {
+      await this.sandbox.close();
+      await rm(this.folder, { recursive: true, force: true });
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import { runRequestSchema } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { harnessChecks } from "../harness/checks.js";
+import { HarnessStage, type MakeHarness } from "../harness/harness-stage.js";
+import { expectProven } from "./expect-proven.js";
+
+const checkMs = 60_000;
+
+/**
+ * Everything a harness that drives agents over ACP has to hold, as a suite: scripted agents, good and bad ones, in a bare
+ * sandbox.
+ *
+ * @param makeHarness given the path of a Node.js program to run in place of the agent's own.
+ */
+export function describeHarness(makeHarness: MakeHarness): void {
+  const harness = makeHarness("/nonexistent/agent.mjs");
+  describe(`harness ${harness.name}`, () => {
+    it("states itself as data, and what it says of a request without a side effect", () => {
+      const request = runRequestSchema.parse({});
+      expect(harness.site).toBe("sandbox");
+      expect(harness.id).not.toBe("");
+      expect(harness.touches(request)).toEqual(harness.touches(request));
+      expect(harness.issues(request, "runner")).toEqual(harness.issues(request, "runner"));
+      expect(request).toEqual(runRequestSchema.parse({}));
+    });
+
+    it("proves what it claims, or says why this host can't", async (context) => {
+      await expectProven(harness, context);
+    });
+
+    for (const { title, script, check } of harnessChecks) {
+      it(title, { timeout: checkMs }, async () => {
+        const stage = await HarnessStage.open(makeHarness, script);
+        try {
+          await check(stage);
+        } finally {
+          await stage.close();
+        }
+      });
+    }
+  });
+}
