@@ -1,27 +1,17 @@
 /** All that a plugin's author imports. */
 
 export {
-  allowsDestination,
   type Boundary,
-  decideBeforeLookup,
-  decideConnection,
   type FilesystemBoundary,
   formatRule,
-  formatTarget,
   type HostRule,
   isRestricted,
   type NetworkBoundary,
-  type NetworkDecision,
   type NetworkRule,
   parseNetworkRule,
   type RangeRule,
   type ResourceLimits,
-  readAuthority,
   readHost,
-  readTarget,
-  type Target,
-  type TargetReading,
-  whyClosed,
 } from "../boundary/index.js";
 export * from "../contract/index.js";
 export {
@@ -41,7 +31,6 @@ export * from "./define-executor.js";
 export * from "./define-plugin.js";
 export * from "./delivery.js";
 export * from "./executor.js";
-export * from "./guarded-lookup.js";
 export * from "./harness.js";
 export * from "./log.js";
 export * from "./own-tools.js";

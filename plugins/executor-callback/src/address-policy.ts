@@ -1,4 +1,5 @@
-import { parseNetworkRule, type RangeRule, whyClosed } from "@ambit/core/plugin";
+import type { RangeRule } from "@ambit/core/plugin";
+import { rangeOf, whyClosed } from "@ambit/egress";
 import type { CallbackConfig } from "./config.js";
 
 /** What a connection may lead to beyond the public internet: special addresses, each by a range inside its block. */
@@ -35,11 +36,4 @@ export function whyForbidden(
     if (reason !== undefined) return reason;
   }
   return undefined;
-}
-
-/** A range as the configuration's schema lets it through. @throws TypeError for anything else. */
-export function rangeOf(text: string): RangeRule {
-  const parsed = parseNetworkRule(text);
-  if ("rule" in parsed && parsed.rule.kind === "range" && parsed.rule.port === undefined) return parsed.rule;
-  throw new TypeError(`${JSON.stringify(text)} is not a range of addresses`);
 }

@@ -1,5 +1,6 @@
-import { allowsDestination, type Boundary } from "@ambit/core/plugin";
-import { type AddressPolicy, operatorPolicy, rangeOf } from "./address-policy.js";
+import type { Boundary } from "@ambit/core/plugin";
+import { allowsDestination, rangeOf } from "@ambit/egress";
+import { type AddressPolicy, operatorPolicy } from "./address-policy.js";
 import type { CallbackConfig } from "./config.js";
 
 export type Admission =

@@ -1,4 +1,4 @@
-import { parseNetworkRule } from "@ambit/core/plugin";
+import { isRange } from "@ambit/egress";
 import { z } from "zod";
 
 const rangeSchema = z
@@ -20,8 +20,3 @@ export const configSchema = z.strictObject({
 });
 
 export type CallbackConfig = z.output<typeof configSchema>;
-
-function isRange(text: string): boolean {
-  const parsed = parseNetworkRule(text);
-  return "rule" in parsed && parsed.rule.kind === "range" && parsed.rule.port === undefined;
-}

@@ -1,4 +1,4 @@
-import { guardedLookup, type Lookup } from "@ambit/core/plugin";
+import { guardedLookup, type Lookup } from "@ambit/egress";
 import { Agent, type Dispatcher } from "undici";
 import { whyForbidden } from "./address-policy.js";
 import type { OpenRoute } from "./route.js";

@@ -1,8 +1,11 @@
-import { type ActorGap, allowsDestination, type Boundary, type RunRequest } from "@ambit/core/plugin";
+import type { ActorGap, Boundary, RunRequest } from "@ambit/core/plugin";
+import { destinationGap, entryFor, portOf } from "@ambit/egress";
 import { whyForbidden } from "./address-policy.js";
 import { boundaryPolicy } from "./admission.js";
 import type { CallbackConfig } from "./config.js";
-import { literalAddress, portOf } from "./destination.js";
+
+const connects = "its calls are posted from the runner to";
+const otherwise = 'remove the tool, or accept this with enforcement "best_effort"';
 
 /**
  * A callback is posted from the runner, so its destination is egress of the run: it must be on the list that the
@@ -16,23 +19,8 @@ export function gapsOfCallback(
   const endpoint = request.toolCallback?.endpoint;
   if (endpoint === undefined || boundary.network.mode === "on") return [];
   const url = new URL(endpoint);
-  const entry = `${url.hostname.replace(/\.$/, "")}:${portOf(url)}`;
-  const posts = `its calls are posted from the runner to ${entry}`;
-  const otherwise = 'remove the tool, or accept this with enforcement "best_effort"';
-  if (boundary.network.mode === "off") {
-    const fix = `list "${entry}" in sandboxPermission.network.allowlist, ${otherwise}`;
-    return [{ capability: "network.deny", reason: `${posts}, and the network is off`, fix }];
-  }
-  const address = literalAddress(url);
-  if (!allowsDestination(boundary.network.rules, url)) {
-    return [
-      {
-        capability: address === undefined ? "network.allow-host" : "network.allow-cidr",
-        reason: `${posts}, which is not on the list`,
-        fix: `list "${entry}" in sandboxPermission.network.allowlist, ${otherwise}`,
-      },
-    ];
-  }
+  const unlisted = destinationGap(boundary.network, url, { connects, otherwise });
+  if (unlisted !== undefined) return [unlisted];
   if (!isLoopbackName(url)) return [];
   const policy = boundaryPolicy(boundary, config);
   const port = portOf(url);
@@ -42,7 +30,7 @@ export function gapsOfCallback(
   return [
     {
       capability: "network.allow-host",
-      reason: `${posts}, a name for the loopback addresses, and a listed name may lead to them only where both are listed`,
+      reason: `${connects} ${entryFor(url)}, a name for the loopback addresses, and a listed name may lead to them only where both are listed`,
       fix: `list ${listed} too, let the deployer open 127.0.0.0/8 and ::1 in executor-callback's allowedRanges, or ${otherwise}`,
     },
   ];

@@ -1,10 +1,8 @@
 import {
   type ActorGap,
-  AddressRefused,
   type Boundary,
   type Finding,
   type Issue,
-  type Lookup,
   RunTimedOut,
   shortened,
   type ToolCall,
@@ -13,6 +11,7 @@ import {
   type ToolScope,
   type ToolUse,
 } from "@ambit/core/plugin";
+import { AddressRefused, type Lookup } from "@ambit/egress";
 import { adviceIn } from "./advice.js";
 import { argumentsOf, CallInvalid, runContextOf } from "./call-arguments.js";
 import type { CallbackConfig } from "./config.js";

@@ -1,8 +1,8 @@
 import type { Issue, RunRequest, ToolUse } from "@ambit/core/plugin";
+import { literalAddress, portOf } from "@ambit/egress";
 import { operatorPolicy, whyForbidden } from "./address-policy.js";
 import { bindingProblem, runContextOf } from "./call-arguments.js";
 import type { CallbackConfig } from "./config.js";
-import { literalAddress, portOf } from "./destination.js";
 import { directPathProblem } from "./direct-call.js";
 import { pathProblem, readPath, unsafeKeyIn } from "./json-path.js";
 

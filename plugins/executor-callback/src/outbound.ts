@@ -1,4 +1,5 @@
-import { AddressRefused, type Boundary, type Lookup } from "@ambit/core/plugin";
+import type { Boundary } from "@ambit/core/plugin";
+import { AddressRefused, type Lookup } from "@ambit/egress";
 import type { CallbackConfig } from "./config.js";
 import { Connections } from "./connections.js";
 import { exchange } from "./exchange.js";

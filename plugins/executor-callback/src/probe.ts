@@ -1,12 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import {
-  AddressRefused,
-  type Capability,
-  type Finding,
-  type Lookup,
-  type NetworkRule,
-} from "@ambit/core/plugin";
+import type { Capability, Finding, NetworkRule } from "@ambit/core/plugin";
+import { AddressRefused, type Lookup } from "@ambit/egress";
 import { Outbound } from "./outbound.js";
 
 /**

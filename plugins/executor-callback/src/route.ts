@@ -1,8 +1,8 @@
 import { type Boundary, formatRule } from "@ambit/core/plugin";
+import { literalAddress, portOf } from "@ambit/egress";
 import { type AddressPolicy, whyForbidden } from "./address-policy.js";
 import { admit } from "./admission.js";
 import type { CallbackConfig } from "./config.js";
-import { literalAddress, portOf } from "./destination.js";
 
 export interface OpenRoute {
   readonly open: true;

@@ -1,4 +1,5 @@
-import type { Boundary, Lookup, NetworkRule } from "@ambit/core/plugin";
+import type { Boundary, NetworkRule } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress";
 import { describe, expect, it } from "vitest";
 import { operatorPolicy, whyForbidden } from "../src/address-policy.js";
 import { Outbound } from "../src/outbound.js";

@@ -1,7 +1,6 @@
 import {
   type Boundary,
   type Log,
-  type Lookup,
   type RunRequest,
   runRequestSchema,
   type Sandbox,
@@ -9,6 +8,7 @@ import {
   type ToolOutcome,
   type ToolScope,
 } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress";
 import { onTestFinished } from "vitest";
 import { type CallbackConfig, CallbackExecutor, configSchema } from "../src/index.js";
 

@@ -1,4 +1,5 @@
-import { allowsDestination, type NetworkRule } from "@ambit/core/plugin";
+import type { NetworkRule } from "@ambit/core/plugin";
+import { allowsDestination } from "@ambit/egress";
 import { describe, expect, it } from "vitest";
 import { allowing, boundary, demoHere, geminiHere, google, withKey } from "./support/harnesses.js";
 import { requestOf } from "./support/runs.js";

@@ -1,14 +1,5 @@
-import {
-  type ActorGap,
-  allowsDestination,
-  type Boundary,
-  type Issue,
-  type McpServer,
-  parseNetworkRule,
-  type RangeRule,
-  readHost,
-  whyClosed,
-} from "@ambit/core/plugin";
+import { type ActorGap, type Boundary, type Issue, type McpServer, readHost } from "@ambit/core/plugin";
+import { destinationGap, rangeOf, whyClosed } from "@ambit/egress";
 import type { McpClientConfig } from "./config.js";
 
 /** Whether the server is of this host, as its URL is written. Pure. */
@@ -40,17 +31,12 @@ export function issuesOf(server: McpServer, config: McpClientConfig): readonly I
 
 /** The server is a destination of the run like any other: off the allowlist it is a gap. Pure. */
 export function gapsOf(boundary: Boundary, server: McpServer): readonly ActorGap[] {
-  if (boundary.network.mode === "on" || server.connection.type !== "http") return [];
-  const url = new URL(server.connection.url);
-  if (allowsDestination(boundary.network.rules, url)) return [];
-  const capability = boundary.network.mode === "off" ? "network.deny" : "network.allow-host";
-  return [
-    {
-      capability,
-      reason: `the runner would connect to ${url.host}, outside the boundary`,
-      fix: `list ${url.hostname} in sandboxPermission.network.allowlist, remove the server, or accept it with enforcement "best_effort"`,
-    },
-  ];
+  if (server.connection.type !== "http") return [];
+  const gap = destinationGap(boundary.network, new URL(server.connection.url), {
+    connects: "the runner connects to",
+    otherwise: 'remove the server, or accept it with enforcement "best_effort"',
+  });
+  return gap === undefined ? [] : [gap];
 }
 
 /** Why an address may not be dialled on this port, for this run; undefined when it may. */
@@ -59,18 +45,7 @@ export function addressGuard(
   config: McpClientConfig,
   port: number,
 ): (address: string) => string | undefined {
-  const ranges = [...config.allowedRanges.map(rangeOf), ...boundary.network.rules].filter(
-    (rule): rule is RangeRule => rule?.kind === "range",
-  );
+  const listed = boundary.network.rules.filter((rule) => rule.kind === "range");
+  const ranges = [...config.allowedRanges.map(rangeOf), ...listed];
   return (address) => whyClosed(address, ranges, { port });
-}
-
-/** The port that a URL leads to, its scheme's own included. Pure. */
-export function portOf(url: URL): number {
-  return Number(url.port) || (url.protocol === "https:" ? 443 : 80);
-}
-
-function rangeOf(cidr: string) {
-  const parsed = parseNetworkRule(cidr);
-  return "rule" in parsed ? parsed.rule : undefined;
 }

@@ -3,14 +3,14 @@ import type {
   Boundary,
   Finding,
   Issue,
-  Lookup,
   McpServer,
   Publication,
   ToolSource,
   ToolSourceScope,
 } from "@ambit/core/plugin";
+import { type Lookup, portOf } from "@ambit/egress";
 import type { McpClientConfig } from "./config.js";
-import { addressGuard, gapsOf, issuesOf, portOf } from "./destination.js";
+import { addressGuard, gapsOf, issuesOf } from "./destination.js";
 
 /**
  * MCP servers over HTTP, spoken to from the runner: their credentials never enter the sandbox. Whatever the run's

@@ -1,11 +1,5 @@
-import {
-  AddressRefused,
-  guardedLookup,
-  type Lookup,
-  type McpServer,
-  readHost,
-  type Scope,
-} from "@ambit/core/plugin";
+import { type McpServer, readHost, type Scope } from "@ambit/core/plugin";
+import { AddressRefused, guardedLookup, type Lookup } from "@ambit/egress";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Agent, fetch } from "undici";
 

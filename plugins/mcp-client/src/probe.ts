@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { Finding } from "@ambit/core/plugin";
-import { guardedLookup, whyClosed } from "@ambit/core/plugin";
+import { guardedLookup, whyClosed } from "@ambit/egress";
 import { Agent, request } from "undici";
 
 /**

@@ -1,4 +1,5 @@
-import type { Boundary, Lookup, PublishedCall } from "@ambit/core/plugin";
+import type { Boundary, PublishedCall } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress";
 import { afterEach, describe, expect, test } from "vitest";
 import { configSchema } from "../src/config.js";
 import { HttpToolSource } from "../src/http-source.js";

@@ -13,11 +13,11 @@ import {
   type SandboxSpec,
   type Scope,
 } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
 import type { RunnerKit } from "./confined/runner-kit.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
-import type { Lookup } from "./egress/index.js";
 import { defaultDataFolder } from "./folders/data-folder.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
 import type { ConnectionOwners } from "./process/connection-owner.js";

@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 import type { HostRule, NetworkRule, RangeRule } from "../boundary.js";
-import { readHost } from "./target.js";
+import { readHost } from "./host.js";
 
 export type ParsedRule = { readonly rule: NetworkRule } | { readonly problem: string };
 

@@ -1,7 +1,6 @@
 import {
   type ActorGap,
   type Agent,
-  allowsDestination,
   type Boundary,
   type Domain,
   domains,
@@ -17,6 +16,7 @@ import {
   type Sandbox,
   type StartScope,
 } from "@ambit/core/plugin";
+import { allowsDestination } from "@ambit/egress";
 import { type DriverLimits, defaultLimits } from "../driver/limits.js";
 import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
 import {

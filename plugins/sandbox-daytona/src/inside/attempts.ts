@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
-import { decideBeforeLookup, type NetworkBoundary, readTarget } from "@ambit/core/plugin";
+import type { NetworkBoundary } from "@ambit/core/plugin";
+import { decideBeforeLookup, readTarget } from "@ambit/egress";
 import { z } from "zod";
 import type { CanaryConfig, Destination } from "../config.js";
 

@@ -1,9 +1,9 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type ConnectionDecision, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { type EgressProxy, type Lookup, openEgressProxy } from "@ambit/egress/proxy";
 import { makeSessionGroups, type SessionGroups } from "../cgroup/session-groups.js";
 import type { LocalConfig } from "../config.js";
-import { type EgressProxy, type Lookup, openEgressProxy } from "../egress/index.js";
 import { SessionChannel } from "../expose/channel.js";
 import { makeReadableFolder, writeReadable } from "../folders/readable.js";
 import type { RunnerFolder } from "../folders/runner-folder.js";

@@ -1,5 +1,5 @@
 import type { Evidence, Ownership, PathMapping, SessionFiles } from "@ambit/core/plugin";
-import type { EgressChecks } from "../egress/index.js";
+import type { EgressChecks } from "@ambit/egress/proxy";
 import type { UserIdLease } from "../identity/user-ids.js";
 
 /**

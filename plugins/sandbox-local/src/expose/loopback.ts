@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Exposure, type FetchHandler, newToken, requireBearer } from "@ambit/core/plugin";
-import { defaultLimits, serverBudget } from "../egress/index.js";
+import { defaultLimits, serverBudget } from "@ambit/egress/proxy";
 import { closed, listenerOf, listening } from "./serve.js";
 
 /** Serves a handler on the host's loopback, for processes that share the host's network. */

@@ -1,8 +1,8 @@
 import type { Finding, SandboxSpec } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress/proxy";
 import { type Claim, claims } from "../claims.js";
 import type { LocalConfig } from "../config.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
-import type { Lookup } from "../egress/index.js";
 import { environmentTrials } from "./environment.js";
 import { filesystemTrials } from "./filesystem.js";
 import { fixFor } from "./fixes.js";

@@ -6,9 +6,9 @@ import type {
   FilesystemBoundary,
   SandboxSpec,
 } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress/proxy";
 import type { Claim } from "../claims.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
-import type { Lookup } from "../egress/index.js";
 
 /** What a trial may do: open sandboxes of the backend under probe, and have them closed afterwards. */
 export interface Bench {

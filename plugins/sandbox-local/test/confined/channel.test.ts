@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
+import { defaultLimits } from "@ambit/egress/proxy";
 import { expect, onTestFinished, test } from "vitest";
-import { defaultLimits } from "../../src/egress/index.js";
 import { openConfined, path, run, temporaryFolder } from "../support/specs.js";
 
 const attempts = 3 * defaultLimits.connections;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { defaultLimits } from "@ambit/egress/proxy";
 import { expect, onTestFinished, test } from "vitest";
-import { defaultLimits } from "../../src/egress/index.js";
 import { exposeOnLoopback } from "../../src/expose/loopback.js";
 
 test("what is exposed on loopback holds no more connections than a session may have", async () => {

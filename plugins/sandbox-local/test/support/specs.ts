@@ -12,8 +12,8 @@ import type {
   SandboxSpec,
   Scope,
 } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress/proxy";
 import { onTestFinished } from "vitest";
-import type { Lookup } from "../../src/egress/index.js";
 import { removeTree } from "../../src/folders/remove-tree.js";
 import { configSchema, LocalSandbox } from "../../src/index.js";
 

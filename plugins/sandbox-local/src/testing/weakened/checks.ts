@@ -1,4 +1,4 @@
-import { type EgressChecks, egressChecks } from "../../egress/index.js";
+import { type EgressChecks, egressChecks } from "@ambit/egress/proxy";
 import type { Mechanism } from "./mechanisms.js";
 
 /** The proxy's comparisons of names, without those that are named. */

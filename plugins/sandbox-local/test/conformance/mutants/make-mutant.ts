@@ -6,8 +6,8 @@ import type { SandboxBackend } from "@ambit/core/plugin";
 
 /** One mechanism taken out of the built local sandbox: a piece of its code, and what stands there instead. */
 export interface Patch {
-  /** `plugin` is @ambit/sandbox-local, `core` is @ambit/core; both as built. */
-  readonly of: "plugin" | "core";
+  /** `plugin` is @ambit/sandbox-local; the others are the packages of that name that it uses. All as built. */
+  readonly of: "plugin" | "core" | "egress";
   readonly file: string;
   /** Must be there exactly once: a mutant that changes nothing would be caught by nobody. */
   readonly find: string;
@@ -20,10 +20,12 @@ export interface Mutant {
   readonly module: URL;
 }
 
-const resolve = createRequire(import.meta.url).resolve;
+const plugin = createRequire(import.meta.url).resolve("@ambit/sandbox-local");
+const { resolve } = createRequire(plugin);
 const built = {
-  plugin: dirname(dirname(resolve("@ambit/sandbox-local"))),
+  plugin: dirname(dirname(plugin)),
   core: dirname(dirname(resolve("@ambit/core"))),
+  egress: dirname(dirname(resolve("@ambit/egress"))),
 };
 /** Inside this package, so that the copies find what they import; and where nothing transforms them. */
 const workshop = fileURLToPath(new URL("../../../node_modules/.mutants/", import.meta.url));
@@ -34,10 +36,15 @@ export type Lookup = (name: string) => Promise<readonly string[]>;
 export async function makeMutant(name: string, patches: readonly Patch[], lookup: Lookup): Promise<Mutant> {
   const folder = join(workshop, name);
   rmSync(folder, { recursive: true, force: true });
-  const core = join(folder, "node_modules", "@ambit", "core");
-  copyPackage(built.plugin, folder, ["dist", "inside"]);
-  copyPackage(built.core, core, ["dist"]);
-  for (const patch of patches) apply(patch, patch.of === "core" ? core : folder);
+  const folders = {
+    plugin: folder,
+    core: join(folder, "node_modules", "@ambit", "core"),
+    egress: join(folder, "node_modules", "@ambit", "egress"),
+  };
+  copyPackage(built.plugin, folders.plugin, ["dist", "inside"]);
+  copyPackage(built.core, folders.core, ["dist"]);
+  copyPackage(built.egress, folders.egress, ["dist"]);
+  for (const patch of patches) apply(patch, folders[patch.of]);
   const module = join(folder, "backend.mjs");
   writeFileSync(module, factory);
   const url = pathToFileURL(module);

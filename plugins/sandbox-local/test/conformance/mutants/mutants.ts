@@ -21,6 +21,12 @@ const plugin = (file: string, find: string, replace: string): Patch => ({
   replace,
 });
 const core = (file: string, find: string, replace: string): Patch => ({ of: "core", file, find, replace });
+const egress = (file: string, find: string, replace: string): Patch => ({
+  of: "egress",
+  file,
+  find,
+  replace,
+});
 
 /** The backend looks at each jail before anything starts in it. Here it looks away, so that the attacks have to see. */
 const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0 && ", "if (wrong.length > 1000 && ");
@@ -127,9 +133,9 @@ export const mutants: readonly MutantCase[] = [
     name: "name not canonical",
     patches: [
       core(
-        "boundary/network/target.js",
+        "boundary/network/host.js",
         'if (raw === "")',
-        'if (!ipaddr.IPv4.isValidFourPartDecimal(raw)) return { ok: true, kind: "name", host: raw };\n    if (raw === "")',
+        'if (!isIPv4(raw)) return { ok: true, kind: "name", host: raw };\n    if (raw === "")',
       ),
     ],
     // A careless resolver reads a name up to the first character that no name has.
@@ -140,15 +146,15 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "address not checked again",
-    patches: [core("boundary/network/decide.js", "if (complaint !== undefined)", "if (complaint === 0)")],
+    patches: [egress("decide.js", "if (complaint !== undefined)", "if (complaint === 0)")],
     capability: "network.allow-host",
     caughtBy: ["network.allow-host/name-to-loopback"],
   },
   {
     name: "name resolved again when it is dialled",
     patches: [
-      plugin(
-        "egress/gate.js",
+      egress(
+        "proxy/gate.js",
         "return { decision, addresses };",
         'return { decision, addresses: target.kind === "address" ? addresses : await this.#resolve(target.host) };',
       ),
@@ -179,8 +185,8 @@ export const mutants: readonly MutantCase[] = [
   {
     name: "server name not compared",
     patches: [
-      plugin(
-        "egress/first-flight.js",
+      egress(
+        "proxy/first-flight.js",
         "return judgeServerName(target, hello.serverName);",
         'return { verdict: "pass" };',
       ),

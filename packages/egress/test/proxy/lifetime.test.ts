@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { describe, expect, it } from "vitest";
-import { openEgressProxy } from "../../src/egress/index.js";
+import { openEgressProxy } from "../../src/proxy/index.js";
 import {
   allow,
   connectThrough,

@@ -1,13 +1,9 @@
 import { lookup as systemLookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
-import {
-  decideBeforeLookup,
-  decideConnection,
-  type NetworkBoundary,
-  type NetworkDecision,
-  type Target,
-} from "@ambit/core/plugin";
+import type { NetworkBoundary } from "@ambit/core/plugin";
+import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
+import type { Target } from "../target.js";
 import type { EgressChecks } from "./checks.js";
 import type { EgressLimits } from "./limits.js";
 import type { OpenSockets } from "./open-sockets.js";

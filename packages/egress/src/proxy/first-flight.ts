@@ -1,5 +1,6 @@
 import { METHODS } from "node:http";
-import { readHost, type Target } from "@ambit/core/plugin";
+import { readHost } from "@ambit/core/plugin";
+import type { Target } from "../target.js";
 import { LONGEST_CLIENT_HELLO, readClientHello } from "./client-hello.js";
 
 /**

@@ -1,13 +1,9 @@
+import type { NetworkBoundary } from "@ambit/core/plugin";
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { describe, expect, it } from "vitest";
-import type { NetworkBoundary } from "../../../src/boundary/index.js";
-import {
-  decideBeforeLookup,
-  decideConnection,
-  matches,
-  type Target,
-} from "../../../src/boundary/network/index.js";
+import { decideBeforeLookup, decideConnection, matches } from "../src/decide.js";
+import type { Target } from "../src/target.js";
 import { allowlist, target } from "./rules.js";
 
 const PUBLIC = "93.184.216.34";

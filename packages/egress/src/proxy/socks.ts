@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { readTarget, type TargetReading } from "@ambit/core/plugin";
+import { readTarget, type TargetReading } from "../target.js";
 import { type Admitted, escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import type { Tunnel } from "./http/clients.js";
 import { isOwnAddress } from "./http/own-address.js";

@@ -1,4 +1,4 @@
-import { formatTarget } from "@ambit/core/plugin";
+import { formatTarget } from "../../target.js";
 
 /** Response header that tells a refusal by the boundary (`refused`) from a fault behind it (`passed`). */
 export const BOUNDARY_HEADER = "x-ambit-boundary";

@@ -17,7 +17,7 @@ import {
   type EgressProxy,
   type EgressProxyOptions,
   openEgressProxy,
-} from "../../src/egress/index.js";
+} from "../../src/proxy/index.js";
 
 /** The internet of these tests: servers on 127.0.0.2, which the policies list as a range; 127.0.0.1 never is listed. */
 export const INTERNET = "127.0.0.2";

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { readAuthority, type Target } from "@ambit/core/plugin";
+import { readAuthority, type Target } from "../../target.js";
 import { type Admitted, type EgressProtocol, escapeForReport, type Gate, UpstreamFailure } from "../gate.js";
 import { carryTunnel } from "../tunnel.js";
 import { type Answer, answerHeaders, refusal, unusable, upstreamFailure } from "./answers.js";

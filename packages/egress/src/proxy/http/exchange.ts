@@ -1,7 +1,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
-import { formatTarget, type Target } from "@ambit/core/plugin";
+import { formatTarget, type Target } from "../../target.js";
 import type { EgressLimits } from "../limits.js";
 import { join } from "../tunnel.js";
 import { type Answer, answerBytes, answerHeaders, upstreamFailure } from "./answers.js";

@@ -1,5 +1,6 @@
-import type { NetworkBoundary } from "../../../src/boundary/index.js";
-import { parseNetworkRule, readTarget, type Target } from "../../../src/boundary/network/index.js";
+import type { NetworkBoundary } from "@ambit/core/plugin";
+import { parseNetworkRule } from "@ambit/core/plugin";
+import { readTarget, type Target } from "../src/target.js";
 
 /** An allowlist of entries as a person writes them. */
 export function allowlist(...entries: readonly string[]): NetworkBoundary {

@@ -2,24 +2,8 @@ import { isIPv4 } from "node:net";
 import { domainToUnicode } from "node:url";
 import ipaddr from "ipaddr.js";
 
-/**
- * Where a client wants to go, in the one spelling that is matched, resolved, dialled and reported. Parsing and
- * deciding share this string, so that no second reading of the client's bytes can differ from the first.
- */
-export interface Target {
-  /** A lower-case ASCII name without trailing dot, or an address as ipaddr.js prints it, without brackets. */
-  readonly host: string;
-  readonly kind: "name" | "address";
-  /** 1 to 65535. */
-  readonly port: number;
-}
-
 export type HostReading =
-  | { readonly ok: true; readonly host: string; readonly kind: Target["kind"] }
-  | { readonly ok: false; readonly why: string };
-
-export type TargetReading =
-  | { readonly ok: true; readonly target: Target }
+  | { readonly ok: true; readonly host: string; readonly kind: "name" | "address" }
   | { readonly ok: false; readonly why: string };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this refuses.
@@ -63,27 +47,4 @@ export function readHost(raw: string): HostReading {
 /** Some versions of Node let punycode through that stands for nothing: decoding leaves it as it is. */
 function isLabel(label: string): boolean {
   return LABEL.test(label) && !(label.startsWith("xn--") && domainToUnicode(label) === label);
-}
-
-/** Reads `host`, `host:port` or `[address]:port`. Without a port the default is taken; without either it fails. */
-export function readAuthority(raw: string, defaultPort?: number): TargetReading {
-  const parts = /^(\[[^\]]*\]|[^:]*)(?::(\d{1,5}))?$/.exec(raw);
-  if (parts === null) return { ok: false, why: "the target is not of the form host:port" };
-  const port = parts[2] === undefined ? defaultPort : Number(parts[2]);
-  if (port === undefined) return { ok: false, why: "the target names no port" };
-  return readTarget(parts[1] ?? "", port);
-}
-
-/** Reads a host and a port that came apart from each other, as SOCKS sends them. */
-export function readTarget(rawHost: string, port: number): TargetReading {
-  if (!Number.isInteger(port) || port < 1 || port > 65535) {
-    return { ok: false, why: "the port is not between 1 and 65535" };
-  }
-  const host = readHost(rawHost);
-  return host.ok ? { ok: true, target: { host: host.host, kind: host.kind, port } } : host;
-}
-
-/** `host:port`, with brackets around an IPv6 address. */
-export function formatTarget(target: { readonly host: string; readonly port: number }): string {
-  return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
 }

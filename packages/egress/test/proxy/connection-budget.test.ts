@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ConnectionBudget, openFilesLimit, serverConnections } from "../../src/egress/connection-budget.js";
+import { ConnectionBudget, openFilesLimit, serverConnections } from "../../src/proxy/connection-budget.js";
 import { denyAll, exchange, openSession } from "./session.js";
 
 const takeAll = (share: { take(): boolean }) => {

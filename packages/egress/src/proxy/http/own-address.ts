@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { readAuthority, type Target } from "@ambit/core/plugin";
+import { readAuthority, type Target } from "../../target.js";
 
 /** What the session itself serves where its clients also reach the proxy. */
 export interface OwnServer {

@@ -1,8 +1,8 @@
-import { readTarget } from "@ambit/core/plugin";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { LONGEST_CLIENT_HELLO, readClientHello } from "../../src/egress/client-hello.js";
-import { judgeFirstFlight } from "../../src/egress/first-flight.js";
+import { LONGEST_CLIENT_HELLO, readClientHello } from "../../src/proxy/client-hello.js";
+import { judgeFirstFlight } from "../../src/proxy/first-flight.js";
+import { readTarget } from "../../src/target.js";
 import { realClientHello } from "./tls.js";
 
 /** Cuts the handshake into records of the given sizes, the last taking the rest. */

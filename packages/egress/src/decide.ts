@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
+import type { HostRule, NetworkBoundary, NetworkRule, RangeRule } from "@ambit/core/plugin";
+import { formatRule } from "@ambit/core/plugin";
 import ipaddr from "ipaddr.js";
-import type { HostRule, NetworkBoundary, NetworkRule, RangeRule } from "../boundary.js";
-import { formatRule } from "./rule.js";
 import { contains, specialBlockOf } from "./special-addresses.js";
 import { readTarget, type Target } from "./target.js";
 

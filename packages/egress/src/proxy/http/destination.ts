@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { readAuthority, readHost, type Target } from "@ambit/core/plugin";
+import { readHost } from "@ambit/core/plugin";
+import { readAuthority, type Target } from "../../target.js";
 import type { Admitted } from "../gate.js";
 
 /** Where a plain HTTP request goes, and the path to ask for there. */

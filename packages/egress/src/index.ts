@@ -1,0 +1,5 @@
+/** Where a run's connections may lead, decided the same way for everything that connects outside a sandbox. */
+export * from "./decide.js";
+export * from "./destination.js";
+export * from "./guarded-lookup.js";
+export * from "./target.js";
