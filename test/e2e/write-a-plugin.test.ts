@@ -28,7 +28,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
   await installPacked(
     folder,
-    ["core", "test/kit", "plugins/sandbox-local", "plugins/harness-acp"],
+    ["core", "packages/egress", "test/kit", "plugins/sandbox-local", "plugins/harness-acp"],
     ["vitest", "typescript", "@types/node"],
   );
   const [manifest, tsconfig] = await pageJson(page);
