@@ -31,7 +31,9 @@ async function attack(options: VerifyOptions): Promise<number> {
   const backend = sandboxes.find(({ name }) => options.backend === undefined || name === options.backend);
   if (backend === undefined) {
     const loaded = sandboxes.map(({ name }) => name).join(", ");
-    throw new ConfigurationInvalid("--backend", [`must name a loaded sandbox: ${loaded || "none is loaded"}`]);
+    throw new ConfigurationInvalid("--backend", [
+      `must name a loaded sandbox: ${loaded || "none is loaded"}`,
+    ]);
   }
   const { renderVerifyTable, runAttacks } = await import("@ambit/testkit");
   const { controlFor } = await import("./testing-control.js");
