@@ -18,7 +18,7 @@ const page = "docs/write-a-plugin.md";
 const plugins = {
   "ambit-clock": 2,
   "ambit-quote": 5,
-  "ambit-robin": 1,
+  "ambit-robin": 2,
   "ambit-delivery": 2,
   "ambit-source": 1,
 };
@@ -64,7 +64,7 @@ const local = "@ambit/sandbox-local";
 const harnesses = "@ambit/harness-acp";
 
 describe("the page 'Write a plugin'", () => {
-  it.each(["ambit-clock", "ambit-quote", "ambit-delivery"])(
+  it.each(["ambit-clock", "ambit-quote", "ambit-robin", "ambit-delivery"])(
     "has %s pass the kit",
     async (name) => {
       const argv = [join(folder, "node_modules/vitest/vitest.mjs"), "run", "--root", join(folder, name)];
