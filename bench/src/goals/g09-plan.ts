@@ -85,8 +85,8 @@ function hundredActors(): Candidates {
     aliases: [],
     issues: () => [],
     visibleCredentials: () => [],
-    asksForOwnTools: true,
-    holdsCallsMs: 60_000,
+    supportsPermissionRequests: true,
+    maxToolCallMs: 60_000,
     runtimes: () => [],
     start: starts,
   };

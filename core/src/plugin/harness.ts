@@ -80,14 +80,14 @@ export interface Harness extends Actor<RunRequest> {
    * workspace. If not, no permission for such a tool can be held: the run is refused unless the request's default
    * allows what no rule names. True for an agent without tools of its own.
    */
-  readonly asksForOwnTools: boolean;
+  readonly supportsPermissionRequests: boolean;
   /**
    * The agent's own tools by the names that its questions give, so that patterns can name them by what they do, and
    * one that names none is warned of. Default: unknown.
    */
   readonly ownTools?: OwnTools;
   /** Milliseconds the agent lets one tool call wait before it gives up. */
-  readonly holdsCallsMs: number;
+  readonly maxToolCallMs: number;
   /**
    * What keeps this request from being run by this agent: not installed, an unknown model. Pure.
    * @param programs of the sandbox: what an image holds isn't known before it is opened.

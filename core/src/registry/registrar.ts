@@ -11,6 +11,13 @@ export interface Registration {
   readonly actor: Actor<never>;
 }
 
+/** Members of actors that had another name in an earlier version. */
+const renamedMembers: ReadonlyMap<string, string> = new Map([
+  ["covers", "gaps"],
+  ["asksForOwnTools", "supportsPermissionRequests"],
+  ["holdsCallsMs", "maxToolCallMs"],
+]);
+
 /** Puts actors into the container, remembers whose they are, and refuses doubles. */
 export class ContainerRegistrar {
   readonly #registrations = new Map<string, Registration>();
@@ -40,14 +47,15 @@ export class ContainerRegistrar {
 
   #add<Kind extends ActorKind>(plugin: string, kind: Kind, actor: ActorKinds[Kind]): void {
     const key = keyOf(kind, actor);
-    if ("covers" in actor && !("gaps" in actor)) {
+    const renamed = [...renamedMembers].filter(([older, now]) => older in actor && !(now in actor));
+    for (const [older, now] of renamed) {
       this.failures.push({
         plugin,
-        reason: `${key} has covers(), whose name is now gaps()`,
-        fix: "rename the method covers to gaps, or install a version of the plugin that has it",
+        reason: `${key} has ${older}, whose name is now ${now}`,
+        fix: `rename ${older} to ${now} in the plugin, or install a version of it that has ${now}`,
       });
-      return;
     }
+    if (renamed.length > 0) return;
     const first = this.#registrations.get(key);
     if (first !== undefined) {
       this.failures.push({

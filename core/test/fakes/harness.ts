@@ -26,8 +26,8 @@ export type Script = (turn: AgentTurn) => AsyncIterable<AgentEvent>;
 export interface HarnessBehaviour {
   readonly id?: string;
   readonly aliases?: readonly string[];
-  readonly holdsCallsMs?: number;
-  readonly asksForOwnTools?: boolean;
+  readonly maxToolCallMs?: number;
+  readonly supportsPermissionRequests?: boolean;
   readonly ownTools?: OwnTools;
   readonly visibleCredentials?: (request: RunRequest) => readonly string[];
   readonly hideableCredentials?: (request: RunRequest) => readonly HiddenCredential[];
@@ -43,8 +43,8 @@ export class ScriptedHarness implements Harness {
   readonly aliases: readonly string[];
   readonly site = "sandbox";
   readonly claims = [];
-  readonly holdsCallsMs: number;
-  readonly asksForOwnTools: boolean;
+  readonly maxToolCallMs: number;
+  readonly supportsPermissionRequests: boolean;
   readonly ownTools?: OwnTools;
   readonly starts: StartScope[] = [];
   readonly prompts: (readonly ContentBlock[])[] = [];
@@ -60,8 +60,8 @@ export class ScriptedHarness implements Harness {
     this.id = behaviour.id ?? "scripted";
     this.name = this.id;
     this.aliases = behaviour.aliases ?? [];
-    this.holdsCallsMs = behaviour.holdsCallsMs ?? 60_000;
-    this.asksForOwnTools = behaviour.asksForOwnTools ?? true;
+    this.maxToolCallMs = behaviour.maxToolCallMs ?? 60_000;
+    this.supportsPermissionRequests = behaviour.supportsPermissionRequests ?? true;
     if (behaviour.ownTools !== undefined) this.ownTools = behaviour.ownTools;
   }
 

@@ -103,8 +103,8 @@ export function harness(
     issues: (_request, programs) => (programs === "runner" ? [...issues, ...issuesOnRunner] : issues),
     visibleCredentials: () => visible,
     hideableCredentials: () => hideable,
-    asksForOwnTools: true,
-    holdsCallsMs: 60_000,
+    supportsPermissionRequests: true,
+    maxToolCallMs: 60_000,
     runtimes: acts,
     start: acts,
   };

@@ -146,11 +146,13 @@ describe("loading", () => {
     expect(await failuresOf([first, second])).toHaveLength(collides ? 1 : 0);
   });
 
-  test("an actor that still has covers() fails to load, with the new name", async () => {
-    const older = { name: "older", site: "sandbox", claims: [], touches: () => [], covers: () => [] };
-    const entry = plugin("older", (registrar) => Reflect.apply(registrar.add, registrar, ["sandbox", older]));
+  test("an actor with members of older names fails to load, with the new names", async () => {
+    const older = { id: "older", covers: () => [], asksForOwnTools: true, holdsCallsMs: 1 };
+    const entry = plugin("older", (registrar) => Reflect.apply(registrar.add, registrar, ["harness", older]));
     expect(await failuresOf([entry])).toEqual([
-      ["older", "the sandbox 'older' has covers(), whose name is now gaps()"],
+      ["older", "the harness 'older' has covers, whose name is now gaps"],
+      ["older", "the harness 'older' has asksForOwnTools, whose name is now supportsPermissionRequests"],
+      ["older", "the harness 'older' has holdsCallsMs, whose name is now maxToolCallMs"],
     ]);
   });
 

@@ -117,7 +117,7 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
 
 /** What an agent that asks nobody before it uses its own tools can't be held to: never a silent pass. */
 function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: Harness): Issue[] {
-  if (harness.asksForOwnTools) return [];
+  if (harness.supportsPermissionRequests) return [];
   const message = (what: string, instead: string) =>
     `${harness.id} asks nobody before it uses a tool of its own, so ${what} can't be held: ${instead}, or use a harness that asks`;
   // A name that isn't published may be one of the agent's own; of MCP servers only the included tools are known yet.

@@ -68,7 +68,7 @@ export const runLimitsSchema = z.strictObject({
     .meta(
       said(
         "run",
-        "Characters of texts and events that a result carries. Beyond, a text ends with the number of those that are missing, and `events` has a `data` event `left_out` where they begin to be. A stream's events are all told.",
+        "Characters of texts and events that a result carries. Beyond, a text ends with the number of those that are missing, and `events` has a `data` event `truncated` where they begin to be. A stream's events are all told.",
       ),
     ),
 });

@@ -88,7 +88,7 @@ describe("a live answer, while the run is held open", () => {
   });
 
   test("the agent's patience is a limit to it", async () => {
-    const world = await createWorld({ script: calls("send", given), harness: { holdsCallsMs: 30 } });
+    const world = await createWorld({ script: calls("send", given), harness: { maxToolCallMs: 30 } });
     const { result } = await world.run({ customTools: [asks], interactions: { holdMs: 60_000 } });
     expect(result.stopReason).toBe("paused");
   });

@@ -122,7 +122,7 @@ describe("an agent that asks nobody before it uses its own tools", () => {
     ["rules by the tools' names", { rules: allowing("run_command", "write_file") }, undefined],
     ["a rule for some commands", { rules: allowing("shell(ls:*)", "edit") }, "rules for shell "],
   ])("%s", async (_what, permissions, refusal) => {
-    const world = await createWorld({ harness: { ownTools, asksForOwnTools: false } });
+    const world = await createWorld({ harness: { ownTools, supportsPermissionRequests: false } });
     const planned = world.runner.plan({
       messages: [{ role: "user", content: "x" }],
       ...(permissions === undefined ? {} : { permissions }),
@@ -135,7 +135,7 @@ describe("an agent that asks nobody before it uses its own tools", () => {
   });
 
   it("may have any tool, when its harness doesn't tell", async () => {
-    const world = await createWorld({ harness: { asksForOwnTools: false } });
+    const world = await createWorld({ harness: { supportsPermissionRequests: false } });
     const body = { messages: [{ role: "user", content: "x" }] };
     await expect(world.runner.plan(body)).rejects.toThrow("shell, edit, fetch");
     const rules = allowing("shell", "edit", "fetch");

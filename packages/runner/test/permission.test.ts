@@ -52,7 +52,7 @@ function gateOf(one: PermissionCase) {
   const gate = new Gatekeeper(
     requestOf(one),
     one.ceiling ?? [],
-    { id: "a", asksForOwnTools: true },
+    { id: "a", supportsPermissionRequests: true },
     {
       put: async (_kind, wanted) => {
         const stored = answers.shift();
@@ -157,11 +157,11 @@ describe("a permission that the agent's own tools can't be held to is refused, n
     ["the operator's denial of one", { ceiling: ["Bash(rm:*)"] }, false, "harness: "],
     ["the operator's denial of a published tool", { ceiling: ["send"] }, false, undefined],
     ["the same, of an agent that asks", { rules: ["deny"], ceiling: true as const }, true, undefined],
-  ])("%s", async (_what, given: Given, asksForOwnTools, refusedAt) => {
+  ])("%s", async (_what, given: Given, supportsPermissionRequests, refusedAt) => {
     const { rules = [], pattern = "Bash(rm:*)", ceiling = [] } = given;
     const world = await createWorld({
       script: says("ok"),
-      harness: { asksForOwnTools },
+      harness: { supportsPermissionRequests },
       ceiling,
     });
     const planned = world.runner.plan({

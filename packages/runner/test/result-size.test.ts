@@ -35,7 +35,7 @@ describe("a result carries so much, and says what is missing", () => {
     expect(said.length).toBeGreaterThan(most / 2);
     expect(said.length + Number(missing)).toBe(10_000);
     expect(events.slice(1)).toEqual([
-      { type: "data", name: "left_out", data: { events: 0, characters: Number(missing) } },
+      { type: "data", name: "truncated", data: { events: 0, characters: Number(missing) } },
       { type: "message", text: said },
       done,
     ]);
@@ -47,11 +47,11 @@ describe("a result carries so much, and says what is missing", () => {
       (_, index): AgentEvent => ({ type: "tool_result", id: String(index), output: "a result" }),
     );
     const { events } = await resultOf(results);
-    const gap = events.findIndex((event) => event.type === "data" && event.name === "left_out");
+    const gap = events.findIndex((event) => event.type === "data" && event.name === "truncated");
     const told = events.filter(({ type }) => type === "tool_result").length;
     expect(told).toBeGreaterThan(10);
     expect(events.slice(gap)).toEqual([
-      { type: "data", name: "left_out", data: { events: 1_000 - told, characters: 0 } },
+      { type: "data", name: "truncated", data: { events: 1_000 - told, characters: 0 } },
       done,
     ]);
   });

@@ -8,7 +8,7 @@ describe("the plugin", () => {
     const harnesses: Harness[] = [];
     const registrar: Registrar = {
       add: (_, actor) => {
-        if ("holdsCallsMs" in actor) harnesses.push(actor);
+        if ("maxToolCallMs" in actor) harnesses.push(actor);
       },
     };
     plugin.register(registrar, plugin.config.parse(config));

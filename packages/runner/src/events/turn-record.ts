@@ -145,7 +145,7 @@ export class TurnRecord {
   #markGap(): void {
     const { events, characters } = this.#leftOut;
     if (!this.keepsEvents || events + characters > 0) return;
-    this.#events.push({ type: "data", name: "left_out", data: this.#leftOut });
+    this.#events.push({ type: "data", name: "truncated", data: this.#leftOut });
   }
 }
 

@@ -61,7 +61,7 @@ export class Gatekeeper {
   constructor(
     readonly request: RunRequest,
     readonly ceiling: PermissionCeiling,
-    readonly harness: Pick<Harness, "id" | "ownTools" | "asksForOwnTools">,
+    readonly harness: Pick<Harness, "id" | "ownTools" | "supportsPermissionRequests">,
     readonly questions: Pick<Questions, "put" | "answered">,
   ) {
     this.#tools = toolsNamed(request, harness);
@@ -100,7 +100,7 @@ export class Gatekeeper {
   ): boolean {
     const wanted = { toolCallId: "", origin: "agent", name, input, tool } as const;
     if (tool !== undefined) return this.effective(wanted) === "ask";
-    if (servers.size === 0 && !this.harness.asksForOwnTools) return false;
+    if (servers.size === 0 && !this.harness.supportsPermissionRequests) return false;
     return [undefined, ...servers.values()].some((server) => this.effective({ ...wanted, server }) === "ask");
   }
 

@@ -53,9 +53,9 @@ export class AcpHarness implements Harness {
   readonly aliases: readonly string[];
   readonly site = "sandbox";
   readonly claims = [];
-  readonly asksForOwnTools: boolean;
+  readonly supportsPermissionRequests: boolean;
   readonly ownTools: OwnTools;
-  readonly holdsCallsMs: number;
+  readonly maxToolCallMs: number;
   readonly #profile: Profile;
   readonly #limits: DriverLimits;
   readonly #folder: string;
@@ -72,9 +72,9 @@ export class AcpHarness implements Harness {
     this.name = profile.id;
     this.id = profile.id;
     this.aliases = profile.aliases;
-    this.asksForOwnTools = profile.asksForOwnTools;
+    this.supportsPermissionRequests = profile.supportsPermissionRequests;
     this.ownTools = profile.ownTools;
-    this.holdsCallsMs = profile.holdsCallsMs;
+    this.maxToolCallMs = profile.maxToolCallMs;
   }
 
   touches(): readonly Domain[] {

@@ -29,7 +29,7 @@ export const codex: Profile = {
     modes: ["read-only", "workspace-write", "agent", "agent-full-access"],
   },
   // `tool_timeout_sec`, set below for every server.
-  asksForOwnTools: false,
+  supportsPermissionRequests: false,
   ownTools: {
     shell: "shell",
     apply_patch: "edit",
@@ -37,7 +37,7 @@ export const codex: Profile = {
     web_search: "fetch",
     update_plan: "other",
   },
-  holdsCallsMs: toolTimeoutSeconds * 1_000,
+  maxToolCallMs: toolTimeoutSeconds * 1_000,
   clientCapabilities: {
     // Its warnings come as notices then; otherwise they begin the assistant's text.
     session: { notices: {} },

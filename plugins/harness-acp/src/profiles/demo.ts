@@ -17,9 +17,9 @@ export const demo: Profile = {
   environment: {},
   instructions: { agentsFile: "AGENTS.md", systemPrompt: false, appendSystemPrompt: false, modes: [] },
   // Its limit is 600 s without a sign of life, and every sign of progress starts it anew.
-  asksForOwnTools: true,
+  supportsPermissionRequests: true,
   ownTools: { run: "shell", write: "edit", read: "read", fetch: "fetch" },
-  holdsCallsMs: 3_600_000,
+  maxToolCallMs: 3_600_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: true, usage: true },
   quirks: { savesBeforeAnswering: true, promptsBeforeTools: false, replaysLate: false, failureMeta: [] },

@@ -26,7 +26,7 @@ export const gemini: Profile = {
   },
   instructions: { agentsFile: "GEMINI.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
   // Its MCP client gives up after ten minutes; the first byte of an answer must come within one.
-  asksForOwnTools: true,
+  supportsPermissionRequests: true,
   ownTools: {
     run_shell_command: "shell",
     write_file: "edit",
@@ -43,7 +43,7 @@ export const gemini: Profile = {
     list_background_processes: "other",
     read_background_output: "other",
   },
-  holdsCallsMs: 540_000,
+  maxToolCallMs: 540_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: false, usage: true },
   quirks: { savesBeforeAnswering: true, promptsBeforeTools: true, replaysLate: true, failureMeta: [] },

@@ -147,11 +147,11 @@ export interface Profile {
   readonly model?: ModelAccess;
   readonly instructions: Instructions;
   /** Whether it asks before each use of a tool of its own, harmless ones too, whatever settings lie in its workspace. */
-  readonly asksForOwnTools: boolean;
+  readonly supportsPermissionRequests: boolean;
   /** Its own tools by the names that `identify` gives, with what each does: patterns of permissions name them by that. */
   readonly ownTools: OwnTools;
   /** Milliseconds the agent lets one tool call wait while progress is reported every 10 s. */
-  readonly holdsCallsMs: number;
+  readonly maxToolCallMs: number;
   /**
    * How the agent is given the run's tools: `session` hands it the MCP servers with its session; `prepared` leaves it
    * to `prepare`, for an agent that takes none over ACP (an extension that connects to them, say). Default: `session`.

@@ -25,7 +25,7 @@ export class Asking {
     @inject(UsedAnswers) readonly used: UsedAnswers,
     @inject(RunEvents) events: RunEvents,
   ) {
-    const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.holdsCallsMs);
+    const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.maxToolCallMs);
     this.interactions = new Interactions((event) => events.emit(event), holdMs);
   }
 
