@@ -39,6 +39,8 @@ export async function publicationOf(
   transport: Transport,
   scope: Scope,
 ): Promise<Publication> {
+  // Nothing that is deferred now would be closed any more.
+  scope.signal.throwIfAborted();
   const client = new Client(identity, {
     jsonSchemaValidator: unchecked,
     versionNegotiation: { mode: server.connection.type === "http" ? "auto" : "legacy" },

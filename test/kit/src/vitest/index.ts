@@ -4,3 +4,4 @@ export { describeHarness } from "./describe-harness.js";
 export { describeSandboxBackend, type SandboxSuiteOptions } from "./describe-sandbox-backend.js";
 export { describeToolDelivery } from "./describe-tool-delivery.js";
 export { describeToolExecutor } from "./describe-tool-executor.js";
+export { describeToolSource } from "./describe-tool-source.js";
