@@ -1,10 +1,27 @@
-import { readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { globbySync } from "globby";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { TestReporter } from "./scripts/test-reporter.ts";
 
 const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("package.json", "utf8"));
+
+/** Tests that measure what the machine has left for them: each runs alone, after all others. */
+const alone = "test/alone";
+
+function projectsIn(folder: string): TestProjectInlineConfiguration[] {
+  const common = { extends: "./vitest.package.ts", root: folder };
+  const beside = { ...common, test: { name: folder, exclude: ["**/node_modules/**", `${alone}/**`] } };
+  if (!existsSync(join(folder, alone))) return [beside];
+  const test = {
+    name: `${folder} (alone)`,
+    dir: resolve(folder, alone),
+    include: ["**/*.test.ts"],
+    maxWorkers: 1,
+    sequence: { groupOrder: 1 },
+  };
+  return [beside, { ...common, test }];
+}
 
 /** All packages that have tests, in one run. */
 export default defineConfig({
@@ -12,7 +29,7 @@ export default defineConfig({
     projects: globbySync(workspaces.map((folder) => `${folder}/package.json`))
       .filter((manifest) => JSON.parse(readFileSync(manifest, "utf8")).scripts?.test)
       .map(dirname)
-      .map((folder) => ({ extends: "./vitest.package.ts", root: folder, test: { name: folder } })),
+      .flatMap(projectsIn),
     reporters: ["default", new TestReporter()],
   },
 });

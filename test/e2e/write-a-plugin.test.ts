@@ -68,7 +68,8 @@ describe("the page 'Write a plugin'", () => {
     "has %s pass the kit",
     async (name) => {
       const argv = [join(folder, "node_modules/vitest/vitest.mjs"), "run", "--root", join(folder, name)];
-      const { stdout } = await execute(process.execPath, argv, { cwd: folder }).catch(
+      const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: undefined };
+      const { stdout } = await execute(process.execPath, argv, { cwd: folder, env }).catch(
         ({ stdout, stderr }: { stdout: string; stderr: string }) => expect.fail(stdout + stderr),
       );
       expect(stdout).toMatch(/Tests +\d+ passed/);
