@@ -96,9 +96,12 @@ function judged({ report }, capability) {
   if (report === undefined || found === undefined) return { standing: "not asked", reason: "" };
   const made = found.attacks.filter(({ verdict }) => verdict === "proven").length;
   const isTaken = found.standing === "proven" && made > 0;
+  const standing = standingOf(report, found);
+  // Of what the kit can't ask, the backend's probe has the last word.
+  const isAsked = isTaken || !standing.startsWith("by its own probe");
   return {
-    standing: isTaken ? `proven, ${made} of ${found.attacks.length} attacks` : standingOf(report, found),
-    reason: found.reason,
+    standing: isTaken ? `proven, ${made} of ${found.attacks.length} attacks` : standing,
+    reason: isAsked ? found.reason : (found.probed ?? found.reason),
   };
 }
 

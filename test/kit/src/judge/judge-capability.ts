@@ -28,6 +28,8 @@ export interface CapabilityReport {
   /** Why it is refused, or how it wasn't; for the others, how the backend's own probe saw it. */
   readonly reason: string;
   readonly fix?: string;
+  /** How the backend's own probe saw it, where it did. */
+  readonly probed?: string;
   readonly attacks: readonly AttackRow[];
   readonly allowances: readonly AllowanceRow[];
 }
@@ -48,7 +50,7 @@ export async function judgeCapability(
     const guard = await judgeGuard(backend, findings, capability, options, decoys);
     // What the probe saw is no reason for anything but a capability that is held.
     const reason = guard.standing === "proven" ? finding.how : faultsOf(guard);
-    return { capability, reason, ...guard };
+    return { capability, reason, probed: finding.how, ...guard };
   } finally {
     await decoys.close();
   }
