@@ -29,6 +29,8 @@ export class Processes {
     const input: { bytes: Uint8Array; taken: () => void }[] = [];
     let hasEnded = false;
     let running: RunningProcess | undefined;
+    /** Told before the process was there. */
+    let early: "SIGTERM" | "SIGKILL" | undefined;
     const feed = () => {
       if (running === undefined) return;
       for (const { bytes, taken } of input.splice(0)) running.feed(bytes, taken);
@@ -37,13 +39,18 @@ export class Processes {
     const begin = async (request: Requests["run"]) => {
       running = await this.#begin(request, channel);
       // The runner may have given it up before it was there.
-      if (channel.isClosed) running.kill("SIGKILL");
+      if (channel.isClosed) early = "SIGKILL";
+      if (early !== undefined) running.kill(early);
       feed();
     };
     return {
       message: (message) => {
         const order = orderOf(message);
-        if (order !== undefined) return running?.kill(order.kill);
+        if (order !== undefined) {
+          if (running === undefined) early = order.kill;
+          else running.kill(order.kill);
+          return;
+        }
         answering(channel, () => begin(requestOf("run", message)));
       },
       data: (_lane, bytes, taken) => {
@@ -88,6 +95,7 @@ export class Processes {
       await rm(own, { recursive: true, force: true, maxRetries: 3 });
       await giveBack();
     };
+    let begun: ProcessReaper | undefined;
     try {
       for (const path of isAgent ? [own, scratch] : [own, scratch, home]) {
         await mkdir(path, { mode: 0o700 });
@@ -113,6 +121,7 @@ export class Processes {
             finish: () => (isAlone() ? all : tree).finish(),
           }
         : all;
+      begun = reaper;
       const running = new RunningProcess(child, pid, isAgent, reaper, channel, async () => {
         this.#running.delete(running);
         await clean();
@@ -121,6 +130,7 @@ export class Processes {
       await channel.send({ started: { pid, uid: user?.uid ?? process.getuid?.() ?? -1 } });
       return running;
     } catch (error) {
+      await begun?.finish();
       await clean();
       throw error;
     }
@@ -173,8 +183,9 @@ class RunningProcess {
     this.#child.stdin?.end();
   }
 
+  /** SIGKILL is sent again until none of them is left: a single one can miss a process that is just being made. */
   kill(signal: "SIGTERM" | "SIGKILL"): void {
-    if (!this.#isGone) void this.#reaper.signal(signal);
+    if (!this.#isGone) void (signal === "SIGKILL" ? this.#reaper.finish() : this.#reaper.signal(signal));
   }
 
   async end(): Promise<void> {
