@@ -87,7 +87,7 @@ function hundredActors(): Candidates {
     visibleCredentials: () => [],
     supportsPermissionRequests: true,
     maxToolCallMs: 60_000,
-    runtimes: () => [],
+    requiredPaths: () => [],
     start: starts,
   };
   return {

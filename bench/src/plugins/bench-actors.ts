@@ -46,7 +46,7 @@ const harness: Harness = {
   gaps: () => [],
   probe: async () => [],
   issues: () => [],
-  runtimes: () => [],
+  requiredPaths: () => [],
   visibleCredentials: () => [],
   start: async (scope) => agentIn(scope),
 };

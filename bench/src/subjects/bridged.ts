@@ -45,7 +45,7 @@ export async function openNamespaces(): Promise<Namespaces> {
       id: `bench-${randomUUID()}`,
       boundary: boundaryOf({ network: "own", limited: false }),
       required: [],
-      runtimes: [],
+      requiredPaths: [],
       onDecision: () => undefined,
       log: silent,
     };

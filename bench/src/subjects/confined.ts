@@ -45,7 +45,7 @@ export async function openBackend(confinement: Confinement): Promise<Backend> {
         id: `bench-${randomUUID()}`,
         boundary: boundaryOf(confinement),
         required: [],
-        runtimes: [],
+        requiredPaths: [],
         onDecision: () => undefined,
         log: silent,
       },

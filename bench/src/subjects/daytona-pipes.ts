@@ -43,7 +43,7 @@ export async function openDaytonaPipes(): Promise<DaytonaPipes> {
         id: randomUUID(),
         boundary: { ...boundaryOf({ network: "shared", limited: false }), filesystem: noRules },
         required: [],
-        runtimes: [],
+        requiredPaths: [],
         onDecision: () => undefined,
         log: silent,
       };

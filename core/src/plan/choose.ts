@@ -2,7 +2,7 @@ import type { Boundary } from "../boundary/index.js";
 import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
 import type {
   Harness,
-  Programs,
+  Rootfs,
   SandboxBackend,
   ToolDelivery,
   ToolExecutor,
@@ -23,7 +23,7 @@ export interface Choice<Chosen> {
 export function chooseHarness(
   request: RunRequest,
   harnesses: readonly Probed<Harness>[],
-  programs: Programs,
+  rootfs: Rootfs,
 ): Choice<Probed<Harness> | undefined> {
   const named = request.harness;
   const chosen =
@@ -34,7 +34,7 @@ export function chooseHarness(
         harnesses.find(({ actor }) => actor.aliases.includes(named)));
   if (chosen !== undefined) {
     const { actor } = chosen;
-    return { chosen, issues: asked(actor, "issues", () => actor.issues(request, programs)) };
+    return { chosen, issues: asked(actor, "issues", () => actor.issues(request, rootfs)) };
   }
   const loaded = list(harnesses.map(({ actor }) => actor.id));
   const wanted = named === undefined ? "no harness is loaded" : `unknown harness '${named}'`;
@@ -117,7 +117,7 @@ export function chooseSandbox(
   required: readonly Requirement[],
 ): Choice<Probed<SandboxBackend> | undefined> & {
   readonly gaps: readonly Gap[];
-  readonly programs: Programs;
+  readonly rootfs: Rootfs;
 } {
   const candidates =
     request.sandbox === undefined
@@ -128,16 +128,16 @@ export function chooseSandbox(
     const wanted =
       request.sandbox === undefined ? "no sandbox is loaded" : `unknown sandbox '${request.sandbox}'`;
     const issues = [{ path: "sandbox", message: `${wanted}; expected one of ${loaded}` }];
-    return { chosen: undefined, issues, gaps: [], programs: "runner" };
+    return { chosen: undefined, issues, gaps: [], rootfs: "host" };
   }
   const gaps: Gap[] = [];
   for (const probed of candidates) {
     const lacks = gapsOf({ probed, use: undefined, boundary, required, bound: "all" });
     if (lacks.length === 0)
-      return { chosen: probed, issues: [], gaps: [], programs: probed.actor.programs ?? "runner" };
+      return { chosen: probed, issues: [], gaps: [], rootfs: probed.actor.rootfs ?? "host" };
     gaps.push(...lacks);
   }
-  return { chosen: undefined, issues: [], gaps, programs: candidates[0]?.actor.programs ?? "runner" };
+  return { chosen: undefined, issues: [], gaps, rootfs: candidates[0]?.actor.rootfs ?? "host" };
 }
 
 /** The first configured actor for each key: of two, the later one never takes over what the first was proven for. */

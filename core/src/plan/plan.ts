@@ -60,7 +60,7 @@ export function planRun(
 ): Plan {
   const required = requirementsOf(boundary, request);
   const sandbox = chooseSandbox(request, candidates.sandboxes, boundary, required);
-  const harness = chooseHarness(request, candidates.harnesses, sandbox.programs);
+  const harness = chooseHarness(request, candidates.harnesses, sandbox.rootfs);
   const executors = chooseExecutors(request, candidates.executors);
   const toolSources = chooseToolSources(request, candidates.toolSources);
   const delivery = chooseDelivery(request, candidates.deliveries);

@@ -10,7 +10,7 @@ import type { Actor } from "./actor.js";
 import type { PublishedServer } from "./delivery.js";
 import type { Log } from "./log.js";
 import type { OwnTools, ToolClass } from "./own-tools.js";
-import type { HiddenCredential, Programs, RuntimePath, Sandbox } from "./sandbox.js";
+import type { HiddenCredential, RequiredPath, Rootfs, Sandbox } from "./sandbox.js";
 import type { Scope } from "./scope.js";
 
 /** What the agent wants to do and asks leave for. */
@@ -90,11 +90,11 @@ export interface Harness extends Actor<RunRequest> {
   readonly maxToolCallMs: number;
   /**
    * What keeps this request from being run by this agent: not installed, an unknown model. Pure.
-   * @param programs of the sandbox: what an image holds isn't known before it is opened.
+   * @param rootfs of the sandbox: what an image holds isn't known before it is opened.
    */
-  issues(request: RunRequest, programs: Programs): readonly Issue[];
+  issues(request: RunRequest, rootfs: Rootfs): readonly Issue[];
   /** What the sandbox must show, or be given, of the runner's files. Pure. */
-  runtimes(programs: Programs): readonly RuntimePath[];
+  requiredPaths(rootfs: Rootfs): readonly RequiredPath[];
   /** Names of the request's credentials that can be read inside the sandbox. Pure. */
   visibleCredentials(request: RunRequest): readonly string[];
   /**

@@ -6,7 +6,7 @@ import type { Log } from "./log.js";
 import type { Scope } from "./scope.js";
 
 /** Where the programs in a sandbox come from: the runner's files, seen at their own paths, or an image of its own. */
-export type Programs = "runner" | "image";
+export type Rootfs = "host" | "image";
 
 /** A credential that programs in the sandbox send to some hosts, and needn't be able to read. */
 export interface HiddenCredential {
@@ -31,9 +31,9 @@ export interface ConnectionDecision {
 
 /**
  * A file or folder of the runner that programs in the sandbox need: visible at the same path, read-only; in a sandbox
- * with an image of its own, a copy below `ImagePrograms.copies`.
+ * with an image of its own, a copy below `ImageRootfs.copyRoot`.
  */
-export interface RuntimePath {
+export interface RequiredPath {
   /** Absolute, on the runner. */
   readonly path: string;
   /** What it is, for errors: "Gemini CLI". */
@@ -46,8 +46,8 @@ export interface SandboxSpec {
   readonly boundary: Boundary;
   /** Every capability that this sandbox must enforce. `open` enforces all or rejects. */
   readonly required: readonly Capability[];
-  /** What the agent needs of the runner's files, in the form that the backend's `programs` asks for. */
-  readonly runtimes: readonly RuntimePath[];
+  /** What the agent needs of the runner's files, in the form that the backend's `rootfs` asks for. */
+  readonly requiredPaths: readonly RequiredPath[];
   /** Credentials to hide, where the backend's `hides` took them. Default: none. */
   readonly secrets?: readonly HiddenCredential[];
   /** Called for every connection that reaches the boundary's proxy; repeats included. */
@@ -61,11 +61,11 @@ export interface SandboxSpec {
 }
 
 /** What is known inside a sandbox whose programs aren't the runner's. */
-export interface ImagePrograms {
+export interface ImageRootfs {
   /** `PATH` as the image sets it: where programs are looked up by name. */
   readonly searchPath: string;
-  /** Absolute. Below it lie copies of `SandboxSpec.runtimes`, each at its path on the runner. */
-  readonly copies: string;
+  /** Absolute. Below it lie copies of `SandboxSpec.requiredPaths`, each at its path on the runner. */
+  readonly copyRoot: string;
 }
 
 /** A TCP connection from this host to the runner, by the ports of its two ends. */
@@ -77,8 +77,8 @@ export interface LocalConnection {
 }
 
 export interface SandboxBackend extends Actor {
-  /** Default `runner`. */
-  readonly programs?: Programs;
+  /** Default `host`. */
+  readonly rootfs?: Rootfs;
   /**
    * Whether under this boundary `open` takes credentials for these hosts: what stands inside is a placeholder, which
    * is replaced on the way to one of them. Absent: it takes none. Pure.
@@ -99,8 +99,8 @@ export interface Sandbox {
   /** Absolute path of the agent's home, as seen inside. Outlives the run, ends with the session. */
   readonly home: string;
   readonly confinement: "confined" | "unconfined";
-  /** Set exactly when the backend's `programs` is `image`. */
-  readonly image?: ImagePrograms;
+  /** Set exactly when the backend's `rootfs` is `image`. */
+  readonly image?: ImageRootfs;
   /** By name, what stands inside for each of the spec's `secrets`. */
   readonly placeholders?: Readonly<Record<string, string>>;
   /** What was seen of this sandbox when it opened. */

@@ -16,6 +16,8 @@ const renamedMembers: ReadonlyMap<string, string> = new Map([
   ["covers", "gaps"],
   ["asksForOwnTools", "supportsPermissionRequests"],
   ["holdsCallsMs", "maxToolCallMs"],
+  ["programs", "rootfs"],
+  ["runtimes", "requiredPaths"],
 ]);
 
 /** Puts actors into the container, remembers whose they are, and refuses doubles. */

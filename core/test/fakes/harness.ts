@@ -81,7 +81,7 @@ export class ScriptedHarness implements Harness {
     return this.behaviour.issues?.(request) ?? [];
   }
 
-  runtimes(): [] {
+  requiredPaths(): [] {
     return [];
   }
 

@@ -60,10 +60,10 @@ function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, 
 }
 
 export function sandbox(
-  row: ActorRow & Pick<SandboxBackend, "programs" | "hides"> = {},
+  row: ActorRow & Pick<SandboxBackend, "rootfs" | "hides"> = {},
 ): Probed<SandboxBackend> {
-  const { programs, hides } = row;
-  const own = { ...(programs === undefined ? {} : { programs }), ...(hides === undefined ? {} : { hides }) };
+  const { rootfs, hides } = row;
+  const own = { ...(rootfs === undefined ? {} : { rootfs }), ...(hides === undefined ? {} : { hides }) };
   return probed({ ...actorOf<void>(row, "local", "sandbox"), ...own, open: acts }, row);
 }
 
@@ -100,12 +100,12 @@ export function harness(
     ...base,
     id,
     aliases,
-    issues: (_request, programs) => (programs === "runner" ? [...issues, ...issuesOnRunner] : issues),
+    issues: (_request, rootfs) => (rootfs === "host" ? [...issues, ...issuesOnRunner] : issues),
     visibleCredentials: () => visible,
     hideableCredentials: () => hideable,
     supportsPermissionRequests: true,
     maxToolCallMs: 60_000,
-    runtimes: acts,
+    requiredPaths: acts,
     start: acts,
   };
   return probed(actor, row);

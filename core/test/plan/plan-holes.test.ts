@@ -143,7 +143,7 @@ describe("no actor slips through", () => {
 
   test("an agent that isn't on the runner is no issue in a sandbox that has its own programs", () => {
     const agents = [harness({ issuesOnRunner: [{ path: "harness", message: "isn't installed" }] })];
-    const image = sandbox({ name: "remote", programs: "image" });
+    const image = sandbox({ name: "remote", rootfs: "image" });
     const issuesIn = (body: object) => {
       const plan = planned(body, { sandboxes: [sandbox(), image], harnesses: agents });
       return plan.accepted ? [] : plan.issues.map(({ message }) => message);

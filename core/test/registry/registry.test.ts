@@ -147,12 +147,19 @@ describe("loading", () => {
   });
 
   test("an actor with members of older names fails to load, with the new names", async () => {
-    const older = { id: "older", covers: () => [], asksForOwnTools: true, holdsCallsMs: 1 };
+    const older = {
+      id: "older",
+      covers: () => [],
+      asksForOwnTools: true,
+      holdsCallsMs: 1,
+      runtimes: () => [],
+    };
     const entry = plugin("older", (registrar) => Reflect.apply(registrar.add, registrar, ["harness", older]));
     expect(await failuresOf([entry])).toEqual([
       ["older", "the harness 'older' has covers, whose name is now gaps"],
       ["older", "the harness 'older' has asksForOwnTools, whose name is now supportsPermissionRequests"],
       ["older", "the harness 'older' has holdsCallsMs, whose name is now maxToolCallMs"],
+      ["older", "the harness 'older' has runtimes, whose name is now requiredPaths"],
     ]);
   });
 

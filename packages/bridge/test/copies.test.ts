@@ -10,13 +10,13 @@ it("packs the runner's files once, until one of them changes, and not beyond wha
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, "program.js");
   await writeFile(path, "first");
-  const runtimes = [{ path: folder, what: "the agent" }];
-  const first = await archiveOf(runtimes, 1_000_000);
+  const requiredPaths = [{ path: folder, what: "the agent" }];
+  const first = await archiveOf(requiredPaths, 1_000_000);
   expect(gunzipSync(first).includes("first")).toBe(true);
-  expect(await archiveOf(runtimes, 1_000_000)).toBe(first);
+  expect(await archiveOf(requiredPaths, 1_000_000)).toBe(first);
   await writeFile(path, "second one");
-  const second = await archiveOf(runtimes, 1_000_000);
+  const second = await archiveOf(requiredPaths, 1_000_000);
   expect(gunzipSync(second).includes("second one")).toBe(true);
-  const tooLarge = archiveOf(runtimes, 5);
+  const tooLarge = archiveOf(requiredPaths, 5);
   await expect(tooLarge).rejects.toThrow("the agent is larger than the 5 bytes");
 });

@@ -29,7 +29,7 @@ function open(platform: RemotePlatform, { bridge = {}, signal = new AbortControl
       enforcement: "strict",
     },
     required: [],
-    runtimes: [],
+    requiredPaths: [],
     onDecision: () => undefined,
     log: silentLog,
   } as const;

@@ -1,6 +1,6 @@
 import { readFileSync, realpathSync } from "node:fs";
 import { delimiter, dirname } from "node:path";
-import type { Command, ImagePrograms, ToolCall } from "@ambit/core/plugin";
+import type { Command, ImageRootfs, ToolCall } from "@ambit/core/plugin";
 import type { CodeConfig } from "./config.js";
 
 export type Runtime = "python" | "node";
@@ -20,7 +20,7 @@ const replyOnThree = 'exec 3>&1 1>&2; exec "$@"';
 export function programOf(
   runtime: Runtime,
   config: CodeConfig,
-  image: ImagePrograms | undefined,
+  image: ImageRootfs | undefined,
 ): Pick<Command, "argv" | "env"> {
   const interpreter = config.interpreters[runtime];
   return {

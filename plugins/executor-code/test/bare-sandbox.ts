@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
-import type { Command, ImagePrograms, Process, Sandbox } from "@ambit/core/plugin";
+import type { Command, ImageRootfs, Process, Sandbox } from "@ambit/core/plugin";
 
 /** Spawns on the host, in a process group and with a scratch folder of its own: what a tool's code needs, unguarded. */
 export class BareSandbox implements Sandbox {
@@ -14,7 +14,7 @@ export class BareSandbox implements Sandbox {
   readonly commands: Command[] = [];
   readonly processes: Process[] = [];
   readonly scratch: string[] = [];
-  image?: ImagePrograms;
+  image?: ImageRootfs;
 
   /** @param confinement what it says of itself; nothing is confined here. */
   constructor(readonly confinement: Sandbox["confinement"] = "unconfined") {}

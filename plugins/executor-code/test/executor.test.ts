@@ -148,7 +148,7 @@ describe("an end is the end", () => {
 
   test("in a sandbox with an image of its own, the interpreter is the one on the image's PATH", async () => {
     const sandbox = new BareSandbox();
-    sandbox.image = { searchPath: process.env.PATH ?? "", copies: "/copies" };
+    sandbox.image = { searchPath: process.env.PATH ?? "", copyRoot: "/copies" };
     await new TestRun(executorOf({ path: "/nowhere" }), sandbox).call(python("def main(): return 1"));
     expect(sandbox.commands.map(({ env }) => env.PATH)).toEqual([process.env.PATH]);
   });

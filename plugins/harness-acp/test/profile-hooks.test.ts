@@ -142,8 +142,8 @@ describe("what a profile's program needs", () => {
     const node = join(folder, "another-node");
     await symlink(process.execPath, node);
     const harness = new AcpHarness(adapter(["agent"]), { folder, node });
-    expect(harness.issues(requestOf(), "runner")).toEqual([]);
-    const paths = harness.runtimes("runner").map(({ path }) => path);
+    expect(harness.issues(requestOf(), "host")).toEqual([]);
+    const paths = harness.requiredPaths("host").map(({ path }) => path);
     const packages = ["adapter", "agent"].map((name) => join(folder, "node_modules", name));
     expect(paths).toEqual(
       expect.arrayContaining([...packages, "/etc/hostname", await realpath(process.execPath)]),
@@ -153,11 +153,11 @@ describe("what a profile's program needs", () => {
   it("one that isn't installed is named with the command that installs it", async () => {
     const harness = new AcpHarness(adapter(["agent", "extension"]), { folder: await deployment() });
     const message = "the demo agent isn't installed: npm install adapter agent extension";
-    expect(harness.issues(requestOf(), "runner")).toMatchObject([{ path: "harness", message }]);
+    expect(harness.issues(requestOf(), "host")).toMatchObject([{ path: "harness", message }]);
   });
 
   it("nothing else must be given, and what helps to read calls is exported", () => {
-    expect(new AcpHarness(demo).issues(requestOf(), "runner")).toEqual([]);
+    expect(new AcpHarness(demo).issues(requestOf(), "host")).toEqual([]);
     expect(defaultLimits.openCalls).toBeGreaterThan(0);
     expect(publishedTool("ambit_x", ["{server}_{tool}"], ["ambit"])).toEqual({ name: "x", server: "ambit" });
     expect(inputInWords('{"a":1}')).toEqual({ a: 1 });

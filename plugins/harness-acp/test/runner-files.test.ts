@@ -11,7 +11,7 @@ describe("what is shown of the runner", () => {
   it("is the agent's packages and Node.js, all of them there", async () => {
     for (const harness of [demoHere, geminiHere]) {
       await expect(harness.probe()).resolves.toEqual([]);
-      const paths = harness.runtimes("runner").map(({ path }) => path);
+      const paths = harness.requiredPaths("host").map(({ path }) => path);
       expect(paths.length).toBeGreaterThan(1);
       expect(paths.filter((path) => !existsSync(path))).toEqual([]);
       // Whole trees would show what else the deployer has installed.

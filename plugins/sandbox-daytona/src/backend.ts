@@ -20,7 +20,7 @@ import { takesSecretFor } from "./limits/network.js";
 export class DaytonaSandbox implements SandboxBackend {
   readonly name = "daytona";
   readonly site = "sandbox";
-  readonly programs = "image";
+  readonly rootfs = "image";
   readonly claims: readonly Capability[];
   readonly #account: Account;
 

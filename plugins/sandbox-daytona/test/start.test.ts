@@ -43,7 +43,7 @@ describe("a server with this plugin", () => {
     onTestFinished(() => rm(dataFolder, { recursive: true, force: true }));
     const { stderr, status } = started(
       `const log = { debug() {}, info() {}, warn() {}, error() {} };
-      const spec = { id: "x", boundary, required: [], runtimes: [], onDecision() {}, log };
+      const spec = { id: "x", boundary, required: [], requiredPaths: [], onDecision() {}, log };
       await backend.open(spec, { signal: new AbortController().signal, defer() {} });`,
       { apiKey: "key", dataFolder },
     );

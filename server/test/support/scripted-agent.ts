@@ -44,7 +44,7 @@ export function scriptedAgent(script: Script, madeConnection?: SandboxBackend["m
     gaps: () => [],
     probe: async () => [],
     issues: () => [],
-    runtimes: () => [],
+    requiredPaths: () => [],
     visibleCredentials: () => [],
     start: async () => ({
       conversation: "one",

@@ -14,7 +14,7 @@ describe("the control for an operator's own host of a backend that has none of i
       id: "operator",
       boundary: boundaryOf({ resources: { memoryMb: 96 } }),
       required: ["resources.memory"],
-      runtimes: [],
+      requiredPaths: [],
       onDecision: () => undefined,
       log: silentLog,
     } as const;

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { RuntimePath } from "@ambit/core/plugin";
+import type { RequiredPath } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { create } from "tar";
 
@@ -18,10 +18,13 @@ let last: Archive | undefined;
  * The runner's files that a sandbox is given, as one gzipped archive with their paths from the root.
  * @throws SandboxFailed when they are more than a pipe should carry.
  */
-export async function archiveOf(runtimes: readonly RuntimePath[], mostBytes: number): Promise<Uint8Array> {
+export async function archiveOf(
+  requiredPaths: readonly RequiredPath[],
+  mostBytes: number,
+): Promise<Uint8Array> {
   const seen = createHash("sha256");
   let size = 0;
-  for (const { path, what } of runtimes) {
+  for (const { path, what } of requiredPaths) {
     size += await look(path, seen);
     if (size > mostBytes) {
       throw new SandboxFailed(
@@ -31,7 +34,7 @@ export async function archiveOf(runtimes: readonly RuntimePath[], mostBytes: num
   }
   const fingerprint = seen.digest("hex");
   if (last?.fingerprint === fingerprint) return await last.content;
-  const made: Archive = { fingerprint, content: pack(runtimes) };
+  const made: Archive = { fingerprint, content: pack(requiredPaths) };
   last = made;
   try {
     return await made.content;
@@ -41,8 +44,8 @@ export async function archiveOf(runtimes: readonly RuntimePath[], mostBytes: num
   }
 }
 
-async function pack(runtimes: readonly RuntimePath[]): Promise<Uint8Array> {
-  const paths = runtimes.map(({ path }) => path.replace(/^\/+/, ""));
+async function pack(requiredPaths: readonly RequiredPath[]): Promise<Uint8Array> {
+  const paths = requiredPaths.map(({ path }) => path.replace(/^\/+/, ""));
   const pieces: Uint8Array[] = [];
   // Owners and times are the runner's own affair.
   for await (const piece of create({ cwd: "/", gzip: true, portable: true, preservePaths: false }, paths)) {

@@ -82,7 +82,8 @@ async function bringFiles(
   const upload = (name: string, content: Uint8Array) =>
     within(signal, platform.upload(join(folder, name), content, signal));
   await upload(programName, await guestDaemon());
-  if (spec.runtimes.length > 0) await upload(archiveName, await archiveOf(spec.runtimes, bridge.copyBytes));
+  if (spec.requiredPaths.length > 0)
+    await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
 }
 
 async function settleIn(
@@ -97,16 +98,16 @@ async function settleIn(
       `environment.per-tool can't be had in this sandbox: ${whyShared ?? "no reason given"}`,
     );
   }
-  const copies = join(folder, "copies");
-  if (spec.runtimes.length > 0) {
-    await ask(bridge.channels, "unpack", { archive: join(folder, archiveName), into: copies }, done);
+  const copyRoot = join(folder, "copies");
+  if (spec.requiredPaths.length > 0) {
+    await ask(bridge.channels, "unpack", { archive: join(folder, archiveName), into: copyRoot }, done);
   }
   return new BridgedSandbox({
     id: spec.id,
     workspace: join(folder, workspaceName),
     home: join(folder, homeName),
     evidence: { ...evidence, uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
-    image: { searchPath, copies },
+    image: { searchPath, copyRoot },
     placeholders,
     facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },
     bridge,

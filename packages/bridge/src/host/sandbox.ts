@@ -4,7 +4,7 @@ import type {
   Exposure,
   FetchHandler,
   FileEntry,
-  ImagePrograms,
+  ImageRootfs,
   Process,
 } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
@@ -19,7 +19,7 @@ export interface BridgedParts {
   readonly workspace: string;
   readonly home: string;
   readonly evidence: Evidence;
-  readonly image: ImagePrograms;
+  readonly image: ImageRootfs;
   readonly placeholders: Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly bridge: Bridge;
@@ -33,7 +33,7 @@ export class BridgedSandbox implements RemoteSandbox {
   readonly workspace: string;
   readonly home: string;
   readonly evidence: Evidence;
-  readonly image: ImagePrograms;
+  readonly image: ImageRootfs;
   readonly placeholders: Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly #parts: BridgedParts;

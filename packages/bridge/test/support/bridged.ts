@@ -49,7 +49,7 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
       enforcement: "strict",
     },
     required: [],
-    runtimes: [],
+    requiredPaths: [],
     onDecision: silent,
     onFailure: (failure) => failures.push(failure),
     log: silentLog,

@@ -97,7 +97,7 @@ export class Session {
         id: session.id,
         boundary: plan.boundary,
         required: plan.required.map(({ capability }) => capability),
-        runtimes: plan.harness.actor.runtimes(plan.sandbox.actor.programs ?? "runner"),
+        requiredPaths: plan.harness.actor.requiredPaths(plan.sandbox.actor.rootfs ?? "host"),
         onDecision: (decision: ConnectionDecision) => session.#borrower?.decided(decision),
         onFailure: (failure: SandboxFailed) => {
           session.#failure ??= failure;

@@ -10,9 +10,9 @@ import {
   type HiddenCredential,
   type Issue,
   type OwnTools,
-  type Programs,
+  type RequiredPath,
+  type Rootfs,
   type RunRequest,
-  type RuntimePath,
   type Sandbox,
   type StartScope,
 } from "@ambit/core/plugin";
@@ -24,7 +24,7 @@ import {
   type PlacedProgram,
   placeInImage,
   placeOnRunner,
-  runtimesFor,
+  requiredPathsOf,
 } from "../installation/place-program.js";
 import type { Profile } from "../profiles/profile.js";
 import { planLaunch } from "./launch.js";
@@ -102,15 +102,15 @@ export class AcpHarness implements Harness {
     return [];
   }
 
-  issues(request: RunRequest, programs: Programs): readonly Issue[] {
+  issues(request: RunRequest, rootfs: Rootfs): readonly Issue[] {
     const found = requestIssues(this.#profile, request, this.#env);
-    return isNeededOnRunner(this.#profile, programs) && this.#program() === undefined
+    return isNeededOnRunner(this.#profile, rootfs) && this.#program() === undefined
       ? [{ path: "harness", message: this.#notInstalled() }, ...found]
       : found;
   }
 
-  runtimes(programs: Programs): readonly RuntimePath[] {
-    return runtimesFor(this.#profile, programs, this.#program(), this.#options.node);
+  requiredPaths(rootfs: Rootfs): readonly RequiredPath[] {
+    return requiredPathsOf(this.#profile, rootfs, this.#program(), this.#options.node);
   }
 
   visibleCredentials(request: RunRequest): readonly string[] {

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { RuntimePath } from "@ambit/core/plugin";
+import type { RequiredPath } from "@ambit/core/plugin";
 import type { Profile, ProgramSource } from "../profiles/profile.js";
 import { findPackage, type PackageFolder, packageAround, withDependencies } from "./package-folders.js";
 
@@ -11,7 +11,7 @@ export interface LocatedProgram {
   /** Whether Node.js runs it. */
   readonly isScript: boolean;
   /** The program with the packages it needs. */
-  readonly files: readonly RuntimePath[];
+  readonly files: readonly RequiredPath[];
 }
 
 export interface LocateOptions {
@@ -26,13 +26,13 @@ export function locateProgram(profile: Profile, options: LocateOptions): Located
   const entry = entryFile(profile.program, options);
   if (entry === undefined || !existsSync(entry)) return undefined;
   const file = realpathSync(entry);
-  const program: RuntimePath = { path: file, what: profile.title };
+  const program: RequiredPath = { path: file, what: profile.title };
   const folder = packageAround(file);
   const further = (profile.program.packages ?? []).map((name) => installed(name, options));
   if (!further.every((found) => found !== undefined)) return undefined;
   const files = [
-    ...(folder === undefined ? [program] : packageRuntimes(folder, profile.title)),
-    ...further.flatMap((found) => packageRuntimes(found, profile.title)),
+    ...(folder === undefined ? [program] : packagePaths(folder, profile.title)),
+    ...further.flatMap((found) => packagePaths(found, profile.title)),
     ...(profile.program.files ?? []),
   ];
   return { file, isScript: /\.[cm]?js$/.test(file), files };
@@ -62,7 +62,7 @@ function binOf({ path, manifest }: PackageFolder, bin: string): string | undefin
 }
 
 /** Links are shown as well as what they lead to: Node looks for a package at the link's place. */
-function packageRuntimes(folder: PackageFolder, title: string): readonly RuntimePath[] {
+function packagePaths(folder: PackageFolder, title: string): readonly RequiredPath[] {
   const paths = new Set<string>();
   for (const { path, realPath } of withDependencies(folder)) {
     paths.add(realPath);

@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { dirname } from "node:path/posix";
-import type { ImagePrograms, Programs, RuntimePath } from "@ambit/core/plugin";
+import type { ImageRootfs, RequiredPath, Rootfs } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
 import type { LocatedProgram } from "./locate-program.js";
 
@@ -14,19 +14,19 @@ export interface PlacedProgram {
 const systemPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /** Whether a run needs the program on the runner: an image may bring it. */
-export function isNeededOnRunner({ program }: Profile, programs: Programs): boolean {
-  return programs === "runner" || program.inImage === "copied";
+export function isNeededOnRunner({ program }: Profile, rootfs: Rootfs): boolean {
+  return rootfs === "host" || program.inImage === "copied";
 }
 
 /** What a sandbox must show, or be given, of the runner's files. */
-export function runtimesFor(
+export function requiredPathsOf(
   profile: Profile,
-  programs: Programs,
+  rootfs: Rootfs,
   located: LocatedProgram | undefined,
   node = process.execPath,
-): readonly RuntimePath[] {
-  if (located === undefined || !isNeededOnRunner(profile, programs)) return [];
-  return programs === "runner" && located.isScript
+): readonly RequiredPath[] {
+  if (located === undefined || !isNeededOnRunner(profile, rootfs)) return [];
+  return rootfs === "host" && located.isScript
     ? [...located.files, { path: realNode(node), what: "Node.js" }]
     : located.files;
 }
@@ -51,14 +51,14 @@ export function placeOnRunner(
 export function placeInImage(
   { program }: Profile,
   located: LocatedProgram | undefined,
-  { searchPath, copies }: ImagePrograms,
+  { searchPath, copyRoot }: ImageRootfs,
   command: string | undefined,
 ): PlacedProgram | undefined {
   if (command !== undefined || program.inImage === "installed") {
     return { argv: [command ?? program.bin], searchPath };
   }
   if (located === undefined) return undefined;
-  const file = `${copies}${located.file}`;
+  const file = `${copyRoot}${located.file}`;
   return { argv: located.isScript ? ["node", file] : [file], searchPath };
 }
 

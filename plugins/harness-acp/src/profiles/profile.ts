@@ -3,8 +3,8 @@ import type {
   JsonObject,
   OwnTools,
   PublishedServer,
+  RequiredPath,
   RunRequest,
-  RuntimePath,
   Usage,
 } from "@ambit/core/plugin";
 
@@ -24,7 +24,7 @@ export interface ProgramSource {
   /** Further npm packages that it needs and doesn't depend on, such as the agent behind an adapter. */
   readonly packages?: readonly string[];
   /** Further files and folders of the runner that it needs: shown in a sandbox here, at their own paths. */
-  readonly files?: readonly RuntimePath[];
+  readonly files?: readonly RequiredPath[];
 }
 
 /** How an agent reaches its model. */

@@ -100,7 +100,7 @@ async function makeBench(account: Account, opened: StartedMachine[], signal: Abo
     id: limited.session,
     boundary: limitedBoundary,
     required: [],
-    runtimes: [],
+    requiredPaths: [],
     onDecision: () => undefined,
     log: quiet,
   };

@@ -103,7 +103,7 @@ export function specOf(overrides: Partial<SandboxSpec> = {}): SandboxSpec {
     id: `test-${process.pid}-${++opened}`,
     boundary: closed,
     required: [],
-    runtimes: [],
+    requiredPaths: [],
     onDecision: (_decision: ConnectionDecision) => undefined,
     log: logged().log,
     ...overrides,

@@ -13,7 +13,7 @@ const spec = {
     enforcement: "strict",
   },
   required: [],
-  runtimes: [],
+  requiredPaths: [],
   secrets: [{ name: "KEY", value: "value", hosts: ["name.example.test"] }],
   onDecision: () => undefined,
   log,

@@ -21,7 +21,7 @@ export interface Jail {
   readonly system: readonly SystemEntry[];
   /** The folder that stands in for `/etc`, and what is shown over it. */
   readonly etc: { readonly folder: string; readonly shown: readonly ShownPath[] };
-  readonly runtimes: readonly ShownPath[];
+  readonly requiredPaths: readonly ShownPath[];
   /** Folders covered with nothing, for they lie in something that is shown. */
   readonly covered: readonly string[];
   /** Descriptor of the workspace; undefined when it isn't there. */
@@ -57,7 +57,7 @@ export function bubblewrapArguments(jail: Jail): readonly string[] {
     ...["--perms", "1777", ...tmpfs("/dev/shm", jail.scratchBytes)],
     ...["--remount-ro", "/dev"],
     ...["--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/run"],
-    ...jail.runtimes.flatMap(({ source, path }) => ["--ro-bind", source, path]),
+    ...jail.requiredPaths.flatMap(({ source, path }) => ["--ro-bind", source, path]),
     ...jail.covered.flatMap((path) => [...tmpfs(path, 4096), "--remount-ro", path]),
     ...homes(jail),
     ...workspace(jail),

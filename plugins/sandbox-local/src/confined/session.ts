@@ -10,8 +10,8 @@ import type { RunnerFolder } from "../folders/runner-folder.js";
 import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
 import { inside } from "./inside.js";
+import { isPassable, nodeInstallation, type RequiredPaths, resolveRequiredPaths } from "./required-paths.js";
 import type { RunnerKit } from "./runner-kit.js";
-import { isPassable, ownRuntime, type Runtimes, resolveRuntimes } from "./runtimes.js";
 import type { Weakening } from "./weakening.js";
 
 /** What one session's jails share. */
@@ -27,7 +27,7 @@ export interface ConfinedSession {
   readonly groups: SessionGroups | undefined;
   /** Undefined when the network is the host's. */
   readonly channel: SessionChannel | undefined;
-  readonly runtimes: Runtimes;
+  readonly requiredPaths: RequiredPaths;
   readonly weakening: Weakening | undefined;
   /** Whether the workspace was looked through for links that lead out. A jail can't make one. */
   linksSettled: boolean;
@@ -93,7 +93,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       const proxy = await openProxy(channel, options);
       opened.push(() => proxy.close());
     }
-    const runtimes = await showRuntimes(options, folder, user !== undefined);
+    const requiredPaths = await showRequiredPaths(options, folder, user !== undefined);
     return {
       spec,
       config,
@@ -104,7 +104,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       user,
       groups,
       channel,
-      runtimes,
+      requiredPaths,
       weakening,
       linksSettled: false,
       repositories: [],
@@ -140,21 +140,26 @@ function openProxy(
   });
 }
 
-async function showRuntimes(
+async function showRequiredPaths(
   { spec, config, kit, dataFolder }: SessionOptions,
   folder: SessionFolder,
   hasOwnUser: boolean,
-): Promise<Runtimes> {
+): Promise<RequiredPaths> {
   const visible = config.visible.map((path) => ({ path, what: "A path of sandbox-local's `visible`" }));
-  const wanted = [await ownRuntime(), ...visible, ...spec.runtimes];
+  const wanted = [await nodeInstallation(), ...visible, ...spec.requiredPaths];
   const places = join(folder.path, "lifts");
-  const runtimes = await resolveRuntimes(wanted, kit.system, dataFolder, hasOwnUser ? places : undefined);
-  if (runtimes.lifts.length > 0) await makeReadableFolder(places);
-  for (const { source, place } of runtimes.lifts) {
+  const requiredPaths = await resolveRequiredPaths(
+    wanted,
+    kit.system,
+    dataFolder,
+    hasOwnUser ? places : undefined,
+  );
+  if (requiredPaths.lifts.length > 0) await makeReadableFolder(places);
+  for (const { source, place } of requiredPaths.lifts) {
     if ((await stat(source)).isDirectory()) await makeReadableFolder(place);
     else await writeReadable(place, "");
   }
-  return runtimes;
+  return requiredPaths;
 }
 
 /** bubblewrap reaches the session's folders as the session's user, which has no rights of its own. */

@@ -98,7 +98,7 @@ export async function spawnConfined(
           ...[markArgument(mark), program, ...args],
         ],
         waitsForGroups: session.groups !== undefined,
-        lifts: session.runtimes.lifts,
+        lifts: session.requiredPaths.lifts,
         user,
       }),
       bubblewrapArguments: weakening?.arguments(planned, given) ?? planned,
@@ -132,7 +132,7 @@ export async function spawnConfined(
 
 /** The parts of a jail that are the same for all of a session's. */
 function sharedParts(
-  { kit, runtimes, network, channel, config, weakening }: ConfinedSession,
+  { kit, requiredPaths, network, channel, config, weakening }: ConfinedSession,
   isAgent: boolean,
 ) {
   return {
@@ -146,8 +146,8 @@ function sharedParts(
         ...(network === "shared" ? kit.etc.shared : []),
       ],
     },
-    runtimes: runtimes.shown,
-    covered: runtimes.covered,
+    requiredPaths: requiredPaths.shown,
+    covered: requiredPaths.covered,
     scratchBytes: config.scratchMb * 1024 * 1024,
     channel:
       channel === undefined

@@ -59,7 +59,7 @@ export function probeSpec(boundary: Partial<Boundary>, onDecision: BenchOptions[
     id: `probe-${randomBytes(9).toString("hex")}`,
     boundary: { ...openBoundary, ...boundary },
     required: [],
-    runtimes: [],
+    requiredPaths: [],
     onDecision: onDecision ?? nothing,
     log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
   };

@@ -7,7 +7,7 @@ const plain: Jail = {
     { kind: "link", path: "/bin", target: "usr/bin" },
   ],
   etc: { folder: "/data/etc", shown: [] },
-  runtimes: [],
+  requiredPaths: [],
   covered: [],
   workspace: { descriptor: 7, writable: true },
   workspaceMounts: [],
@@ -81,7 +81,7 @@ describe("what differs", () => {
     ["a tool's home: scratch", {}, ["--size", "1024", "--tmpfs", "/home/tool"], true],
     ["the agent's home", { agentHome: 8 }, ["--bind-fd", "8", "/home/agent"], true],
     ["the agent's home: no tool's", { agentHome: 8 }, ["--tmpfs", "/home/tool"], false],
-    ["a runtime", { runtimes: [{ source: "/a", path: "/b" }] }, ["--ro-bind", "/a", "/b"], true],
+    ["a required path", { requiredPaths: [{ source: "/a", path: "/b" }] }, ["--ro-bind", "/a", "/b"], true],
     ["the channel", { channel: [{ source: "/s", path: "/c", socket: true }] }, ["--bind", "/s", "/c"], true],
     [
       "a program of ours",
@@ -113,7 +113,7 @@ describe("what differs", () => {
 
   test("the root becomes read-only after the last mount, and covers come after what they cover", () => {
     const jail: Partial<Jail> = {
-      runtimes: [{ source: "/opt/versions", path: "/opt/versions" }],
+      requiredPaths: [{ source: "/opt/versions", path: "/opt/versions" }],
       covered: ["/opt/versions/data"],
       channel: [{ source: "/s", path: "/c", socket: true }],
     };

@@ -14,7 +14,7 @@ const program = (boundary: object, restricted: object) => `
   const open = async (id, boundary, config) => {
     const backend = new LocalSandbox(configSchema.parse({ dataFolder: "/tmp/data", ...config }));
     try {
-      const spec = { id, boundary, required: [], runtimes: [], onDecision: nothing, log };
+      const spec = { id, boundary, required: [], requiredPaths: [], onDecision: nothing, log };
       const sandbox = await backend.open(spec, scope);
       await sandbox.close();
       return sandbox.confinement;

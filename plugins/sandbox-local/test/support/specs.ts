@@ -39,7 +39,7 @@ export function specOf(overrides: Partial<SandboxSpec> = {}): SandboxSpec {
     id: `test-${process.pid}-${++opened}`,
     boundary: everythingOn,
     required: [],
-    runtimes: [],
+    requiredPaths: [],
     onDecision: (_decision: ConnectionDecision) => undefined,
     log: silent,
     ...overrides,

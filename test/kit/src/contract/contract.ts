@@ -67,7 +67,7 @@ export class Contract {
       id: freshId(),
       boundary,
       required,
-      runtimes: [],
+      requiredPaths: [],
       onDecision: () => undefined,
       log: silentLog,
       ...overrides,

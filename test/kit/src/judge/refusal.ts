@@ -48,7 +48,7 @@ const harness: Harness = {
   visibleCredentials: () => [],
   supportsPermissionRequests: true,
   maxToolCallMs: 60_000,
-  runtimes: () => [],
+  requiredPaths: () => [],
   probe: async () => [],
   start: () => Promise.reject(new Error("the kit's harness is planned with, and never started")),
 };
@@ -67,7 +67,7 @@ export async function opens(
     id: freshId(),
     boundary,
     required: others,
-    runtimes: [],
+    requiredPaths: [],
     onDecision: () => undefined,
     log: silentLog,
   };

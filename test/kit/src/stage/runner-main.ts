@@ -14,7 +14,7 @@ const sandbox = await backend.open(
     id: request.id,
     boundary: request.boundary,
     required: request.required,
-    runtimes: [],
+    requiredPaths: [],
     onDecision: () => undefined,
     log: silentLog,
   },

@@ -35,7 +35,7 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
   const specFor = (overrides?: BoundaryOverrides): SandboxSpec => ({
     id: freshId(),
     ...demandFor(capability, claims, decoys, overrides),
-    runtimes: [],
+    requiredPaths: [],
     onDecision: () => undefined,
     log: silentLog,
   });

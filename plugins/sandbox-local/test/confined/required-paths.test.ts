@@ -1,7 +1,7 @@
 import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { resolveRuntimes } from "../../src/confined/runtimes.js";
+import { resolveRequiredPaths } from "../../src/confined/required-paths.js";
 import { confinedBackend, openConfined, run, shell, temporaryFolder } from "../support/specs.js";
 
 /** An agent in a home that is closed to others, with a secret beside it. */
@@ -18,7 +18,7 @@ async function closedHome(): Promise<{ home: string; agent: string }> {
 
 test("an agent in a closed home is shown read-only at its path, and nothing beside it", async () => {
   const { home, agent } = await closedHome();
-  const sandbox = await openConfined({}, { runtimes: [{ path: agent, what: "The agent" }] });
+  const sandbox = await openConfined({}, { requiredPaths: [{ path: agent, what: "The agent" }] });
   expect((await run(sandbox, [join(agent, "run.sh")])).stdout).toBe("runs\n");
   const script = `ls ${home}/versions; cat ${home}/versions/secret; echo x > ${agent}/run.sh; touch ${agent}/new; rm ${agent}/run.sh; echo ran`;
   expect((await run(sandbox, shell(script))).stdout).toBe("agent\nran\n");
@@ -32,7 +32,10 @@ test("an agent in a closed home is shown read-only at its path, and nothing besi
 test("a link leads to the same content at both paths", async () => {
   const { home, agent } = await closedHome();
   await symlink(agent, join(home, "current"));
-  const sandbox = await openConfined({}, { runtimes: [{ path: join(home, "current"), what: "The agent" }] });
+  const sandbox = await openConfined(
+    {},
+    { requiredPaths: [{ path: join(home, "current"), what: "The agent" }] },
+  );
   const script = `${home}/current/run.sh; ${agent}/run.sh; ls ${home}/versions`;
   expect((await run(sandbox, shell(script))).stdout).toBe("runs\nruns\nagent\n");
 });
@@ -48,7 +51,7 @@ test("what a deployer makes visible is, and is read-only", async () => {
 });
 
 test("the data folder stays hidden where something around it is shown", async () => {
-  const { shown, covered } = await resolveRuntimes(
+  const { shown, covered } = await resolveRequiredPaths(
     [{ path: "/opt", what: "Tools" }],
     [],
     "/opt/ambit/data",
@@ -65,13 +68,15 @@ test("the data folder stays hidden where something around it is shown", async ()
 
 test("what is part of the system needs nothing, and the whole host isn't shown", async () => {
   const system = [{ kind: "folder", path: "/usr" }] as const;
-  expect(await resolveRuntimes([{ path: "/usr/bin/env", what: "env" }], system, "/data", undefined)).toEqual({
+  expect(
+    await resolveRequiredPaths([{ path: "/usr/bin/env", what: "env" }], system, "/data", undefined),
+  ).toEqual({
     shown: [],
     lifts: [],
     covered: [],
   });
-  await expect(resolveRuntimes([{ path: "/", what: "All" }], system, "/data", undefined)).rejects.toThrow(
-    /whole host/,
-  );
+  await expect(
+    resolveRequiredPaths([{ path: "/", what: "All" }], system, "/data", undefined),
+  ).rejects.toThrow(/whole host/);
   await expect(confinedBackend({ visible: ["relative"] })).rejects.toThrow(/absolute/);
 });

@@ -1,10 +1,10 @@
 import { realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { type RuntimePath, SandboxFailed } from "@ambit/core/plugin";
+import { type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
 import type { ShownPath, SystemEntry } from "./arguments.js";
 import type { Lift } from "./stages.js";
 
-export interface Runtimes {
+export interface RequiredPaths {
   readonly shown: readonly ShownPath[];
   /** What only the runner can reach: below a home that is closed to others. */
   readonly lifts: readonly Lift[];
@@ -13,7 +13,7 @@ export interface Runtimes {
 }
 
 /** This Node, for programs that are run by it: its installation when it has one of its own. */
-export async function ownRuntime(): Promise<RuntimePath> {
+export async function nodeInstallation(): Promise<RequiredPath> {
   const program = await realpath(process.execPath);
   const folder = dirname(program);
   if (program.startsWith("/nix/store/")) return { path: "/nix/store", what: "Node.js" };
@@ -30,12 +30,12 @@ export async function ownRuntime(): Promise<RuntimePath> {
  * session's, and nothing can be lifted or has to be.
  * @throws SandboxFailed when one isn't there.
  */
-export async function resolveRuntimes(
-  wanted: readonly RuntimePath[],
+export async function resolveRequiredPaths(
+  wanted: readonly RequiredPath[],
   system: readonly SystemEntry[],
   dataFolder: string,
   lifted: string | undefined,
-): Promise<Runtimes> {
+): Promise<RequiredPaths> {
   const shown: ShownPath[] = [];
   const lifts: Lift[] = [];
   const covered = new Set<string>();
