@@ -31,7 +31,7 @@ export const promises = {
   "resources.cpu": "No more processor time than the limit can be used; other sessions keep theirs.",
   "resources.disk": "No more workspace disk than the limit can be used; other sessions keep theirs.",
   "secrets.hidden":
-    "No credential of modelConnection, toolCallback, HTTP MCP servers or telemetry can be read in the sandbox: environment, files, processes, traffic.",
+    "No credential of credentials, modelConnection, toolCallback, HTTP MCP servers or telemetry can be read in the sandbox: environment, files, processes, traffic.",
 } as const satisfies Record<`${Domain}.${string}`, string>;
 
 export type Capability = keyof typeof promises;

@@ -1,6 +1,7 @@
 /** The wire: what a platform sends to Ambit and gets back. */
 export * from "./answers.js";
 export * from "./capability.js";
+export * from "./credentials.js";
 export * from "./depth.js";
 export { onDisconnectOf } from "./disconnect.js";
 export * from "./events.js";

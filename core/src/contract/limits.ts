@@ -11,6 +11,10 @@ export const limits = {
   skills: 256,
   allowlist: 1_000,
   permissionRules: 1_000,
+  credentials: 32,
+  credentialHosts: 32,
+  credentialPaths: 64,
+  credentialCharacters: 4_096,
   /** Entries of any other list, and keys of any object that the contract knows. */
   entries: 10_000,
 } as const;

@@ -46,6 +46,15 @@ export const receiptSchema = z.strictObject({
   accepted: z.array(gapSchema),
   /** Names of credentials that can be read inside the sandbox. */
   visibleCredentials: z.array(z.string()),
+  /** Credentials that are put on requests outside the sandbox, where only a placeholder is. Names and hosts alone. */
+  credentials: z.array(
+    z.strictObject({
+      name: z.string(),
+      hosts: z.array(z.string()),
+      /** `broker`: the sandbox's egress, on the way to the hosts · `route`: the model route. */
+      by: z.enum(["broker", "route"]),
+    }),
+  ),
   /** What was seen of this sandbox and of the agent's process. */
   evidence: evidenceSchema,
   /** Connections that reached the boundary's proxy or the model gateway. */

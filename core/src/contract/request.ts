@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { credentialSchema } from "./credentials.js";
 import { onDisconnectSchema } from "./disconnect.js";
 import { headersSchema, httpUrlSchema } from "./http.js";
 import { interactionSettingsSchema } from "./interactions.js";
@@ -75,6 +76,7 @@ export const runRequestSchema = z.strictObject({
   skills: z.array(skillSchema).max(limits.skills).default([]),
   harnessFiles: z.array(harnessFileSchema).max(limits.harnessFiles).default([]),
   modelConnection: modelConnectionSchema.optional(),
+  credentials: z.array(credentialSchema).max(limits.credentials).default([]),
   permissions: permissionsSchema.default({ default: "allow_reads" }),
   sandboxPermission: sandboxPermissionSchema.default({ enforcement: "strict" }),
   context: z

@@ -15,6 +15,7 @@ export function repeatedNames(request: unknown): Issue[] {
     ...repeatedIn(request.customTools, "name", "customTools"),
     ...repeatedIn(request.mcpServers, "name", "mcpServers"),
     ...repeatedIn(request.skills, "name", "skills"),
+    ...repeatedIn(request.credentials, "name", "credentials"),
     ...clashesIn(request.harnessFiles, "harnessFiles"),
     ...listOf(request.skills).flatMap((skill, index) =>
       isJsonObject(skill) ? clashesIn(skill.files, `skills[${index}].files`, skillFileName) : [],

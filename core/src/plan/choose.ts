@@ -10,6 +10,7 @@ import type {
 } from "../plugin/index.js";
 import { asked } from "./asked.js";
 import type { PlannedActor, Probed } from "./candidates.js";
+import { credentialGaps } from "./credentials.js";
 import { gapsOf } from "./gaps.js";
 import type { Requirement } from "./requirements.js";
 
@@ -132,7 +133,10 @@ export function chooseSandbox(
   }
   const gaps: Gap[] = [];
   for (const probed of candidates) {
-    const lacks = gapsOf({ probed, use: undefined, boundary, required, bound: "all" });
+    const lacks = [
+      ...gapsOf({ probed, use: undefined, boundary, required, bound: "all" }),
+      ...credentialGaps(request, probed, boundary, required),
+    ];
     if (lacks.length === 0)
       return { chosen: probed, issues: [], gaps: [], rootfs: probed.actor.rootfs ?? "host" };
     gaps.push(...lacks);

@@ -54,7 +54,7 @@ function bindingOf<Use>(question: Question<Use>): readonly Requirement[] {
 }
 
 /** Why a capability isn't in `claims ∩ probed`; undefined when it is. */
-function whyUnproven(
+export function whyUnproven(
   { actor, findings }: Probed<Actor<never>>,
   capability: Capability,
 ): Pick<Gap, "reason" | "fix"> | undefined {

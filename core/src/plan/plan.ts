@@ -17,9 +17,10 @@ import {
   chooseSandbox,
   chooseToolSources,
 } from "./choose.js";
+import { credentialsHidden } from "./credentials.js";
 import { gapsOf, type Question } from "./gaps.js";
 import { type Requirement, requirementsOf } from "./requirements.js";
-import { credentialsHidden, secretsInside } from "./secrets-inside.js";
+import { secretsInside } from "./secrets-inside.js";
 
 export interface AcceptedPlan {
   readonly accepted: true;
@@ -86,14 +87,19 @@ export function planRun(
     ),
   ];
   const acceptable = (site: Site) => site === "runner" && boundary.enforcement === "best_effort";
-  const carriers = { harness: harness.chosen, executors: executors.chosen, toolSources: toolSources.chosen };
+  const carriers = {
+    sandbox: sandbox.chosen,
+    harness: harness.chosen,
+    executors: executors.chosen,
+    toolSources: toolSources.chosen,
+  };
   const hidden = credentialsHidden(request, harness.chosen?.actor, sandbox.chosen?.actor, boundary);
   const refused = shortfalls.filter(({ site }) => !acceptable(site)).map(({ gap }) => gap);
   const gaps = [
     ...sandbox.gaps,
     ...refused,
     // Not told twice where the actor says it itself; one that best_effort accepts hides nothing here.
-    ...secretsInside(request, carriers, required, hidden).filter(
+    ...secretsInside(request, carriers, boundary, required, hidden).filter(
       (gap) => !refused.some((one) => isSame(one, gap)),
     ),
   ];

@@ -33,6 +33,7 @@ export function receiptOf(plan: AcceptedPlan, request: RunRequest, facts: RunFac
     actors: actorsOf(plan, request),
     accepted: [...plan.outside],
     visibleCredentials: [...facts.visibleCredentials],
+    credentials: plan.hidden.map(({ name, hosts }) => ({ name, hosts: [...hosts], by: "broker" })),
     evidence: { ...facts.evidence },
     decisions: facts.decisions,
     session: facts.session,

@@ -1,30 +1,21 @@
 import type { Boundary } from "../boundary/index.js";
 import type { Gap, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
-import type { Harness, HiddenCredential, SandboxBackend, ToolExecutor, ToolSource } from "../plugin/index.js";
+import type {
+  Harness,
+  HiddenCredential,
+  Hiding,
+  SandboxBackend,
+  ToolExecutor,
+  ToolSource,
+} from "../plugin/index.js";
 import { asked } from "./asked.js";
 import type { PlannedActor, Probed } from "./candidates.js";
+import { whyNotHidden } from "./credentials.js";
 import type { Requirement } from "./requirements.js";
-
-/**
- * The credentials that the sandbox keeps from being read inside, where `secrets.hidden` asks for it. Whether it does so
- * on this host is for its claim and probe to say. Pure.
- */
-export function credentialsHidden(
-  request: RunRequest,
-  harness: Harness | undefined,
-  sandbox: SandboxBackend | undefined,
-  boundary: Boundary,
-): readonly HiddenCredential[] {
-  if (boundary.secrets !== "hidden" || sandbox?.hides === undefined) return [];
-  if (harness === undefined) return [];
-  const hideable = asked(harness, "hideableCredentials", () => harness.hideableCredentials?.(request) ?? []);
-  const hides = (hosts: readonly string[]) =>
-    asked(sandbox, "hides", () => sandbox.hides?.(hosts, boundary) === true);
-  return hideable.filter(({ hosts }) => hosts.length > 0 && hides(hosts));
-}
 
 /** Who could carry a credential of the request into the sandbox. */
 interface Carriers {
+  readonly sandbox: Probed<SandboxBackend> | undefined;
   readonly harness: Probed<Harness> | undefined;
   readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
   readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
@@ -39,7 +30,8 @@ const fix =
  */
 export function secretsInside(
   request: RunRequest,
-  { harness, executors, toolSources }: Carriers,
+  { sandbox, harness, executors, toolSources }: Carriers,
+  boundary: Boundary,
   required: readonly Requirement[],
   hidden: readonly HiddenCredential[],
 ): readonly Gap[] {
@@ -48,7 +40,13 @@ export function secretsInside(
   return [
     ...(harness === undefined || visible.length === 0
       ? []
-      : [gap(harness.actor.name, `${visible.join(", ")} can be read in the sandbox`)]),
+      : [
+          gap(
+            harness.actor.name,
+            `${visible.join(", ")} can be read in the sandbox`,
+            whyNotHidden(request, harness.actor, sandbox?.actor, boundary),
+          ),
+        ]),
     ...executors.flatMap(({ probed: { actor }, uses }) =>
       actor.site === "sandbox" ? uses.flatMap(({ name, env }) => valuesInside(actor.name, name, env)) : [],
     ),
@@ -83,6 +81,8 @@ function valuesInside(
   return [{ ...gap(actor, `the request puts ${names.join(", ")} of its env into the sandbox`), subject }];
 }
 
-function gap(actor: string, reason: string): Gap {
-  return { actor, capability: "secrets.hidden", reason, fix };
+function gap(actor: string, reason: string, why?: Exclude<Hiding, true>): Gap {
+  const capability = "secrets.hidden";
+  if (why === undefined) return { actor, capability, reason, fix };
+  return { actor, capability, reason: `${reason} (${why.reason})`, fix: `${why.fix}; or ${fix}` };
 }

@@ -1,7 +1,7 @@
 import type { Boundary } from "../boundary/index.js";
-import type { Capability, Evidence } from "../contract/index.js";
+import type { Capability, CredentialForm, Evidence } from "../contract/index.js";
 import type { SandboxFailed } from "../errors.js";
-import type { Actor } from "./actor.js";
+import type { Actor, ActorGap } from "./actor.js";
 import type { Log } from "./log.js";
 import type { Scope } from "./scope.js";
 
@@ -13,9 +13,20 @@ export interface HiddenCredential {
   /** Unique in a run: the variable that holds it. */
   readonly name: string;
   readonly value: string;
-  /** Canonical names that it may be sent to; never empty. */
+  /** Canonical names that it may be sent to, `name` (port 443) or `name:port`; never empty. */
   readonly hosts: readonly string[];
+  /** The header that carries it. Default: any header that model providers take keys in. */
+  readonly as?: CredentialForm;
+  /** The only HTTP methods that it is used with. Default: all. */
+  readonly methods?: readonly string[];
+  /** The only paths that it is used with: exact, or a prefix that ends in `*`. Default: all. */
+  readonly paths?: readonly string[];
+  /** `read`: requests that read only; no git push. Default `write`. */
+  readonly access?: "read" | "write";
 }
+
+/** Whether a credential stays outside, or why it can't, in a gap's words. */
+export type Hiding = true | Pick<ActorGap, "reason" | "fix">;
 
 /** A `fetch` handler, as in the Fetch standard: one request in, one response out. */
 export type FetchHandler = (request: Request) => Response | Promise<Response>;
@@ -80,10 +91,10 @@ export interface SandboxBackend extends Actor {
   /** Default `host`. */
   readonly rootfs?: Rootfs;
   /**
-   * Whether under this boundary `open` takes credentials for these hosts: what stands inside is a placeholder, which
-   * is replaced on the way to one of them. Absent: it takes none. Pure.
+   * Whether under this boundary `open` takes the credential: what stands inside is a placeholder, which is replaced on
+   * the way to one of its hosts, and only as its other fields say. Absent: it takes none. Pure.
    */
-  hides?(hosts: readonly string[], boundary: Boundary): boolean;
+  hides?(credential: HiddenCredential, boundary: Boundary): Hiding;
   /**
    * Whether a process of one of its sandboxes made this connection, by what the kernel says of it; true where that
    * can't be told. Such callers may neither start nor end runs. Absent: its processes don't reach this host.

@@ -92,6 +92,7 @@ describe("requests", () => {
         sandboxPermission: { network: { mode: "off", allowlist: [] }, enforcement: "strict" },
         mcpServers: [],
         skills: [],
+        credentials: [],
         harnessFiles: [],
       },
     });

@@ -13,6 +13,7 @@ const defaults = {
   customTools: [],
   mcpServers: [],
   skills: [],
+  credentials: [],
   harnessFiles: [],
   permissions: { default: "allow_reads" },
   sandboxPermission: { enforcement: "strict" },

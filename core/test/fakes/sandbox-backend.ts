@@ -1,5 +1,5 @@
 import { type Capability, capabilities } from "@ambit/core/contract";
-import type { FileEntry, Sandbox, SandboxBackend, SandboxSpec } from "@ambit/core/plugin";
+import type { FileEntry, Hiding, Sandbox, SandboxBackend, SandboxSpec } from "@ambit/core/plugin";
 import { proofsOf } from "./capabilities.js";
 
 export interface SandboxBehaviour {
@@ -31,8 +31,13 @@ export class FakeSandboxBackend implements SandboxBackend {
     this.claims = behaviour.claims ?? capabilities;
   }
 
-  hides(): boolean {
-    return this.behaviour.placeholders !== undefined;
+  hides(): Hiding {
+    return (
+      this.behaviour.placeholders !== undefined || {
+        reason: "the fake hides nothing",
+        fix: "give it placeholders",
+      }
+    );
   }
 
   touches(): [] {

@@ -125,7 +125,11 @@ describe("no actor slips through", () => {
     const other = { name: "OTHER", value: "w", hosts: ["elsewhere.example.com"] };
     const agents = [harness({ visible: ["KEY", "OTHER"], hideable: [key, other] })];
     const hiding = (...names: string[]) =>
-      sandbox({ ...full, hides: (hosts) => hosts.every((host) => names.includes(host)) });
+      sandbox({
+        ...full,
+        hides: ({ hosts }) =>
+          hosts.every((host) => names.includes(host)) || { reason: "it isn't on the list", fix: "list it" },
+      });
     const plan = (one: ReturnType<typeof sandbox>, secrets: string) =>
       planned({ sandboxPermission: { secrets } }, { sandboxes: [one], harnesses: agents });
     const all = hiding("api.example.com", "elsewhere.example.com");
@@ -134,7 +138,8 @@ describe("no actor slips through", () => {
     const [gap] = ((refused) => (refused.accepted ? [] : refused.gaps))(
       plan(hiding("api.example.com"), "hidden"),
     );
-    expect(gap?.reason).toBe("OTHER can be read in the sandbox");
+    expect(gap?.reason).toBe("OTHER can be read in the sandbox (OTHER: it isn't on the list)");
+    expect(gap?.fix).toMatch(/^list it; or /);
     expect(gapsIn(plan(sandbox(full), "hidden"))).toEqual(["demo secrets.hidden"]);
     // A sandbox that says it could, and isn't proven to, hides nothing.
     const unproven = sandbox({ ...full, proven: [], hides: () => true });

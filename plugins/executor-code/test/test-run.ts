@@ -5,6 +5,7 @@ import { CodeExecutor } from "../src/executor.js";
 export const request: RunRequest = {
   messages: [],
   customTools: [],
+  credentials: [],
   mcpServers: [],
   skills: [],
   harnessFiles: [],

@@ -5,6 +5,8 @@ import {
   type Domain,
   domains,
   type Finding,
+  type HiddenCredential,
+  type Hiding,
   type Sandbox,
   type SandboxBackend,
   SandboxFailed,
@@ -14,7 +16,7 @@ import {
 import { Account } from "./account.js";
 import { claimsOf, limitsOf } from "./claims.js";
 import type { DaytonaConfig } from "./config.js";
-import { takesSecretFor } from "./limits/network.js";
+import { takesSecret } from "./limits/network.js";
 
 /** Sandboxes on Daytona, each reached over the bridge. */
 export class DaytonaSandbox implements SandboxBackend {
@@ -37,8 +39,8 @@ export class DaytonaSandbox implements SandboxBackend {
     return limitsOf(boundary, this.#account.config);
   }
 
-  hides(hosts: readonly string[], boundary: Boundary): boolean {
-    return takesSecretFor(hosts, boundary.network);
+  hides(credential: HiddenCredential, boundary: Boundary): Hiding {
+    return takesSecret(credential, boundary.network);
   }
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {

@@ -1,7 +1,7 @@
-import type { Boundary } from "@ambit/core/plugin";
+import type { Boundary, HiddenCredential } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { DaytonaSandbox } from "../src/index.js";
-import { networkSettings, takesSecretFor } from "../src/limits/network.js";
+import { networkSettings, takesSecret } from "../src/limits/network.js";
 import { resourceSettings } from "../src/limits/resources.js";
 import { closed, configOf, listing, unlimited } from "./support/boundaries.js";
 
@@ -187,7 +187,19 @@ describe("secrets are taken", () => {
     ["not for an address", ["203.0.113.7"], unlimited, false],
     ["not for one label", ["localhost"], unlimited, false],
   ])("%s", (_what, hosts, boundary, taken) => {
-    expect(takesSecretFor(hosts, boundary.network)).toBe(taken);
+    const answer = takesSecret({ name: "KEY", value: "v", hosts }, boundary.network);
+    expect(answer === true).toBe(taken);
+  });
+
+  it.each<[string, Partial<HiddenCredential>]>([
+    ["held to methods", { methods: ["GET"] }],
+    ["held to paths", { paths: ["/a/*"] }],
+    ["held to reading", { access: "read" }],
+    ["encoded", { as: "basic" }],
+    ["for one port", { hosts: ["api.example.com:8443"] }],
+  ])("not %s, which the platform can't", (_what, more) => {
+    const credential = { name: "KEY", value: "v", hosts: ["api.example.com"], ...more };
+    expect(takesSecret(credential, unlimited.network)).toMatchObject({ fix: expect.any(String) });
   });
 });
 

@@ -88,7 +88,7 @@ describe("an open sandbox", () => {
     const backend = await backendFor(daytona);
     const boundary = listing("*.example.test");
     const hosts = ["name.example.test"];
-    expect(backend.hides(hosts, boundary)).toBe(true);
+    expect(backend.hides({ name: "MODEL_KEY", value, hosts }, boundary)).toBe(true);
     const sandbox = await open(backend, { boundary, secrets: [{ name: "MODEL_KEY", value, hosts }] });
     const placeholder = sandbox.placeholders?.MODEL_KEY ?? "";
     expect(daytona.secrets()).toMatchObject([{ value, hosts, placeholder }]);

@@ -32,7 +32,7 @@ function started(code: string, config: object = {}) {
 describe("a server with this plugin", () => {
   it("starts and plans without the platform's SDK, and without a key", () => {
     const { stdout, stderr, status } = started(`
-      backend.gaps(boundary); backend.touches(); backend.hides(["a.example"], boundary);
+      backend.gaps(boundary); backend.touches(); backend.hides({ name: "K", value: "v", hosts: ["a.example"] }, boundary);
       const findings = await backend.probe(new AbortController().signal);
       console.log(findings.map(({ proven }) => proven).includes(true), backend.claims.length);`);
     expect({ stdout, stderr, status }).toEqual({ stdout: "false 7\n", stderr: "", status: 0 });

@@ -2,7 +2,7 @@ import { gapLine, type Receipt } from "@ambit/core";
 
 /** A receipt in a few labelled lines: what held, what was outside, what was seen at the boundary. */
 export function receiptLines(receipt: Receipt): readonly (readonly [label: string, text: string])[] {
-  const { required, guarantees, actors, accepted, visibleCredentials, decisions } = receipt;
+  const { required, guarantees, actors, accepted, credentials, visibleCredentials, decisions } = receipt;
   const boundary =
     required.length === 0
       ? `${receipt.sandbox} · ${receipt.confinement}: no boundary was asked for`
@@ -17,6 +17,9 @@ export function receiptLines(receipt: Receipt): readonly (readonly [label: strin
     ...held,
     ...outside.map(({ kind, name, site }) => ["", `outside: ${kind} ${name}, on the ${site}`] as const),
     ...accepted.map((gap) => ["", `accepted: ${gapLine(gap)}`] as const),
+    ...credentials.map(
+      ({ name, hosts, by }) => ["", `put on outside: ${name} · ${by}: ${hosts.join(", ")}`] as const,
+    ),
     ...visibleCredentials.map((name) => ["", `visible inside: ${name}`] as const),
     ...(decisions.allowed + decisions.refused === 0
       ? []

@@ -72,6 +72,25 @@ export const boundaryFields: FieldMeanings = {
   "modelConnection.credentials[].usage": acts(
     "`opaque_http`, the default: only the provider reads it · `local_use`: a program inside signs with it.",
   ),
+  credentials: acts(
+    `Credentials that stay outside the sandbox: a placeholder inside, the value put on by the egress proxy on the way to its hosts. ${limits.credentials} at most. A sandbox that can't do that refuses the run.`,
+  ),
+  "credentials[].name": acts("The agent's variable that holds the placeholder."),
+  "credentials[].value": acts(
+    `The secret: 8 to ${limits.credentialCharacters.toLocaleString("en")} characters of printable ASCII. As \`basic\`: the password, or \`user:password\`.`,
+  ),
+  "credentials[].hosts": acts(
+    "Names that it may be sent to, over TLS, each with an optional `:port` (default 443). The network's allowlist must hold them.",
+  ),
+  "credentials[].as": acts(
+    "`bearer` or `basic` (in `Authorization`), or `{header}`: a header that holds it as it is. It is replaced there alone.",
+  ),
+  "credentials[].as.header": acts("The header's name."),
+  "credentials[].methods": acts("The only HTTP methods that it is used with. Default: all."),
+  "credentials[].paths": acts("The only paths that it is used with: exact, or `/prefix/*`. Default: all."),
+  "credentials[].access": acts(
+    "`read`: only requests that read (GET, HEAD, OPTIONS, git fetch); a git push is refused. `write`, the default: all.",
+  ),
   connection: informational(
     "The platform's own name for the connection that `modelConnection` was resolved from.",
   ),

@@ -26,7 +26,7 @@ export function modelDestination(
   return new URL(stated ?? endpoint.url);
 }
 
-/** The request's credentials that the agent does nothing with but send them to its model. */
+/** The request's credentials that the agent does nothing with but send them to its model, over TLS. */
 export function hideableCredentials(
   profile: Profile,
   request: RunRequest,
@@ -34,10 +34,10 @@ export function hideableCredentials(
 ): readonly HiddenCredential[] {
   const connection = request.modelConnection;
   const destination = modelDestination(profile, request, env);
-  if (destination === undefined || connection?.credentialMode !== "env") return [];
+  if (destination?.protocol !== "https:" || connection?.credentialMode !== "env") return [];
   return connection.credentials
     .filter(({ usage }) => usage === "opaque_http")
-    .map(({ binding, value }) => ({ name: binding.name, value, hosts: [destination.hostname] }));
+    .map(({ binding, value }) => ({ name: binding.name, value, hosts: [destination.host] }));
 }
 
 /** Names of the credentials that the agent's environment will hold: the request's, and the deployer's. */

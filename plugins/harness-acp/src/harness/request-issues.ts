@@ -80,10 +80,24 @@ function variableIssues(request: RunRequest): readonly Issue[] {
       name: binding.name,
     })),
   ];
-  return names.flatMap(({ path, name }) => {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return [{ path, message: "must be a variable's name" }];
-    return reserved.has(name) ? [{ path, message: `${name} is the runner's to set: leave it out` }] : [];
-  });
+  const taken = new Set(names.map(({ name }) => name));
+  const outside = request.credentials.map(({ name }, index) => ({
+    path: `credentials[${index}].name`,
+    name,
+  }));
+  const clashes = outside
+    .filter(({ name }) => taken.has(name))
+    .map(({ path, name }) => ({
+      path,
+      message: `modelConnection has a variable ${name} too: give it another name`,
+    }));
+  return [
+    ...clashes,
+    ...[...names, ...outside].flatMap(({ path, name }) => {
+      if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return [{ path, message: "must be a variable's name" }];
+      return reserved.has(name) ? [{ path, message: `${name} is the runner's to set: leave it out` }] : [];
+    }),
+  ];
 }
 
 function isSameFile(path: string, file: string): boolean {

@@ -1,6 +1,8 @@
 import {
   type ActorGap,
   formatRule,
+  type HiddenCredential,
+  type Hiding,
   type HostRule,
   type NetworkBoundary,
   type NetworkRule,
@@ -85,19 +87,34 @@ export function networkGaps(
 }
 
 /**
- * Whether a secret for these hosts can be stored and is of use: each is a name that the platform takes, and one that
- * the boundary lets the sandbox reach by its name. Pure.
+ * Whether the platform can keep this credential outside: each host is a name that it takes, and one that the boundary
+ * lets the sandbox reach by its name. The platform replaces a placeholder wherever it stands in a request to a host, so
+ * it can't hold one to a header of its own, to methods, paths or reading, to a port, or to what is encoded. Pure.
  */
-export function takesSecretFor(hosts: readonly string[], { mode, rules }: NetworkBoundary): boolean {
-  if (hosts.length === 0 || mode === "off") return false;
+export function takesSecret(credential: HiddenCredential, { mode, rules }: NetworkBoundary): Hiding {
+  const { hosts, as, methods, paths, access } = credential;
+  if (methods !== undefined || paths !== undefined || access === "read") {
+    const fix = "leave methods, paths and access out, or use a sandbox whose proxy Ambit runs";
+    return { reason: "Daytona binds a secret to its hosts alone", fix };
+  }
+  if (as === "basic") {
+    const fix = 'send it as "bearer" or in a header of its own, or use a sandbox whose proxy Ambit runs';
+    return { reason: "Daytona doesn't see a placeholder that is encoded", fix };
+  }
   const listed = rules.filter(isHost).map(entryOf);
-  return hosts.every((host) => {
-    if (!acceptedName.test(host)) return false;
-    if (mode === "on") return true;
-    return listed.some(
+  for (const host of hosts) {
+    if (!acceptedName.test(host)) {
+      const fix = "name a host of two labels or more, without a port";
+      return { reason: `Daytona takes no secret for ${host}`, fix };
+    }
+    const isListed = listed.some(
       (entry) => entry === host || (entry.startsWith("*.") && host.endsWith(entry.slice(1))),
     );
-  });
+    if (mode === "on" || (mode === "allowlist" && isListed)) continue;
+    const fix = `list "${host}" in sandboxPermission.network.allowlist`;
+    return { reason: `${host} isn't on the allowlist`, fix };
+  }
+  return hosts.length > 0 || { reason: "it has no host", fix: "name its hosts" };
 }
 
 const isRange = (rule: NetworkRule): rule is RangeRule => rule.kind === "range";

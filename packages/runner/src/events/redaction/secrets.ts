@@ -25,6 +25,10 @@ export function secretsOf(request: RunRequest): readonly string[] {
   const connection = request.modelConnection;
   const values = [
     ...(connection?.credentials ?? []).flatMap(({ value }) => inCredential(value)),
+    ...request.credentials.flatMap(({ value, as }) => [
+      ...inCredential(value),
+      ...(as === "basic" && value.includes(":") ? inCredential(value.slice(value.indexOf(":") + 1)) : []),
+    ]),
     ...inHeaders(connection?.endpoint?.headers),
     ...inUrl(connection?.endpoint?.baseUrl),
     ...inAuthorization(request.toolCallback?.authorization),
