@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { globbySync } from "globby";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { SlowestFirst } from "./scripts/slowest-first.ts";
 import { TestReporter } from "./scripts/test-reporter.ts";
 
 const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("package.json", "utf8"));
@@ -9,9 +10,19 @@ const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("packag
 /** Tests that measure what the machine has left for them: each runs alone, after all others. */
 const alone = "test/alone";
 
+/** Packages whose tests share nothing but modules: their files need no worker of their own each. */
+const unisolated = ["core", "packages/egress", "packages/runner", "server"];
+
 function projectsIn(folder: string): TestProjectInlineConfiguration[] {
   const common = { extends: "./vitest.package.ts", root: folder };
-  const beside = { ...common, test: { name: folder, exclude: ["**/node_modules/**", `${alone}/**`] } };
+  const beside = {
+    ...common,
+    test: {
+      name: folder,
+      exclude: ["**/node_modules/**", `${alone}/**`],
+      isolate: !unisolated.includes(folder),
+    },
+  };
   if (!existsSync(join(folder, alone))) return [beside];
   const test = {
     name: `${folder} (alone)`,
@@ -30,6 +41,7 @@ export default defineConfig({
       .filter((manifest) => JSON.parse(readFileSync(manifest, "utf8")).scripts?.test)
       .map(dirname)
       .flatMap(projectsIn),
+    sequence: { sequencer: SlowestFirst },
     reporters: ["default", new TestReporter()],
   },
 });

@@ -8,7 +8,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 30_000,
     // Most tests wait for processes of their own. Each project has a limit of its own: the default is one worker here.
-    maxWorkers: 3,
+    maxWorkers: 4,
     reporters: ["default", new TestReporter()],
   },
 });

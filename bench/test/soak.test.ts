@@ -22,7 +22,7 @@ it("a server stays within bounds while hostile agents, slow readers and broken t
   const { stdout } = await promisify(execFile)(process.execPath, [
     program,
     "--seconds",
-    "15",
+    process.env.AMBIT_SOAK ? "60" : "6",
     "--json",
   ]).catch((failed: { readonly stdout: string }) => failed);
   const report: SoakReport = JSON.parse(stdout);

@@ -18,6 +18,7 @@ export {
   type Verdict,
   verdictOf,
 } from "./judge/verdict.js";
+export { type Repetitions, repetitions } from "./repetitions.js";
 export { type MatrixColumn, renderEnforcementMatrix } from "./report/render-matrix.js";
 export { type RenderOptions, renderVerifyTable } from "./report/render-table.js";
 export { type RunAttacksOptions, runAttacks, type VerifyReport } from "./report/run-attacks.js";

@@ -8,7 +8,7 @@ const faults = [
   "keeps the agent's home, and gives each tool one of its own that goes with it",
   "passes on no variable of the runner, and every one that is named",
   "rejects what it can't enforce",
-  "leaks no descriptor over 50 sandboxes",
+  "leaks no descriptor with each sandbox",
   "writes over what is there, and makes programs that run",
   "says that a file isn't there, or is a folder",
   "writes nowhere but in the workspace and home",

@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { ResourceLimits } from "@ambit/core/plugin";
+import { repetitions } from "@ambit/testkit";
 import { expect, test } from "vitest";
 import { configSchema, LocalSandbox } from "../../src/index.js";
 import { closed, scope, specOf, temporaryFolder } from "../support/specs.js";
 import { isRoot } from "../support/user.js";
 
 const atOnce = 10;
+const opens = repetitions({ short: 200, soak: 1_000 });
 
 /** Megabytes in use once everything that can be collected is. */
 function heapMegabytes(): number {
@@ -26,7 +28,7 @@ function groupsOfOurs(): string[] {
     .filter((path) => path.includes("-thousand-"));
 }
 
-test("1,000 opens and closes leak no descriptor, memory, user id, group or folder", {
+test(`${opens} opens and closes leak no descriptor, memory, user id, group or folder`, {
   timeout: 400_000,
 }, async () => {
   const dataFolder = await temporaryFolder();
@@ -44,7 +46,7 @@ test("1,000 opens and closes leak no descriptor, memory, user id, group or folde
   const turn = () => Promise.all(Array.from({ length: atOnce }, cycle));
   for (let warm = 0; warm < 10; warm += 1) await turn();
   const before = { descriptors: readdirSync("/proc/self/fd").length, heap: heapMegabytes() };
-  for (let each = 10; each < 1_000 / atOnce; each += 1) await turn();
+  for (let each = 10; each < opens / atOnce; each += 1) await turn();
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(readdirSync("/proc/self/fd").length).toBeLessThanOrEqual(before.descriptors);
   expect(heapMegabytes() / before.heap).toBeLessThan(1.5);

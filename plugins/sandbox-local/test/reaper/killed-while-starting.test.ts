@@ -5,6 +5,7 @@ import { chmod, chown, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { repetitions } from "@ambit/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { markArgument, markOf } from "../../src/process/marked-processes.js";
 import { hostPids, statusRow } from "../support/host-processes.js";
@@ -50,10 +51,10 @@ const bare = { unconfined: "prefer", boundary: everythingOn };
 const withoutTracing = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", "--"];
 
 test.each([
-  ["confined, of this user", 60, confined, undefined, []],
-  ["confined, of an ordinary user", 20, confined, isRoot ? ordinaryUser : undefined, []],
-  ["confined, of a container's root", 20, confined, undefined, isRoot ? withoutTracing : []],
-  ["unconfined", 40, bare, undefined, []],
+  ["confined, of this user", repetitions({ short: 16, soak: 60 }), confined, undefined, []],
+  ["confined, of an ordinary user", repetitions({ short: 8, soak: 20 }), confined, isRoot ? ordinaryUser : undefined, []],
+  ["confined, of a container's root", repetitions({ short: 8, soak: 20 }), confined, undefined, isRoot ? withoutTracing : []],
+  ["unconfined", repetitions({ short: 8, soak: 40 }), bare, undefined, []],
 ])(
   "a runner that is killed while processes come up leaves none: %s, %i times",
   { timeout: 240_000 },

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { capabilities } from "@ambit/core/plugin";
 import { freshSecret } from "../decoys/nonce.js";
+import { repetitions } from "../repetitions.js";
 import { type ContractCheck, shell } from "./contract.js";
 
-const rounds = 50;
+const rounds = repetitions({ short: 10, soak: 50 });
 
 export const sessionChecks: readonly ContractCheck[] = [
   {
@@ -88,7 +89,7 @@ export const sessionChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: `leaks no descriptor over ${rounds} sandboxes`,
+    title: "leaks no descriptor with each sandbox",
     check: async (contract) => {
       const once = async () => {
         const sandbox = await contract.open();

@@ -56,23 +56,35 @@ export async function runMutants(
   if (weakened === undefined) return undefined;
   const decoys = await startDecoys();
   try {
-    const rows: MutantRow[] = [];
-    for (const part of await partsOf(weakened)) {
-      if (!isWanted(part)) continue;
+    const ofParts = (await partsOf(weakened)).filter(isWanted).map((part) => async (): Promise<MutantRow> => {
       const seen = await sightingOf(weakened, part);
       const attack = await attacked(weakened, decoys, attacksOnParts[part], { part });
-      rows.push({ kind: "command line", name: part, seen, attack });
-    }
-    for (const { name, filter } of filterParts()) {
-      if (!isWanted(name)) continue;
-      const seen = whoSaw(await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)));
-      const attack = await attacked(weakened, decoys, attacksOnCalls[name], { filter });
-      rows.push({ kind: "system call filter", name, seen, attack });
-    }
-    return rows;
+      return { kind: "command line", name: part, seen, attack };
+    });
+    const ofCalls = filterParts()
+      .filter(({ name }) => isWanted(name))
+      .map(({ name, filter }) => async (): Promise<MutantRow> => {
+        const seen = whoSaw(await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)));
+        const attack = await attacked(weakened, decoys, attacksOnCalls[name], { filter });
+        return { kind: "system call filter", name, seen, attack };
+      });
+    return await inParallel([...ofParts, ...ofCalls]);
   } finally {
     await decoys.close();
   }
+}
+
+/** Mutants wait for their jails most of the time. */
+const atOnce = 3;
+
+async function inParallel<Result>(tasks: readonly (() => Promise<Result>)[]): Promise<readonly Result[]> {
+  const results: Result[] = [];
+  const waiting = tasks.entries();
+  const work = async () => {
+    for (const [index, task] of waiting) results[index] = await task();
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+  return results;
 }
 
 async function sightingOf(weakened: WeakenedSandboxes, part: string): Promise<Sighting | undefined> {

@@ -1,0 +1,31 @@
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Test files that take over 15 s, which would leave the other workers idle if they began last. */
+const slow = [
+  "plugins/sandbox-local/test/conformance/",
+  "plugins/sandbox-daytona/test/conformance",
+  "test/tools/test/own-tools",
+  "plugins/sandbox-daytona/test/canary",
+  "plugins/sandbox-daytona/test/open",
+  "bench/test/soak",
+  "test/kit/test/liar",
+  "plugins/sandbox-local/test/reaper/killed",
+  "test/tools/test/npx-servers",
+  "test/tools/test/parked-sessions",
+  "plugins/sandbox-local/test/programs",
+  "plugins/harness-acp/test/codex",
+  "test/e2e/",
+];
+
+function rank({ moduleId }: TestSpecification): number {
+  const found = slow.findIndex((part) => moduleId.includes(part));
+  return found === -1 ? slow.length : found;
+}
+
+/** On a fresh clone vitest knows no durations, and would begin with the largest files. */
+export class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.toSorted((one, other) => rank(one) - rank(other));
+  }
+}
