@@ -106,6 +106,7 @@ function hundredActors(): Candidates {
     harnesses: ["demo", ...named("agent", 19)].map((name) =>
       probed<Harness>({ ...inSandbox, ...agents, name, id: name }),
     ),
+    gateways: [],
     toolSources: named("source", 10).map((name) =>
       probed<ToolSource>({ ...inSandbox, name, connection: "http", issues: () => [], connect: starts }),
     ),

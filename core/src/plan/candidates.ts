@@ -2,6 +2,7 @@ import type { Capability } from "../contract/index.js";
 import type {
   Finding,
   Harness,
+  ModelGateway,
   SandboxBackend,
   ToolDelivery,
   ToolExecutor,
@@ -23,6 +24,7 @@ export interface Candidates {
   readonly deliveries: readonly Probed<ToolDelivery>[];
   readonly harnesses: readonly Probed<Harness>[];
   readonly toolSources: readonly Probed<ToolSource>[];
+  readonly gateways: readonly Probed<ModelGateway>[];
 }
 
 /** An actor in the run, with the tools or servers it acts for. */

@@ -20,11 +20,10 @@ export interface Choice<Chosen> {
   readonly issues: readonly Issue[];
 }
 
-/** The harness by id or alias; without a name, the first configured. */
+/** The harness by id or alias; without a name, the first configured. What keeps it from this request is asked later. */
 export function chooseHarness(
   request: RunRequest,
   harnesses: readonly Probed<Harness>[],
-  rootfs: Rootfs,
 ): Choice<Probed<Harness> | undefined> {
   const named = request.harness;
   const chosen =
@@ -33,10 +32,7 @@ export function chooseHarness(
       : // An alias never hides another harness's own id.
         (harnesses.find(({ actor }) => actor.id === named) ??
         harnesses.find(({ actor }) => actor.aliases.includes(named)));
-  if (chosen !== undefined) {
-    const { actor } = chosen;
-    return { chosen, issues: asked(actor, "issues", () => actor.issues(request, rootfs)) };
-  }
+  if (chosen !== undefined) return { chosen, issues: [] };
   const loaded = list(harnesses.map(({ actor }) => actor.id));
   const wanted = named === undefined ? "no harness is loaded" : `unknown harness '${named}'`;
   return {

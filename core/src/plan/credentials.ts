@@ -41,17 +41,22 @@ export function credentialGaps(
   });
 }
 
-/** What the sandbox is given to hide: the request's `credentials`, and the agent's under `secrets: "hidden"`. Pure. */
+/**
+ * What the sandbox is given to hide: the request's `credentials`, and the agent's under `secrets: "hidden"`. Pure.
+ *
+ * @param carried names of the agent's that a model gateway keeps outside.
+ */
 export function credentialsHidden(
   request: RunRequest,
   harness: Harness | undefined,
   sandbox: SandboxBackend | undefined,
   boundary: Boundary,
+  carried: readonly string[],
 ): readonly HiddenCredential[] {
   return [
     ...request.credentials,
     ...hideableOf(request, harness, boundary).filter(
-      (credential) => hidingOf(sandbox, credential, boundary) === true,
+      (credential) => !carried.includes(credential.name) && hidingOf(sandbox, credential, boundary) === true,
     ),
   ];
 }

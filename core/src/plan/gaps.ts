@@ -21,24 +21,27 @@ export interface Question<Use> {
   readonly mediated?: readonly Domain[];
   /** The tool or MCP server that brings the actor in. */
   readonly subject?: string;
+  /** What it leaves uncovered in this run beside what `gaps` names. */
+  readonly further?: readonly ActorGap[];
 }
 
 /** What an actor's use leaves uncovered of the requirements: `claims ∩ probed`, less what `gaps` names. Pure. */
 export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
-  const { probed, use, boundary, required, subject } = question;
+  const { probed, use, boundary, required, subject, further = [] } = question;
   if (required.length === 0) return [];
   const { actor } = probed;
   // A stated gap counts by its domain: an actor off a list of ranges may name it as one of hosts.
-  const stated = asked(actor, "gaps", () => actor.gaps(boundary, use)).filter((gap) =>
+  const named = [...asked(actor, "gaps", () => actor.gaps(boundary, use)), ...further];
+  const stated = named.filter((gap) =>
     required.some(({ capability }) => domainOf(capability) === domainOf(gap.capability)),
   );
-  const gaps: Gap[] = stated.map((gap) => named(actor.name, gap, subject));
+  const gaps: Gap[] = stated.map((gap) => withActor(actor.name, gap, subject));
   for (const { capability, because, subject: asker } of bindingOf(question)) {
     if (gaps.some((gap) => gap.capability === capability)) continue;
     const missing = whyUnproven(probed, capability);
     if (missing === undefined) continue;
     const reason = asker === undefined ? missing.reason : `${because}; ${missing.reason}`;
-    gaps.push(named(actor.name, { capability, reason, fix: missing.fix }, subject ?? asker));
+    gaps.push(withActor(actor.name, { capability, reason, fix: missing.fix }, subject ?? asker));
   }
   return gaps;
 }
@@ -69,7 +72,7 @@ export function whyUnproven(
   return finding.proven ? undefined : { reason: finding.reason, fix: finding.fix };
 }
 
-function named(actor: string, { capability, reason, fix }: ActorGap, subject: string | undefined): Gap {
+function withActor(actor: string, { capability, reason, fix }: ActorGap, subject: string | undefined): Gap {
   const gap = { actor, capability, reason, fix };
   return subject === undefined ? gap : { ...gap, subject };
 }

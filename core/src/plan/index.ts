@@ -1,4 +1,5 @@
 export * from "./candidates.js";
+export { carriedBy, type PlannedGateway } from "./choose-gateway.js";
 export * from "./gaps.js";
 export * from "./plan.js";
 export * from "./receipt.js";

@@ -2,13 +2,16 @@ import type { Boundary } from "../boundary/index.js";
 import type { Gap, Issue, McpServer, RunRequest, Site, ToolSpec } from "../contract/index.js";
 import type {
   Actor,
+  ActorGap,
   Harness,
   HiddenCredential,
+  Rootfs,
   SandboxBackend,
   ToolDelivery,
   ToolExecutor,
   ToolSource,
 } from "../plugin/index.js";
+import { asked } from "./asked.js";
 import type { Candidates, PlannedActor, Probed } from "./candidates.js";
 import {
   chooseDelivery,
@@ -17,6 +20,7 @@ import {
   chooseSandbox,
   chooseToolSources,
 } from "./choose.js";
+import { carriedBy, chooseGateway, type PlannedGateway } from "./choose-gateway.js";
 import { credentialsHidden } from "./credentials.js";
 import { gapsOf, type Question } from "./gaps.js";
 import { type Requirement, requirementsOf } from "./requirements.js";
@@ -28,6 +32,8 @@ export interface AcceptedPlan {
   readonly required: readonly Requirement[];
   readonly sandbox: Probed<SandboxBackend>;
   readonly harness: Probed<Harness>;
+  /** Undefined when the agent has no model, or goes to it by itself. */
+  readonly gateway: PlannedGateway | undefined;
   /** Undefined when there is nothing to deliver. */
   readonly delivery: Probed<ToolDelivery> | undefined;
   readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
@@ -61,15 +67,20 @@ export function planRun(
 ): Plan {
   const required = requirementsOf(boundary, request);
   const sandbox = chooseSandbox(request, candidates.sandboxes, boundary, required);
-  const harness = chooseHarness(request, candidates.harnesses, sandbox.rootfs);
+  const harness = chooseHarness(request, candidates.harnesses);
+  const gateway = chooseGateway(request, harness.chosen?.actor, candidates.gateways);
+  const agent = agentOf(request, harness.chosen, gateway.chosen !== undefined, sandbox.rootfs, boundary);
   const executors = chooseExecutors(request, candidates.executors);
   const toolSources = chooseToolSources(request, candidates.toolSources);
   const delivery = chooseDelivery(request, candidates.deliveries);
 
   const shortfalls = [
-    ...(harness.chosen === undefined || harness.issues.length > 0
+    ...(harness.chosen === undefined || agent.issues.length > 0
       ? []
-      : shortfallsOf(harness.chosen, [request], boundary, required)),
+      : shortfallsOf(harness.chosen, [request], boundary, required, { further: agent.gaps })),
+    ...(gateway.chosen === undefined
+      ? []
+      : shortfallsOf(gateway.chosen.probed, [gateway.chosen.use], boundary, required, mediation)),
     ...(delivery.chosen === undefined
       ? []
       : shortfallsOf(delivery.chosen, [undefined], boundary, required, mediation)),
@@ -87,25 +98,29 @@ export function planRun(
     ),
   ];
   const acceptable = (site: Site) => site === "runner" && boundary.enforcement === "best_effort";
+  const carried = carriedBy(gateway.chosen);
+  const hidden = credentialsHidden(request, harness.chosen?.actor, sandbox.chosen?.actor, boundary, carried);
   const carriers = {
     sandbox: sandbox.chosen,
     harness: harness.chosen,
     executors: executors.chosen,
     toolSources: toolSources.chosen,
+    outside: [...carried, ...hidden.map(({ name }) => name)],
+    unrouted: gateway.why,
   };
-  const hidden = credentialsHidden(request, harness.chosen?.actor, sandbox.chosen?.actor, boundary);
   const refused = shortfalls.filter(({ site }) => !acceptable(site)).map(({ gap }) => gap);
   const gaps = [
     ...sandbox.gaps,
     ...refused,
     // Not told twice where the actor says it itself; one that best_effort accepts hides nothing here.
-    ...secretsInside(request, carriers, boundary, required, hidden).filter(
+    ...secretsInside(request, carriers, boundary, required).filter(
       (gap) => !refused.some((one) => isSame(one, gap)),
     ),
   ];
   const found = [
     issues,
     harness.issues,
+    agent.issues,
     sandbox.issues,
     delivery.issues,
     executors.issues,
@@ -121,6 +136,7 @@ export function planRun(
     required,
     sandbox: sandbox.chosen,
     harness: harness.chosen,
+    gateway: gateway.chosen,
     delivery: delivery.chosen,
     executors: executors.chosen,
     toolSources: toolSources.chosen,
@@ -129,7 +145,23 @@ export function planRun(
   };
 }
 
-/** Tool delivery reaches the agent over the run's own channel: no route of its own, so no egress. */
+/** What keeps the agent from this request, and what it can't cover when it goes to its model by itself. */
+function agentOf(
+  request: RunRequest,
+  harness: Probed<Harness> | undefined,
+  isRouted: boolean,
+  rootfs: Rootfs,
+  boundary: Boundary,
+): { readonly issues: readonly Issue[]; readonly gaps: readonly ActorGap[] } {
+  if (harness === undefined) return { issues: [], gaps: [] };
+  const { actor } = harness;
+  const issues = asked(actor, "issues", () => actor.issues(request, rootfs, isRouted));
+  if (isRouted) return { issues, gaps: [] };
+  const direct = () => actor.directModelGaps?.(boundary, request) ?? [];
+  return { issues, gaps: asked(actor, "directModelGaps", direct) };
+}
+
+/** Tool delivery and the model's gateway reach the agent over the run's own channel: no route of its own, so no egress. */
 const mediation = { mediated: ["network"] } as const;
 
 function isSame(one: Gap, other: Gap): boolean {
@@ -146,7 +178,7 @@ function shortfallsOf<Use>(
   uses: readonly Use[],
   boundary: Boundary,
   required: readonly Requirement[],
-  options: Pick<Question<Use>, "mediated"> & {
+  options: Pick<Question<Use>, "mediated" | "further"> & {
     readonly subjectOf?: (use: Use) => string;
     /** Tools alone may be the user's own doing: nothing else of a run takes place with the caller. */
     readonly byCaller?: "outside";
@@ -163,6 +195,7 @@ function shortfallsOf<Use>(
       required,
       bound: site === "sandbox" ? "inherited" : "touched",
       ...(options.mediated === undefined ? {} : { mediated: options.mediated }),
+      ...(options.further === undefined ? {} : { further: options.further }),
       ...(options.subjectOf === undefined ? {} : { subject: options.subjectOf(use) }),
     }).map((gap) => ({ gap, site })),
   );

@@ -43,6 +43,7 @@ export function receiptOf(plan: AcceptedPlan, request: RunRequest, facts: RunFac
 function guaranteesOf(plan: AcceptedPlan, required: readonly Capability[]): Guarantee[] {
   const others: readonly Probed<Actor<never>>[] = [
     plan.harness,
+    ...(plan.gateway === undefined ? [] : [plan.gateway.probed]),
     ...(plan.delivery === undefined ? [] : [plan.delivery]),
     ...[...plan.executors, ...plan.toolSources].map(({ probed }) => probed),
   ];
@@ -62,7 +63,7 @@ function guaranteesOf(plan: AcceptedPlan, required: readonly Capability[]): Guar
 }
 
 function actorsOf(plan: AcceptedPlan, request: RunRequest): ReceiptActor[] {
-  const { sandbox, harness, delivery } = plan;
+  const { sandbox, harness, gateway, delivery } = plan;
   const outside = new Set(plan.outside.map(({ actor }) => actor));
   const assuranceOf = ({ name, site }: Actor<never>): ReceiptActor["standing"] => {
     if (site === "sandbox") return "inherited";
@@ -72,6 +73,11 @@ function actorsOf(plan: AcceptedPlan, request: RunRequest): ReceiptActor[] {
     entry("sandbox", sandbox.actor, "guaranteed", sandbox.actor.touches()),
     entry("harness", harness.actor, assuranceOf(harness.actor), harness.actor.touches(request)),
   ];
+  if (gateway !== undefined) {
+    const { probed, use } = gateway;
+    const subjects = [new URL(use.endpoint).host];
+    actors.push({ ...entry("gateway", probed.actor, "mediated", probed.actor.touches(use)), subjects });
+  }
   if (delivery !== undefined)
     actors.push(entry("delivery", delivery.actor, "mediated", delivery.actor.touches()));
   for (const { probed, uses } of plan.executors) {

@@ -1,13 +1,6 @@
 import type { Boundary } from "../boundary/index.js";
 import type { Gap, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
-import type {
-  Harness,
-  HiddenCredential,
-  Hiding,
-  SandboxBackend,
-  ToolExecutor,
-  ToolSource,
-} from "../plugin/index.js";
+import type { Harness, Hiding, SandboxBackend, ToolExecutor, ToolSource } from "../plugin/index.js";
 import { asked } from "./asked.js";
 import type { PlannedActor, Probed } from "./candidates.js";
 import { whyNotHidden } from "./credentials.js";
@@ -19,6 +12,10 @@ interface Carriers {
   readonly harness: Probed<Harness> | undefined;
   readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
   readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
+  /** Names of credentials that don't go inside: placeholders of the sandbox, and those that the gateway keeps. */
+  readonly outside: readonly string[];
+  /** Why no model gateway keeps the model's; undefined when one does. */
+  readonly unrouted: string | undefined;
 }
 
 const fix =
@@ -30,20 +27,19 @@ const fix =
  */
 export function secretsInside(
   request: RunRequest,
-  { sandbox, harness, executors, toolSources }: Carriers,
+  { sandbox, harness, executors, toolSources, outside, unrouted }: Carriers,
   boundary: Boundary,
   required: readonly Requirement[],
-  hidden: readonly HiddenCredential[],
 ): readonly Gap[] {
   if (!required.some(({ capability }) => capability === "secrets.hidden")) return [];
-  const visible = harness === undefined ? [] : stillVisible(harness.actor, request, hidden);
+  const visible = harness === undefined ? [] : stillVisible(harness.actor, request, outside);
   return [
     ...(harness === undefined || visible.length === 0
       ? []
       : [
           gap(
             harness.actor.name,
-            `${visible.join(", ")} can be read in the sandbox`,
+            [`${visible.join(", ")} can be read in the sandbox`, unrouted].filter(Boolean).join("; "),
             whyNotHidden(request, harness.actor, sandbox?.actor, boundary),
           ),
         ]),
@@ -64,10 +60,10 @@ export function secretsInside(
 export function stillVisible(
   harness: Harness,
   request: RunRequest,
-  hidden: readonly HiddenCredential[],
+  outside: readonly string[],
 ): readonly string[] {
   return asked(harness, "visibleCredentials", () => harness.visibleCredentials(request)).filter(
-    (name) => !hidden.some((one) => one.name === name),
+    (name) => !outside.includes(name),
   );
 }
 

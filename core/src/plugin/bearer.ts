@@ -6,10 +6,19 @@ export function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Guards a handler: only `Authorization: Bearer <token>` gets through, compared in constant time. */
+/** Where clients of model providers put their key, which is an exposure's token then. */
+const keyHeaders = ["x-api-key", "x-goog-api-key"] as const;
+
+/** Whether a request presents the token: `Authorization: Bearer <token>`, or as an API key in a header of its own. */
+export function presentsToken(headers: Headers, token: string): boolean {
+  if (matchesBearer(headers.get("authorization"), token)) return true;
+  return keyHeaders.some((name) => headers.has(name) && matchesBearer(`Bearer ${headers.get(name)}`, token));
+}
+
+/** Guards a handler: only a request that presents the token gets through. Compared in constant time. */
 export function requireBearer(token: string, handler: FetchHandler): FetchHandler {
   return (request) => {
-    if (matchesBearer(request.headers.get("authorization"), token)) return handler(request);
+    if (presentsToken(request.headers, token)) return handler(request);
     return new Response(JSON.stringify({ error: "Unauthorized" }), {
       status: 401,
       headers: { "content-type": "application/json", "www-authenticate": "Bearer" },

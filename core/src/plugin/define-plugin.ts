@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { ToolDelivery } from "./delivery.js";
 import type { ToolExecutor } from "./executor.js";
 import type { Harness } from "./harness.js";
+import type { ModelGateway } from "./model-gateway.js";
 import type { SandboxBackend } from "./sandbox.js";
 import type { ToolSource } from "./tool-source.js";
 
@@ -12,6 +13,7 @@ export interface ActorKinds {
   delivery: ToolDelivery;
   harness: Harness;
   toolSource: ToolSource;
+  gateway: ModelGateway;
 }
 export type ActorKind = keyof ActorKinds;
 

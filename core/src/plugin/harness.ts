@@ -1,3 +1,4 @@
+import type { Boundary } from "../boundary/index.js";
 import type {
   AgentEvent,
   ContentBlock,
@@ -6,9 +7,10 @@ import type {
   Issue,
   RunRequest,
 } from "../contract/index.js";
-import type { Actor } from "./actor.js";
+import type { Actor, ActorGap } from "./actor.js";
 import type { PublishedServer } from "./delivery.js";
 import type { Log } from "./log.js";
+import type { ModelRoute, ModelUse } from "./model-gateway.js";
 import type { OwnTools, ToolClass } from "./own-tools.js";
 import type { HiddenCredential, RequiredPath, Rootfs, Sandbox } from "./sandbox.js";
 import type { Scope } from "./scope.js";
@@ -33,6 +35,8 @@ export interface StartScope extends Scope {
   readonly sandbox: Sandbox;
   readonly servers: readonly PublishedServer[];
   readonly request: RunRequest;
+  /** Where the agent finds its model; absent: at the real endpoint, with the real credential. */
+  readonly model?: ModelRoute;
   /** Names the agent's stored conversation to go on with, as `Agent.conversation` gave it earlier. */
   readonly resume?: string;
   readonly log: Log;
@@ -91,8 +95,16 @@ export interface Harness extends Actor<RunRequest> {
   /**
    * What keeps this request from being run by this agent: not installed, an unknown model. Pure.
    * @param rootfs of the sandbox: what an image holds isn't known before it is opened.
+   * @param isRouted whether a model gateway carries what `model` tells of.
    */
-  issues(request: RunRequest, rootfs: Rootfs): readonly Issue[];
+  issues(request: RunRequest, rootfs: Rootfs, isRouted: boolean): readonly Issue[];
+  /**
+   * How this request's agent uses its model. Undefined for an agent that has none, or that can't be led to another base
+   * URL. Default: undefined. Pure.
+   */
+  model?(request: RunRequest): ModelUse | undefined;
+  /** What an agent that goes to its model by itself can't cover of the boundary. Default: nothing. Pure. */
+  directModelGaps?(boundary: Boundary, request: RunRequest): readonly ActorGap[];
   /** What the sandbox must show, or be given, of the runner's files. Pure. */
   requiredPaths(rootfs: Rootfs): readonly RequiredPath[];
   /** Names of the request's credentials that can be read inside the sandbox. Pure. */

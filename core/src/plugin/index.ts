@@ -33,6 +33,7 @@ export * from "./delivery.js";
 export * from "./executor.js";
 export * from "./harness.js";
 export * from "./log.js";
+export * from "./model-gateway.js";
 export * from "./own-tools.js";
 export * from "./plugin-abort.js";
 export * from "./sandbox.js";

@@ -122,7 +122,7 @@ export interface Sandbox {
   writeFiles(files: readonly FileEntry[]): Promise<void>;
   /** @throws SandboxFailed when the file isn't there or can't be read. */
   readFile(path: string): Promise<Uint8Array>;
-  /** Makes a handler reachable from inside only. The backend checks the bearer token on every request. */
+  /** Makes a handler reachable from inside only. The backend checks the token on every request: see `presentsToken`. */
   expose(handler: FetchHandler): Promise<Exposure>;
   /** Safe to call twice. Nothing remains: no process, folder, socket, group, route. */
   close(): Promise<void>;
@@ -131,7 +131,7 @@ export interface Sandbox {
 export interface Exposure {
   /** As seen inside, without a path: `http://127.0.0.1:41234`. Two exposures may share it, and differ by token. */
   readonly url: string;
-  /** Sent as `Authorization: Bearer …`. */
+  /** Sent as `Authorization: Bearer …`, or as an API key: `x-api-key`, `x-goog-api-key`. */
   readonly token: string;
   close(): Promise<void>;
 }

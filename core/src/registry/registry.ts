@@ -67,6 +67,7 @@ export class Registry {
       deliveries: this.#all(actorTokens.delivery).map(probed),
       harnesses: this.#all(actorTokens.harness).map(probed),
       toolSources: this.#all(actorTokens.toolSource).map(probed),
+      gateways: this.#all(actorTokens.gateway).map(probed),
     };
   }
 

@@ -8,4 +8,5 @@ export const actorTokens: { readonly [Kind in ActorKind]: InjectionToken<ActorKi
   delivery: Symbol.for("ambit.delivery"),
   harness: Symbol.for("ambit.harness"),
   toolSource: Symbol.for("ambit.toolSource"),
+  gateway: Symbol.for("ambit.gateway"),
 };

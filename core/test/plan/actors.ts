@@ -15,6 +15,8 @@ import type {
   Finding,
   Harness,
   HiddenCredential,
+  ModelGateway,
+  ModelUse,
   SandboxBackend,
   ToolDelivery,
   ToolExecutor,
@@ -91,6 +93,9 @@ export function harness(
     readonly issuesOnRunner?: readonly Issue[];
     readonly visible?: readonly string[];
     readonly hideable?: readonly HiddenCredential[];
+    readonly model?: ModelUse;
+    /** What it states only where no gateway carries its model. */
+    readonly direct?: readonly ActorGap[];
   } = {},
 ): Probed<Harness> {
   const id = row.id ?? "demo";
@@ -103,12 +108,19 @@ export function harness(
     issues: (_request, rootfs) => (rootfs === "host" ? [...issues, ...issuesOnRunner] : issues),
     visibleCredentials: () => visible,
     hideableCredentials: () => hideable,
+    model: () => row.model,
+    directModelGaps: () => row.direct ?? [],
     supportsPermissionRequests: true,
     maxToolCallMs: 60_000,
     requiredPaths: acts,
     start: acts,
   };
   return probed(actor, row);
+}
+
+export function gateway(row: ActorRow & { readonly issues?: readonly Issue[] } = {}): Probed<ModelGateway> {
+  const base = actorOf<ModelUse>({ touches: ["network", "secrets"], ...row }, "model-route", "runner");
+  return probed({ ...base, issues: () => row.issues ?? [], unpriced: () => [], open: acts }, row);
 }
 
 export function toolSource(
@@ -127,6 +139,7 @@ export function candidates(rows: Partial<Candidates> = {}): Candidates {
     deliveries: [delivery()],
     harnesses: [harness()],
     toolSources: [],
+    gateways: [],
     ...rows,
   };
 }

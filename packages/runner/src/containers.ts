@@ -6,6 +6,8 @@ import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
 import { OwnedScope } from "./lifetime/scope.js";
+import { ModelCalls } from "./model/model-calls.js";
+import { ModelRoutes } from "./model/model-routes.js";
 import { Asking } from "./permission/interaction/asking.js";
 import { UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Pause } from "./permission/pause.js";
@@ -25,6 +27,7 @@ import { ToolCalls } from "./tools/tool-calls.js";
 /** A run has one of each. A class that is missing here would be constructed anew wherever it is injected. */
 export const runClasses = [
   ...[Asking, Deadlines, Pause, RunEvents, ToolExecution],
+  ...[ModelCalls, ModelRoutes],
   ...[AgentStarter, Publisher, RunTools, ToolCalls, Turn, Run],
 ];
 

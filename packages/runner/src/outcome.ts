@@ -1,4 +1,11 @@
-import { type AcceptedPlan, type AmbitError, RunCancelled, receiptOf, stillVisible } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  type AmbitError,
+  carriedBy,
+  RunCancelled,
+  receiptOf,
+  stillVisible,
+} from "@ambit/core";
 import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import type { RunEvents } from "./events/run-events.js";
@@ -116,7 +123,10 @@ function receiptFor(
   return receiptOf(plan, request, {
     confinement: sandbox.confinement,
     evidence: redactor.value({ ...sandbox.evidence, ...Object.fromEntries(ofAgent) }),
-    visibleCredentials: stillVisible(plan.harness.actor, request, plan.hidden),
+    visibleCredentials: stillVisible(plan.harness.actor, request, [
+      ...carriedBy(plan.gateway),
+      ...plan.hidden.map(({ name }) => name),
+    ]),
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: sessionName, history },
   });

@@ -10,6 +10,7 @@ import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
 import { logFailure } from "./lifetime/log-failure.js";
 import type { OwnedScope } from "./lifetime/scope.js";
+import { ModelCalls } from "./model/model-calls.js";
 import { conclude, stopReasonOf } from "./outcome.js";
 import { Asking } from "./permission/interaction/asking.js";
 import { Pause } from "./permission/pause.js";
@@ -58,6 +59,7 @@ export class Run {
     @inject(AgentStarter) private readonly agents: AgentStarter,
     @inject(ToolExecution) private readonly execution: ToolExecution,
     @inject(ToolCalls) private readonly toolCalls: ToolCalls,
+    @inject(ModelCalls) private readonly modelCalls: ModelCalls,
     @inject(Turn) private readonly turn: Turn,
   ) {}
 
@@ -192,9 +194,11 @@ export class Run {
     this.#advance({ name: "streaming", session, agent, history });
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
     toolCalls.serve(started.router, started.toolNames);
+    started.modelRouter.current = this.modelCalls;
     let turnEnded = false;
     this.scope.defer(async () => {
       started.router.current = undefined;
+      started.modelRouter.current = undefined;
       // An agent that didn't end its turn can't be given another.
       if (!turnEnded) await dismiss(session, started);
     });

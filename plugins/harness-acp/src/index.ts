@@ -8,11 +8,13 @@ export { AcpHarness, type AcpHarnessOptions } from "./harness/acp-harness.js";
 export type {
   Instructions,
   ModelAccess,
+  ModelEndpoint,
   Preparation,
   Prepared,
   Profile,
   ProgramSource,
   Quirks,
+  RouteAccess,
   SessionSettings,
   ToolCallView,
   ToolEndpoint,

@@ -22,13 +22,13 @@ describe("what the boundary must let through", () => {
     // Whether its key can be hidden is between the sandbox and the planner.
     { what: "secrets hidden, a key given", at: boundary({ secrets: "hidden" }), gaps: [] },
   ])("Gemini, $what: $gaps", ({ at, gaps }) => {
-    const found = geminiHere.gaps(at, withKey);
+    const found = geminiHere.directModelGaps(at, withKey);
     expect(found.map(({ capability }) => capability)).toEqual(gaps);
     for (const { reason, fix } of found) expect([reason, fix]).not.toContain("");
   });
 
   it("names a fix that works: the entry it asks for lets the model through", () => {
-    const [gap] = geminiHere.gaps(allowing(), withKey);
+    const [gap] = geminiHere.directModelGaps(allowing(), withKey);
     expect(gap?.fix).toContain('"generativelanguage.googleapis.com:443"');
     const rule: NetworkRule = {
       kind: "host",
@@ -37,12 +37,12 @@ describe("what the boundary must let through", () => {
       port: 443,
     };
     expect(allowsDestination([rule], new URL("https://generativelanguage.googleapis.com"))).toBe(true);
-    expect(geminiHere.gaps(allowing(rule), withKey)).toEqual([]);
+    expect(geminiHere.directModelGaps(allowing(rule), withKey)).toEqual([]);
   });
 
   it("an endpoint by address is a gap of ranges", () => {
     const request = requestOf({ modelConnection: { endpoint: { baseUrl: "http://10.0.0.1:8080" } } });
-    const [gap] = geminiHere.gaps(allowing(google), request);
+    const [gap] = geminiHere.directModelGaps(allowing(google), request);
     expect(gap).toMatchObject({
       capability: "network.allow-cidr",
       reason: expect.stringContaining("10.0.0.1:8080"),
@@ -51,7 +51,10 @@ describe("what the boundary must let through", () => {
 
   it("the demo agent has no model, and so no gap", () => {
     expect(
-      demoHere.gaps(boundary({ network: { mode: "off", rules: [] }, secrets: "hidden" }), requestOf()),
+      demoHere.directModelGaps(
+        boundary({ network: { mode: "off", rules: [] }, secrets: "hidden" }),
+        requestOf(),
+      ),
     ).toEqual([]);
   });
 });

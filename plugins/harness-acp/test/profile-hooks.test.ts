@@ -142,7 +142,7 @@ describe("what a profile's program needs", () => {
     const node = join(folder, "another-node");
     await symlink(process.execPath, node);
     const harness = new AcpHarness(adapter(["agent"]), { folder, node });
-    expect(harness.issues(requestOf(), "host")).toEqual([]);
+    expect(harness.issues(requestOf(), "host", false)).toEqual([]);
     const paths = harness.requiredPaths("host").map(({ path }) => path);
     const packages = ["adapter", "agent"].map((name) => join(folder, "node_modules", name));
     expect(paths).toEqual(
@@ -153,11 +153,11 @@ describe("what a profile's program needs", () => {
   it("one that isn't installed is named with the command that installs it", async () => {
     const harness = new AcpHarness(adapter(["agent", "extension"]), { folder: await deployment() });
     const message = "the demo agent isn't installed: npm install adapter agent extension";
-    expect(harness.issues(requestOf(), "host")).toMatchObject([{ path: "harness", message }]);
+    expect(harness.issues(requestOf(), "host", false)).toMatchObject([{ path: "harness", message }]);
   });
 
   it("nothing else must be given, and what helps to read calls is exported", () => {
-    expect(new AcpHarness(demo).issues(requestOf(), "host")).toEqual([]);
+    expect(new AcpHarness(demo).issues(requestOf(), "host", false)).toEqual([]);
     expect(defaultLimits.openCalls).toBeGreaterThan(0);
     expect(publishedTool("ambit_x", ["{server}_{tool}"], ["ambit"])).toEqual({ name: "x", server: "ambit" });
     expect(inputInWords('{"a":1}')).toEqual({ a: 1 });

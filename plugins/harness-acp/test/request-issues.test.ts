@@ -64,7 +64,7 @@ describe("issues", () => {
       ],
     },
   ])("$what", ({ harness, request, paths }) => {
-    expect(harness.issues(requestOf(request), "host").map(({ path }) => path)).toEqual(paths);
+    expect(harness.issues(requestOf(request), "host", false).map(({ path }) => path)).toEqual(paths);
   });
 
   it("says how an agent that isn't installed is installed, at plan time and at the start", async () => {
@@ -72,12 +72,12 @@ describe("issues", () => {
     const missing = new AcpHarness({ ...gemini, program }, here);
     const fix = "npm install @ambit/no-such-agent";
     const refused = [{ path: "harness", message: expect.stringContaining(fix) }];
-    expect(missing.issues(withKey, "host")).toEqual(refused);
+    expect(missing.issues(withKey, "host", false)).toEqual(refused);
     expect(missing.requiredPaths("host")).toEqual([]);
     // An image may bring it; what is copied into one must be here.
-    expect(missing.issues(withKey, "image")).toEqual([]);
+    expect(missing.issues(withKey, "image", false)).toEqual([]);
     const copied = new AcpHarness({ ...gemini, program: { ...program, inImage: "copied" } }, here);
-    expect(copied.issues(withKey, "image")).toEqual(refused);
+    expect(copied.issues(withKey, "image", false)).toEqual(refused);
     const sandbox = await ProcessSandbox.open();
     const starting = missing.start(new TestScope(sandbox, { request: withKey }));
     await expect(starting).rejects.toBeInstanceOf(HarnessFailed);
@@ -88,7 +88,7 @@ describe("issues", () => {
 
   it("names a configured path that isn't there", () => {
     const lost = new AcpHarness(gemini, { ...here, command: "/no/such/gemini.js" });
-    expect(lost.issues(withKey, "host")).toEqual([
+    expect(lost.issues(withKey, "host", false)).toEqual([
       { path: "harness", message: expect.stringContaining("/no/such/gemini.js") },
     ]);
   });

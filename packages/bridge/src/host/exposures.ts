@@ -3,8 +3,8 @@ import type { Duplex } from "node:stream";
 import {
   type Exposure,
   type FetchHandler,
-  matchesBearer,
   newToken,
+  presentsToken,
   requireBearer,
   SandboxFailed,
 } from "@ambit/core/plugin";
@@ -80,9 +80,8 @@ export class Exposures {
   }
 
   #answer(request: Request): Response | Promise<Response> {
-    const authorization = request.headers.get("authorization");
     for (const [token, handler] of this.#handlers) {
-      if (matchesBearer(authorization, token)) return handler(request);
+      if (presentsToken(request.headers, token)) return handler(request);
     }
     // With a token that nobody can have: one wording for every refusal.
     return requireBearer(newToken(), () => new Response())(request);

@@ -8,6 +8,7 @@ import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
+import { ModelRouter, ModelRoutes } from "../model/model-routes.js";
 import { tokens } from "../tokens.js";
 import { CallRouter, Publisher } from "./publish.js";
 import type { Session } from "./session.js";
@@ -17,6 +18,7 @@ export interface StartedAgent {
   readonly agent: Agent;
   readonly servers: readonly PublishedServer[];
   readonly router: CallRouter;
+  readonly modelRouter: ModelRouter;
   /** Names of all tools that are published to it. */
   readonly toolNames: readonly string[];
   /** Of what the agent was started with: a run that asks for anything else needs another one. */
@@ -34,6 +36,7 @@ export class AgentStarter {
     @inject(tokens.limits) readonly limits: RunLimits,
     @inject(tokens.log) readonly log: Log,
     @inject(Publisher) readonly publisher: Publisher,
+    @inject(ModelRoutes) readonly modelRoutes: ModelRoutes,
   ) {}
 
   /** The session's agent, when it was started with the same tools and settings; else a new one. */
@@ -55,10 +58,14 @@ export class AgentStarter {
     const scope = new OwnedScope(log, limits.closeMs, this.scope.signal);
     session.scope.defer(() => scope.close());
     try {
-      // 4 publish: the tools, behind permissions
+      // 4 publish: the tools, behind permissions, and the way to the model
       const router = new CallRouter();
       const { servers, toolNames } = await unlessAborted(this.scope.signal, () =>
         this.publisher.publish(session.sandbox, scope, router),
+      );
+      const modelRouter = new ModelRouter();
+      const model = await unlessAborted(this.scope.signal, () =>
+        this.modelRoutes.open(session.sandbox, scope, modelRouter),
       );
 
       // 5 start: the agent, with its stored conversation where there is one
@@ -71,6 +78,7 @@ export class AgentStarter {
             sandbox: session.sandbox,
             servers,
             request,
+            ...(model === undefined ? {} : { model }),
             ...(conversation?.harness === harness.id ? { resume: conversation.id } : {}),
             log,
           }),
@@ -79,7 +87,7 @@ export class AgentStarter {
         return begun;
       });
       scope.detach();
-      return { agent, servers, router, toolNames, fingerprint, scope };
+      return { agent, servers, router, modelRouter, toolNames, fingerprint, scope };
     } catch (error) {
       await scope.close();
       throw error;

@@ -9,6 +9,7 @@ import {
   HarnessFailed,
   type HiddenCredential,
   type Issue,
+  type ModelUse,
   type OwnTools,
   type RequiredPath,
   type Rootfs,
@@ -29,6 +30,7 @@ import {
 import type { Profile } from "../profiles/profile.js";
 import { planLaunch } from "./launch.js";
 import { hideableCredentials, modelDestination, visibleCredentials } from "./model.js";
+import { modelUse } from "./model-use.js";
 import { requestIssues } from "./request-issues.js";
 
 export interface AcpHarnessOptions {
@@ -81,18 +83,20 @@ export class AcpHarness implements Harness {
     return domains;
   }
 
-  gaps(boundary: Boundary, request: RunRequest): readonly ActorGap[] {
-    const gaps: ActorGap[] = [];
+  gaps(): readonly [] {
+    return [];
+  }
+
+  model(request: RunRequest): ModelUse | undefined {
+    return modelUse(this.#profile, request, this.#env);
+  }
+
+  directModelGaps(boundary: Boundary, request: RunRequest): readonly ActorGap[] {
     const { network } = boundary;
     const destination = modelDestination(this.#profile, request, this.#env);
-    if (
-      destination !== undefined &&
-      network.mode !== "on" &&
-      !allowsDestination(network.rules, destination)
-    ) {
-      gaps.push(unreachable(destination, boundary));
-    }
-    return gaps;
+    if (destination === undefined || network.mode === "on") return [];
+    if (allowsDestination(network.rules, destination)) return [];
+    return [unreachable(destination, boundary, this.#profile.model?.route !== undefined)];
   }
 
   /** Claims nothing and so proves nothing; looks for the program again, which may have come or gone. */
@@ -102,8 +106,8 @@ export class AcpHarness implements Harness {
     return [];
   }
 
-  issues(request: RunRequest, rootfs: Rootfs): readonly Issue[] {
-    const found = requestIssues(this.#profile, request, this.#env);
+  issues(request: RunRequest, rootfs: Rootfs, isRouted: boolean): readonly Issue[] {
+    const found = requestIssues(this.#profile, request, this.#env, isRouted);
     return isNeededOnRunner(this.#profile, rootfs) && this.#program() === undefined
       ? [{ path: "harness", message: this.#notInstalled() }, ...found]
       : found;
@@ -132,6 +136,7 @@ export class AcpHarness implements Harness {
       env: this.#env,
       request,
       sandbox,
+      route: scope.model,
       servers: scope.servers.map(({ name, url, headers }) => ({ name, url, headers })),
     });
     return await startAgent({ profile: this.#profile, launch, limits: this.#limits }, scope);
@@ -161,20 +166,22 @@ export class AcpHarness implements Harness {
   }
 }
 
-function unreachable(destination: URL, { network }: Boundary): ActorGap {
+/** @param canBeRouted whether a model gateway, were one loaded, could carry its requests. */
+function unreachable(destination: URL, { network }: Boundary, canBeRouted: boolean): ActorGap {
   const port = destination.port || (destination.protocol === "https:" ? "443" : "80");
   const where = `${destination.hostname}:${port}`;
+  const gateway = canBeRouted ? "load the plugin @ambit/model-route, or " : "";
   if (network.mode === "off") {
     return {
       capability: "network.deny",
       reason: `its model lives at ${where}, and nothing may be connected to`,
-      fix: `load a model gateway, or allow the model: network.mode "allowlist" with "${where}"`,
+      fix: `${gateway}allow the model: network.mode "allowlist" with "${where}"`,
     };
   }
   const isAddress = /^[\d.]+$|^\[/.test(destination.hostname);
   return {
     capability: isAddress ? "network.allow-cidr" : "network.allow-host",
     reason: `its model at ${where} isn't on the allowlist`,
-    fix: `add "${where}" to network.allowlist, or load a model gateway`,
+    fix: `${gateway}add "${where}" to network.allowlist`,
   };
 }

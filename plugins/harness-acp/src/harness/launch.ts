@@ -1,8 +1,8 @@
 import { join } from "node:path/posix";
-import type { RunRequest, Sandbox } from "@ambit/core/plugin";
+import type { ModelRoute, RunRequest, Sandbox } from "@ambit/core/plugin";
 import type { Launch } from "../driver/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
-import type { Profile, ToolEndpoint } from "../profiles/profile.js";
+import type { ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
 import { modelName } from "./model.js";
 
 export interface LaunchOptions {
@@ -13,14 +13,16 @@ export interface LaunchOptions {
   readonly request: RunRequest;
   readonly sandbox: Pick<Sandbox, "home" | "workspace" | "placeholders">;
   readonly servers: readonly ToolEndpoint[];
+  /** Where a model gateway answers; absent: the agent goes to its model by itself. */
+  readonly route?: ModelRoute | undefined;
 }
 
 /** Pure: what the agent is started with. */
 export function planLaunch(options: LaunchOptions): Launch {
-  const { profile, program, request, sandbox, servers } = options;
+  const { profile, program, request, sandbox, servers, route } = options;
   const { home } = sandbox;
   const model = modelName(profile, request);
-  const prepared = profile.prepare({ request, home, model, servers });
+  const prepared = profile.prepare({ request, home, model, endpoint: endpointOf(request, route), servers });
   const files = [...prepared.files];
   if (request.agentsMd !== undefined) {
     const path = join(sandbox.workspace, profile.instructions.agentsFile);
@@ -34,10 +36,13 @@ export function planLaunch(options: LaunchOptions): Launch {
       LANG: "C.UTF-8",
       TERM: "dumb",
       NO_COLOR: "1",
-      ...options.env,
-      ...request.modelConnection?.environment,
-      ...credentials(request),
+      ...withoutModel(profile, route, {
+        ...options.env,
+        ...request.modelConnection?.environment,
+        ...credentials(request),
+      }),
       ...sandbox.placeholders,
+      ...routeVariables(profile, route),
       ...prepared.environment,
       ...profile.environment,
     },
@@ -46,6 +51,31 @@ export function planLaunch(options: LaunchOptions): Launch {
     sessionMeta: { ...profile.sessionMeta, ...prepared.sessionMeta },
     session: prepared.session ?? {},
   };
+}
+
+function endpointOf({ modelConnection }: RunRequest, route: ModelRoute | undefined): ModelEndpoint {
+  if (route !== undefined) return { baseUrl: route.baseUrl, key: route.key };
+  const baseUrl = modelConnection?.endpoint?.baseUrl;
+  return baseUrl === undefined ? {} : { baseUrl };
+}
+
+/** Where a gateway carries the requests, what it needs for that stays with it. */
+function withoutModel(
+  profile: Profile,
+  route: ModelRoute | undefined,
+  environment: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const { model } = profile;
+  if (route === undefined || model === undefined) return environment;
+  const names = [...model.credentials, ...model.endpoint.variables];
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !names.includes(name)));
+}
+
+function routeVariables({ model }: Profile, route: ModelRoute | undefined): Record<string, string> {
+  if (model === undefined || route === undefined) return {};
+  const [baseUrl] = model.endpoint.variables;
+  const [key] = model.credentials;
+  return { ...(baseUrl === undefined ? {} : { [baseUrl]: route.baseUrl }), [key]: route.key };
 }
 
 function credentials(request: RunRequest): Record<string, string> {

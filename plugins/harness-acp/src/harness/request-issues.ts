@@ -5,15 +5,20 @@ import { visibleCredentials } from "./model.js";
 /** Variables that decide how the agent's process runs at all. */
 const reserved: ReadonlySet<string> = new Set(["PATH", "HOME", "LANG", "TERM", "TMPDIR", "NO_COLOR"]);
 
-/** What of a request this agent can't do, beside being installed. Pure. */
+/**
+ * What of a request this agent can't do, beside being installed. Pure.
+ *
+ * @param isRouted whether a model gateway sends its requests to the endpoint.
+ */
 export function requestIssues(
   profile: Profile,
   request: RunRequest,
   env: Readonly<Record<string, string>>,
+  isRouted: boolean,
 ): readonly Issue[] {
   return [
     ...instructionIssues(profile, request),
-    ...modelIssues(profile, request, env),
+    ...modelIssues(profile, request, env, isRouted),
     ...variableIssues(request),
   ];
 }
@@ -42,6 +47,7 @@ function modelIssues(
   profile: Profile,
   request: RunRequest,
   env: Readonly<Record<string, string>>,
+  isRouted: boolean,
 ): readonly Issue[] {
   const connection = request.modelConnection;
   const { model, title } = profile;
@@ -54,6 +60,7 @@ function modelIssues(
   }
   for (const field of ["apiVersion", "region", "headers"] as const) {
     if (connection?.endpoint?.[field] === undefined) continue;
+    if (isRouted && field === "headers") continue;
     const message = `${title} has no setting for it: leave it out`;
     issues.push({ path: `modelConnection.endpoint.${field}`, message });
   }

@@ -21,6 +21,8 @@ export const codex: Profile = {
     credentials: credentialNames,
     defaultModel: "gpt-5.5",
     endpoint: { url: "https://api.openai.com/v1", variables: ["OPENAI_BASE_URL"] },
+    // It asks a second model for the conversation's title.
+    route: { protocol: "openai", auxiliaryModels: ["gpt-*-mini", "gpt-*-nano"] },
   },
   instructions: {
     agentsFile: "AGENTS.md",
@@ -55,13 +57,15 @@ export const codex: Profile = {
   identify,
 };
 
-function prepare({ request, home, model, servers }: Preparation): Prepared {
+function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
   const folder = join(home, ".codex");
   const connection = request.modelConnection;
-  const baseUrl =
-    connection?.endpoint?.baseUrl ?? connection?.environment?.OPENAI_BASE_URL ?? "https://api.openai.com/v1";
+  const baseUrl = endpoint.baseUrl ?? connection?.environment?.OPENAI_BASE_URL ?? "https://api.openai.com/v1";
   const named = connection?.credentials.map(({ binding }) => binding.name) ?? [];
-  const key = credentialNames.find((name) => named.includes(name)) ?? credentialNames[0];
+  // A model gateway's key is set under the first of the names.
+  const given = endpoint.key === undefined ? credentialNames.find((name) => named.includes(name)) : undefined;
+  const key = given ?? credentialNames[0];
+  const hasKey = endpoint.key !== undefined || connection?.credentialMode !== "none";
   const files: FileEntry[] = [];
   const top: Record<string, string | boolean> = {
     model,
@@ -82,7 +86,7 @@ function prepare({ request, home, model, servers }: Preparation): Prepared {
       name: "Ambit",
       base_url: baseUrl,
       wire_api: "responses",
-      ...(connection?.credentialMode === "none" ? {} : { env_key: key }),
+      ...(hasKey ? { env_key: key } : {}),
       request_max_retries: 1,
       stream_max_retries: 1,
       supports_websockets: false,

@@ -23,6 +23,8 @@ export const gemini: Profile = {
       url: "https://generativelanguage.googleapis.com",
       variables: ["GOOGLE_GEMINI_BASE_URL"],
     },
+    // What it falls back to, looks at pictures and summarises with, by itself.
+    route: { protocol: "gemini", auxiliaryModels: ["gemini-*-flash*"] },
   },
   instructions: { agentsFile: "GEMINI.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
   // Its MCP client gives up after ten minutes; the first byte of an answer must come within one.
@@ -55,7 +57,7 @@ export const gemini: Profile = {
  * Its rules are given as an administrator's: they stand above what the workspace's and the home's settings allow,
  * which the request's files, or the agent in an earlier turn, may have written.
  */
-function prepare({ request, home, model, servers }: Preparation): Prepared {
+function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
   const folder = join(home, ".gemini");
   const own = join(folder, "ambit");
   const rules = join(own, "rules.toml");
@@ -64,8 +66,7 @@ function prepare({ request, home, model, servers }: Preparation): Prepared {
     { path: rules, content: policy(request.permissions.default) },
   ];
   const environment: Record<string, string> = {};
-  const baseUrl = request.modelConnection?.endpoint?.baseUrl;
-  if (baseUrl !== undefined) environment.GOOGLE_GEMINI_BASE_URL = baseUrl;
+  if (endpoint.baseUrl !== undefined) environment.GOOGLE_GEMINI_BASE_URL = endpoint.baseUrl;
   if (request.systemPrompt !== undefined) {
     const path = join(own, "system.md");
     files.push({ path, content: request.systemPrompt });
@@ -76,7 +77,8 @@ function prepare({ request, home, model, servers }: Preparation): Prepared {
     files.push({ path: join(folder, "GEMINI.md"), content: request.appendSystemPrompt });
   }
   // It doesn't start without a key, also where the endpoint asks for none.
-  if (request.modelConnection?.credentialMode === "none") environment.GEMINI_API_KEY = "none";
+  if (endpoint.key === undefined && request.modelConnection?.credentialMode === "none")
+    environment.GEMINI_API_KEY = "none";
   const allowedServers = servers.flatMap(({ name }) => ["--allowed-mcp-server-names", name]);
   return {
     files,

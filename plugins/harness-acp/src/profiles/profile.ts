@@ -1,6 +1,7 @@
 import type {
   FileEntry,
   JsonObject,
+  ModelProtocol,
   OwnTools,
   PublishedServer,
   RequiredPath,
@@ -38,9 +39,28 @@ export interface ModelAccess {
   readonly endpoint: {
     /** Where the model lives unless the request says otherwise. */
     readonly url: string;
-    /** Variables of `modelConnection.environment` that lead the agent elsewhere. */
+    /** Variables of `modelConnection.environment` that lead the agent elsewhere; the first is set for a model route. */
     readonly variables: readonly string[];
   };
+  /** How a model gateway carries its requests. Absent: it can't be led to another base URL with another key. */
+  readonly route?: RouteAccess;
+}
+
+export interface RouteAccess {
+  /** The API that the agent speaks. */
+  readonly protocol: ModelProtocol;
+  /** What of the API's path its base URL holds. Default: `/v1` for `openai`, nothing for the others. */
+  readonly basePath?: "" | "/v1";
+  /** Patterns (`*` for any text) of models that it asks for by itself, such as one that finds titles. Default: none. */
+  readonly auxiliaryModels?: readonly string[];
+}
+
+/** Where the agent sends what it asks its model. */
+export interface ModelEndpoint {
+  /** Absent: where the agent does by default. */
+  readonly baseUrl?: string;
+  /** Set where a model gateway carries it: stands for the API key. The real credential isn't inside. */
+  readonly key?: string;
 }
 
 /** How the agent takes instructions besides the prompt. */
@@ -64,6 +84,8 @@ export interface Preparation {
   readonly home: string;
   /** The request's model without its provider prefix, or the default; empty for an agent without a model. */
   readonly model: string;
+  /** The model gateway inside the sandbox, or the request's own endpoint. */
+  readonly endpoint: ModelEndpoint;
   /** The MCP servers over HTTP that publish the run's tools, with the headers that they ask for. */
   readonly servers: readonly ToolEndpoint[];
 }

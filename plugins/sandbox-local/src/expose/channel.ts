@@ -6,11 +6,11 @@ import {
   type Exposure,
   type FetchHandler,
   inFolder,
-  matchesBearer,
   newToken,
   type OpenFolder,
   type Ownership,
   openFolder,
+  presentsToken,
   requireBearer,
 } from "@ambit/core/plugin";
 import { closed, listenerOf, listening } from "./serve.js";
@@ -78,9 +78,8 @@ export class SessionChannel {
   }
 
   #answer(request: Request): Response | Promise<Response> {
-    const authorization = request.headers.get("authorization");
     for (const [token, handler] of this.#handlers) {
-      if (matchesBearer(authorization, token)) return handler(request);
+      if (presentsToken(request.headers, token)) return handler(request);
     }
     // With a token that nobody can have: one wording for every refusal.
     return requireBearer(newToken(), () => new Response())(request);

@@ -28,6 +28,7 @@ export function planRefuses(
     harnesses: [{ actor: harness, findings: new Map(), probedAt }],
     executors: [],
     deliveries: [],
+    gateways: [],
     toolSources: [],
   });
   return (

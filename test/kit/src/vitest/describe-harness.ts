@@ -20,7 +20,7 @@ export function describeHarness(makeHarness: MakeHarness): void {
       expect(harness.site).toBe("sandbox");
       expect(harness.id).not.toBe("");
       expect(harness.touches(request)).toEqual(harness.touches(request));
-      expect(harness.issues(request, "host")).toEqual(harness.issues(request, "host"));
+      expect(harness.issues(request, "host", false)).toEqual(harness.issues(request, "host", false));
       expect(request).toEqual(runRequestSchema.parse({}));
     });
 

@@ -1,0 +1,66 @@
+import type { AcceptedPlan } from "@ambit/core";
+import type {
+  ConnectionDecision,
+  Log,
+  ModelAdmission,
+  ModelExchange,
+  ModelRoute,
+  Sandbox,
+  Scope,
+} from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { callPlugin } from "../lifetime/plugin-error.js";
+import { tokens } from "../tokens.js";
+
+/** The run that has the agent: it decides on the agent's requests to its model, and hears how they went. */
+export interface ModelCaller {
+  admit(model: string, signal: AbortSignal): Promise<ModelAdmission>;
+  begin(model: string): ModelExchange;
+  onDecision(decision: ConnectionDecision): void;
+}
+
+/** Where the requests of an agent's route go: to the run that has the agent now. Between runs none is sent. */
+export class ModelRouter implements ModelCaller {
+  current: ModelCaller | undefined;
+
+  async admit(model: string, signal: AbortSignal): Promise<ModelAdmission> {
+    const { current } = this;
+    if (current !== undefined) return await current.admit(model, signal);
+    return { allowed: false, status: 403, reason: "no run is active" };
+  }
+
+  begin(model: string): ModelExchange {
+    return this.current?.begin(model) ?? { used: () => {}, ended: () => {} };
+  }
+
+  onDecision(decision: ConnectionDecision): void {
+    this.current?.onDecision(decision);
+  }
+}
+
+/** Part of stop 4: the way to the model. */
+@injectable()
+export class ModelRoutes {
+  constructor(
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.log) readonly log: Log,
+  ) {}
+
+  /** @returns undefined where the agent goes to its model by itself, or has none. */
+  async open(sandbox: Sandbox, scope: Scope, router: ModelRouter): Promise<ModelRoute | undefined> {
+    const { gateway } = this.plan;
+    if (gateway === undefined) return undefined;
+    const { actor } = gateway.probed;
+    return await callPlugin(`Model gateway '${actor.name}'`, () =>
+      actor.open(gateway.use, {
+        signal: scope.signal,
+        defer: (close) => scope.defer(close),
+        sandbox,
+        log: this.log,
+        admit: (model, signal) => router.admit(model, signal),
+        begin: (model) => router.begin(model),
+        onDecision: (decision) => router.onDecision(decision),
+      }),
+    );
+  }
+}

@@ -1,0 +1,41 @@
+import type { ModelUse, RunRequest } from "@ambit/core/plugin";
+import type { Profile } from "../profiles/profile.js";
+import { modelDestination, modelName } from "./model.js";
+
+/** What a model gateway is told of this request's model. Undefined where the agent can't be led to one. Pure. */
+export function modelUse(
+  profile: Profile,
+  request: RunRequest,
+  env: Readonly<Record<string, string>>,
+): ModelUse | undefined {
+  const destination = modelDestination(profile, request, env);
+  const { model } = profile;
+  if (model?.route === undefined || destination === undefined) return undefined;
+  const { protocol, auxiliaryModels = [] } = model.route;
+  const { basePath = protocol === "openai" ? "/v1" : "" } = model.route;
+  const { endpoint } = request.modelConnection ?? {};
+  return {
+    protocol,
+    basePath,
+    endpoint: destination.href.replace(/\/+$/, ""),
+    credentials: credentialsOf(model.credentials, request, env),
+    headers: endpoint?.headers ?? {},
+    ...(endpoint?.region === undefined ? {} : { region: endpoint.region }),
+    model: modelName(profile, request),
+    auxiliaryModels,
+  };
+}
+
+/** Of all that `visibleCredentials` names, what belongs to the model. */
+function credentialsOf(
+  known: readonly string[],
+  request: RunRequest,
+  env: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const connection = request.modelConnection;
+  const given = { ...env, ...connection?.environment };
+  const variables = Object.entries(given).filter(([name]) => known.includes(name));
+  const own = connection?.credentialMode === "env" ? connection.credentials : [];
+  const named = own.filter(({ binding }) => known.includes(binding.name));
+  return Object.fromEntries([...variables, ...named.map(({ binding, value }) => [binding.name, value])]);
+}
