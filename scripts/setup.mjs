@@ -30,6 +30,11 @@ const systemPackages = [
     reason: "the loopback Daytona of the tests limits their networks with it",
   },
   { name: "procps", brings: "pgrep", reason: "tests look for processes inside a sandbox" },
+  {
+    name: "postgresql",
+    brings: "pg_createcluster",
+    reason: "tests of the store and of replicas start a server of their own",
+  },
   { name: "curl", brings: "curl", reason: "the README's examples, and attacks on a network boundary" },
 ];
 

@@ -4,6 +4,7 @@ import type { ToolExecutor } from "./executor.js";
 import type { Harness } from "./harness.js";
 import type { ModelGateway } from "./model-gateway.js";
 import type { SandboxBackend } from "./sandbox.js";
+import type { StoreBackend } from "./store/index.js";
 import type { ToolSource } from "./tool-source.js";
 
 /** The seats of a run, and what sits in each. */
@@ -17,9 +18,14 @@ export interface ActorKinds {
 }
 export type ActorKind = keyof ActorKinds;
 
+/** What a plugin may offer: an actor of runs, or a store, which acts in none and is one at most. */
+export interface Offers extends ActorKinds {
+  store: StoreBackend;
+}
+
 export interface Registrar {
-  /** Offers an actor. A second one of the same kind and name, from whichever plugin, fails the boot. */
-  add<Kind extends ActorKind>(kind: Kind, actor: ActorKinds[Kind]): void;
+  /** Offers an actor or the store. A second one of the same kind and name, from whichever plugin, fails the boot. */
+  add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind]): void;
 }
 
 export interface Plugin<Config extends z.ZodType = z.ZodType> {

@@ -39,5 +39,6 @@ export * from "./plugin-abort.js";
 export * from "./sandbox.js";
 export * from "./scope.js";
 export * from "./shortened.js";
+export * from "./store/index.js";
 export * from "./tool-source.js";
 export * from "./unless-aborted.js";

@@ -1,7 +1,7 @@
 import type { DependencyContainer } from "tsyringe";
 import { z } from "zod";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
-import type { Log, Plugin } from "../plugin/index.js";
+import type { Log, Plugin, StoreBackend } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
 import { ContainerRegistrar, type Registration } from "./registrar.js";
 import { withCurrentNames } from "./renamed-settings.js";
@@ -36,7 +36,11 @@ export async function loadPlugins(
   container: DependencyContainer,
   importPlugin: ImportPlugin,
   log: Log,
-): Promise<{ readonly plugins: readonly LoadedPlugin[]; readonly registrations: readonly Registration[] }> {
+): Promise<{
+  readonly plugins: readonly LoadedPlugin[];
+  readonly registrations: readonly Registration[];
+  readonly store: StoreBackend | undefined;
+}> {
   const failures: LoadFailure[] = [];
   const registrar = new ContainerRegistrar(container);
   const found = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
@@ -57,7 +61,7 @@ export async function loadPlugins(
   }
   failures.push(...registrar.failures);
   if (failures.length > 0) throw new PluginLoadFailed(failures);
-  return { plugins, registrations: registrar.registrations };
+  return { plugins, registrations: registrar.registrations, store: registrar.store };
 }
 
 type Found = { readonly plugin: Plugin; readonly config: unknown } | { readonly failure: LoadFailure };

@@ -1,6 +1,6 @@
 import type { DependencyContainer } from "tsyringe";
 import type { LoadFailure } from "../errors.js";
-import type { Actor, ActorKind, ActorKinds, Registrar } from "../plugin/index.js";
+import type { Actor, ActorKind, ActorKinds, Offers, Registrar, StoreBackend } from "../plugin/index.js";
 import { actorTokens } from "./tokens.js";
 
 /** What one plugin offered. */
@@ -24,6 +24,7 @@ const renamedMembers: ReadonlyMap<string, string> = new Map([
 export class ContainerRegistrar {
   readonly #registrations = new Map<string, Registration>();
   readonly failures: LoadFailure[] = [];
+  #store: { readonly plugin: string; readonly backend: StoreBackend } | undefined;
 
   constructor(readonly container: DependencyContainer) {}
 
@@ -31,15 +32,21 @@ export class ContainerRegistrar {
     return [...this.#registrations.values()];
   }
 
+  get store(): StoreBackend | undefined {
+    return this.#store?.backend;
+  }
+
   /** The registrar that one plugin gets to see, while it registers and no longer. */
   during(plugin: string, register: (registrar: Registrar) => unknown): unknown {
     let over = false;
     try {
       return register({
-        add: (kind, actor) => {
+        add: (kind, offer) => {
           if (over)
-            throw new Error(`Plugin '${plugin}' offers the ${kind} '${actor.name}' after it has registered.`);
-          this.#add(plugin, kind, actor);
+            throw new Error(`Plugin '${plugin}' offers the ${kind} '${offer.name}' after it has registered.`);
+          const offered: keyof Offers = kind;
+          if (isStore(offered, offer)) this.#addStore(plugin, offer);
+          else if (offered !== "store" && isActor(offered, offer)) this.#add(plugin, offered, offer);
         },
       });
     } finally {
@@ -47,7 +54,19 @@ export class ContainerRegistrar {
     }
   }
 
-  #add<Kind extends ActorKind>(plugin: string, kind: Kind, actor: ActorKinds[Kind]): void {
+  #addStore(plugin: string, backend: StoreBackend): void {
+    if (this.#store === undefined) {
+      this.#store = { plugin, backend };
+      return;
+    }
+    this.failures.push({
+      plugin,
+      reason: `offers the store '${backend.name}', and ${this.#store.plugin} already offers one`,
+      fix: "load only one of them",
+    });
+  }
+
+  #add(plugin: string, kind: ActorKind, actor: ActorKinds[ActorKind]): void {
     const key = keyOf(kind, actor);
     const renamed = [...renamedMembers].filter(([older, now]) => older in actor && !(now in actor));
     for (const [older, now] of renamed) {
@@ -73,8 +92,16 @@ export class ContainerRegistrar {
 }
 
 /** Two that would do the same work collide, whatever they are called; else an actor is known by its name. */
-function keyOf<Kind extends ActorKind>(kind: Kind, actor: ActorKinds[Kind]): string {
+function keyOf(kind: ActorKind, actor: ActorKinds[ActorKind]): string {
   if ("connection" in actor) return `the toolSource for ${actor.connection}`;
   if ("kind" in actor) return `the executor of kind '${actor.kind}'`;
   return "id" in actor ? `the ${kind} '${actor.id}'` : `the ${kind} '${actor.name}'`;
+}
+
+function isStore(kind: keyof Offers, offer: Offers[keyof Offers]): offer is StoreBackend {
+  return kind === "store" && offer !== undefined;
+}
+
+function isActor(kind: keyof Offers, offer: Offers[keyof Offers]): offer is ActorKinds[ActorKind] {
+  return kind !== "store" && offer !== undefined;
 }

@@ -2,7 +2,7 @@ import "reflect-metadata";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { PluginLoadFailed } from "../../src/errors.js";
-import { type ActorKinds, definePlugin, type Plugin } from "../../src/plugin/index.js";
+import { type ActorKinds, definePlugin, type Offers, type Plugin } from "../../src/plugin/index.js";
 import { type PluginEntry, Registry } from "../../src/registry/index.js";
 import { proofsOf } from "../fakes/capabilities.js";
 import { FakeDelivery } from "../fakes/delivery.js";
@@ -22,7 +22,7 @@ function plugin(
   return definePlugin({ name, api: 1, config, register });
 }
 
-function offering<Kind extends keyof ActorKinds>(name: string, kind: Kind, ...actors: ActorKinds[Kind][]) {
+function offering<Kind extends keyof ActorKinds>(name: string, kind: Kind, ...actors: Offers[Kind][]) {
   return plugin(name, (registrar) => {
     for (const actor of actors) registrar.add(kind, actor);
   });

@@ -5,9 +5,10 @@ import { importsOf, type SourceFile } from "./source-file.js";
 const floors = [["contract"], ["errors.ts"], ["safe-fs"], ["boundary"], ["plugin"], ["plan"], ["registry"]];
 const publicCore = /^@ambit\/core(\/(contract|plugin|safe-fs))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
-const publicToPlugins = /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|egress(\/proxy)?|agent-[\w-]+)$/;
+const publicToPlugins =
+  /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|egress(\/proxy)?|sql-store|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
-const publicToTests = /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback)$/;
+const publicToTests = /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|test-postgres)$/;
 
 const isOurs = (specifier: string) => /^(@ambit\/|ambit(\/|$))/.test(specifier);
 const isRelative = (specifier: string) => specifier.startsWith(".");

@@ -1,0 +1,123 @@
+/** `queued`: accepted, not begun · `running`: a replica has it · `ended`: it has its one result. */
+export type StoredRunState = "queued" | "running" | "ended";
+
+/** What belongs to a project: every row says whose it is, so that a caller sees its own project's alone. */
+export interface OfProject {
+  /** Undefined: of no project. */
+  readonly project: string | undefined;
+}
+
+export interface NewRun extends OfProject {
+  readonly id: string;
+  readonly session: string | undefined;
+  readonly state: "queued" | "running";
+  /** The replica that accepted it; of a running one, its owner. */
+  readonly replica: string;
+  /** Names the request's body without telling it: a keyed digest. */
+  readonly digest: string;
+  readonly harness: string;
+  readonly sandbox: string;
+  /** The request, encrypted with a key that isn't in the store; only while the run is queued. */
+  readonly sealedRequest?: string;
+}
+
+/** Milliseconds since the epoch are the store's own: replicas' clocks differ. */
+export interface StoredRun extends OfProject {
+  readonly id: string;
+  readonly session: string | undefined;
+  readonly state: StoredRunState;
+  readonly replica: string;
+  /** Grows with each owner: what an earlier one still writes is refused. */
+  readonly fence: number;
+  readonly digest: string;
+  readonly harness: string;
+  readonly sandbox: string;
+  /** Events in the log: the last one's number, counted from 1. */
+  readonly events: number;
+  /** Characters of its events. */
+  readonly size: number;
+  readonly cancelRequested: boolean;
+  readonly createdAt: number;
+  readonly startedAt: number | undefined;
+  readonly endedAt: number | undefined;
+  /** The result as JSON, without events. Undefined until it has ended. */
+  readonly result: string | undefined;
+}
+
+/** What a reader that follows a run has to know again and again. */
+export type RunHead = Pick<StoredRun, "id" | "state" | "fence" | "events">;
+
+export interface RunQuery {
+  /** Only this project's; undefined: of every project; null: of none. */
+  readonly project?: string | null;
+  readonly session?: string;
+  readonly state?: StoredRunState;
+  /** Those created before the run of this id: the next page. */
+  readonly after?: string;
+  readonly limit: number;
+}
+
+/** Events that are committed together, and read together. */
+export interface EventGroup {
+  readonly runId: string;
+  readonly fence: number;
+  /** The number of the first one. Equal to the events in the log plus one. */
+  readonly first: number;
+  readonly count: number;
+  /** Their stream records as NDJSON, just as they are sent. */
+  readonly text: string;
+  /** Questions that these events put. */
+  readonly asked?: readonly NewInteraction[];
+  /** Ids of questions that these events answer. */
+  readonly answered?: readonly string[];
+}
+
+export interface EventChunk {
+  readonly first: number;
+  readonly count: number;
+  readonly text: string;
+}
+
+export interface RunEnd {
+  /** As JSON, without events. */
+  readonly result: string;
+  /** The name of the session that the next turn goes on in. */
+  readonly session: string | undefined;
+  /** Whether its questions stay open for the next turn. */
+  readonly paused: boolean;
+}
+
+/** `fenced`: the run belongs to somebody else by now, or has ended. Nothing was written. */
+export type Written = "written" | "fenced";
+
+export type InteractionState = "open" | "answered" | "used" | "expired";
+
+export interface NewInteraction {
+  readonly id: string;
+  readonly kind: string;
+  /** As JSON; redacted like every event. */
+  readonly payload: string;
+}
+
+export interface StoredInteraction extends OfProject {
+  readonly id: string;
+  readonly runId: string;
+  /** The session in which the next turn may use the answer. */
+  readonly session: string | undefined;
+  readonly kind: string;
+  readonly payload: string;
+  readonly state: InteractionState;
+  /** As JSON: `{output, isError}`. */
+  readonly answer: string | undefined;
+  readonly createdAt: number;
+}
+
+export interface InteractionQuery {
+  readonly project?: string | null;
+  readonly state?: InteractionState;
+  readonly runId?: string;
+  readonly session?: string;
+  /** Those asked before the one of this id: the next page. */
+  readonly after?: string;
+  readonly limit: number;
+}

@@ -1,0 +1,27 @@
+import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { PluginLoadFailed, Registry } from "../../src/index.js";
+
+const log = { debug() {}, info() {}, warn() {}, error() {} };
+const backend: StoreBackend = { name: "memory", open: () => Promise.reject(new Error("not opened here")) };
+const offering = (name: string) =>
+  definePlugin({ name, api: 1, config: z.strictObject({}), register: ({ add }) => add("store", backend) });
+const load = (...names: string[]) =>
+  Registry.load(names.map(offering), () => Promise.reject(new Error()), { timeoutMs: 1, maxAgeMs: 1 }, log);
+
+describe("the seat of the store", () => {
+  it("has what a plugin offers, which is no actor", async () => {
+    const registry = await load("one");
+    expect(registry.store).toBe(backend);
+    expect(registry.registrations).toEqual([]);
+    expect((await load()).store).toBeUndefined();
+  });
+
+  it("is one: a second offer fails the boot", async () => {
+    await expect(load("one", "two")).rejects.toThrow(PluginLoadFailed);
+    await expect(load("one", "two")).rejects.toThrow(
+      "two: offers the store 'memory', and one already offers one",
+    );
+  });
+});

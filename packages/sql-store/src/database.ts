@@ -1,0 +1,66 @@
+export type Value = string | number | null;
+export type Row = Readonly<Record<string, unknown>>;
+
+export interface Statement {
+  /** With `$1`, `$2`… for the values. */
+  readonly text: string;
+  readonly values?: readonly Value[];
+}
+
+/** What a store needs of a database: statements in the SQL that SQLite and PostgreSQL share. */
+export interface Database {
+  /** The clock's milliseconds since the epoch, as an expression. */
+  readonly now: string;
+  /** What a SELECT ends with that locks its rows: ` FOR UPDATE`. */
+  readonly lock: string;
+  /** All of them in one transaction, in order. @returns the rows of each. */
+  run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>;
+  /** The statements of an append without questions in one round trip, where the database can. False: not written. */
+  append?(chunk: ChunkToAppend): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+export interface ChunkToAppend {
+  readonly runId: string;
+  readonly fence: number;
+  readonly first: number;
+  readonly last: number;
+  readonly text: string;
+}
+
+export function statement(text: string, ...values: readonly (Value | undefined)[]): Statement {
+  return { text, values: values.map((value) => value ?? null) };
+}
+
+/** Reads a row's columns. @throws Error for a column of another type: the schema is another one. */
+export class Columns {
+  constructor(readonly row: Row) {}
+
+  text(name: string): string {
+    const value = this.row[name];
+    if (typeof value === "string") return value;
+    throw new Error(`The column ${name} holds ${typeof value} instead of text.`);
+  }
+
+  optionalText(name: string): string | undefined {
+    return this.row[name] === null ? undefined : this.text(name);
+  }
+
+  number(name: string): number {
+    const value = this.row[name];
+    if (typeof value === "number") return value;
+    throw new Error(`The column ${name} holds ${typeof value} instead of a number.`);
+  }
+
+  optionalNumber(name: string): number | undefined {
+    return this.row[name] === null ? undefined : this.number(name);
+  }
+
+  /** One of the texts that a column may hold. */
+  oneOf<Text extends string>(name: string, texts: readonly Text[]): Text {
+    const value = this.text(name);
+    const found = texts.find((text) => text === value);
+    if (found === undefined) throw new Error(`The column ${name} holds an unknown value.`);
+    return found;
+  }
+}

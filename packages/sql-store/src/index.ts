@@ -1,0 +1,11 @@
+export {
+  type ChunkToAppend,
+  Columns,
+  type Database,
+  type Row,
+  type Statement,
+  type Value,
+} from "./database.js";
+export { migrationsFrom, schemaVersion } from "./migrations.js";
+export { createRun } from "./runs.js";
+export { sqlStore } from "./sql-store.js";

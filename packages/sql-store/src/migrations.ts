@@ -1,0 +1,59 @@
+import type { Statement } from "./database.js";
+
+const statements = (...texts: readonly string[]): readonly Statement[] => texts.map((text) => ({ text }));
+
+/**
+ * The schema's versions, from the first. A version that was released isn't changed any more: another one follows it.
+ * Every table has the project: a caller sees its own project's rows alone.
+ */
+export const migrations: readonly (readonly Statement[])[] = [
+  statements(
+    `CREATE TABLE ambit_replicas (
+      id TEXT PRIMARY KEY, address TEXT NOT NULL, expires_at BIGINT NOT NULL)`,
+    `CREATE TABLE ambit_runs (
+      id TEXT PRIMARY KEY, project TEXT, session TEXT, state TEXT NOT NULL, replica TEXT NOT NULL,
+      fence BIGINT NOT NULL, digest TEXT NOT NULL, harness TEXT NOT NULL, sandbox TEXT NOT NULL, sealed TEXT,
+      cancel_requested BIGINT NOT NULL DEFAULT 0, events BIGINT NOT NULL DEFAULT 0, size BIGINT NOT NULL DEFAULT 0,
+      result TEXT, created_at BIGINT NOT NULL, started_at BIGINT, ended_at BIGINT)`,
+    `CREATE INDEX ambit_runs_created ON ambit_runs (created_at, id)`,
+    `CREATE INDEX ambit_runs_state ON ambit_runs (state, created_at)`,
+    `CREATE INDEX ambit_runs_session ON ambit_runs (session, created_at)`,
+    `CREATE TABLE ambit_chunks (
+      run_id TEXT NOT NULL REFERENCES ambit_runs (id) ON DELETE CASCADE, first_event BIGINT NOT NULL,
+      last_event BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (run_id, first_event))`,
+    `CREATE TABLE ambit_interactions (
+      id TEXT PRIMARY KEY, run_id TEXT NOT NULL REFERENCES ambit_runs (id) ON DELETE CASCADE, project TEXT,
+      session TEXT, kind TEXT NOT NULL, payload TEXT NOT NULL, state TEXT NOT NULL, answer TEXT,
+      created_at BIGINT NOT NULL, answered_at BIGINT)`,
+    `CREATE INDEX ambit_interactions_state ON ambit_interactions (state, created_at)`,
+    `CREATE INDEX ambit_interactions_run ON ambit_interactions (run_id)`,
+    `CREATE INDEX ambit_interactions_session ON ambit_interactions (session)`,
+    // Apart from the questions: that an answer was used must outlive its run.
+    `CREATE TABLE ambit_used_answers (id TEXT PRIMARY KEY, used_at BIGINT NOT NULL)`,
+    `CREATE TABLE ambit_sessions (
+      project TEXT NOT NULL, session TEXT NOT NULL, replica TEXT NOT NULL, sandbox TEXT NOT NULL,
+      created_at BIGINT NOT NULL, used_at BIGINT NOT NULL, PRIMARY KEY (project, session))`,
+    `CREATE TABLE ambit_deliveries (
+      id TEXT PRIMARY KEY, run_id TEXT NOT NULL, project TEXT, url TEXT NOT NULL, event TEXT NOT NULL,
+      body TEXT NOT NULL, state TEXT NOT NULL, attempts BIGINT NOT NULL DEFAULT 0, error TEXT,
+      due_at BIGINT NOT NULL, created_at BIGINT NOT NULL)`,
+    `CREATE INDEX ambit_deliveries_due ON ambit_deliveries (state, due_at)`,
+  ),
+];
+
+/** Of the schema that this version of Ambit reads and writes. */
+export const schemaVersion = migrations.length;
+
+/**
+ * What brings a schema up to date.
+ * @param found the version in the database; 0: none yet.
+ * @throws Error for a schema that a newer Ambit made: this one would damage it.
+ */
+export function migrationsFrom(found: number): readonly Statement[] {
+  if (found > schemaVersion) {
+    throw new Error(
+      `the store has schema ${found}, and this version of Ambit knows ${schemaVersion}: install the version that made it, or name another database`,
+    );
+  }
+  return migrations.slice(found).flat();
+}

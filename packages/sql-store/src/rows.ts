@@ -1,0 +1,85 @@
+import type {
+  Delivery,
+  RunHead,
+  StoredInteraction,
+  StoredRun,
+  StoredRunState,
+  StoredSession,
+} from "@ambit/core/plugin";
+import { Columns, type Row } from "./database.js";
+
+const runStates: readonly StoredRunState[] = ["queued", "running", "ended"];
+
+export function runOf(row: Row): StoredRun {
+  const columns = new Columns(row);
+  return {
+    ...headOf(row),
+    project: columns.optionalText("project"),
+    session: columns.optionalText("session"),
+    replica: columns.text("replica"),
+    digest: columns.text("digest"),
+    harness: columns.text("harness"),
+    sandbox: columns.text("sandbox"),
+    size: columns.number("size"),
+    cancelRequested: columns.number("cancel_requested") !== 0,
+    createdAt: columns.number("created_at"),
+    startedAt: columns.optionalNumber("started_at"),
+    endedAt: columns.optionalNumber("ended_at"),
+    result: columns.optionalText("result"),
+  };
+}
+
+export function headOf(row: Row): RunHead {
+  const columns = new Columns(row);
+  return {
+    id: columns.text("id"),
+    state: columns.oneOf("state", runStates),
+    fence: columns.number("fence"),
+    events: columns.number("events"),
+  };
+}
+
+export function interactionOf(row: Row): StoredInteraction {
+  const columns = new Columns(row);
+  return {
+    id: columns.text("id"),
+    runId: columns.text("run_id"),
+    project: columns.optionalText("project"),
+    session: columns.optionalText("session"),
+    kind: columns.text("kind"),
+    payload: columns.text("payload"),
+    state: columns.oneOf("state", ["open", "answered", "used", "expired"]),
+    answer: columns.optionalText("answer"),
+    createdAt: columns.number("created_at"),
+  };
+}
+
+export function sessionOf(row: Row): StoredSession {
+  const columns = new Columns(row);
+  return {
+    // A primary key holds no NULL: no project is the empty text.
+    project: columns.text("project") || undefined,
+    session: columns.text("session"),
+    sandbox: columns.text("sandbox"),
+    replica: columns.text("replica"),
+    address: columns.text("address"),
+    createdAt: columns.number("created_at"),
+    usedAt: columns.number("used_at"),
+  };
+}
+
+export function deliveryOf(row: Row): Delivery {
+  const columns = new Columns(row);
+  return {
+    id: columns.text("id"),
+    runId: columns.text("run_id"),
+    project: columns.optionalText("project"),
+    url: columns.text("url"),
+    event: columns.text("event"),
+    body: columns.text("body"),
+    state: columns.oneOf("state", ["pending", "delivered", "failed"]),
+    attempts: columns.number("attempts"),
+    error: columns.optionalText("error"),
+    createdAt: columns.number("created_at"),
+  };
+}

@@ -1,0 +1,242 @@
+import type {
+  EventChunk,
+  EventGroup,
+  NewRun,
+  Retention,
+  RunEnd,
+  RunHead,
+  RunQuery,
+  StoredRun,
+  Written,
+} from "@ambit/core/plugin";
+import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
+import { headOf, runOf } from "./rows.js";
+import { Where } from "./where.js";
+
+/** Chunks that one read looks at. */
+const mostChunks = 32;
+
+/** What belongs to the owner alone. */
+const owned = "id = $1 AND fence = $2 AND state = 'running'";
+
+/** Has a row when the run was created, and none when its id was taken. */
+export function createRun({ now }: Pick<Database, "now">, run: NewRun): Statement {
+  const { id, project, session, state, replica, digest, harness, sandbox, sealedRequest } = run;
+  return statement(
+    `INSERT INTO ambit_runs
+      (id, project, session, state, replica, fence, digest, harness, sandbox, sealed, created_at, started_at)
+    VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, ${now}, ${state === "running" ? now : "NULL"})
+    ON CONFLICT (id) DO NOTHING RETURNING id`,
+    ...[id, project, session, state, replica, digest, harness, sandbox, sealedRequest],
+  );
+}
+
+/** Runs and their events. */
+export class Runs {
+  constructor(readonly database: Database) {}
+
+  async create(run: NewRun): Promise<StoredRun | undefined> {
+    const created = await this.#rows(createRun(this.database, run));
+    if (created.length === 1) return undefined;
+    const [row] = await this.#rows(selectRun(run.id));
+    if (row === undefined) throw new Error(`The run '${run.id}' was deleted while it was created.`);
+    return runOf(row);
+  }
+
+  async claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined> {
+    const { now } = this.database;
+    const [before, claimed] = await this.database.run([
+      statement(`SELECT sealed FROM ambit_runs WHERE id = $1 AND state = 'queued'${this.database.lock}`, id),
+      statement(
+        `UPDATE ambit_runs SET state = 'running', replica = $2, fence = fence + 1, sealed = NULL, started_at = ${now}
+        WHERE id = $1 AND state = 'queued' RETURNING fence`,
+        ...[id, replica],
+      ),
+    ]);
+    const [row] = claimed ?? [];
+    const [sealed] = before ?? [];
+    if (row === undefined || sealed === undefined) return undefined;
+    return { fence: new Columns(row).number("fence"), sealedRequest: new Columns(sealed).text("sealed") };
+  }
+
+  async nextQueued(limit: number): Promise<readonly string[]> {
+    const rows = await this.#rows(
+      statement("SELECT id FROM ambit_runs WHERE state = 'queued' ORDER BY created_at, id LIMIT $1", limit),
+    );
+    return rows.map((row) => new Columns(row).text("id"));
+  }
+
+  async append({ runId, fence, first, count, text, asked, answered }: EventGroup): Promise<Written> {
+    const last = first + count - 1;
+    const { now } = this.database;
+    const chunk = [
+      statement(
+        `UPDATE ambit_runs SET events = $3, size = size + $4 WHERE ${owned} AND events = $5 RETURNING id`,
+        ...[runId, fence, last, text.length, first - 1],
+      ),
+      // Only after that update, or an earlier one whose answer was lost, is the last event this one.
+      statement(
+        `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+        SELECT id, CAST($4 AS BIGINT), events, CAST($5 AS TEXT) FROM ambit_runs WHERE ${owned} AND events = $3
+        ON CONFLICT (run_id, first_event) DO NOTHING RETURNING run_id`,
+        ...[runId, fence, last, first, text],
+      ),
+    ];
+    const questions = [
+      ...(asked ?? []).map(({ id, kind, payload }) =>
+        statement(
+          `INSERT INTO ambit_interactions (id, run_id, project, session, kind, payload, state, created_at)
+          SELECT CAST($3 AS TEXT), id, project, session, CAST($4 AS TEXT), CAST($5 AS TEXT), 'open', ${now}
+          FROM ambit_runs WHERE ${owned} ON CONFLICT (id) DO NOTHING`,
+          ...[runId, fence, id, kind, payload],
+        ),
+      ),
+      ...(answered ?? []).map((id) =>
+        statement("UPDATE ambit_interactions SET state = 'used' WHERE id = $1 AND state <> 'expired'", id),
+      ),
+    ];
+    if (questions.length === 0 && this.database.append !== undefined) {
+      const written = await this.database.append({ runId, fence, first, last, text });
+      if (written) return "written";
+    }
+    const [, stored, ...others] = await this.database.run([...chunk, ...questions, selectHead(runId)]);
+    if (stored?.length === 1) return "written";
+    const head = others.at(-1)?.[0];
+    return head !== undefined && isWritten(headOf(head), fence, last) ? "written" : "fenced";
+  }
+
+  async finish(id: string, fence: number, { result, session, paused }: RunEnd): Promise<Written> {
+    const { now } = this.database;
+    const [ended, ...others] = await this.database.run([
+      statement(
+        `UPDATE ambit_runs SET state = 'ended', result = $3, size = size + $4, ended_at = ${now}
+        WHERE ${owned} RETURNING id`,
+        ...[id, fence, result, result.length],
+      ),
+      // A question goes to the next turn of the session, which a run without one names in its result.
+      statement(
+        `UPDATE ambit_interactions SET session = COALESCE(session, $2)
+        WHERE run_id = $1 AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $3 AND state = 'ended')`,
+        ...[id, session, fence],
+      ),
+      ...(paused ? [] : [closeQuestions(id, fence)]),
+      selectHead(id),
+    ]);
+    if (ended?.length === 1) return "written";
+    const row = others.at(-1)?.[0];
+    const head = row === undefined ? undefined : headOf(row);
+    return head?.state === "ended" && head.fence === fence ? "written" : "fenced";
+  }
+
+  async get(id: string): Promise<StoredRun | undefined> {
+    const [row] = await this.#rows(selectRun(id));
+    return row === undefined ? undefined : runOf(row);
+  }
+
+  async list({ project, session, state, after, limit }: RunQuery): Promise<readonly StoredRun[]> {
+    const where = new Where().equals("project", project).equals("session", session).equals("state", state);
+    where.before("ambit_runs", after);
+    const most = where.value(limit);
+    const rows = await this.#rows({
+      text: `SELECT * FROM ambit_runs ${where} ORDER BY created_at DESC, id DESC LIMIT ${most}`,
+      values: where.values,
+    });
+    return rows.map(runOf);
+  }
+
+  async heads(ids: readonly string[]): Promise<readonly RunHead[]> {
+    if (ids.length === 0) return [];
+    const places = ids.map((_id, index) => `$${index + 1}`).join(", ");
+    const rows = await this.#rows(
+      statement(`SELECT id, state, fence, events FROM ambit_runs WHERE id IN (${places})`, ...ids),
+    );
+    return rows.map(headOf);
+  }
+
+  async read(id: string, after: number, maxCharacters: number): Promise<readonly EventChunk[]> {
+    const rows = await this.#rows(
+      statement(
+        `SELECT first_event, last_event, body FROM (
+          SELECT first_event, last_event, body,
+            SUM(LENGTH(body)) OVER (ORDER BY first_event) - LENGTH(body) AS before_it
+          FROM (SELECT first_event, last_event, body FROM ambit_chunks
+            WHERE run_id = $1 AND last_event > $2 ORDER BY first_event LIMIT ${mostChunks}) AS near
+        ) AS measured WHERE before_it < $3 ORDER BY first_event`,
+        ...[id, after, maxCharacters],
+      ),
+    );
+    return rows.map((row) => {
+      const columns = new Columns(row);
+      const first = columns.number("first_event");
+      return { first, count: columns.number("last_event") - first + 1, text: columns.text("body") };
+    });
+  }
+
+  async requestCancel(id: string): Promise<boolean> {
+    const rows = await this.#rows(
+      statement(
+        "UPDATE ambit_runs SET cancel_requested = 1 WHERE id = $1 AND state <> 'ended' RETURNING id",
+        id,
+      ),
+    );
+    return rows.length === 1;
+  }
+
+  async delete(id: string): Promise<boolean> {
+    const [, deleted] = await this.database.run([
+      statement(
+        `DELETE FROM ambit_deliveries WHERE run_id = $1
+        AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND state = 'ended')`,
+        id,
+      ),
+      statement("DELETE FROM ambit_runs WHERE id = $1 AND state = 'ended' RETURNING id", id),
+    ]);
+    return deleted?.length === 1;
+  }
+
+  async retain({ maxAgeMs, maxSize }: Retention): Promise<number> {
+    const { now } = this.database;
+    const deleted = await this.database.run([
+      statement(
+        `DELETE FROM ambit_runs WHERE state = 'ended' AND ended_at < ${now} - CAST($1 AS BIGINT) RETURNING id`,
+        maxAgeMs,
+      ),
+      statement(
+        `DELETE FROM ambit_runs WHERE state = 'ended' AND id IN (
+          SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY ended_at DESC, id DESC) AS total
+            FROM ambit_runs WHERE state = 'ended') AS kept
+          WHERE total > CAST($1 AS BIGINT)) RETURNING id`,
+        maxSize,
+      ),
+      statement(
+        `DELETE FROM ambit_deliveries WHERE state <> 'pending' AND created_at < ${now} - CAST($1 AS BIGINT)`,
+        maxAgeMs,
+      ),
+      // Longer than any run that could bring an answer again.
+      statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
+      statement(`DELETE FROM ambit_replicas WHERE expires_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
+    ]);
+    return (deleted[0]?.length ?? 0) + (deleted[1]?.length ?? 0);
+  }
+
+  async #rows(one: Statement): Promise<readonly Row[]> {
+    const [rows = []] = await this.database.run([one]);
+    return rows;
+  }
+}
+
+function isWritten(head: RunHead, fence: number, last: number): boolean {
+  return head.fence === fence && head.state === "running" && head.events >= last;
+}
+
+function closeQuestions(id: string, fence: number): Statement {
+  return statement(
+    `UPDATE ambit_interactions SET state = 'expired' WHERE run_id = $1 AND state = 'open'
+    AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $2 AND state = 'ended')`,
+    ...[id, fence],
+  );
+}
+
+const selectRun = (id: string) => statement("SELECT * FROM ambit_runs WHERE id = $1", id);
+const selectHead = (id: string) =>
+  statement("SELECT id, state, fence, events FROM ambit_runs WHERE id = $1", id);

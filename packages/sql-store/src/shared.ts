@@ -1,0 +1,185 @@
+import type {
+  ArrivedAnswer,
+  InteractionQuery,
+  Renewal,
+  SessionHold,
+  SessionPlace,
+  StoredInteraction,
+  StoredRun,
+  StoredSession,
+} from "@ambit/core/plugin";
+import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
+import { interactionOf, runOf, sessionOf } from "./rows.js";
+import { Where } from "./where.js";
+
+/** Replicas and their leases, sessions, questions. */
+export class Shared {
+  constructor(readonly database: Database) {}
+
+  async renew(replica: string, address: string, leaseMs: number): Promise<Renewal> {
+    const { now } = this.database;
+    const [, runs = [], answers = []] = await this.database.run([
+      statement(
+        `INSERT INTO ambit_replicas (id, address, expires_at) VALUES ($1, $2, ${now} + CAST($3 AS BIGINT))
+        ON CONFLICT (id) DO UPDATE SET address = excluded.address, expires_at = excluded.expires_at`,
+        ...[replica, address, leaseMs],
+      ),
+      statement(
+        "SELECT id, fence, cancel_requested FROM ambit_runs WHERE replica = $1 AND state = 'running'",
+        replica,
+      ),
+      statement(
+        `SELECT i.id, i.run_id, i.answer FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
+        WHERE r.replica = $1 AND r.state = 'running' AND i.state = 'answered'`,
+        replica,
+      ),
+    ]);
+    return {
+      runs: runs.map((row) => {
+        const columns = new Columns(row);
+        const cancelRequested = columns.number("cancel_requested") !== 0;
+        return { id: columns.text("id"), fence: columns.number("fence"), cancelRequested };
+      }),
+      answers: answers.map((row): ArrivedAnswer => {
+        const columns = new Columns(row);
+        return {
+          interactionId: columns.text("id"),
+          runId: columns.text("run_id"),
+          answer: columns.text("answer"),
+        };
+      }),
+    };
+  }
+
+  async leave(replica: string): Promise<void> {
+    await this.database.run([
+      statement("DELETE FROM ambit_replicas WHERE id = $1", replica),
+      statement("DELETE FROM ambit_sessions WHERE replica = $1", replica),
+    ]);
+  }
+
+  async abandoned(): Promise<readonly StoredRun[]> {
+    const rows = await this.#rows({
+      text: `SELECT * FROM ambit_runs WHERE state = 'running' AND NOT ${this.#lives("ambit_runs")} LIMIT 1000`,
+    });
+    return rows.map(runOf);
+  }
+
+  async takeOver(id: string, fence: number, replica: string): Promise<number | undefined> {
+    const [row] = await this.#rows(
+      statement(
+        `UPDATE ambit_runs SET replica = $3, fence = fence + 1
+        WHERE id = $1 AND fence = $2 AND state = 'running' AND NOT ${this.#lives("ambit_runs")} RETURNING fence`,
+        ...[id, fence, replica],
+      ),
+    );
+    return row === undefined ? undefined : new Columns(row).number("fence");
+  }
+
+  async interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]> {
+    const { project, state, runId, session, after, limit } = query;
+    const where = new Where().equals("project", project).equals("state", state);
+    where.equals("run_id", runId).equals("session", session).before("ambit_interactions", after);
+    const most = where.value(limit);
+    const rows = await this.#rows({
+      text: `SELECT * FROM ambit_interactions ${where} ORDER BY created_at DESC, id DESC LIMIT ${most}`,
+      values: where.values,
+    });
+    return rows.map(interactionOf);
+  }
+
+  async answer(id: string, answer: string): Promise<StoredInteraction | undefined> {
+    const [, rows] = await this.database.run([
+      statement(
+        `UPDATE ambit_interactions SET state = 'answered', answer = $2, answered_at = ${this.database.now}
+        WHERE id = $1 AND state = 'open'`,
+        ...[id, answer],
+      ),
+      statement("SELECT * FROM ambit_interactions WHERE id = $1", id),
+    ]);
+    const [row] = rows ?? [];
+    return row === undefined ? undefined : interactionOf(row);
+  }
+
+  async useAnswer(id: string): Promise<boolean> {
+    const [used] = await this.database.run([
+      statement(
+        `INSERT INTO ambit_used_answers (id, used_at) VALUES ($1, ${this.database.now})
+        ON CONFLICT (id) DO NOTHING RETURNING id`,
+        id,
+      ),
+      statement("UPDATE ambit_interactions SET state = 'used' WHERE id = $1", id),
+    ]);
+    return used?.length === 1;
+  }
+
+  async expireInteractions(maxAgeMs: number): Promise<readonly StoredInteraction[]> {
+    const rows = await this.#rows(
+      statement(
+        `UPDATE ambit_interactions SET state = 'expired'
+        WHERE state = 'open' AND created_at < ${this.database.now} - CAST($1 AS BIGINT) RETURNING *`,
+        maxAgeMs,
+      ),
+    );
+    return rows.map(interactionOf);
+  }
+
+  async holdSession({ project = "", session, replica, sandbox }: SessionPlace): Promise<SessionHold> {
+    const { now } = this.database;
+    const [, , found] = await this.database.run([
+      statement(
+        `DELETE FROM ambit_sessions WHERE project = $1 AND session = $2 AND replica <> $3
+        AND NOT ${this.#lives("ambit_sessions")}`,
+        ...[project, session, replica],
+      ),
+      statement(
+        `INSERT INTO ambit_sessions (project, session, replica, sandbox, created_at, used_at)
+        VALUES ($1, $2, $3, $4, ${now}, ${now}) ON CONFLICT (project, session) DO UPDATE
+        SET used_at = excluded.used_at, sandbox = excluded.sandbox
+        WHERE ambit_sessions.replica = excluded.replica`,
+        ...[project, session, replica, sandbox],
+      ),
+      statement(
+        `SELECT s.replica, p.address FROM ambit_sessions s LEFT JOIN ambit_replicas p ON p.id = s.replica
+        WHERE s.project = $1 AND s.session = $2`,
+        ...[project, session],
+      ),
+    ]);
+    const [row] = found ?? [];
+    if (row === undefined || row.replica === replica) return { held: true };
+    return { held: false, address: new Columns(row).optionalText("address") ?? "" };
+  }
+
+  async releaseSession({ project = "", session, replica }: SessionPlace): Promise<void> {
+    await this.database.run([
+      statement(
+        "DELETE FROM ambit_sessions WHERE project = $1 AND session = $2 AND replica = $3",
+        ...[project, session, replica],
+      ),
+    ]);
+  }
+
+  async sessions(query: {
+    readonly project?: string | null;
+    readonly limit: number;
+  }): Promise<readonly StoredSession[]> {
+    const where = new Where().equals("project", query.project === null ? "" : query.project);
+    const most = where.value(query.limit);
+    const rows = await this.#rows({
+      text: `SELECT s.*, p.address FROM ambit_sessions s JOIN ambit_replicas p ON p.id = s.replica AND
+        p.expires_at > ${this.database.now} ${where} ORDER BY s.used_at DESC LIMIT ${most}`,
+      values: where.values,
+    });
+    return rows.map(sessionOf);
+  }
+
+  /** Whether the owner of a row has a lease that holds. */
+  #lives(table: string): string {
+    return `EXISTS (SELECT 1 FROM ambit_replicas p WHERE p.id = ${table}.replica AND p.expires_at > ${this.database.now})`;
+  }
+
+  async #rows(one: Statement): Promise<readonly Row[]> {
+    const [rows = []] = await this.database.run([one]);
+    return rows;
+  }
+}

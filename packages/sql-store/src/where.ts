@@ -1,0 +1,36 @@
+import type { Value } from "./database.js";
+
+/** Conditions that are put together, each with its value. */
+export class Where {
+  readonly #conditions: string[] = [];
+  readonly values: Value[] = [];
+
+  /** `column = value`; nothing for undefined, `IS NULL` for null. */
+  equals(column: string, value: Value | undefined): this {
+    if (value === undefined) return this;
+    if (value === null) this.#conditions.push(`${column} IS NULL`);
+    else this.#conditions.push(`${column} = ${this.value(value)}`);
+    return this;
+  }
+
+  /** Rows of `table` that were created before the one of that id. */
+  before(table: string, id: string | undefined): this {
+    if (id === undefined) return this;
+    const place = this.value(id);
+    const created = (column: string) => `(SELECT ${column} FROM ${table} WHERE id = ${place})`;
+    this.#conditions.push(
+      `(created_at < ${created("created_at")} OR (created_at = ${created("created_at")} AND id < ${place}))`,
+    );
+    return this;
+  }
+
+  /** The placeholder of one more value. */
+  value(value: Value): string {
+    this.values.push(value);
+    return `$${this.values.length}`;
+  }
+
+  toString(): string {
+    return this.#conditions.length === 0 ? "" : `WHERE ${this.#conditions.join(" AND ")}`;
+  }
+}

@@ -1,0 +1,39 @@
+import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
+import { z } from "zod";
+
+const configSchema = z.strictObject({
+  /**
+   * A connection string. Default: `AMBIT_POSTGRES_URL`, else what libpq's own variables say (`PGHOST`, `PGUSER`…).
+   * A password belongs into the environment.
+   */
+  url: z.string().min(1).optional(),
+  /** The schema that holds Ambit's tables; made where it isn't there. */
+  schema: z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,40}$/, "must be lower-case letters, digits and _")
+    .default("ambit"),
+  /** Connections of each replica at most. */
+  connections: z.int().positive().max(1_000).default(10),
+});
+export type PostgresStoreConfig = z.output<typeof configSchema>;
+
+/** A store that many replicas share. Nothing is connected or imported before `open`. */
+export function postgresStore(config: PostgresStoreConfig): StoreBackend {
+  // Read once, and taken away: what runs later in this process can't find the password there.
+  const url = config.url ?? process.env.AMBIT_POSTGRES_URL;
+  delete process.env.AMBIT_POSTGRES_URL;
+  return {
+    name: "postgres",
+    open: async ({ log }) => {
+      const { openPostgres } = await import("./open-postgres.js");
+      return openPostgres({ ...config, url }, log);
+    },
+  };
+}
+
+export default definePlugin({
+  name: "store-postgres",
+  api: 1,
+  config: configSchema,
+  register: (registrar, config) => registrar.add("store", postgresStore(config)),
+});

@@ -1,0 +1,19 @@
+import { migrationsFrom, schemaVersion } from "@ambit/sql-store";
+import { all, type PostgresDatabase } from "./pool.js";
+
+/** Names the lock among the advisory locks of this database: "ambit" in ASCII. */
+const lockId = 0x61_6d_62_69_74;
+
+/** Brings the schema up to date, once: further replicas wait, and find it done. @throws Error for a newer one */
+export async function migrate(database: PostgresDatabase, schema: string): Promise<void> {
+  await database.transaction(async (client) => {
+    await client.query("SELECT pg_advisory_xact_lock($1)", [lockId]);
+    await client.query(`CREATE SCHEMA IF NOT EXISTS "${schema}"`);
+    await client.query("CREATE TABLE IF NOT EXISTS ambit_schema (version BIGINT NOT NULL)");
+    const { rows } = await client.query<{ version: number }>("SELECT version FROM ambit_schema");
+    const found = rows[0]?.version ?? 0;
+    await all(client, migrationsFrom(found));
+    if (rows.length === 0) await client.query("INSERT INTO ambit_schema VALUES ($1)", [schemaVersion]);
+    else await client.query("UPDATE ambit_schema SET version = $1", [schemaVersion]);
+  });
+}

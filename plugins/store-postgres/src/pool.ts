@@ -1,0 +1,97 @@
+import type { Log } from "@ambit/core/plugin";
+import type { ChunkToAppend, Database, Row, Statement } from "@ambit/sql-store";
+import pg from "pg";
+
+export interface PoolSettings {
+  readonly url: string | undefined;
+  readonly schema: string;
+  readonly connections: number;
+}
+
+/** Milliseconds to connect, and for one statement. */
+const connectMs = 5_000;
+const statementMs = 30_000;
+/** A replica that stands still in the middle of a transaction must not hold its rows for longer. */
+const idleInTransactionMs = 5_000;
+/** PostgreSQL's type of 64-bit integers; ours are counts and milliseconds, which a number holds. */
+const int8 = 20;
+
+/** A pool of connections that find Ambit's tables without naming the schema. */
+export function newPool({ url, schema, connections }: PoolSettings, log: Log): pg.Pool {
+  const pool = new pg.Pool({
+    ...(url === undefined ? {} : { connectionString: url }),
+    options: `-c search_path=${schema}`,
+    application_name: `ambit ${schema}`,
+    max: connections,
+    connectionTimeoutMillis: connectMs,
+    statement_timeout: statementMs,
+    query_timeout: statementMs,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
+    keepAlive: true,
+    allowExitOnIdle: true,
+    types: {
+      getTypeParser: (id: number, format?: "text" | "binary") =>
+        id === int8 ? Number : pg.types.getTypeParser(id, format ?? "text"),
+    },
+  });
+  pool.on("error", (error) => log.warn({ error: error.message }, "a connection to PostgreSQL was lost"));
+  return pool;
+}
+
+/** PostgreSQL, as a store needs it. */
+export class PostgresDatabase implements Database {
+  readonly now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+  readonly lock = " FOR UPDATE";
+
+  constructor(readonly pool: pg.Pool) {}
+
+  async run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
+    const [only] = statements;
+    if (only !== undefined && statements.length === 1) return [await query(this.pool, only)];
+    return this.transaction((client) => all(client, statements));
+  }
+
+  /** One transaction; a connection that failed isn't used again. */
+  async transaction<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
+    const client = await this.pool.connect();
+    let failure: Error | undefined;
+    try {
+      await client.query("BEGIN");
+      const result = await work(client);
+      await client.query("COMMIT");
+      return result;
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error(String(error));
+      throw failure;
+    } finally {
+      client.release(failure);
+    }
+  }
+
+  async append({ runId, fence, first, last, text }: ChunkToAppend): Promise<boolean> {
+    const { rowCount } = await this.pool.query(
+      `WITH held AS (
+        UPDATE ambit_runs SET events = $3, size = size + $6
+        WHERE id = $1 AND fence = $2 AND state = 'running' AND events = $4 - 1 RETURNING id)
+      INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+      SELECT id, $4, $3, $5 FROM held`,
+      [runId, fence, last, first, text, text.length],
+    );
+    return rowCount === 1;
+  }
+
+  async close(): Promise<void> {
+    if (!this.pool.ended) await this.pool.end();
+  }
+}
+
+export async function all(client: pg.ClientBase, statements: readonly Statement[]): Promise<Row[][]> {
+  const rows: Row[][] = [];
+  for (const one of statements) rows.push(await query(client, one));
+  return rows;
+}
+
+async function query(client: pg.Pool | pg.ClientBase, { text, values = [] }: Statement): Promise<Row[]> {
+  const { rows } = await client.query<Record<string, unknown>>(text, [...values]);
+  return rows;
+}

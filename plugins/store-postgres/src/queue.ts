@@ -1,0 +1,74 @@
+import type { Log } from "@ambit/core/plugin";
+import type pg from "pg";
+import { PgBoss, type SendOptions } from "pg-boss";
+
+const queueName = "runs";
+/** Seconds that a replica has to claim a run it took from the queue; then another gets it. */
+const claimSeconds = 30;
+
+/** The runs that wait for a replica, kept by pg-boss in a schema beside Ambit's. Started when it is first needed. */
+export class RunQueue {
+  #boss: Promise<PgBoss> | undefined;
+  /** The jobs of runs that this replica took, by run. */
+  readonly #taken = new Map<string, string>();
+
+  constructor(
+    readonly pool: pg.Pool,
+    readonly schema: string,
+    readonly log: Log,
+  ) {}
+
+  /** In the transaction that creates the run: both are there, or neither. */
+  async add(runId: string, client: pg.ClientBase): Promise<void> {
+    const boss = await this.#started();
+    await boss.send(queueName, { runId }, { db: databaseOf(client) });
+  }
+
+  /** Makes the queue's tables, which can't be done in another's transaction. */
+  async ready(): Promise<void> {
+    await this.#started();
+  }
+
+  /** Takes as many of the oldest as there are. */
+  async take(limit: number): Promise<readonly string[]> {
+    const boss = await this.#started();
+    const jobs = await boss.fetch<{ runId: string }>(queueName, { batchSize: limit });
+    for (const { id, data } of jobs) this.#taken.set(data.runId, id);
+    return jobs.map(({ data }) => data.runId);
+  }
+
+  /** The run was claimed, by whomever: it waits no longer. */
+  async done(runId: string): Promise<void> {
+    const job = this.#taken.get(runId);
+    if (job === undefined) return;
+    this.#taken.delete(runId);
+    const boss = await this.#started();
+    await boss.complete(queueName, job);
+  }
+
+  async close(): Promise<void> {
+    const boss = await this.#boss?.catch(() => undefined);
+    await boss?.stop({ graceful: false, close: false });
+  }
+
+  #started(): Promise<PgBoss> {
+    this.#boss ??= this.#start().catch((error: unknown) => {
+      this.#boss = undefined;
+      throw error;
+    });
+    return this.#boss;
+  }
+
+  async #start(): Promise<PgBoss> {
+    const boss = new PgBoss({ db: databaseOf(this.pool), schema: `${this.schema}_queue`, schedule: false });
+    boss.on("error", (error) => this.log.warn({ error: error.message }, "the queue of runs had an error"));
+    await boss.start();
+    const queue = { expireInSeconds: claimSeconds, retryLimit: 1_000, retryDelay: 0 };
+    await boss.createQueue(queueName, queue);
+    return boss;
+  }
+}
+
+function databaseOf(client: pg.Pool | pg.ClientBase): NonNullable<SendOptions["db"]> {
+  return { executeSql: (text, values) => client.query(text, values) };
+}

@@ -1,0 +1,80 @@
+import { spawnSync } from "node:child_process";
+import { chown, mkdir, rm, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
+import { describeStore, type StoreRig } from "@ambit/testkit/vitest";
+import pg from "pg";
+import { afterAll, beforeAll, describe, it } from "vitest";
+
+const missing = postgresIsMissing();
+let server: Postgres;
+let rigs = 0;
+
+if (missing !== undefined) {
+  it("holds the conformance kit", (context) => context.skip(`host: ${missing}`));
+} else {
+  describe("on a real server", () => {
+    beforeAll(async () => {
+      server = await startPostgres();
+    });
+    afterAll(() => server.stop());
+    describeStore("postgres", makeRig);
+  });
+}
+
+/** A schema of its own in the one server. */
+async function makeRig(): Promise<StoreRig> {
+  rigs += 1;
+  const schema = `test_${rigs}`;
+  const space = `small_${rigs}`;
+  const query = async (text: string) => {
+    const client = new pg.Client(server.url);
+    await client.connect();
+    try {
+      return await client.query(text);
+    } finally {
+      await client.end();
+    }
+  };
+  const disk = join(server.folder, `disk-${rigs}`);
+  return {
+    module: import.meta.resolve("@ambit/store-postgres"),
+    config: { url: server.url, schema },
+    drop: async () => {
+      await query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ambit ${schema}'`,
+      );
+    },
+    setSchema: async (version) => {
+      await query(`UPDATE ${schema}.ambit_schema SET version = ${version}`);
+    },
+    ...((await smallDisk(disk))
+      ? {
+          fill: async () => {
+            // Events go to a disk of their own, which is then filled.
+            await query(`CREATE TABLESPACE ${space} LOCATION '${disk}/space'`);
+            await query(`ALTER TABLE ${schema}.ambit_chunks SET TABLESPACE ${space}`);
+            const { bavail, bsize } = await statfs(disk);
+            await writeFile(join(disk, "filling"), Buffer.alloc(bavail * bsize));
+            return () => rm(join(disk, "filling"));
+          },
+        }
+      : { fullReason: "no file system can be mounted here, so no disk can be filled" }),
+    close: async () => {
+      await query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+      await query(`DROP SCHEMA IF EXISTS ${schema}_queue CASCADE`);
+      await query(`DROP TABLESPACE IF EXISTS ${space}`);
+      spawnSync("umount", [disk]);
+    },
+  };
+}
+
+async function smallDisk(disk: string): Promise<boolean> {
+  await mkdir(disk);
+  const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m,mode=755", "tmpfs", disk]);
+  if (status !== 0) return false;
+  await mkdir(join(disk, "space"));
+  const nobody = (flag: string) => Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout);
+  await chown(join(disk, "space"), nobody("-u"), nobody("-g"));
+  return true;
+}

@@ -1,0 +1,39 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
+import { z } from "zod";
+
+const configSchema = z.strictObject({
+  /** The database's file, made where it isn't there. Default: `runs.sqlite` in the runner's data folder. */
+  file: z.string().min(1).optional(),
+  /**
+   * `process`: what was committed survives the end of the process; a power failure may take the last seconds ·
+   * `power`: it survives that too, and each group of events waits for the disk.
+   */
+  durability: z.enum(["process", "power"]).default("process"),
+});
+export type SqliteStoreConfig = z.output<typeof configSchema>;
+
+/** A store in one file. The database is opened by `open`, and everything with it is imported then. */
+export function sqliteStore(config: SqliteStoreConfig): StoreBackend {
+  return {
+    name: "sqlite",
+    open: async ({ log }) => {
+      const { openSqlite } = await import("./open-sqlite.js");
+      return openSqlite(config.file ?? defaultFile(), config.durability, log);
+    },
+  };
+}
+
+function defaultFile(): string {
+  if (process.getuid?.() === 0) return "/var/lib/ambit/runs.sqlite";
+  const state = process.env.XDG_STATE_HOME;
+  return join(state?.startsWith("/") ? state : join(homedir(), ".local", "state"), "ambit", "runs.sqlite");
+}
+
+export default definePlugin({
+  name: "store-sqlite",
+  api: 1,
+  config: configSchema,
+  register: (registrar, config) => registrar.add("store", sqliteStore(config)),
+});

@@ -1,0 +1,17 @@
+import type { Row, Statement } from "@ambit/sql-store";
+
+/** What the worker is started with. */
+export interface WorkerSettings {
+  readonly file: string;
+  readonly durability: "process" | "power";
+}
+
+export interface Question {
+  readonly id: number;
+  readonly statements: readonly Statement[];
+}
+
+/** The first one, with the id 0, says that the database is open, or why it isn't. */
+export type Reply =
+  | { readonly id: number; readonly rows: readonly (readonly Row[])[] }
+  | { readonly id: number; readonly error: string };

@@ -1,0 +1,89 @@
+import { Worker } from "node:worker_threads";
+import type { Log, Store } from "@ambit/core/plugin";
+import { type Database, type Row, type Statement, sqlStore } from "@ambit/sql-store";
+import type { Question, Reply, WorkerSettings } from "./messages.js";
+
+interface Waiting {
+  resolve(rows: readonly (readonly Row[])[]): void;
+  reject(error: Error): void;
+}
+
+/** Opens the file in a thread of its own: no statement holds the event loop up. */
+export async function openSqlite(
+  file: string,
+  durability: WorkerSettings["durability"],
+  log: Log,
+): Promise<Store> {
+  const thread = new DatabaseThread({ file, durability }, log);
+  await thread.opened();
+  return sqlStore(thread);
+}
+
+/** The worker with the database, and what is asked of it. One that ends by itself is started again. */
+class DatabaseThread implements Database {
+  readonly now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+  readonly lock = "";
+  readonly #waiting = new Map<number, Waiting>();
+  #worker: Worker | undefined;
+  #opening: Promise<unknown> | undefined;
+  #asked = 0;
+  #closed = false;
+
+  constructor(
+    readonly settings: WorkerSettings,
+    readonly log: Log,
+  ) {}
+
+  /** @throws Error when the file can't be used. */
+  async opened(): Promise<Worker> {
+    this.#worker ??= this.#start();
+    await this.#opening;
+    return this.#worker;
+  }
+
+  async run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
+    if (this.#closed) throw new Error("the store is closed");
+    const worker =
+      this.#opening === undefined && this.#worker !== undefined ? this.#worker : await this.opened();
+    this.#asked += 1;
+    const id = this.#asked;
+    const replied = this.#reply(id);
+    worker.postMessage({ id, statements } satisfies Question);
+    return replied;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const worker = this.#worker;
+    this.#worker = undefined;
+    await worker?.terminate();
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL("./worker.js", import.meta.url), { workerData: this.settings });
+    worker.unref();
+    this.#opening = this.#reply(0).finally(() => {
+      this.#opening = undefined;
+    });
+    worker.on("message", (reply: Reply) => {
+      const waiting = this.#waiting.get(reply.id);
+      this.#waiting.delete(reply.id);
+      if ("rows" in reply) waiting?.resolve(reply.rows);
+      else waiting?.reject(new Error(`SQLite: ${reply.error}`));
+    });
+    const ended = (error?: Error) => {
+      if (this.#worker === worker) this.#worker = undefined;
+      if (!this.#closed) this.log.error({ error }, "the thread of the SQLite store ended");
+      for (const { reject } of this.#waiting.values())
+        reject(new Error("the thread of the SQLite store ended"));
+      this.#waiting.clear();
+    };
+    worker.once("error", ended);
+    worker.once("exit", () => this.#worker === worker && ended());
+    return worker;
+  }
+
+  #reply(id: number): Promise<readonly (readonly Row[])[]> {
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+  }
+}

@@ -1,0 +1,77 @@
+import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { migrationsFrom, type Row, type Statement, schemaVersion } from "@ambit/sql-store";
+import type { WorkerSettings } from "./messages.js";
+
+/** Milliseconds that a statement waits for another process's transaction. */
+const busyMs = 10_000;
+/** Prepared statements that are kept. */
+const mostPrepared = 200;
+
+/** One open SQLite file, in the worker's thread. Every call blocks. */
+export class SqliteFile {
+  readonly #database: DatabaseSync;
+  readonly #prepared = new Map<string, StatementSync>();
+
+  /** @throws Error for a file that can't be used, or has a newer schema. */
+  constructor({ file, durability }: WorkerSettings) {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o711 });
+    // Before SQLite makes it: its own would be readable for everybody. Its companions get the same mode.
+    closeSync(openSync(file, "a", 0o600));
+    chmodSync(file, 0o600);
+    this.#database = new DatabaseSync(file, { timeout: busyMs });
+    this.#database.exec(`
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
+      PRAGMA foreign_keys = ON;
+      PRAGMA secure_delete = ON;
+      PRAGMA journal_size_limit = 67108864;
+    `);
+    this.#migrate();
+  }
+
+  /** All in one transaction. */
+  run(statements: readonly Statement[]): Row[][] {
+    const [only] = statements;
+    if (only !== undefined && statements.length === 1) return [this.#all(only)];
+    this.#database.exec("BEGIN IMMEDIATE");
+    try {
+      const rows = statements.map((one) => this.#all(one));
+      this.#database.exec("COMMIT");
+      return rows;
+    } catch (error) {
+      // A full disk has ended the transaction already.
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  #migrate(): void {
+    this.#database.exec("BEGIN IMMEDIATE");
+    try {
+      const found = Number(this.#database.prepare("PRAGMA user_version").get()?.user_version ?? 0);
+      for (const { text } of migrationsFrom(found)) this.#database.exec(text);
+      this.#database.exec(`PRAGMA user_version = ${schemaVersion}`);
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      this.#database.close();
+      throw error;
+    }
+  }
+
+  #all({ text, values = [] }: Statement): Row[] {
+    const named = Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
+    return this.#statement(text).all(named);
+  }
+
+  #statement(text: string): StatementSync {
+    const known = this.#prepared.get(text);
+    if (known !== undefined) return known;
+    if (this.#prepared.size >= mostPrepared) this.#prepared.clear();
+    const fresh = this.#database.prepare(text);
+    this.#prepared.set(text, fresh);
+    return fresh;
+  }
+}

@@ -1,0 +1,25 @@
+import { parentPort, workerData } from "node:worker_threads";
+import type { Question, Reply, WorkerSettings } from "./messages.js";
+
+// node:sqlite is stable enough for us on every Node that we support; its warning would come with each start.
+process.removeAllListeners("warning");
+
+const settings: WorkerSettings = workerData;
+const reply = (message: Reply) => parentPort?.postMessage(message);
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+try {
+  const { SqliteFile } = await import("./sqlite-file.js");
+  const file = new SqliteFile(settings);
+  parentPort?.on("message", ({ id, statements }: Question) => {
+    try {
+      reply({ id, rows: file.run(statements) });
+    } catch (error) {
+      reply({ id, error: reasonOf(error) });
+    }
+  });
+  reply({ id: 0, rows: [] });
+} catch (error) {
+  reply({ id: 0, error: reasonOf(error) });
+  parentPort?.close();
+}

@@ -1,0 +1,45 @@
+import { isPlugin } from "@ambit/core";
+import type { Store, StoreBackend } from "@ambit/core/plugin";
+
+/** A database of its own for one test, and what a test may do to it behind the store's back. */
+export interface StoreRig {
+  /** The plugin's module, as a URL that can be imported from another process. */
+  readonly module: string;
+  /** The plugin's configuration: JSON. */
+  readonly config: unknown;
+  /** Drops every connection that stores have. */
+  drop(): Promise<void>;
+  /** Says in the database that its schema is of that version. */
+  setSchema(version: number): Promise<void>;
+  /** Leaves no room for another byte, until the returned function is called. Absent: `fullReason` says why. */
+  fill?(): Promise<() => Promise<void>>;
+  readonly fullReason?: string;
+  close(): Promise<void>;
+}
+
+export const silentLog = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** The store that a plugin's module offers for this configuration. */
+export async function backendOf({
+  module,
+  config,
+}: Pick<StoreRig, "module" | "config">): Promise<StoreBackend> {
+  const { default: plugin }: { default: unknown } = await import(module);
+  if (!isPlugin(plugin)) throw new Error(`${module} exports no plugin`);
+  let offered: StoreBackend | undefined;
+  plugin.register(
+    {
+      add: (_kind, offer) => {
+        if ("open" in offer && !("claims" in offer)) offered = offer;
+      },
+    },
+    plugin.config.parse(config),
+  );
+  if (offered === undefined) throw new Error(`${module} offers no store`);
+  return offered;
+}
+
+export async function openStore(rig: Pick<StoreRig, "module" | "config">): Promise<Store> {
+  const backend = await backendOf(rig);
+  return backend.open({ log: silentLog });
+}

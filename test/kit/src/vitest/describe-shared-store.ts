@@ -1,0 +1,114 @@
+import type { Store } from "@ambit/core/plugin";
+import { expect, it } from "vitest";
+import { ending, groupOf, newRun } from "../store/samples.js";
+
+const question = (id: string) => ({ id, kind: "user_approval", payload: `{"toolName":"${id}"}` });
+
+/** What replicas share beside the log: the queue, cancellation, questions, sessions, deliveries. */
+export function describeSharedStore(opened: () => Promise<Store>): void {
+  it("gives a queued run to one replica, with its sealed request, which is then gone", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await one.create(newRun("q", { state: "queued", sealedRequest: "sealed" }));
+    await expect.poll(() => two.nextQueued(5)).toEqual(["q"]);
+    const claims = await Promise.all([one.claim("q", "one"), two.claim("q", "two")]);
+    expect(claims.filter((claim) => claim !== undefined)).toEqual([{ fence: 2, sealedRequest: "sealed" }]);
+    expect(await one.claim("q", "one")).toBeUndefined();
+    expect((await one.get("q"))?.state).toBe("running");
+  });
+
+  it("lists runs by project, session and state, in pages, the newest first", async () => {
+    const store = await opened();
+    for (const [index, project] of ["p", undefined, "p", "p"].entries())
+      await store.create(newRun(`r${index}`, { project, session: index < 3 ? "s" : "t" }));
+    await store.finish("r0", 1, ending());
+    const ids = async (query: object) => (await store.list({ limit: 10, ...query })).map(({ id }) => id);
+    expect(await ids({ project: "p" })).toEqual(["r3", "r2", "r0"]);
+    expect(await ids({ project: null })).toEqual(["r1"]);
+    expect(await ids({ session: "s", project: "p" })).toEqual(["r2", "r0"]);
+    expect(await ids({ state: "ended" })).toEqual(["r0"]);
+    expect(await ids({ limit: 2 })).toEqual(["r3", "r2"]);
+    expect(await ids({ limit: 2, after: "r2" })).toEqual(["r1", "r0"]);
+  });
+
+  it("tells a run's owner that others want it cancelled, and what they answered", async () => {
+    const [owner, other] = [await opened(), await opened()];
+    await owner.renew("one", "http://one", 60_000);
+    await owner.create(newRun("r"));
+    await owner.append({ ...groupOf("r", 1, 1), asked: [question("ask_1"), question("ask_2")] });
+    expect(await other.requestCancel("r")).toBe(true);
+    expect(await other.requestCancel("none")).toBe(false);
+    expect((await other.answer("ask_1", '{"approved":true}'))?.state).toBe("answered");
+    expect(await owner.renew("one", "http://one", 60_000)).toEqual({
+      runs: [{ id: "r", fence: 1, cancelRequested: true }],
+      answers: [{ runId: "r", interactionId: "ask_1", answer: '{"approved":true}' }],
+    });
+  });
+
+  it("keeps open questions of a paused run for its session's next turn, and their answers, each used once", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await one.create(newRun("r", { project: "p" }));
+    await one.append({ ...groupOf("r", 1, 1), asked: [question("a"), question("b")] });
+    await one.finish("r", 1, { result: "{}", session: "turn", paused: true });
+    expect(await two.interactions({ state: "open", project: "p", session: "turn", limit: 10 })).toMatchObject(
+      [{ id: "b", runId: "r", kind: "user_approval", payload: '{"toolName":"b"}' }, { id: "a" }],
+    );
+    expect(await two.answer("a", "1")).toMatchObject({ state: "answered", answer: "1" });
+    expect(await two.answer("a", "2")).toMatchObject({ state: "answered", answer: "1" });
+    expect(await two.answer("none", "1")).toBeUndefined();
+    const used = await Promise.all([one.useAnswer("a"), two.useAnswer("a")]);
+    expect(used.toSorted()).toEqual([false, true]);
+    expect(await one.useAnswer("a")).toBe(false);
+    await expect.poll(async () => (await one.expireInteractions(1)).map(({ id }) => id)).toEqual(["b"]);
+    expect(await one.answer("b", "1")).toMatchObject({ state: "expired" });
+  });
+
+  it("ends the questions of a run that doesn't pause", async () => {
+    const store = await opened();
+    await store.create(newRun("r"));
+    await store.append({ ...groupOf("r", 1, 1), asked: [question("a")] });
+    await store.finish("r", 1, ending());
+    expect(await store.interactions({ state: "open", limit: 10 })).toEqual([]);
+    expect(await store.interactions({ runId: "r", limit: 10 })).toMatchObject([{ state: "expired" }]);
+  });
+
+  it("binds a session to one living replica", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await one.renew("one", "http://one", 60_000);
+    await two.renew("two", "http://two", 60_000);
+    const place = { project: "p", session: "s", sandbox: "local" };
+    expect(await one.holdSession({ ...place, replica: "one" })).toEqual({ held: true });
+    expect(await one.holdSession({ ...place, replica: "one" })).toEqual({ held: true });
+    expect(await two.holdSession({ ...place, replica: "two" })).toEqual({
+      held: false,
+      address: "http://one",
+    });
+    expect(await two.holdSession({ ...place, project: undefined, replica: "two" })).toEqual({ held: true });
+    expect(await two.sessions({ project: "p", limit: 10 })).toMatchObject([
+      { session: "s", replica: "one", address: "http://one", project: "p", sandbox: "local" },
+    ]);
+    await one.leave("one");
+    expect(await two.holdSession({ ...place, replica: "two" })).toEqual({ held: true });
+    await two.releaseSession({ ...place, replica: "two" });
+    expect(await two.sessions({ project: "p", limit: 10 })).toEqual([]);
+  });
+
+  it("gives a delivery to one sender at a time, until it is settled", async () => {
+    const [one, two] = [await opened(), await opened()];
+    const delivery = {
+      id: "m",
+      runId: "r",
+      project: "p",
+      url: "https://example.com/",
+      event: "run.ended",
+      body: "{}",
+    };
+    await one.enqueueDelivery(delivery);
+    const taken = (await Promise.all([one.takeDeliveries(5, 60_000), two.takeDeliveries(5, 60_000)])).flat();
+    expect(taken).toMatchObject([{ ...delivery, attempts: 1, state: "pending" }]);
+    await one.settleDelivery("m", { state: "pending", retryInMs: 0, error: "HTTP 500" });
+    expect(await two.takeDeliveries(5, 60_000)).toMatchObject([{ id: "m", attempts: 2, error: "HTTP 500" }]);
+    await two.settleDelivery("m", { state: "failed", error: "HTTP 500" });
+    expect(await one.takeDeliveries(5, 0)).toEqual([]);
+    expect(await one.deliveries({ project: "p", state: "failed", limit: 5 })).toMatchObject([{ id: "m" }]);
+  });
+}

@@ -1,0 +1,203 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { Store } from "@ambit/core/plugin";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ending, groupOf, newRun, numbersOf, upTo } from "../store/samples.js";
+import { openStore, type StoreRig } from "../store/store-rig.js";
+import { describeSharedStore } from "./describe-shared-store.js";
+
+/** Events of the test with many of them; the whole million is for soaks. */
+const manyEvents = process.env.AMBIT_SOAK === undefined ? 20_000 : 1_000_000;
+
+/**
+ * Everything a store has to hold, as a suite: the log with its fences, two writers, crashes, a full disk, lost
+ * connections, migrations, leases, questions, retention.
+ *
+ * @param makeRig gives an empty database, for each test its own.
+ */
+export function describeStore(name: string, makeRig: () => Promise<StoreRig>): void {
+  describe(`store ${name}`, () => {
+    let rig: StoreRig;
+    const open: Store[] = [];
+    const opened = async () => {
+      const store = await openStore(rig);
+      open.push(store);
+      return store;
+    };
+
+    beforeEach(async () => {
+      rig = await makeRig();
+    });
+    afterEach(async () => {
+      await Promise.all(open.splice(0).map((store) => store.close()));
+      await rig.close();
+    });
+
+    it("keeps a run, its events in groups and its one result, also when it is opened again", async () => {
+      const store = await opened();
+      expect(await store.create(newRun("r", { project: "p", session: "s" }))).toBeUndefined();
+      expect(await store.append(groupOf("r", 1, 3))).toBe("written");
+      expect(await store.append(groupOf("r", 4, 2))).toBe("written");
+      expect(await store.finish("r", 1, ending('{"ok":true}'))).toBe("written");
+      await store.close();
+      const again = await opened();
+      expect(await again.get("r")).toMatchObject({
+        ...{ id: "r", project: "p", session: "s", state: "ended", events: 5, result: '{"ok":true}' },
+        ...{ harness: "demo", sandbox: "local", cancelRequested: false },
+      });
+      expect(await numbersOf(again, "r")).toEqual(upTo(5));
+      expect(await numbersOf(again, "r", 4)).toEqual([5]);
+      expect(await again.read("r", 5, 100)).toEqual([]);
+      expect(await again.get("another")).toBeUndefined();
+    });
+
+    it("takes a run's id once, and gives the run that has it", async () => {
+      const [one, two] = [await opened(), await opened()];
+      const created = await Promise.all([
+        one.create(newRun("r", { digest: "1" })),
+        two.create(newRun("r", { digest: "2" })),
+      ]);
+      const [existing] = created.filter((run) => run !== undefined);
+      expect(created.filter((run) => run === undefined)).toHaveLength(1);
+      expect(existing?.digest).toBe((await one.get("r"))?.digest);
+    });
+
+    it("writes a group once, however often it comes, and never with a gap", async () => {
+      const store = await opened();
+      await store.create(newRun("r"));
+      expect(await store.append(groupOf("r", 1, 3))).toBe("written");
+      expect(await store.append(groupOf("r", 1, 3))).toBe("written");
+      expect(await store.append(groupOf("r", 5, 1))).toBe("fenced");
+      expect(await numbersOf(store, "r")).toEqual(upTo(3));
+      expect(await store.finish("r", 1, ending("1"))).toBe("written");
+      expect(await store.finish("r", 1, ending("2"))).toBe("written");
+      expect(await store.append(groupOf("r", 4, 1))).toBe("fenced");
+      expect((await store.get("r"))?.result).toBe("1");
+      expect(await numbersOf(store, "r")).toEqual(upTo(3));
+    });
+
+    it("refuses what an owner writes that lost its lease", async () => {
+      const [dead, living] = [await opened(), await opened()];
+      await dead.renew("one", "http://one", 1);
+      await living.renew("two", "http://two", 60_000);
+      await dead.create(newRun("r"));
+      await dead.append(groupOf("r", 1, 2));
+      await expect.poll(async () => (await living.abandoned()).map(({ id }) => id)).toEqual(["r"]);
+      const [taken, again] = await Promise.all([
+        living.takeOver("r", 1, "two"),
+        living.takeOver("r", 1, "two"),
+      ]);
+      expect([taken, again].filter((fence) => fence !== undefined)).toEqual([2]);
+      expect(await dead.append(groupOf("r", 3, 1, 1))).toBe("fenced");
+      expect(await dead.finish("r", 1, ending("dead"))).toBe("fenced");
+      expect(await living.finish("r", 2, ending("lost"))).toBe("written");
+      expect(await dead.finish("r", 1, ending("dead"))).toBe("fenced");
+      expect((await dead.get("r"))?.result).toBe("lost");
+      expect((await dead.renew("one", "http://one", 60_000)).runs).toEqual([]);
+    });
+
+    it("leaves a run to an owner that lives", async () => {
+      const store = await opened();
+      await store.renew("one", "", 60_000);
+      await store.create(newRun("r"));
+      expect(await store.abandoned()).toEqual([]);
+      expect(await store.takeOver("r", 1, "two")).toBeUndefined();
+    });
+
+    it("lets two writers write side by side, each run in its order", async () => {
+      const writers = [await opened(), await opened()];
+      await Promise.all(
+        writers.map(async (store, index) => {
+          await store.create(newRun(`r${index}`));
+          for (let first = 1; first <= 100; first += 5) await store.append(groupOf(`r${index}`, first, 5));
+        }),
+      );
+      for (const id of ["r0", "r1"]) expect(await numbersOf(writers[0] as Store, id)).toEqual(upTo(100));
+    });
+
+    it("has every group that was confirmed when the writer is killed in the middle", async () => {
+      const main = fileURLToPath(new URL("../store/writer-main.js", import.meta.url));
+      const args = [main, rig.module, JSON.stringify(rig.config), "r", "7"];
+      const writer = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+      let confirmed = 0;
+      writer.stdout.setEncoding("utf8");
+      for await (const text of writer.stdout) {
+        confirmed = Number(String(text).trim().split("\n").at(-1));
+        if (confirmed >= 700) break;
+      }
+      writer.kill("SIGKILL");
+      if (writer.exitCode === null && writer.signalCode === null) await once(writer, "exit");
+      const store = await opened();
+      const numbers = await numbersOf(store, "r");
+      expect(numbers).toEqual(upTo(numbers.length));
+      expect(numbers.length).toBeGreaterThanOrEqual(confirmed);
+      expect(numbers.length % 7).toBe(0);
+    });
+
+    it("goes on after its connections were dropped, and loses and doubles nothing", async () => {
+      const store = await opened();
+      await store.create(newRun("r"));
+      for (let first = 1; first <= 50; first += 5) {
+        if (first === 21) await rig.drop();
+        await expect
+          .poll(() => store.append(groupOf("r", first, 5)).catch(String), { timeout: 10_000 })
+          .toBe("written");
+      }
+      expect(await numbersOf(store, "r")).toEqual(upTo(50));
+    });
+
+    it("says so when the disk is full, and goes on when there is room", async (context) => {
+      if (rig.fill === undefined) return context.skip(`host: ${rig.fullReason}`);
+      const store = await opened();
+      await store.create(newRun("r"));
+      await store.append(groupOf("r", 1, 1));
+      const free = await rig.fill();
+      const large = { ...groupOf("r", 2, 1), text: `{"n":2,"x":"${"x".repeat(3_000_000)}"}\n` };
+      await expect(store.append(large)).rejects.toThrow(/full|space/i);
+      expect(await numbersOf(store, "r")).toEqual([1]);
+      await free();
+      await expect
+        .poll(() => store.append(groupOf("r", 2, 1)).catch(String), { timeout: 10_000 })
+        .toBe("written");
+      expect(await numbersOf(store, "r")).toEqual([1, 2]);
+    });
+
+    it("brings a schema up to date once, and refuses a newer one", async () => {
+      const stores = await Promise.all([opened(), opened(), opened()]);
+      await Promise.all(stores.map((store, index) => store.create(newRun(`r${index}`))));
+      await rig.setSchema(1_000);
+      await expect(openStore(rig)).rejects.toThrow(/schema 1000/);
+    });
+
+    it(`keeps ${manyEvents} events of one run, and reads them in pages`, { timeout: 600_000 }, async () => {
+      const store = await opened();
+      await store.create(newRun("r"));
+      for (let first = 1; first <= manyEvents; first += 1_000) await store.append(groupOf("r", first, 1_000));
+      const numbers = await numbersOf(store, "r", manyEvents / 2, 100_000);
+      expect(numbers).toHaveLength(manyEvents / 2);
+      expect([numbers[0], numbers.at(-1)]).toEqual([manyEvents / 2 + 1, manyEvents]);
+      expect((await store.get("r"))?.events).toBe(manyEvents);
+    });
+
+    it("deletes ended runs by request, by age and by size, and no other", async () => {
+      const store = await opened();
+      for (const id of ["a", "b", "c", "running"]) {
+        await store.create(newRun(id));
+        await store.append(groupOf(id, 1, 1));
+        if (id !== "running") await store.finish(id, 1, ending());
+      }
+      const size = (await store.get("a"))?.size ?? 0;
+      expect(await store.delete("running")).toBe(false);
+      expect(await store.delete("a")).toBe(true);
+      expect(await store.delete("a")).toBe(false);
+      expect(await store.read("a", 0, 100)).toEqual([]);
+      expect(await store.retain({ maxAgeMs: 60_000, maxSize: size })).toBe(1);
+      expect((await store.list({ state: "ended", limit: 10 })).map(({ id }) => id)).toEqual(["c"]);
+      await expect.poll(() => store.retain({ maxAgeMs: 1, maxSize: 1_000_000 })).toBe(1);
+      expect((await store.list({ limit: 10 })).map(({ id }) => id)).toEqual(["running"]);
+    });
+
+    describeSharedStore(opened);
+  });
+}

@@ -1,0 +1,106 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, readdirSync } from "node:fs";
+import { chown, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const debianFolder = "/usr/lib/postgresql";
+
+/** The newest installed version's programs, or why there are none. */
+function programs(): { readonly folder: string } | { readonly reason: string } {
+  const versions = existsSync(debianFolder) ? readdirSync(debianFolder) : [];
+  const [newest] = versions
+    .filter((version) => existsSync(join(debianFolder, version, "bin", "postgres")))
+    .toSorted((one, other) => Number(other) - Number(one));
+  if (newest === undefined) return { reason: "PostgreSQL isn't installed: apt-get install postgresql" };
+  return { folder: join(debianFolder, newest, "bin") };
+}
+
+/** Undefined where a server can be started; else what is missing. */
+export function postgresIsMissing(): string | undefined {
+  const found = programs();
+  return "reason" in found ? found.reason : undefined;
+}
+
+export interface Postgres {
+  /** A connection string over its unix socket. */
+  readonly url: string;
+  /** Its data, unsafe against a power failure: tests have none. */
+  readonly folder: string;
+  /** Ends it at once, as a crash of the server would, and starts it again. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** PostgreSQL refuses to run as root: another user without rights owns it then. */
+function unprivileged(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = (flag: string) => Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout);
+  return { uid: id("-u"), gid: id("-g") };
+}
+
+/** Starts a server in a folder of its own that listens on a unix socket there, and nowhere else. */
+export async function startPostgres(): Promise<Postgres> {
+  const found = programs();
+  if ("reason" in found) throw new Error(found.reason);
+  const user = unprivileged();
+  const folder = await mkdtemp(join(tmpdir(), "ambit-pg-"));
+  chmodSync(folder, 0o755);
+  if (user !== undefined) await chown(folder, user.uid, user.gid);
+  const data = join(folder, "data");
+  const environment = { PATH: "/usr/bin:/bin", LC_ALL: "C" };
+  const options = { ...user, cwd: folder, env: environment };
+  const made = spawnSync(
+    join(found.folder, "initdb"),
+    ["-D", data, "-U", "ambit", "--auth=trust", "--no-sync", "--encoding=UTF8", "--no-instructions"],
+    { ...options, encoding: "utf8" },
+  );
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr || made.error?.message}`);
+  const settings = [
+    ...["listen_addresses=", `unix_socket_directories=${folder}`, "max_connections=100"],
+    ...["fsync=off", "shared_buffers=32MB", "dynamic_shared_memory_type=mmap", "log_min_messages=fatal"],
+  ];
+  const start = async () => {
+    const server = spawn(
+      join(found.folder, "postgres"),
+      ["-D", data, ...settings.flatMap((setting) => ["-c", setting])],
+      { ...options, stdio: "ignore" },
+    );
+    // A test that is killed leaves no server behind for longer than its own process lives.
+    const end = () => server.kill("SIGQUIT");
+    process.once("exit", end);
+    server.once("exit", () => process.off("exit", end));
+    await ready(folder, () => server.exitCode !== null);
+    return server;
+  };
+  let server = await start();
+  const stop = async (signal: "SIGQUIT" | "SIGINT") => {
+    const gone = server.exitCode === null ? once(server, "exit") : undefined;
+    server.kill(signal);
+    await gone;
+  };
+  return {
+    url: `postgresql://ambit@/postgres?host=${encodeURIComponent(folder)}`,
+    folder,
+    restart: async () => {
+      await stop("SIGQUIT");
+      server = await start();
+    },
+    stop: async () => {
+      await stop("SIGQUIT");
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function ready(folder: string, hasEnded: () => boolean): Promise<void> {
+  for (;;) {
+    if (hasEnded()) throw new Error(`PostgreSQL ended while it started in ${folder}`);
+    const lines = (await readFile(join(folder, "data", "postmaster.pid"), "utf8").catch(() => "")).split(
+      "\n",
+    );
+    if (lines[7]?.trim() === "ready") return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
