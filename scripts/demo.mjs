@@ -111,7 +111,7 @@ async function demonstrate() {
   try {
     const request = await withBoundary(url, { ...example, toolCallback, sessionId: "demo" });
     tell("Live: the run is held open while it asks. The request is examples/tools.json");
-    const live = { ...request, interactions: { holdMs: 30_000 } };
+    const live = { ...request, interactions: { waitMs: 30_000 } };
     const answered = await showRun(url, live, (kind, _payload, answer) =>
       answer(kind === "user_approval" ? { approved: true } : { output: seat }),
     );

@@ -42,7 +42,7 @@ function requestFor(sandbox: string, model: string, endpoint: string) {
     harness: "gemini",
     sandboxPermission: { network: { allowlist: [here] } },
     permissions: { default: "allow" },
-    interactions: { holdMs: 20_000 },
+    interactions: { waitMs: 20_000 },
     modelConnection: {
       provider: "google",
       endpoint: { baseUrl: model },

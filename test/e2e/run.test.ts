@@ -136,7 +136,7 @@ describe("a run of the demo agent", () => {
         ...demo('call mail {"to": "a"}', "say done"),
         customTools: [callbackTool("mail", { permission: "ask" })],
         toolCallback: { endpoint: platform.endpoint },
-        interactions: { holdMs: 15_000 },
+        interactions: { waitMs: 15_000 },
       },
       ndjson,
     );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { modernise } from "../../src/contract/compat.js";
+import { toCurrentSpelling } from "../../src/contract/compat/current-spelling.js";
 import { type Issue, parseRunRequest, runRequestSchema } from "../../src/contract/index.js";
-import { type Level, levelOf } from "../../src/contract/level.js";
+import { type Level, levelOf } from "../../src/contract/schema/level.js";
 import { golden } from "./golden-files.js";
 
 function parsed(body: unknown) {
@@ -60,6 +60,22 @@ test("a request of earlier wires is the same as its current form", () => {
   expect(parsed(golden("request-older-spellings"))).toEqual(
     parsed(golden("request-older-spellings.current")),
   );
+});
+
+describe("interactions.holdMs", () => {
+  test("is read as waitMs, with a warning", () => {
+    expect(parseRunRequest({ interactions: { hold_ms: 5 } })).toMatchObject({
+      ok: true,
+      request: { interactions: { waitMs: 5 } },
+      warnings: [{ path: "interactions.holdMs", message: expect.stringContaining("`waitMs`") }],
+    });
+  });
+
+  test("is refused beside waitMs, and when it isn't a number", () => {
+    const path = "interactions.holdMs";
+    expect(issuesOf({ interactions: { holdMs: 5, waitMs: 5 } })).toMatchObject([{ path }]);
+    expect(issuesOf({ interactions: { holdMs: "5" } })).toMatchObject([{ path }]);
+  });
 });
 
 describe("older fields", () => {
@@ -197,7 +213,7 @@ describe("older fields", () => {
 describe("what costs nothing", () => {
   test("a request in the current spelling comes back as the same object", () => {
     const body = golden("request-full");
-    expect(modernise(body).body).toBe(body);
+    expect(toCurrentSpelling(body).body).toBe(body);
   });
 
   test("a body is never changed in place", () => {
@@ -209,7 +225,7 @@ describe("what costs nothing", () => {
 
   test("an unchanged tool beside a changed one isn't copied", () => {
     const tool = { name: "a", inputSchema: {} };
-    const { body } = modernise({ customTools: [tool, { name: "b", call_ref: "c" }] });
+    const { body } = toCurrentSpelling({ customTools: [tool, { name: "b", call_ref: "c" }] });
     expect((body as { customTools: unknown[] }).customTools[0]).toBe(tool);
   });
 });

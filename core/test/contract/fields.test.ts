@@ -2,23 +2,22 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { contractReadme } from "../../scripts/generate-contract-docs.mjs";
 import { normaliseBoundary } from "../../src/boundary/normalise.js";
-import { fieldMeanings, pathsOf } from "../../src/contract/fields.js";
 import {
-  fields,
   historyOf,
   parseRunRequest,
   promises,
   promptOf,
+  requestFields,
   runRequestSchema,
 } from "../../src/contract/index.js";
-import { levelOf } from "../../src/contract/level.js";
+import { type Level, levelOf } from "../../src/contract/schema/level.js";
 import { requirementsOf } from "../../src/plan/requirements.js";
 import { golden } from "./golden-files.js";
 
+const fields = requestFields();
 const known = pathsOf(levelOf(runRequestSchema));
 
-test("the table has exactly the schema's keys", () => {
-  expect(Object.keys(fieldMeanings).sort()).toEqual([...known].sort());
+test("every key of the schema is documented", () => {
   expect(fields.map(({ path }) => path)).toEqual(known);
 });
 
@@ -36,11 +35,11 @@ test("the schema's keys are those of every level", () => {
   expect(known).not.toEqual(expect.arrayContaining([expect.stringMatching(/inputSchema\.|runContext\./)]));
 });
 
-test.each(fields)("$path is told of in a sentence", ({ does }) => {
-  expect(does).toMatch(/^[A-Z\d`].*[.…]$/s);
+test.each(fields)("$path is documented in a sentence", ({ description }) => {
+  expect(description).toMatch(/^[A-Z\d`].*[.…]$/s);
 });
 
-const informational = fields.filter(({ what }) => what === "informational");
+const informational = fields.filter(({ effect }) => effect === "informational");
 
 describe("an informational field changes nothing", () => {
   test.each(informational)("$path", ({ path }) => {
@@ -64,7 +63,7 @@ describe("a refused field refuses", () => {
     },
   };
 
-  test.each(fields.filter(({ what }) => what === "refused"))("$path", ({ path }) => {
+  test.each(fields.filter(({ effect }) => effect === "refused"))("$path", ({ path }) => {
     const parsed = parseRunRequest(values[path]);
     expect(parsed).toMatchObject({ ok: false, issues: [{ path: path.replaceAll("[]", "[0]") }] });
   });
@@ -101,4 +100,14 @@ function removeAt(value: unknown, [step = "", ...rest]: string[]): number {
   const inner: unknown = Reflect.get(value, key);
   const entries: unknown[] = step.endsWith("[]") && Array.isArray(inner) ? inner : [inner];
   return entries.reduce<number>((count, entry) => count + removeAt(entry, rest), 0);
+}
+
+/** Every path that the contract knows. Inside an opaque value there are none. */
+function pathsOf(level: Level | undefined, prefix = ""): string[] {
+  if (level === undefined || level.kind === "map") return [];
+  if (level.kind === "list") return pathsOf(level.element, `${prefix}[]`);
+  return [...level.keys].flatMap(([key, below]) => {
+    const path = prefix === "" ? key : `${prefix}.${key}`;
+    return [path, ...pathsOf(below, path)];
+  });
 }

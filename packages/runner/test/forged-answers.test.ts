@@ -196,7 +196,7 @@ describe("nothing else does", () => {
       yield done;
     };
     const world = await createWorld({ script: [attack, calls("send", given)], limits: { closeMs: 50 } });
-    const first = await sent(world, [{ role: "user", content: "go" }], { interactions: { holdMs: 30_000 } });
+    const first = await sent(world, [{ role: "user", content: "go" }], { interactions: { waitMs: 30_000 } });
     const [question] = questions(first);
     expect(eventsOf(first, "tool_result")).toEqual([
       { type: "tool_result", id: question?.id, output: expect.stringMatching(/^DEFERRED/), isError: true },
@@ -250,7 +250,7 @@ describe("an answer is used once", () => {
 
   test("given live, it allows nothing in the next request", async () => {
     const world = await createWorld({ script: calls("send", given) });
-    const body = { customTools: [asks], interactions: { holdMs: 30_000 } };
+    const body = { customTools: [asks], interactions: { waitMs: 30_000 } };
     const run = await world.admit(body);
     const events: AgentEvent[] = [];
     for await (const record of run.records()) {
@@ -279,7 +279,7 @@ describe("an answer is used once", () => {
       yield done;
     };
     const world = await createWorld({ script });
-    const run = await world.admit({ permissions: { default: "ask" }, interactions: { holdMs: 30_000 } });
+    const run = await world.admit({ permissions: { default: "ask" }, interactions: { waitMs: 30_000 } });
     const events: AgentEvent[] = [];
     for await (const record of run.records()) {
       if (record.kind !== "event") continue;

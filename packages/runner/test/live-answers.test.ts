@@ -5,7 +5,7 @@ import { asks, client, given } from "./fakes/parked-calls.js";
 import { createWorld, eventsOf, type Told } from "./fakes/world.js";
 
 describe("a live answer, while the run is held open", () => {
-  const interactions = { holdMs: 5_000 };
+  const interactions = { waitMs: 5_000 };
   const two: Script = async function* ({ tools, signal }) {
     const own = tools();
     const first = own.call("send", { to: "ann" });
@@ -16,9 +16,9 @@ describe("a live answer, while the run is held open", () => {
     yield done;
   };
 
-  async function begun(script: Script, body: object, holdMs = interactions.holdMs) {
+  async function begun(script: Script, body: object, waitMs = interactions.waitMs) {
     const world = await createWorld({ script });
-    const run = await world.admit({ ...body, interactions: { holdMs } });
+    const run = await world.admit({ ...body, interactions: { waitMs } });
     const events: Told["events"][number][] = [];
     let result: Told["result"] | undefined;
     const reading = (async () => {
@@ -89,7 +89,7 @@ describe("a live answer, while the run is held open", () => {
 
   test("the agent's patience is a limit to it", async () => {
     const world = await createWorld({ script: calls("send", given), harness: { maxToolCallMs: 30 } });
-    const { result } = await world.run({ customTools: [asks], interactions: { holdMs: 60_000 } });
+    const { result } = await world.run({ customTools: [asks], interactions: { waitMs: 60_000 } });
     expect(result.stopReason).toBe("paused");
   });
 

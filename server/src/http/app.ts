@@ -1,4 +1,4 @@
-import { type HealthAnswer, limits, NotFound, openApiDocument, Unauthorized } from "@ambit/core";
+import { type HealthAnswer, limits, NotFound, Unauthorized } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
@@ -6,6 +6,7 @@ import { planAnswer } from "../plan-answer.js";
 import { subscriptionStatus } from "../subscription-status.js";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { requireLocalCaller } from "./loopback.js";
+import { openApiDocument } from "./openapi/document.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
 import { refuseCallersOfRuns } from "./run-caller.js";
 import { handleRun } from "./run-route.js";

@@ -117,7 +117,7 @@ describe("answers to client tools", () => {
       .join("\n");
     // Held open, so that one run asks all of it.
     const calls = answers.map(({ input }) => `& call pick ${JSON.stringify(input)}`).join("\n");
-    const paused = await stage.run(requestWith({ ...asking(calls), interactions: { holdMs: 1_500 } }));
+    const paused = await stage.run(requestWith({ ...asking(calls), interactions: { waitMs: 1_500 } }));
     const run = await stage.run(requestWith(answering(calls, answers, next, paused)));
     expect((await run.result).stopReason).toBe("paused");
     expect(run.resultsOf("pick").map(({ output }) => output)).toEqual(['{"other":true}', "first", "second"]);

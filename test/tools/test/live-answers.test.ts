@@ -22,7 +22,7 @@ beforeEach(() => {
 function requestWith(prompt: string, more: object = {}): object {
   const customTools = [callbackTool("send", { permission: "ask" }), clientTool("pick")];
   const toolCallback = { endpoint: platform.endpoint };
-  const interactions = { holdMs: 60_000 };
+  const interactions = { waitMs: 60_000 };
   const shared = { harness: "demo", sessionId: "live", customTools, toolCallback, interactions };
   return { ...shared, ...asking(prompt), ...more };
 }
@@ -116,7 +116,7 @@ describe("several parked calls", () => {
 
   it("pause together, once one of them wasn't answered in time: the others count, a late answer doesn't", async () => {
     const lines = ["& call send {}", '& call pick {"n":1}'];
-    const run = await stage.begin(requestWith(lines.join("\n"), { interactions: { holdMs: 1_500 } }));
+    const run = await stage.begin(requestWith(lines.join("\n"), { interactions: { waitMs: 1_500 } }));
     const questions = await run.until("interaction_request", 2);
     const idOf = (wanted: string) => questions.find(({ kind }) => kind === wanted)?.id ?? "";
     run.run.answer(idOf("client_tool"), { output: "in time" });

@@ -100,7 +100,7 @@ describe("our tools", () => {
     const run = await stage.begin({
       ...{ ...request(), ...asking(prompt()), customTools },
       permissions: { rules: [...rules, ...ownToolsAllowed] },
-      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { holdMs: 60_000 } },
+      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { waitMs: 60_000 } },
     });
     await answered(run);
     const outcomes = cases.map(({ tool, why }) => ({ tool, why, outcome: outcomeOf(run, tool) }));
@@ -117,7 +117,7 @@ describe("our tools", () => {
   it.each(["deny", "ask", "allow"] as const)("follow the default %s", async (byDefault) => {
     const run = await stage.begin({
       ...{ harness: "demo", ...asking("call reads {}\ncall writes {}"), permissions: { default: byDefault } },
-      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { holdMs: 60_000 } },
+      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { waitMs: 60_000 } },
       customTools: customTools.filter(({ name }) => name === "reads" || name === "writes"),
     });
     await answered(run);
@@ -134,7 +134,7 @@ describe("the operator's ceiling", () => {
     ceiled = await Stage.open({ deny: ["own_allow", "own_ask"] });
     const run = await ceiled.run({
       ...{ harness: "demo", permissions: { default: "allow" }, customTools },
-      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { holdMs: 60_000 } },
+      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { waitMs: 60_000 } },
       ...asking("call own_allow {}\ncall! own_allow {}\ncall own_ask {}"),
     });
     expect((await run.result).stopReason).toBe("end_turn");

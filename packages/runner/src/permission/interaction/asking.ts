@@ -25,8 +25,8 @@ export class Asking {
     @inject(UsedAnswers) readonly used: UsedAnswers,
     @inject(RunEvents) events: RunEvents,
   ) {
-    const holdMs = Math.min(request.interactions?.holdMs ?? 0, plan.harness.actor.maxToolCallMs);
-    this.interactions = new Interactions((event) => events.emit(event), holdMs);
+    const waitMs = Math.min(request.interactions?.waitMs ?? 0, plan.harness.actor.maxToolCallMs);
+    this.interactions = new Interactions((event) => events.emit(event), waitMs);
   }
 
   readonly ids = (): Promise<CallIds> => {

@@ -30,16 +30,16 @@ export class Interactions {
   constructor(
     readonly emit: (event: AgentEvent) => void,
     /** Milliseconds a question may wait for a live answer; 0: none is waited for. */
-    readonly holdMs: number,
+    readonly waitMs: number,
   ) {}
 
   /** Puts a question. Undefined when there is no answer in time: the run has to pause for it. */
   async ask({ id, kind, payload }: Question, signal: AbortSignal): Promise<Answer | undefined> {
-    const expiresAt = this.holdMs > 0 ? { expiresAt: new Date(Date.now() + this.holdMs).toISOString() } : {};
+    const expiresAt = this.waitMs > 0 ? { expiresAt: new Date(Date.now() + this.waitMs).toISOString() } : {};
     this.emit({ type: "interaction_request", id, kind, payload: { ...payload, ...expiresAt } });
-    if (this.holdMs === 0 || signal.aborted) return undefined;
+    if (this.waitMs === 0 || signal.aborted) return undefined;
     using waiting = new LinkedAbort(signal);
-    waiting.after(this.holdMs, () => new Error("there was no answer in time"));
+    waiting.after(this.waitMs, () => new Error("there was no answer in time"));
     try {
       return await new Promise<Answer | undefined>((resolve) => {
         this.#open.set(id, { kind, settle: resolve });

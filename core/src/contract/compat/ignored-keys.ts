@@ -1,0 +1,98 @@
+import { z } from "zod";
+import { type Level, levelAt } from "../schema/level.js";
+import { plainKey, slipBetween } from "../schema/spelling.js";
+
+/** Subtrees of a request in which a key is never ignored: what they say restricts the run. */
+const restricting = ["sandboxPermission", "permissions"] as const;
+
+/** Names of what restricts a run, wherever they stand on any wire; a key close to one is probably meant as that. */
+const restrictions: readonly string[] = [
+  "sandboxPermission",
+  "network",
+  "networkMode",
+  "filesystem",
+  "resources",
+  "secrets",
+  "enforcement",
+  "allowlist",
+  "readable",
+  "writable",
+  "denied",
+  "memoryMb",
+  "processes",
+  "cpus",
+  "diskMb",
+  "permissions",
+  "permissionPolicy",
+  "permission",
+  "rules",
+  "policy",
+  "readOnly",
+  "needsApproval",
+];
+
+/** Words that only names of restrictions hold: `sandboxPolicy`, `networkRules`, `egress`. */
+const restrictingWords =
+  /sandbox|boundar|network|egress|firewall|allowlist|whitelist|denylist|blocklist|filesystem|enforce|permission|approval|readonly|secret/;
+
+/**
+ * Why a key that a request may hold can't be passed over; undefined when it can.
+ * @param path as in `gatewayPolicy` or `customTools[].annotations`.
+ * @param known every key that a request may have.
+ */
+function whyNotIgnorable(path: string, known: Level | undefined): string | undefined {
+  if (!/^[A-Za-z_]\w*(\[\])?(\.[A-Za-z_]\w*(\[\])?)*$/.test(path) || path.endsWith("[]"))
+    return "must be the path of a key, such as gatewayPolicy or customTools[].annotations";
+  const steps = path.replaceAll("[]", ".0").split(".");
+  const key = steps.at(-1) ?? "";
+  const parent = levelAt(
+    known,
+    steps.slice(0, -1).map((step) => (step === "0" ? 0 : step)),
+  );
+  if (parent?.kind !== "object") return "doesn't lie in an object whose keys the contract knows: remove it";
+  if ([...parent.keys.keys()].some((name) => plainKey(name) === plainKey(key)))
+    return "is a known field, which is never ignored: remove it";
+  const restriction =
+    restricting.find((name) => steps[0] === name) ??
+    restrictions.find((name) => slipBetween(key, name) !== undefined) ??
+    restrictingWords.exec(plainKey(key))?.[0];
+  if (restriction === undefined) return undefined;
+  return `is too close to what restricts a run (${restriction}): ignored, it would look like a boundary and be none. Upgrade the runner, or stop sending it`;
+}
+
+/** A path as keys are compared: in whichever spelling either was written. */
+export function ignoredKeyOf(parent: string, key: string): string {
+  return `${parent === "" ? "" : `${parent}.`}${plainKey(key)}`;
+}
+
+/** The same for a path that a configuration names. */
+export function ignoredPath(path: string): string {
+  const end = path.lastIndexOf(".");
+  return ignoredKeyOf(path.slice(0, Math.max(0, end)), path.slice(end + 1));
+}
+
+/** What the operator says of the requests that this runner takes. */
+export function contractSettings(known: Level | undefined) {
+  return z.strictObject({
+    /**
+     * Paths of keys that this version doesn't know and passes over, with a warning on the result, for a platform that
+     * is newer than its runner: `gatewayPolicy`, `customTools[].annotations`. Default: none; an unknown key refuses the
+     * request. A key that is close to the name of a boundary or a permission can't be listed.
+     */
+    ignoredKeys: z
+      .array(z.string())
+      .max(100)
+      .default([])
+      .superRefine((paths, context) => {
+        for (const [index, path] of paths.entries()) {
+          const problem = whyNotIgnorable(path, known);
+          if (problem !== undefined)
+            context.addIssue({
+              code: "custom",
+              path: [index],
+              message: `\`${path.slice(0, 200)}\` ${problem}`,
+            });
+        }
+      }),
+  });
+}

@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { interactionSettingsSchema } from "../request/interactions.js";
+import { modelConnectionSchema } from "../request/model-connection.js";
+import { permissionSchema } from "../request/permissions.js";
+
+/** The fields of earlier wires, by level. Values that only move are checked in their new place. */
+export const olderRequestSchema = z.strictObject({
+  /** One string in place of messages. */
+  prompt: z.string().optional(),
+  permissionPolicy: z.enum(["auto", "deny"]).optional(),
+  /** Variable's name to credential. */
+  secrets: z.record(z.string(), z.unknown()).optional(),
+  provider: z.unknown().optional(),
+  deployment: z.unknown().optional(),
+  endpoint: modelConnectionSchema.shape.endpoint,
+  credentialMode: z.unknown().optional(),
+  trace: z
+    .strictObject({
+      traceparent: z.unknown().optional(),
+      baggage: z.unknown().optional(),
+      endpoint: z.unknown().optional(),
+      authorization: z.unknown().optional(),
+      captureContent: z.unknown().optional(),
+    })
+    .optional(),
+  backend: z.enum(["rivet", "pi"]).optional(),
+});
+export type OlderRequest = z.infer<typeof olderRequestSchema>;
+
+export const olderInteractionsSchema = z.strictObject({
+  holdMs: interactionSettingsSchema.shape.waitMs.removeDefault().optional(),
+});
+export type OlderInteractions = z.infer<typeof olderInteractionsSchema>;
+
+export const olderToolSchema = z.strictObject({ needsApproval: z.boolean().optional() });
+export type OlderTool = z.infer<typeof olderToolSchema>;
+
+export const olderMcpServerSchema = z.strictObject({
+  transport: z.enum(["stdio", "http"]).default("stdio"),
+  command: z.unknown().optional(),
+  args: z.unknown().optional(),
+  env: z.record(z.string(), z.unknown()).optional(),
+  url: z.unknown().optional(),
+  /** The server's tools that may be used; empty means all. */
+  tools: z.array(z.unknown()).optional(),
+  permission: permissionSchema.optional(),
+});
+export type OlderMcpServer = z.infer<typeof olderMcpServerSchema>;

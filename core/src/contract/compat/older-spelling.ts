@@ -1,0 +1,151 @@
+import { isJsonObject, type JsonObject } from "../values/json.js";
+import type { OlderInteractions, OlderMcpServer, OlderRequest, OlderTool } from "./older-fields.js";
+
+interface Report {
+  /** A field that is given beside its own successor, or that has none. */
+  refuse(key: string, message: string): void;
+  warn(key: string, message: string): void;
+}
+
+/** What is left of the object in current spelling, and what was spelt as in earlier wires. */
+export type Translate<Older> = (current: JsonObject, older: Older, report: Report) => JsonObject;
+
+export const translateTool: Translate<OlderTool> = (tool, { needsApproval }) =>
+  needsApproval === true ? { permission: "ask", ...tool } : tool;
+
+export const translateInteractions: Translate<OlderInteractions> = (interactions, { holdMs }, report) => {
+  if (holdMs === undefined) return interactions;
+  if (interactions.waitMs === undefined) {
+    report.warn("holdMs", "is the older name of `waitMs`: send that instead");
+    return { ...interactions, waitMs: holdMs };
+  }
+  report.refuse("holdMs", "is the older name of `waitMs`, which is given too: remove it");
+  return interactions;
+};
+
+export const translateMcpServer: Translate<OlderMcpServer> = (server, older, report) => {
+  if (server.connection !== undefined) {
+    report.refuse(
+      "connection",
+      "is given beside the older fields (transport, command, url, …): send one form of it",
+    );
+    return server;
+  }
+  const policy = policyOf(older);
+  if (policy !== undefined && server.policy !== undefined) {
+    report.refuse("policy", "is given beside the older fields (tools, permission): send one form of it");
+  }
+  return { ...server, connection: connectionOf(older, report), ...(policy === undefined ? {} : { policy }) };
+};
+
+function connectionOf({ transport, command, args, env, url }: OlderMcpServer, report: Report): JsonObject {
+  const unread = (key: string, value: unknown, other: string) => {
+    if (value === undefined) return;
+    report.refuse(
+      key,
+      `is not read with the transport "${transport}": remove it, or set the transport to "${other}"`,
+    );
+  };
+  if (transport === "stdio") {
+    unread("url", url, "http");
+    return present({ type: transport, command, args, env });
+  }
+  unread("command", command, "stdio");
+  unread("args", args, "stdio");
+  const credentials = env === undefined ? undefined : credentialsOf(env, headerCredential);
+  return present({ type: transport, url, credentials });
+}
+
+function policyOf({ tools = [], permission }: OlderMcpServer): JsonObject | undefined {
+  if (tools.length === 0 && permission === undefined) return undefined;
+  return present({ tools: tools.length === 0 ? undefined : { mode: "include", names: tools }, permission });
+}
+
+export const translateRequest: Translate<OlderRequest> = (request, older, report) => {
+  const translated: Record<string, unknown> = { ...request };
+  const take = (key: string, from: string, value: unknown) => {
+    if (value === undefined) return;
+    if (request[key] === undefined) translated[key] = value;
+    else report.refuse(from, `is the older form of \`${key}\`, which is given too: send one of them`);
+  };
+  take("permissions", "permissionPolicy", permissionsOf(older));
+  take("modelConnection", firstGiven(older, connectionFields), modelConnectionOf(older));
+  take("context", "trace", contextOf(older));
+  take("telemetry", "trace", telemetryOf(older));
+  if (older.backend === "pi") translated.harness ??= "pi";
+  if (older.prompt !== undefined && older.prompt.trim() !== "") {
+    const messages = request.messages ?? [];
+    if (Array.isArray(messages)) translated.messages = withPrompt(messages, older.prompt);
+  }
+  return translated;
+};
+
+/** The prompt was the latest turn, which callers also sent as the last message. */
+function withPrompt(messages: readonly unknown[], prompt: string): readonly unknown[] {
+  const last = messages.at(-1);
+  if (isJsonObject(last) && last.role === "user" && last.content === prompt) return messages;
+  return [...messages, { role: "user", content: prompt }];
+}
+
+function permissionsOf({ permissionPolicy }: OlderRequest): JsonObject | undefined {
+  if (permissionPolicy === undefined) return undefined;
+  return { default: permissionPolicy === "auto" ? "allow" : "deny" };
+}
+
+const connectionFields = ["secrets", "provider", "deployment", "endpoint", "credentialMode"] as const;
+
+function modelConnectionOf({ secrets = {}, provider, deployment, endpoint, credentialMode }: OlderRequest) {
+  const credentials = credentialsOf(secrets, modelCredential);
+  const connection = present({ provider, deployment, endpoint, credentialMode });
+  if (credentials.length > 0) return { ...connection, credentials };
+  return Object.keys(connection).length > 0 ? connection : undefined;
+}
+
+/** Read by a program inside, which signs with them: no one else can send them in its place. */
+const usedLocally = new Set([
+  "AWS_ACCESS_KEY_ID",
+  "AWS_SECRET_ACCESS_KEY",
+  "AWS_SESSION_TOKEN",
+  "GOOGLE_APPLICATION_CREDENTIALS",
+]);
+
+function modelCredential(name: string, value: unknown): JsonObject {
+  const usage = usedLocally.has(name) ? "local_use" : "opaque_http";
+  return { binding: { kind: "environment", name }, value, usage };
+}
+
+/** Over HTTP, the variables of an older server were the headers it is called with. */
+function headerCredential(name: string, value: unknown): JsonObject {
+  return { binding: { kind: "header", name }, value };
+}
+
+function credentialsOf(values: JsonObject, credential: (name: string, value: unknown) => JsonObject) {
+  return Object.entries(values).map(([name, value]) => credential(name, value));
+}
+
+function contextOf({ trace: { traceparent, baggage } = {} }: OlderRequest): JsonObject | undefined {
+  const propagation = present({ traceparent, baggage });
+  return Object.keys(propagation).length > 0 ? { propagation } : undefined;
+}
+
+function telemetryOf({ trace }: OlderRequest): JsonObject | undefined {
+  if (trace === undefined) return undefined;
+  const { endpoint, authorization, captureContent } = trace;
+  const otlp = present({ endpoint, headers: authorization === undefined ? undefined : { authorization } });
+  const telemetry = present({
+    capture: captureContent === undefined ? undefined : { content: { enabled: captureContent } },
+    exporters: Object.keys(otlp).length > 0 ? { otlp } : undefined,
+  });
+  return Object.keys(telemetry).length > 0 ? telemetry : undefined;
+}
+
+function firstGiven<Key extends string>(
+  older: { readonly [key in Key]?: unknown },
+  keys: readonly Key[],
+): string {
+  return keys.find((key) => older[key] !== undefined) ?? "";
+}
+
+function present(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

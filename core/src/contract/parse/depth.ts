@@ -1,0 +1,45 @@
+import { limits } from "../request/limits.js";
+import type { Issue } from "../result/failure.js";
+import { pathText } from "../schema/issue-text.js";
+
+/**
+ * The path of a value that lies deeper than `most` levels of lists and objects; undefined when there is none. Keeps a
+ * list of its own instead of recursing: what is checked here would overflow the stack of all that recurse.
+ */
+export function pathBeyondDepth(
+  value: unknown,
+  most: number = limits.depth,
+): readonly PropertyKey[] | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  // One entry a level: the values that are still to be looked at, and their keys.
+  const levels = [levelOf(value)];
+  for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+    const inner = level.values[level.next];
+    if (level.next >= level.values.length) levels.pop();
+    level.next += 1;
+    if (typeof inner !== "object" || inner === null) continue;
+    if (levels.length >= most) return levels.map(keyOf);
+    levels.push(levelOf(inner));
+  }
+  return undefined;
+}
+
+interface Level {
+  readonly container: object;
+  readonly values: readonly unknown[];
+  next: number;
+}
+
+function levelOf(container: object): Level {
+  return { container, values: Array.isArray(container) ? container : Object.values(container), next: 0 };
+}
+
+function keyOf({ container, next }: Level): PropertyKey {
+  return Array.isArray(container) ? next - 1 : (Object.keys(container)[next - 1] ?? "");
+}
+
+/** What to tell the caller of `pathBeyondDepth`'s finding. */
+export function tooDeep(path: readonly PropertyKey[]): Issue {
+  const message = `holds more than ${limits.depth} levels of lists and objects within each other: send fewer`;
+  return { path: pathText(path.slice(0, 3)), message };
+}

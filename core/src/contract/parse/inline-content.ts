@@ -1,0 +1,78 @@
+import type { ContentBlock, Message } from "../request/message.js";
+
+/** Characters before a `data:` URI's content; a longer beginning isn't looked through. */
+const longestType = 512;
+
+/** What a block holds as a `data:` URI or in base64, ready to be sent on. */
+interface Inline {
+  readonly mimeType: string;
+  /** Base64. */
+  readonly data: string;
+}
+
+/** Kinds of blocks that SDKs put files and images in. */
+const carriers: ReadonlySet<string> = new Set(["image", "file", "resource", "attachment"]);
+
+/** The messages with every inline file in one form: an `image` or a `resource` with `data` and `mimeType`. Pure. */
+export function withInlineContent(messages: readonly Message[]): Message[] {
+  return messages.map((message) => {
+    const { content } = message;
+    if (typeof content === "string" || !content.some(({ type }) => carriers.has(type))) return message;
+    return { ...message, content: content.map(withContent) };
+  });
+}
+
+function withContent(block: ContentBlock): ContentBlock {
+  if (!carriers.has(block.type)) return block;
+  const inline = inlineOf(block);
+  if (inline === undefined) return block;
+  const { uri, attachmentId: _content, ...rest } = block;
+  return {
+    ...rest,
+    ...(uri === undefined || isDataUri(uri) ? {} : { uri }),
+    type: inline.mimeType.startsWith("image/") ? "image" : "resource",
+    ...inline,
+  };
+}
+
+function inlineOf({ type, data, uri, mimeType }: ContentBlock): Inline | undefined {
+  for (const value of [data, uri]) {
+    if (value === undefined || !isDataUri(value)) continue;
+    return readDataUri(value, mimeType ?? unsaid(type));
+  }
+  if (data === undefined || data === "") return undefined;
+  return { data, mimeType: mimeType ?? unsaid(type) };
+}
+
+/** An image whose sender doesn't say what it is: the commonest. */
+function unsaid(type: string): string {
+  return type === "image" ? "image/png" : "application/octet-stream";
+}
+
+function isDataUri(value: string): boolean {
+  return /^data:/i.test(value);
+}
+
+/** RFC 2397. Undefined for what is none: it then stays a link, which the agent may refuse. */
+function readDataUri(uri: string, unnamed: string): Inline | undefined {
+  const comma = uri.slice(0, longestType).indexOf(",");
+  if (comma === -1) return undefined;
+  const [type = "", ...parameters] = uri.slice("data:".length, comma).split(";");
+  const mimeType = type === "" ? unnamed : type.toLowerCase();
+  const content = uri.slice(comma + 1);
+  try {
+    const text = content.includes("%") ? decodeURIComponent(content) : content;
+    const data = parameters.some((parameter) => parameter.trim().toLowerCase() === "base64")
+      ? onOneLine(text)
+      : Buffer.from(text).toString("base64");
+    return data === "" ? undefined : { mimeType, data };
+  } catch {
+    // Broken percent-encoding.
+    return undefined;
+  }
+}
+
+/** Base64 that was broken into lines. By way of its bytes: millions of replacements would hold up everything else. */
+function onOneLine(base64: string): string {
+  return /\s/.test(base64) ? Buffer.from(base64, "base64").toString("base64") : base64;
+}

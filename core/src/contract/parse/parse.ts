@@ -1,0 +1,84 @@
+import type { z } from "zod";
+import { toCurrentSpelling } from "../compat/current-spelling.js";
+import { contractSettings, ignoredPath } from "../compat/ignored-keys.js";
+import { knownLevel } from "../compat/reader.js";
+import type { Message } from "../request/message.js";
+import { historyOf } from "../request/prompt.js";
+import type { RunRequest } from "../request/request.js";
+import type { Issue } from "../result/failure.js";
+import type { Warning } from "../result/warning.js";
+import { mostIssues, readableIssues } from "../schema/issue-text.js";
+import { isJsonObject } from "../values/json.js";
+import { pathBeyondDepth, tooDeep } from "./depth.js";
+import { withInlineContent } from "./inline-content.js";
+import { repeatedNames } from "./unique.js";
+import { validateRequest } from "./validate.js";
+
+/** What the operator says of the requests that this runner takes. */
+export const contractSettingsSchema = contractSettings(knownLevel);
+export type ContractSettings = Readonly<z.output<typeof contractSettingsSchema>>;
+
+export type ParsedRunRequest =
+  /** `warnings` is absent when there are none. */
+  | { readonly ok: true; readonly request: RunRequest; readonly warnings?: readonly Warning[] }
+  | { readonly ok: false; readonly issues: Issue[] };
+
+/**
+ * A parsed JSON body as a request, or everything that is wrong with its shape. An empty body (`undefined`, `null`)
+ * is an empty request. What it means is not looked at here: a request without a message is one.
+ */
+export function parseRunRequest(
+  body: unknown,
+  { ignoredKeys }: ContractSettings = contractSettingsSchema.parse({}),
+): ParsedRunRequest {
+  const deep = pathBeyondDepth(body);
+  // Before anything else: all that follows recurses, and would overflow the stack.
+  if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
+  const ignorable = new Set(ignoredKeys.map(ignoredPath));
+  const { body: current, issues, warnings } = toCurrentSpelling(body ?? {}, ignorable);
+  const candidate = withoutBlankSession(current);
+  const parsed = validateRequest(candidate);
+  const found = [...issues, ...repeatedNames(candidate)];
+  const messages = parsed.success ? withInlineContent(parsed.data.messages) : [];
+  const shape = parsed.success
+    ? unreachableAttachments(messages)
+    : readableIssues(parsed.issues, { value: candidate, level: knownLevel, path: [] });
+  if (parsed.success && found.length + shape.length === 0) {
+    const request = { ...parsed.data, messages };
+    return warnings.length === 0 ? { ok: true, request } : { ok: true, request, warnings };
+  }
+  return { ok: false, issues: bounded(firstOfEachPath([...found, ...shape])) };
+}
+
+/** Refused in this turn alone: a conversation that has one in its past goes on. */
+function unreachableAttachments(messages: readonly Message[]): Issue[] {
+  const start = historyOf(messages).length;
+  return messages.slice(start).flatMap(({ content }, index) =>
+    typeof content === "string"
+      ? []
+      : content.flatMap(({ type, attachmentId }, at) => {
+          if (type !== "attachment" && attachmentId === undefined) return [];
+          const path = `messages[${start + index}].content[${at}].attachmentId`;
+          const message = "lies in the platform's own store: send its content as an image or resource block";
+          return [{ path, message }];
+        }),
+  );
+}
+
+function withoutBlankSession(body: unknown): unknown {
+  if (!isJsonObject(body) || typeof body.sessionId !== "string" || body.sessionId.trim() !== "") return body;
+  const { sessionId: _blank, ...rest } = body;
+  return rest;
+}
+
+/** One fault may show twice, as an older spelling and as a shape; the first says more. */
+function firstOfEachPath(issues: readonly Issue[]): Issue[] {
+  const first = new Map<string, Issue>();
+  for (const issue of issues) if (!first.has(issue.path)) first.set(issue.path, issue);
+  return [...first.values()];
+}
+
+function bounded(issues: Issue[]): Issue[] {
+  if (issues.length <= mostIssues) return issues;
+  return [...issues.slice(0, mostIssues), { path: "", message: "and more: mend these first" }];
+}

@@ -1,0 +1,69 @@
+import { posix } from "node:path";
+import type { Issue } from "../result/failure.js";
+import { isJsonObject } from "../values/json.js";
+
+/** Written from the skill itself, so that no file beside it may have its name. */
+const skillFileName = "SKILL.md";
+
+/**
+ * What the entries of a list must not share: names, and paths, which must also fit into one folder tree. Looks at
+ * a request as it came, so that a fault elsewhere doesn't hide what is found here.
+ */
+export function repeatedNames(request: unknown): Issue[] {
+  if (!isJsonObject(request)) return [];
+  return [
+    ...repeatedIn(request.customTools, "name", "customTools"),
+    ...repeatedIn(request.mcpServers, "name", "mcpServers"),
+    ...repeatedIn(request.skills, "name", "skills"),
+    ...repeatedIn(request.credentials, "name", "credentials"),
+    ...clashesIn(request.harnessFiles, "harnessFiles"),
+    ...listOf(request.skills).flatMap((skill, index) =>
+      isJsonObject(skill) ? clashesIn(skill.files, `skills[${index}].files`, skillFileName) : [],
+    ),
+  ];
+}
+
+function repeatedIn(list: unknown, key: string, path: string, same = (name: string) => name): Issue[] {
+  const first = new Map<string, number>();
+  const issues: Issue[] = [];
+  for (const [index, entry] of listOf(list).entries()) {
+    const name = isJsonObject(entry) ? entry[key] : undefined;
+    if (typeof name !== "string") continue;
+    const known = same(name);
+    const earlier = first.get(known);
+    if (earlier === undefined) first.set(known, index);
+    else {
+      const message = `is the same as ${path}[${earlier}].${key}: every ${key} must be unique`;
+      issues.push({ path: `${path}[${index}].${key}`, message });
+    }
+  }
+  return issues;
+}
+
+/** Two files at one place, or one where another needs a folder. */
+function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
+  const issues = repeatedIn(list, "path", path, posix.normalize);
+  const files = new Map<string, number>();
+  for (const [index, entry] of listOf(list).entries()) {
+    if (!isJsonObject(entry) || typeof entry.path !== "string") continue;
+    const file = posix.normalize(entry.path);
+    files.set(`${file}/`, index);
+    if (file !== taken) continue;
+    const message = "is written from the skill's own name, description and body: name the file otherwise";
+    issues.push({ path: `${path}[${index}].path`, message });
+  }
+  // Sorted, whatever lies below a file comes right behind it.
+  let above: string | undefined;
+  for (const file of [...files.keys()].sort()) {
+    if (above === undefined || !file.startsWith(above)) above = file;
+    else {
+      const message = `lies below ${path}[${files.get(above)}].path, which is a file: rename one of them`;
+      issues.push({ path: `${path}[${files.get(file)}].path`, message });
+    }
+  }
+  return issues;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,217 @@
+import { z } from "zod";
+import { headersSchema, httpUrlSchema } from "../values/http.js";
+import { jsonObjectSchema } from "../values/json.js";
+import { credentialSchema } from "./credentials.js";
+import { onDisconnectSchema } from "./disconnect.js";
+import { interactionSettingsSchema } from "./interactions.js";
+import { limits } from "./limits.js";
+import { mcpServerSchema } from "./mcp-server.js";
+import { messageSchema } from "./message.js";
+import { modelConnectionSchema } from "./model-connection.js";
+import { permissionsSchema } from "./permissions.js";
+import { runIdSchema } from "./run-id.js";
+import { sandboxPermissionSchema } from "./sandbox-permission.js";
+import { harnessFileSchema, skillSchema } from "./skill.js";
+import { toolCallbackSchema, toolSpecSchema } from "./tool.js";
+
+const contextSchema = z.strictObject({
+  propagation: z
+    .strictObject({
+      traceparent: z.string().optional().meta({
+        description: "W3C trace context. Its trace id is the result's `traceId`.",
+        earlier: "`trace.traceparent`",
+      }),
+      baggage: z.string().optional().meta({ effect: "informational", description: "W3C baggage." }),
+    })
+    .optional()
+    .meta({ description: "The caller's trace.", earlier: "`trace`" }),
+});
+
+const contentCaptureSchema = z.strictObject({
+  enabled: z.boolean().optional().meta({
+    effect: "informational",
+    description: "True or false.",
+    earlier: "`trace.captureContent`",
+  }),
+});
+
+const captureSchema = z.strictObject({
+  content: contentCaptureSchema.optional().meta({
+    effect: "informational",
+    description: "Whether content may be captured.",
+  }),
+});
+
+const otlpSchema = z.strictObject({
+  endpoint: httpUrlSchema.optional().meta({
+    effect: "informational",
+    description: "Its URL.",
+    earlier: "`trace.endpoint`",
+  }),
+  headers: headersSchema.optional().meta({
+    effect: "informational",
+    description: "Its headers.",
+    earlier: "`trace.authorization`",
+  }),
+});
+
+const telemetrySchema = z.strictObject({
+  capture: captureSchema.optional().meta({ effect: "informational", description: "What may be captured." }),
+  exporters: z
+    .strictObject({
+      otlp: otlpSchema.optional().meta({ effect: "informational", description: "An OTLP exporter." }),
+    })
+    .optional()
+    .meta({ effect: "informational", description: "Where telemetry would go." }),
+});
+
+/** One turn of one agent. Every key is optional; an unknown key is refused by its path. */
+export const runRequestSchema = z.strictObject({
+  runId: runIdSchema.optional().meta({
+    description:
+      "Names the run, so that it can be cancelled before its result is known; the header `Idempotency-Key` does the same. 1 to 128 of `A-Z a-z 0-9 _ . : -`. Refused while a run with this id is in progress. Default: an id that the runner generates.",
+  }),
+  harness: z.string().min(1).optional().meta({
+    description: "The agent to run, by its id or an alias. Default: the first one loaded.",
+    earlier: "`pi_core`, `pi_agenta` (→ `pi`); `backend`",
+  }),
+  sandbox: z.string().min(1).optional().meta({
+    description:
+      "The sandbox backend, by name. Default: the first one loaded that covers the whole boundary.",
+  }),
+  sessionId: z.string().max(256).optional().meta({
+    description:
+      "Names the session, which keeps the sandbox, workspace and agent between runs. At most 256 characters. Blank means absent: the session ends with the run.",
+  }),
+  agentsMd: z.string().optional().meta({
+    description: "Standing instructions, written to the file of the workspace where the agent reads them.",
+  }),
+  systemPrompt: z.string().optional().meta({
+    description: "Replaces the agent's system prompt. An issue for an agent that doesn't support it.",
+  }),
+  appendSystemPrompt: z.string().optional().meta({
+    description: "Added to the agent's system prompt. An issue for an agent that doesn't support it.",
+  }),
+  model: z.string().optional().meta({
+    description: "The model, as the agent names it, or `provider/model`. Default: the agent's own.",
+  }),
+  messages: z
+    .array(messageSchema)
+    .max(limits.messages)
+    .default([])
+    .meta({
+      description: `The conversation, oldest first, at most ${limits.messages.toLocaleString("en")} messages. The last user message with content is the prompt. Tool results at the end continue the turn that waited for them.`,
+      earlier: "`prompt` (→ a last user message)",
+    }),
+  customTools: z
+    .array(toolSpecSchema)
+    .max(limits.tools)
+    .default([])
+    .meta({ description: `Tools, at most ${limits.tools.toLocaleString("en")}.` }),
+  toolCallback: toolCallbackSchema.optional().meta({
+    description: "Where `callback` tools are executed. Without an endpoint it counts as absent.",
+  }),
+  mcpServers: z
+    .array(mcpServerSchema)
+    .max(limits.mcpServers)
+    .default([])
+    .meta({ description: `MCP servers of the user, at most ${limits.mcpServers}.` }),
+  skills: z
+    .array(skillSchema)
+    .max(limits.skills)
+    .default([])
+    .meta({
+      description: `Skills, at most ${limits.skills}, written into the workspace where agents find them.`,
+    }),
+  harnessFiles: z
+    .array(harnessFileSchema)
+    .max(limits.harnessFiles)
+    .default([])
+    .meta({
+      description: `Files to write into a new workspace before the agent starts, at most ${limits.harnessFiles.toLocaleString("en")}.`,
+    }),
+  modelConnection: modelConnectionSchema.optional().meta({
+    description: "How the agent reaches its model.",
+    earlier: "`secrets`, `provider`, `deployment`, `endpoint`, `credentialMode`",
+  }),
+  credentials: z
+    .array(credentialSchema)
+    .max(limits.credentials)
+    .default([])
+    .meta({
+      description: `Credentials that stay outside the sandbox, at most ${limits.credentials}. Inside there is a placeholder; the egress proxy replaces it with the value in requests to its hosts. A sandbox that can't do that refuses the run.`,
+    }),
+  permissions: permissionsSchema.default({ default: "allow_reads" }).meta({
+    description: "Whether a call may run, when neither its tool nor its server says.",
+    earlier: "`permissionPolicy`",
+  }),
+  sandboxPermission: sandboxPermissionSchema.default({ enforcement: "strict" }).meta({
+    description: "The boundary: what the run may touch. It is guaranteed, or the run is refused.",
+  }),
+  context: contextSchema.optional().meta({ description: "What this call is part of." }),
+  telemetry: telemetrySchema.optional().meta({
+    effect: "informational",
+    description: "Ambit exports no telemetry of its own. Credentials in it are redacted like all others.",
+  }),
+  harnessMode: z.string().optional().meta({
+    description: "A mode of the agent, such as Codex's `read-only`. An issue for an agent without this mode.",
+  }),
+  interactions: interactionSettingsSchema.optional().meta({
+    description:
+      "How the run waits for its user when a call needs one: a client tool, or a permission that asks.",
+  }),
+  onDisconnect: onDisconnectSchema.optional().meta({
+    description:
+      "`cancel` or `continue`: what happens to the run when its caller disconnects before the result. Default: `continue` with a `sessionId`, `cancel` without. A run that continues can be cancelled and killed, and its time limits apply.",
+  }),
+  modelCapabilities: z
+    .strictObject({
+      inputModalities: z
+        .array(z.string())
+        .optional()
+        .meta({ effect: "informational", description: "`text`, `image`, …" }),
+    })
+    .optional()
+    .meta({
+      effect: "informational",
+      description: "What the platform knows about the model. Ambit asks the agent instead.",
+    }),
+  connection: z
+    .strictObject({
+      mode: z
+        .string()
+        .optional()
+        .meta({ effect: "informational", description: "How the platform resolved it." }),
+      slug: z.string().optional().meta({ effect: "informational", description: "Its name on the platform." }),
+    })
+    .optional()
+    .meta({
+      effect: "informational",
+      description: "The platform's own name for the connection that `modelConnection` was resolved from.",
+    }),
+  tools: z.array(z.string()).optional().meta({
+    effect: "informational",
+    description: "Names of built-in tools to enable. Agents bring their own; `permissions` decides on them.",
+  }),
+  runContext: jsonObjectSchema.optional().meta({
+    description:
+      "The values that `$ctx.…` bindings of tools refer to; `project.id` is the project where `projectId` is absent. The model never sees them.",
+  }),
+  turnId: z
+    .string()
+    .optional()
+    .meta({ effect: "informational", description: "The platform's id of the turn." }),
+  projectId: z.string().optional().meta({
+    description:
+      "Separates sessions with the same id by project, also for `POST /kill`. Default: `runContext.project.id`.",
+  }),
+  streamId: z
+    .string()
+    .optional()
+    .meta({ effect: "informational", description: "The platform's id of the stream." }),
+  effectiveParameters: z.unknown().optional().meta({
+    effect: "informational",
+    description: "The platform's own record of what it ran.",
+  }),
+});
+export type RunRequest = z.infer<typeof runRequestSchema>;

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { capabilitySchema } from "../capability.js";
+import { failureSchema } from "./failure.js";
+import { receiptActorSchema, receiptSchema, siteSchema } from "./receipt.js";
+import { runResultSchema, streamRecordSchema } from "./result.js";
+import { warningSchema } from "./warning.js";
+
+/** An answer with any status but 200: a result as far as there was a run. */
+export const failedResultSchema = runResultSchema.partial({ runId: true, events: true }).extend({
+  ok: z.literal(false),
+  error: z.string(),
+  failure: failureSchema,
+});
+export type FailedResult = z.infer<typeof failedResultSchema>;
+
+/** What a stream is made of: as `StreamRecord`, and of a run that was refused, the one record that says why. */
+export const answeredRecordSchema = z.discriminatedUnion("kind", [
+  streamRecordSchema.options[0],
+  z.strictObject({ kind: z.literal("result"), result: z.union([runResultSchema, failedResultSchema]) }),
+]);
+
+/** `POST /plan`, accepted: the receipt as far as it is known before anything was opened. */
+export const planAnswerSchema = z.strictObject({
+  ok: z.literal(true),
+  plan: receiptSchema.pick({
+    sandbox: true,
+    enforcement: true,
+    required: true,
+    guarantees: true,
+    actors: true,
+    accepted: true,
+  }),
+  /** As in a result. */
+  warnings: z.array(warningSchema).optional(),
+});
+export type PlanAnswer = z.infer<typeof planAnswerSchema>;
+
+export const findingSchema = z.discriminatedUnion("proven", [
+  z.strictObject({ capability: capabilitySchema, proven: z.literal(true), how: z.string() }),
+  z.strictObject({
+    capability: capabilitySchema,
+    proven: z.literal(false),
+    reason: z.string(),
+    fix: z.string(),
+  }),
+]);
+
+/** `GET /plugins`: what every actor claims, and what was seen of it on this host, how and when. */
+export const pluginsAnswerSchema = z.strictObject({
+  actors: z.array(
+    z.strictObject({
+      plugin: z.string(),
+      kind: receiptActorSchema.shape.kind,
+      name: z.string(),
+      site: siteSchema,
+      claims: z.array(capabilitySchema),
+      findings: z.array(findingSchema),
+      /** ISO 8601. */
+      probedAt: z.string(),
+    }),
+  ),
+});
+export type PluginsAnswer = z.infer<typeof pluginsAnswerSchema>;
+
+/** `GET /health`: that it lives, and whether it still looks at its host. Says nothing else: it is open to all. */
+export const healthAnswerSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
+export type HealthAnswer = z.infer<typeof healthAnswerSchema>;
+
+/**
+ * `GET /subscription-status`: for each harness by each of its names, whether this runner holds a login of the agent's
+ * own. It never does, since every session has a fresh home: a run brings its credential, in `modelConnection`.
+ */
+export const subscriptionStatusSchema = z.strictObject({
+  version: z.literal(1),
+  harnesses: z.record(z.string(), z.strictObject({ state: z.literal("not_configured") })),
+});
+export type SubscriptionStatus = z.infer<typeof subscriptionStatusSchema>;
+
+/** `POST /kill`: the session to end, with the run that uses it. */
+export const killRequestSchema = z.strictObject({
+  sessionId: z.string().min(1).max(256),
+  projectId: z.string().nullish(),
+});
+export type KillRequest = z.infer<typeof killRequestSchema>;
+
+/** `ended` is false when there was nothing to end, which is no error; `message` then says what was looked for. */
+export const endedAnswerSchema = z.strictObject({
+  ok: z.literal(true),
+  ended: z.boolean(),
+  message: z.string().optional(),
+});
+export type EndedAnswer = z.infer<typeof endedAnswerSchema>;
+
+/** `POST /runs/{runId}/interactions/{interactionId}`. */
+export const forwardedAnswerSchema = z.strictObject({ ok: z.literal(true) });
+export type ForwardedAnswer = z.infer<typeof forwardedAnswerSchema>;

@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { renderHintSchema } from "../request/tool.js";
+
+const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) =>
+  z.strictObject({ type: z.literal(type), ...shape });
+
+/** What this turn used; a figure that the agent doesn't tell, or tells otherwise than per turn, is absent. */
+export const usageSchema = z.strictObject({
+  /** Tokens sent to the model, cached ones among them. */
+  input: z.number().optional(),
+  /** Those of `input` that the provider had in its cache. */
+  cached: z.number().optional(),
+  /** Tokens that the model made. */
+  output: z.number().optional(),
+  total: z.number().optional(),
+  /** US dollars. */
+  cost: z.number().optional(),
+});
+export type Usage = z.infer<typeof usageSchema>;
+
+export const interactionKindSchema = z.enum(["user_approval", "user_input", "client_tool"]);
+
+/**
+ * What happens during a run. A text or thought block is either one coalesced event (`message`, `thought`)
+ * or a `_start`, `_delta`…, `_end` family, never both.
+ */
+export const agentEventSchema = z.discriminatedUnion("type", [
+  event("message", { text: z.string() }),
+  event("thought", { text: z.string() }),
+  event("message_start", { id: z.string() }),
+  event("message_delta", { id: z.string(), delta: z.string() }),
+  event("message_end", { id: z.string() }),
+  event("thought_start", { id: z.string() }),
+  event("thought_delta", { id: z.string(), delta: z.string() }),
+  event("thought_end", { id: z.string() }),
+  event("tool_call", {
+    id: z.string(),
+    name: z.string().optional(),
+    input: z.unknown().optional(),
+    render: renderHintSchema.optional(),
+  }),
+  event("tool_result", {
+    id: z.string(),
+    output: z.unknown().optional(),
+    data: z.unknown().optional(),
+    isError: z.boolean().optional(),
+    denied: z.boolean().optional(),
+    render: renderHintSchema.optional(),
+  }),
+  event("interaction_request", {
+    id: z.string(),
+    kind: interactionKindSchema,
+    payload: z.unknown().optional(),
+  }),
+  event("interaction_response", {
+    id: z.string(),
+    kind: interactionKindSchema,
+    payload: z.unknown().optional(),
+  }),
+  event("boundary_decision", {
+    target: z.string(),
+    allowed: z.boolean(),
+    reason: z.string(),
+    /** How many times in a row this same decision was taken. */
+    count: z.int().positive(),
+  }),
+  event("data", { name: z.string(), data: z.unknown(), transient: z.boolean().optional() }),
+  event("file", { url: z.string(), mediaType: z.string() }),
+  event("usage", usageSchema.shape),
+  event("error", { message: z.string() }),
+  event("done", { stopReason: z.string().optional(), traceId: z.string().optional() }),
+]);
+export type AgentEvent = z.infer<typeof agentEventSchema>;
+export type AgentEventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, { type: Type }>;

@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { capabilitySchema } from "../capability.js";
+
+/** Something in the request that can't be used: where, why, and what to do instead. */
+export const issueSchema = z.strictObject({
+  /** As in `customTools[2].callRef`; empty for the body itself. */
+  path: z.string(),
+  message: z.string(),
+});
+export type Issue = z.infer<typeof issueSchema>;
+
+/** A capability that the boundary requires and an actor doesn't cover, with its fix. */
+export const gapSchema = z.strictObject({
+  /** Who: a backend's, executor's, harness's or server's name. */
+  actor: z.string(),
+  capability: capabilitySchema,
+  reason: z.string(),
+  fix: z.string(),
+  /** The tool or MCP server that brings the actor into the run. */
+  subject: z.string().optional(),
+});
+export type Gap = z.infer<typeof gapSchema>;
+
+export const failureCodeSchema = z.enum([
+  "request_invalid",
+  "unauthorized",
+  "not_found",
+  "boundary_refused",
+  "at_capacity",
+  "plugin_load_failed",
+  "plugin_broke_contract",
+  "sandbox_failed",
+  "harness_failed",
+  "model_failed",
+  "run_cancelled",
+  "run_timed_out",
+  "internal",
+]);
+export type FailureCode = z.infer<typeof failureCodeSchema>;
+
+export const failureSchema = z.strictObject({
+  code: failureCodeSchema,
+  /** Whether the same request may succeed later without a change. */
+  retryable: z.boolean(),
+  gaps: z.array(gapSchema).optional(),
+  issues: z.array(issueSchema).optional(),
+});
+export type Failure = z.infer<typeof failureSchema>;

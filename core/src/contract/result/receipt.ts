@@ -1,0 +1,68 @@
+import { z } from "zod";
+import { capabilitySchema, domains } from "../capability.js";
+import { gapSchema } from "./failure.js";
+
+export const siteSchema = z.enum(["sandbox", "runner", "caller"]);
+/** Where an actor's effects land: in the sandbox, on this process's host, or with the user. */
+export type Site = z.infer<typeof siteSchema>;
+
+/** What a process, sandbox or platform was seen to be, as flat facts: `{ uid: 64001, seccomp: 2 }`. */
+export const evidenceSchema = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
+export type Evidence = Readonly<z.infer<typeof evidenceSchema>>;
+
+export const guaranteeSchema = z.strictObject({
+  capability: capabilitySchema,
+  /** The actor that covers it. */
+  by: z.string(),
+  /** What the probe did on this host to see it. */
+  how: z.string(),
+  /** When (ISO 8601). */
+  provenAt: z.string(),
+});
+export type Guarantee = z.infer<typeof guaranteeSchema>;
+
+export const receiptActorSchema = z.strictObject({
+  kind: z.enum(["sandbox", "executor", "delivery", "harness", "toolSource", "gateway"]),
+  name: z.string(),
+  site: siteSchema,
+  /** `inherited`: acts only through the sandbox · `mediated`: its channel is the run's own · `outside`: not bound. */
+  standing: z.enum(["guaranteed", "inherited", "mediated", "outside"]),
+  touches: z.array(z.enum(domains)),
+  /** The tools or MCP servers it acts for; the model's host, for a gateway. */
+  subjects: z.array(z.string()).optional(),
+});
+export type ReceiptActor = z.infer<typeof receiptActorSchema>;
+
+/** The plan as it was applied, with the evidence. */
+export const receiptSchema = z.strictObject({
+  sandbox: z.string(),
+  /** `unconfined`: the run had no boundary and nothing confined it. */
+  confinement: z.enum(["confined", "unconfined"]),
+  enforcement: z.enum(["strict", "best_effort"]),
+  required: z.array(capabilitySchema),
+  guarantees: z.array(guaranteeSchema),
+  actors: z.array(receiptActorSchema),
+  /** Gaps of actors outside the sandbox that `best_effort` accepted. */
+  accepted: z.array(gapSchema),
+  /** Names of credentials that can be read inside the sandbox. */
+  visibleCredentials: z.array(z.string()),
+  /** Credentials that are put on requests outside the sandbox, where only a placeholder is. Names and hosts alone. */
+  credentials: z.array(
+    z.strictObject({
+      name: z.string(),
+      hosts: z.array(z.string()),
+      /** `broker`: the sandbox's egress, on the way to the hosts · `route`: the model route. */
+      by: z.enum(["broker", "route"]),
+    }),
+  ),
+  /** What was seen of this sandbox and of the agent's process. */
+  evidence: evidenceSchema,
+  /** Connections that reached the boundary's proxy or the model gateway. */
+  decisions: z.strictObject({ allowed: z.int(), refused: z.int() }),
+  session: z.strictObject({
+    id: z.string(),
+    /** `new`, `warm` (the agent itself was kept), or how its history was restored. */
+    history: z.enum(["new", "warm", "loaded", "replayed"]),
+  }),
+});
+export type Receipt = z.infer<typeof receiptSchema>;

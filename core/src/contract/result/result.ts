@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { messageSchema } from "../request/message.js";
+import { agentEventSchema, usageSchema } from "./events.js";
+import { failureSchema } from "./failure.js";
+import { receiptSchema } from "./receipt.js";
+import { warningSchema } from "./warning.js";
+
+export const harnessCapabilitiesSchema = z.strictObject({
+  textMessages: z.boolean(),
+  images: z.boolean(),
+  fileAttachments: z.boolean(),
+  mcpTools: z.boolean(),
+  toolCalls: z.boolean(),
+  reasoning: z.boolean(),
+  planMode: z.boolean(),
+  permissions: z.boolean(),
+  usage: z.boolean(),
+  streamingDeltas: z.boolean(),
+  sessionLifecycle: z.boolean(),
+});
+export type HarnessCapabilities = z.infer<typeof harnessCapabilitiesSchema>;
+
+export const runResultSchema = z.strictObject({
+  ok: z.boolean(),
+  runId: z.string(),
+  output: z.string().optional(),
+  messages: z.array(messageSchema).optional(),
+  /** Empty in a stream's terminal record: the events came before it. */
+  events: z.array(agentEventSchema),
+  usage: usageSchema.optional(),
+  /** The agent's own, or `paused`, `cancelled`. */
+  stopReason: z.string().optional(),
+  capabilities: harnessCapabilitiesSchema.optional(),
+  sessionId: z.string().optional(),
+  model: z.string().optional(),
+  traceId: z.string().optional(),
+  /** A readable sentence, when `ok` is false. */
+  error: z.string().optional(),
+  failure: failureSchema.optional(),
+  /** What was accepted and has no effect, or not the one it seems to have; absent when there is nothing. */
+  warnings: z.array(warningSchema).optional(),
+  receipt: receiptSchema.optional(),
+});
+export type RunResult = z.infer<typeof runResultSchema>;
+
+/** One line of `application/x-ndjson`, one `data:` of `text/event-stream`. Exactly one `result` ends a stream. */
+export const streamRecordSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("event"), event: agentEventSchema }),
+  z.strictObject({ kind: z.literal("result"), result: runResultSchema }),
+]);
+export type StreamRecord = z.infer<typeof streamRecordSchema>;

@@ -1,0 +1,99 @@
+import {
+  agentEventSchema,
+  answeredRecordSchema,
+  contentBlockSchema,
+  endedAnswerSchema,
+  failedResultSchema,
+  failureSchema,
+  forwardedAnswerSchema,
+  gapSchema,
+  healthAnswerSchema,
+  interactionAnswerSchema,
+  issueSchema,
+  type JsonObject,
+  killRequestSchema,
+  mcpServerSchema,
+  messageSchema,
+  modelConnectionSchema,
+  planAnswerSchema,
+  pluginsAnswerSchema,
+  receiptSchema,
+  runRequestSchema,
+  runResultSchema,
+  sandboxPermissionSchema,
+  subscriptionStatusSchema,
+  toolSpecSchema,
+  warningSchema,
+} from "@ambit/core/contract";
+import { z } from "zod";
+
+/** What callers send: fields with a default may be left out. */
+const sent = {
+  RunRequest: runRequestSchema,
+  KillRequest: killRequestSchema,
+  InteractionAnswer: interactionAnswerSchema,
+  Message: messageSchema,
+  ContentBlock: contentBlockSchema,
+  ToolSpec: toolSpecSchema,
+  McpServer: mcpServerSchema,
+  ModelConnection: modelConnectionSchema,
+  SandboxPermission: sandboxPermissionSchema,
+};
+
+/** What they get back. */
+const returned = {
+  RunResult: runResultSchema,
+  FailedResult: failedResultSchema,
+  StreamRecord: answeredRecordSchema,
+  AgentEvent: agentEventSchema,
+  Receipt: receiptSchema,
+  Failure: failureSchema,
+  Gap: gapSchema,
+  Issue: issueSchema,
+  Warning: warningSchema,
+  PlanAnswer: planAnswerSchema,
+  PluginsAnswer: pluginsAnswerSchema,
+  HealthAnswer: healthAnswerSchema,
+  SubscriptionStatus: subscriptionStatusSchema,
+  EndedAnswer: endedAnswerSchema,
+  ForwardedAnswer: forwardedAnswerSchema,
+  ResultMessage: messageSchema,
+  ResultContentBlock: contentBlockSchema,
+};
+
+export type SchemaName = keyof typeof sent | keyof typeof returned;
+
+/** JSON Schemas (2020-12) of all that goes over the wire, by name; they refer to each other below `base`. */
+export function wireSchemas(base: string): Readonly<Record<SchemaName, JsonObject>> {
+  return { ...converted(sent, "input", base), ...converted(returned, "output", base) };
+}
+
+function converted<Name extends string>(
+  schemas: Readonly<Record<Name, z.core.$ZodType>>,
+  io: "input" | "output",
+  base: string,
+): Record<Name, JsonObject> {
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries<z.core.$ZodType>(schemas)) registry.add(schema, { id });
+  const all = z.toJSONSchema(registry, {
+    io,
+    unrepresentable: "any",
+    uri: (id) => `${base}${id}`,
+    override: ({ jsonSchema }) => {
+      // Used by the table of fields only.
+      delete jsonSchema.effect;
+      delete jsonSchema.earlier;
+      // Client generators take a field with a default for always present, and would require it of callers.
+      if (io === "input") delete jsonSchema.default;
+    },
+  }).schemas;
+  const bare = (name: string): JsonObject => {
+    // Each stands inside a document that has its own dialect and address.
+    const { $schema, $id, ...schema } = all[name] ?? {};
+    return schema;
+  };
+  return Object.fromEntries(Object.keys(schemas).map((name) => [name, bare(name)])) as Record<
+    Name,
+    JsonObject
+  >;
+}

@@ -1,0 +1,125 @@
+import { readFileSync } from "node:fs";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { describe, expect, test } from "vitest";
+import { openApiDocument } from "../../src/http/openapi/document.js";
+import { wireSchemas } from "../../src/http/openapi/json-schema.js";
+
+/** The examples of the wire that every part of this repository is tested with. */
+const golden = (name: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../../../test/golden/${name}.json`, import.meta.url), "utf8"));
+
+const document = JSON.parse(JSON.stringify(openApiDocument("1.2.3")));
+
+test("the document is OpenAPI 3.1", async () => {
+  const validator = new Validator();
+  expect(await validator.validate(structuredClone(document))).toEqual({ valid: true });
+  expect(validator.version).toBe("3.1");
+  expect(document.info.version).toBe("1.2.3");
+});
+
+test("the validator would object", async () => {
+  const broken = structuredClone(document);
+  delete broken.paths["/run"].post.responses[200].description;
+  expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
+});
+
+test("every reference leads somewhere", () => {
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)];
+  expect(references.length).toBeGreaterThan(20);
+  for (const [, name = ""] of references) expect(document.components.schemas).toHaveProperty(name);
+});
+
+test.each([
+  ["post", "/run", [200, 400, 401, 403, 408, 413, 422, 429, 499, 500, 502, 504]],
+  ["post", "/stream", [200, 401, 403, 408, 413, 429]],
+  ["post", "/plan", [200, 400, 401, 403, 408, 413, 422, 500]],
+  ["post", "/kill", [200, 400, 401, 403, 408, 413, 500]],
+  ["post", "/runs/{runId}/cancel", [200, 401, 403, 404, 500]],
+  ["get", "/plugins", [200, 401, 403, 500]],
+  ["get", "/subscription-status", [200, 401, 403, 500]],
+  ["get", "/health", [200]],
+  ["get", "/openapi.json", [200]],
+  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 403, 404, 408, 413, 500]],
+] as const)("%s %s answers as documented", (method, path, statuses) => {
+  expect(Object.keys(document.paths[path][method].responses).map(Number)).toEqual(statuses);
+});
+
+test.each([
+  ["/run", ["application/json"]],
+  ["/stream", ["application/x-ndjson", "text/event-stream"]],
+])("%s answers in a form that no caller has to tell apart", (path, forms) => {
+  expect(Object.keys(document.paths[path].post.responses[200].content)).toEqual(forms);
+});
+
+test("a request has no default in its schema, which would make its field required; an answer has no input's schema", () => {
+  const { schemas } = document.components;
+  expect(schemas.RunRequest.required).toBeUndefined();
+  expect(schemas.Message.required).toEqual(["role"]);
+  expect(schemas.ResultMessage.required).toEqual(["role", "content"]);
+  expect(schemas.RunRequest.properties.permissions.properties.default.enum).toContain("allow_reads");
+  for (const name of [
+    "RunRequest",
+    "Message",
+    "ToolSpec",
+    "McpServer",
+    "ModelConnection",
+    "SandboxPermission",
+  ])
+    expect(JSON.stringify(schemas[name]), name).not.toMatch(/"default":(?!\{"description")/);
+});
+
+test("fields say what they do", () => {
+  const { properties } = document.components.schemas.RunRequest;
+  expect(properties.harness.description).toMatch(/agent to run/);
+  expect(document.components.schemas.ToolSpec.properties.call.properties.path.description).toMatch(/origin/);
+});
+
+describe("the schemas hold for what the server sends", () => {
+  const base = "https://ambit.invalid/";
+  const ajv = addFormats.default(new Ajv2020({ strict: false }));
+  for (const [name, schema] of Object.entries(wireSchemas(base))) ajv.addSchema(schema, `${base}${name}`);
+
+  test.each([
+    ["RunRequest", "request-full"],
+    ["RunResult", "result-full"],
+    ["RunResult", "result-paused"],
+    ["PlanAnswer", "plan-accepted"],
+    ["PluginsAnswer", "plugins"],
+    ["HealthAnswer", "health"],
+    ["KillRequest", "kill"],
+    ["EndedAnswer", "ended"],
+  ])("%s: %s, and nothing besides", (name, file) => {
+    const validate = ajv.getSchema(`${base}${name}`);
+    const value = golden(file) as object;
+    expect(validate?.(value), JSON.stringify(validate?.errors)).toBe(true);
+    expect(validate?.({ ...value, unknown: 1 })).toBe(false);
+  });
+
+  test.each([
+    "request-minimal",
+    "request-continuation",
+    "request-older-spellings.current",
+    "reference-request-head-direct-call",
+  ])("RunRequest: %s", (file) => {
+    const validate = ajv.getSchema(`${base}RunRequest`);
+    expect(validate?.(golden(file)), JSON.stringify(validate?.errors)).toBe(true);
+  });
+
+  test.each(["request-older-spellings", "reference-request-qa-network"])(
+    "RunRequest: %s isn't valid: older spellings are not part of the schema",
+    (file) => {
+      expect(ajv.getSchema(`${base}RunRequest`)?.(golden(file))).toBe(false);
+    },
+  );
+
+  test.each(golden("failures") as { failure: { code: string } }[])(
+    "FailedResult: $failure.code",
+    (failure) => {
+      const validate = ajv.getSchema(`${base}FailedResult`);
+      expect(validate?.(failure), JSON.stringify(validate?.errors)).toBe(true);
+      expect(validate?.({ ...failure, ok: true })).toBe(false);
+    },
+  );
+});
