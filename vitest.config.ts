@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { globbySync } from "globby";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { globalSetupOf } from "./scripts/global-setup.ts";
 import { SlowestFirst } from "./scripts/slowest-first.ts";
 import { TestReporter } from "./scripts/test-reporter.ts";
 
@@ -15,17 +16,20 @@ const unisolated = ["core", "packages/egress", "packages/runner", "server"];
 
 function projectsIn(folder: string): TestProjectInlineConfiguration[] {
   const common = { extends: "./vitest.package.ts", root: folder };
+  const globalSetup = globalSetupOf(folder);
   const beside = {
     ...common,
     test: {
       name: folder,
       exclude: ["**/node_modules/**", `${alone}/**`],
+      globalSetup,
       isolate: !unisolated.includes(folder),
     },
   };
   if (!existsSync(join(folder, alone))) return [beside];
   const test = {
     name: `${folder} (alone)`,
+    globalSetup,
     dir: resolve(folder, alone),
     include: ["**/*.test.ts"],
     maxWorkers: 1,

@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { globalSetupOf } from "./scripts/global-setup.ts";
 import { TestReporter } from "./scripts/test-reporter.ts";
 
 /** One configuration for every package, so that `npm test -w <package>` and the whole suite agree. */
@@ -7,6 +8,9 @@ export default defineConfig({
     include: ["test/**/*.test.ts", "e2e/**/*.test.ts"],
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // A Docker engine is ended, and its data removed, after the last test.
+    teardownTimeout: 60_000,
+    globalSetup: globalSetupOf("."),
     // Most tests wait for processes of their own. Each project has a limit of its own: the default is one worker here.
     maxWorkers: 4,
     reporters: ["default", new TestReporter()],

@@ -49,6 +49,7 @@ const uses = [
   ["ambit run", () => run()],
   ["ambit verify", verify],
   ["ambit serve", serve],
+  ["ambit-sandbox-image name", () => output(join(folder, "node_modules/.bin/ambit-sandbox-image"), ["name"])],
 ];
 
 /** With the control that the sandbox's own package exports, not with a bare one. */

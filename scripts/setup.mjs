@@ -59,7 +59,8 @@ function rootPrefix() {
   return spawnSync("sudo", ["-n", "true"]).status === 0 ? ["sudo", "-n"] : undefined;
 }
 
-function installSystemPackages() {
+/** What every part of the repository needs of the system. Says what is missing where it can't be installed. */
+export function installSystemPackages() {
   const missing = systemPackages.filter(({ brings }) => {
     const places = brings.startsWith("/") ? [brings] : systemFolders.map((folder) => join(folder, brings));
     return !places.some((place) => existsSync(place));
@@ -109,16 +110,16 @@ function installNpmPackages(folder) {
   run("npm", ["install", "--no-save", "--ignore-scripts", "--loglevel=error"], folder);
 }
 
-/** Everything but the build. Throws with the command that failed. */
-export function install() {
-  installSystemPackages();
+/** Everything that npm installs. Throws with the command that failed. */
+export function installPackages() {
   for (const folder of npmFolders) installNpmPackages(folder);
 }
 
 /** Installs and builds. False if that failed, with the reason said: it is the user's to mend, no stack helps. */
 export function setUp() {
   try {
-    install();
+    installSystemPackages();
+    installPackages();
     run("npm", ["run", "--silent", "build"]);
     return true;
   } catch (error) {

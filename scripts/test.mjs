@@ -6,7 +6,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { delimiter, join } from "node:path";
-import { install, root } from "./setup.mjs";
+import { buildImage, installDocker, isDockerDemanded } from "./docker-engine.mjs";
+import { installPackages, installSystemPackages, root } from "./setup.mjs";
 import { installNode, onSupportedNode } from "./supported-node.mjs";
 
 /** Scripts of package.json, so that each can be run alone. */
@@ -92,7 +93,11 @@ function demands() {
     ...mustProve.map((name) => `local:${name}`),
     ...mustProveOnDaytona.map((name) => `daytona:${name}`),
   ];
-  return { AMBIT_MUST_PROVE: proofs.join(","), AMBIT_MUST_RUN_LOOPBACK_DAYTONA: "1" };
+  return {
+    AMBIT_MUST_PROVE: proofs.join(","),
+    AMBIT_MUST_RUN_LOOPBACK_DAYTONA: "1",
+    ...(isDockerDemanded ? { AMBIT_MUST_RUN_DOCKER: "runc,runsc" } : {}),
+  };
 }
 
 /** @param {boolean} succeeded */
@@ -124,9 +129,14 @@ async function runOnOldestNode() {
   return await run(`${node} node_modules/vitest/vitest.mjs run --reporter=dot ${fastPart.join(" ")}`);
 }
 
+/** Whether the tests' Docker engine can be started; resolves while other checks run. @type {Promise<boolean>} */
+let docker = Promise.resolve(true);
+
 async function installed() {
   try {
-    install();
+    installSystemPackages();
+    if (isDockerDemanded) docker = installDocker();
+    installPackages();
     return true;
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
@@ -139,7 +149,9 @@ async function runEverything() {
     count(await record("setup", installed)) &&
     count(await record("build", () => run("npm run --silent build")));
   if (ready) {
+    if (isDockerDemanded) docker = docker.then(async (isInstalled) => isInstalled && (await buildImage()));
     for (const check of checks) count(await record(check, () => run(`npm run --silent ${check}`)));
+    if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
     await record("tests", runTests);
     if (process.platform === "linux" && process.arch === "x64") {
       count(await record("the fast part on the oldest supported Node", runOnOldestNode));

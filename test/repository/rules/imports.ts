@@ -6,9 +6,10 @@ const floors = [["contract"], ["errors.ts"], ["safe-fs"], ["boundary"], ["plugin
 const publicCore = /^@ambit\/core(\/(contract|plugin|safe-fs))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
-  /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|egress(\/proxy)?|sql-store|agent-[\w-]+)$/;
+  /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|egress(\/proxy)?|sql-store|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
-const publicToTests = /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|test-postgres)$/;
+const publicToTests =
+  /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-postgres)$/;
 
 const isOurs = (specifier: string) => /^(@ambit\/|ambit(\/|$))/.test(specifier);
 const isRelative = (specifier: string) => specifier.startsWith(".");

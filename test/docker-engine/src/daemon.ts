@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import Docker from "dockerode";
+
+/** In ms. It takes a third of a second on an idle machine. */
+const longestStartMs = 60_000;
+
+export interface Daemon {
+  readonly socket: string;
+  /** Resolves when nothing of it runs. */
+  stop(): Promise<void>;
+}
+
+/** Folders that dockerd and containerd write to by fixed paths: the daemon gets empty ones of its own there. */
+const fixedPaths = ["/run/containerd", "/run/docker", "/etc/docker", "/opt/containerd"];
+
+/** Without an init process nothing would wait for orphans. Debian's docker.io brings it. */
+const init = ["/usr/bin/docker-init", "--"];
+
+/**
+ * Starts dockerd in a mount and a PID namespace of its own, so that its mounts and processes end with it, and so that
+ * it ends with this process even if that is killed. It shares the host's network: a container with `--network host`
+ * reaches what a test listens on. It sets no firewall rule and has no default bridge.
+ *
+ * @param name of its cgroup.
+ * @throws Error with the end of its log, if it doesn't start.
+ */
+export async function startDaemon(folder: string, name: string): Promise<Daemon> {
+  const path = (entry: string) => join(folder, entry);
+  const socket = path("docker.sock");
+  await mkdir(path("exec"));
+  await writeFile(path("daemon.json"), JSON.stringify(settings()));
+  // Mount points that are missing can't be covered.
+  for (const fixed of fixedPaths) await mkdir(fixed, { recursive: true });
+  const log = openSync(path("log"), "w");
+  const cover = fixedPaths.map((fixed) => `mount -t tmpfs tmpfs ${fixed}`).join(" && ");
+  const daemon = [
+    ...["dockerd", "--config-file", path("daemon.json"), "--host", `unix://${socket}`],
+    ...["--data-root", path("data"), "--exec-root", path("exec"), "--pidfile", path("pid")],
+    ...["--cgroup-parent", `/${name}`, "--exec-opt", "native.cgroupdriver=cgroupfs"],
+    ...["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"],
+  ];
+  const argv = [
+    ...["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "slave"],
+    ...["--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"],
+    ...["sh", "-c", `${cover} && exec "$@"`, "sh", ...(existsSync(init[0] ?? "") ? init : []), ...daemon],
+  ];
+  // An ordinary PATH may lack the system's own programs.
+  const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
+  const child = spawn("setpriv", argv, { env, stdio: ["ignore", log, log] });
+  closeSync(log);
+  const started: Daemon = { socket, stop: () => stop(child) };
+  try {
+    await waitFor(socket, child);
+    return started;
+  } catch (error) {
+    await started.stop();
+    const said = readFileSync(path("log"), "utf8").trim().split("\n").slice(-5).join("\n");
+    throw new Error(
+      `dockerd doesn't start here: ${error instanceof Error ? error.message : error}\n${said}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** gVisor's own network stack can't start in every machine's namespaces: its sandboxes use their namespace's. */
+function settings(): object {
+  const runsc = ["/usr/bin/runsc", "/usr/local/bin/runsc"].find((path) => existsSync(path));
+  if (runsc === undefined) return {};
+  return { runtimes: { runsc: { path: runsc, runtimeArgs: ["--network=host"] } } };
+}
+
+async function waitFor(socket: string, child: ChildProcess): Promise<void> {
+  const docker = new Docker({ socketPath: socket });
+  let failure: unknown;
+  child.on("error", (error) => {
+    failure = error;
+  });
+  for (const deadline = Date.now() + longestStartMs; Date.now() < deadline; await sleep(20)) {
+    if (failure !== undefined) throw failure;
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`it ended with ${child.signalCode ?? `exit code ${child.exitCode}`}`);
+    if (existsSync(socket) && (await isAnswering(docker))) return;
+  }
+  throw new Error(`no answer within ${longestStartMs / 1000} s`);
+}
+
+async function isAnswering(docker: Docker): Promise<boolean> {
+  try {
+    await docker.ping();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Its PID namespace ends with the first process in it, which ends with this one. */
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
+}

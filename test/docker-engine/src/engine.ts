@@ -1,0 +1,17 @@
+import { z } from "zod";
+
+/** The OCI runtimes that tests ask for. */
+export const runtimes = ["runc", "runsc"] as const;
+export type Runtime = (typeof runtimes)[number];
+
+export const engineSchema = z.strictObject({
+  /** Path of the unix socket that its API answers on. */
+  socket: z.string(),
+  /** The default sandbox image, which it has. */
+  image: z.string(),
+  /** Why a runtime doesn't run a container here; null where it does. */
+  failures: z.record(z.enum(runtimes), z.string().nullable()),
+});
+
+/** What a test is given. */
+export type DockerEngine = z.infer<typeof engineSchema>;

@@ -1,0 +1,7 @@
+/**
+ * A real Docker engine for tests: dockerd with containerd, runc and gVisor's runsc, in namespaces of its own. Found
+ * where one answers and none may be started.
+ */
+
+export { type DockerEngine, dockerEngine, unavailableReason } from "./shared.js";
+export { type StartedEngine, startDockerEngine } from "./start.js";
