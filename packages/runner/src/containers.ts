@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type DependencyContainer, container as global, Lifecycle } from "tsyringe";
 import type { Admitted } from "./admission.js";
+import { AgentCalls } from "./calls/agent-calls.js";
+import { CallEvents } from "./calls/call-events.js";
 import { RunEvents } from "./events/run-events.js";
 import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
@@ -8,9 +10,12 @@ import { Deadlines } from "./lifetime/deadlines.js";
 import { OwnedScope } from "./lifetime/scope.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { ModelRoutes } from "./model/model-routes.js";
+import { Gatekeeper } from "./permission/gatekeeper.js";
 import { Asking } from "./permission/interaction/asking.js";
+import { Questions } from "./permission/interaction/questions.js";
 import { UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Pause } from "./permission/pause.js";
+import { Permissions } from "./permission/permissions.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";
 import type { RunnerOptions } from "./runner.js";
@@ -19,6 +24,7 @@ import { Sessions } from "./session/sessions.js";
 import { AgentStarter } from "./session/start-agent.js";
 import { tokens } from "./tokens.js";
 import { ArgumentsChecker } from "./tools/arguments/checker.js";
+import { ToolArguments } from "./tools/arguments/tool-arguments.js";
 import { ToolExecution } from "./tools/execute.js";
 import { FairSlots } from "./tools/fair-slots.js";
 import { RunTools } from "./tools/run-tools.js";
@@ -26,9 +32,10 @@ import { ToolCalls } from "./tools/tool-calls.js";
 
 /** A run has one of each. A class that is missing here would be constructed anew wherever it is injected. */
 export const runClasses = [
-  ...[Asking, Deadlines, Pause, RunEvents, ToolExecution],
+  ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause],
+  ...[RunTools, ToolArguments, ToolExecution, ToolCalls],
   ...[ModelCalls, ModelRoutes],
-  ...[AgentStarter, Publisher, RunTools, ToolCalls, Turn, Run],
+  ...[AgentStarter, Publisher, Deadlines, RunEvents, Turn, Run],
 ];
 
 /**

@@ -5,7 +5,7 @@ export { Redactor } from "./events/redaction/redactor.js";
 export { secretsOf } from "./events/redaction/secrets.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
 export { isPattern } from "./permission/pattern.js";
-export { type PermissionCeiling, permissionOf } from "./permission/permission.js";
+export type { PermissionCeiling } from "./permission/permission.js";
 export { Run } from "./run.js";
 export type { RunOptions } from "./run-options.js";
 export { Runner, type RunnerOptions, type Slot } from "./runner.js";

@@ -5,10 +5,10 @@ import { describe, expect, test } from "vitest";
 import { FakeExecutor } from "../../../core/test/fakes/executor.js";
 import { done, says } from "../../../core/test/fakes/harness.js";
 import { recordingLog } from "../../../core/test/fakes/log.js";
+import { AgentCalls } from "../src/calls/agent-calls.js";
 import { EventChannel } from "../src/events/event-channel.js";
 import { MemoryGuard } from "../src/lifetime/memory/memory-guard.js";
 import { sizeOf } from "../src/lifetime/memory/size.js";
-import { CallLedger } from "../src/tools/call-ledger.js";
 import { createWorld, eventsOf } from "./fakes/world.js";
 
 const megabyte = "x".repeat(1_048_576);
@@ -23,16 +23,16 @@ function usedAfterCollection(): number {
 
 describe("calls that an agent reports and never ends", () => {
   test("nothing of their arguments is kept: 1,000 of them with 128 KB each take next to nothing", () => {
-    const ledger = new CallLedger(10_000);
+    const agentCalls = new AgentCalls({ reportedCalls: 10_000 });
     const before = usedAfterCollection();
     for (let index = 0; index < 1_000; index += 1) {
       const input = { text: `${index}${megabyte.slice(0, 131_072)}` };
-      ledger.report(`call-${index}`, "write", input);
+      agentCalls.report(`call-${index}`, "write", input);
       // The control: the same call is still known by its arguments.
-      if (index % 100 === 0) expect(ledger.claimId("write", input)).toBe(`call-${index}`);
+      if (index % 100 === 0) expect(agentCalls.take(undefined, "write", input).id).toBe(`call-${index}`);
     }
     expect(usedAfterCollection() - before).toBeLessThan(8 * 1_048_576);
-    expect(ledger.settleOpen("paused")).toHaveLength(1_000);
+    expect(agentCalls.settleAll()).toHaveLength(1_000);
   });
 
   test("one too many ends the run, and blames the agent alone", async () => {
@@ -51,33 +51,36 @@ describe("calls that an agent reports and never ends", () => {
   });
 
   test("ids count too: few of them, very long", () => {
-    const ledger = new CallLedger(1_000);
+    const agentCalls = new AgentCalls({ reportedCalls: 1_000 });
     const report = () => {
-      for (let index = 0; index < 20; index += 1) ledger.report(`${index}${"i".repeat(100_000)}`, "w", {});
+      for (let index = 0; index < 20; index += 1)
+        agentCalls.report(`${index}${"i".repeat(100_000)}`, "w", {});
     };
     expect(report).toThrow("more tool calls");
   });
 
   test("what ended makes room again", () => {
-    const ledger = new CallLedger(2);
+    const agentCalls = new AgentCalls({ reportedCalls: 2 });
     for (let index = 0; index < 100; index += 1) {
-      ledger.report(`c${index}`, "write", { index });
-      ledger.report(`c${index}`, "write", { index, more: true });
-      expect(ledger.settle(`c${index}`)?.name).toBe("write");
+      agentCalls.report(`c${index}`, "write", { index });
+      agentCalls.report(`c${index}`, "write", { index, more: true });
+      expect(agentCalls.settle(`c${index}`)?.name).toBe("write");
     }
   });
 
   test("what calls came to is forgotten, the oldest first, beyond 4 MB", () => {
-    const ledger = new CallLedger(100);
+    const agentCalls = new AgentCalls({ reportedCalls: 100 });
     for (let index = 0; index < 20; index += 1) {
-      ledger.report(`c${index}`, "write", { index });
-      ledger.finish(ledger.handle(`c${index}`, "write", { index }, "executing"), {
-        output: megabyte,
-        isError: false,
-      });
+      agentCalls.report(`c${index}`, "write", { index });
+      const { id } = agentCalls.take(`c${index}`, "write", { index });
+      agentCalls.step(id, { step: "execute" });
+      agentCalls.step(id, { step: "finish", outcome: { output: megabyte, isError: false } });
     }
-    expect(ledger.settle("c0")?.handled).toBeUndefined();
-    expect(ledger.settle("c19")?.handled?.outcome?.output).toBe(megabyte);
+    expect(agentCalls.settle("c0")?.state.name).toBe("pending");
+    expect(agentCalls.settle("c19")?.state).toMatchObject({
+      name: "finished",
+      outcome: { output: megabyte },
+    });
   });
 });
 

@@ -1,8 +1,10 @@
+import "reflect-metadata";
 import type { McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
 import { parseRunRequest } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { says } from "../../../core/test/fakes/harness.js";
-import { Gatekeeper, type WantedCall } from "../src/permission/gatekeeper.js";
+import type { CallSubject } from "../src/calls/call-subject.js";
+import { Gatekeeper } from "../src/permission/gatekeeper.js";
 import type { Answered } from "../src/permission/interaction/answers.js";
 import { isPattern } from "../src/permission/pattern.js";
 import { permissionOf } from "../src/permission/permission.js";
@@ -21,7 +23,7 @@ function requestOf({ mode, rules = [] }: PermissionCase): RunRequest {
   return parsed.request;
 }
 
-function callOf(one: PermissionCase): WantedCall {
+function callOf(one: PermissionCase): CallSubject {
   const { arguments: input = { command: "git push origin" }, tool, server, readOnly, client } = one;
   const spec: ToolSpec = {
     name: "Bash",
@@ -32,7 +34,7 @@ function callOf(one: PermissionCase): WantedCall {
   };
   const connection: McpServer["connection"] = { type: "http", url: "https://a.example" };
   return {
-    toolCallId: "1",
+    id: "1",
     name: "Bash",
     origin: server === undefined ? "request" : { server: "docs" },
     input,
@@ -42,17 +44,25 @@ function callOf(one: PermissionCase): WantedCall {
   };
 }
 
+function effectiveOf(one: PermissionCase, call: CallSubject) {
+  const known = { own: undefined, published: new Set(["Bash"]) };
+  return permissionOf(call, {
+    permissions: requestOf(one).permissions,
+    ceiling: one.ceiling ?? [],
+    known,
+  });
+}
+
 function gateOf(one: PermissionCase) {
   const call = callOf(one);
   const answers: Answered[] = [];
   if (one.stored !== undefined) {
     answers.push({ id: "1", answer: { output: { approved: one.stored === "allow" }, isError: false } });
   }
-  const asked: WantedCall[] = [];
+  const asked: CallSubject[] = [];
+  const effective = (wanted: CallSubject) => effectiveOf(one, wanted);
   const gate = new Gatekeeper(
-    requestOf(one),
-    one.ceiling ?? [],
-    { id: "a", supportsPermissionRequests: true },
+    { effective },
     {
       put: async (_kind, wanted) => {
         const stored = answers.shift();
@@ -72,21 +82,14 @@ test("the golden table is large, and no case stands in it twice", () => {
 
 describe.each(permissionCases)("$name", (one) => {
   test("the permission in force", () => {
-    const { tool, server, input } = callOf(one);
-    const subject = {
-      name: "Bash",
-      tool: tool?.permission,
-      server: server?.policy?.permission,
-      readOnly: tool?.readOnly,
-      arguments: input,
-    };
-    expect(permissionOf(subject, requestOf(one).permissions, one.ceiling)).toBe(one.expected.effective);
+    const call = { ...callOf(one), byCaller: false };
+    expect(effectiveOf(one, call)).toBe(one.expected.effective);
   });
 
   test("what happens to the call, where it is executed", async () => {
     const { gate, asked, call } = gateOf(one);
     expect((await gate.execution(call, never)).verdict).toBe(one.expected.verdict);
-    expect(gate.effective(call) === "deny").toBe(one.expected.effective === "deny");
+    expect(effectiveOf(one, call) === "deny").toBe(one.expected.effective === "deny");
     expect(asked).toHaveLength(one.expected.verdict === "park" ? 1 : 0);
   });
 

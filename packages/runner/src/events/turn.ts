@@ -2,6 +2,7 @@ import { type AcceptedPlan, HarnessFailed, ModelFailed, PluginBrokeContract } fr
 import { type AgentEvent, type ContentBlock, pathBeyondDepth } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { CallEvents } from "../calls/call-events.js";
 import { bounded } from "../lifetime/bounded.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
@@ -25,6 +26,7 @@ export class Turn {
     @inject(Deadlines) readonly deadlines: Deadlines,
     @inject(RunEvents) readonly events: RunEvents,
     @inject(ToolCalls) readonly toolCalls: ToolCalls,
+    @inject(CallEvents) readonly callEvents: CallEvents,
     @inject(Pause) readonly pause: Pause,
   ) {}
 
@@ -34,7 +36,7 @@ export class Turn {
    * @throws the run's reason when it was aborted, and whatever ended the turn in place of its own end.
    */
   async stream(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
-    const { scope, deadlines, limits, toolCalls, pause } = this;
+    const { scope, deadlines, limits, toolCalls, callEvents, pause } = this;
     const who = `Harness '${this.plan.harness.actor.name}'`;
     scope.signal.throwIfAborted();
     using ended = new LinkedAbort(scope.signal, pause.signal);
@@ -55,12 +57,12 @@ export class Turn {
           continue;
         }
         requireShallow(event, who);
-        for (const completed of toolCalls.events.complete(event)) {
+        for (const completed of callEvents.complete(event)) {
           const room = this.events.push(completed);
           if (room !== undefined) await this.#waitFor(room);
         }
       }
-      for (const held of pause.isPaused ? [] : toolCalls.events.release()) this.events.emit(held);
+      for (const held of pause.isPaused ? [] : callEvents.release()) this.events.emit(held);
     } catch (thrown) {
       throw asPluginError(who, thrown);
     }
@@ -84,16 +86,16 @@ export class Turn {
 
   /** What a turn that didn't come to its own end leaves to be told. */
   tellEnd(end: TurnEnd): void {
-    const { events, toolCalls } = this;
+    const { events, callEvents } = this;
     if (end.how === "completed") return;
     events.endBlocks();
     if (end.how === "failed" && !cancelledByCaller(end.failure)) {
-      for (const event of toolCalls.events.release()) events.emit(event);
+      for (const event of callEvents.release()) events.emit(event);
       events.emit({ type: "error", message: end.failure.message });
       return;
     }
     const why = end.how === "paused" ? "paused" : "interrupted";
-    for (const event of toolCalls.events.settleOpen(why)) events.emit(event);
+    for (const event of callEvents.settleOpen(why)) events.emit(event);
   }
 
   /** Waits for the reader: a slow one slows the agent, and doesn't make it an idle one. */

@@ -1,127 +1,49 @@
-import {
-  type McpServer,
-  ownServerName,
-  type Permission,
-  type RunRequest,
-  type ToolSpec,
-  type Warning,
-} from "@ambit/core/contract";
-import type { Harness, PermissionAnswer, PermissionQuestion, ToolClass } from "@ambit/core/plugin";
+import type { PermissionAnswer } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import type { CallSubject } from "../calls/call-subject.js";
 import { canonicalJson } from "../canonical-json.js";
 import { approvalIn } from "./interaction/answers.js";
-import type { CallOrigin } from "./interaction/call-ids.js";
-import type { Questions } from "./interaction/questions.js";
-import { classNamesOf, idleRules, type KnownTools, toolsNamed } from "./known-tools.js";
-import { type PermissionCeiling, permissionOf } from "./permission.js";
+import { Questions } from "./interaction/questions.js";
+import { Permissions } from "./permissions.js";
 
-/** A call that somebody wants to make. */
-export interface WantedCall {
-  readonly toolCallId: string;
-  readonly name: string;
-  readonly origin: CallOrigin;
-  readonly input: unknown;
-  /** The tool of the request, if it is one; else the agent's own, or its server's. */
-  readonly tool?: ToolSpec | undefined;
-  readonly server?: McpServer | undefined;
-  /** What the agent says of its own tool. Of any other, only the request's word counts. */
-  readonly saysReadOnly?: boolean | undefined;
-  /** What a tool of the agent's own does. */
-  readonly toolClass?: ToolClass | undefined;
-  /** Fulfilled by the user: answering it *is* the user's consent. */
-  readonly byCaller?: boolean | undefined;
-}
-
-/** The call that an agent asks leave for. */
-export function wantedBy(
-  { toolCallId, toolName: name, input, readOnly, server: serverName, toolClass }: PermissionQuestion,
-  tools: ReadonlyMap<string, ToolSpec>,
-  servers: ReadonlyMap<string, McpServer>,
-): WantedCall {
-  const server = serverName === undefined ? undefined : servers.get(serverName);
-  // A tool of the agent's own may have the name of one of the request's: it isn't that one.
-  const tool = serverName === ownServerName ? tools.get(name) : undefined;
-  const origin = tool !== undefined ? "request" : serverName === undefined ? "agent" : { server: serverName };
-  return { toolCallId, name, origin, input, tool, server, saysReadOnly: readOnly, toolClass };
-}
-
-export type Verdict =
+export type Decision =
   | { readonly verdict: "allow" }
   | { readonly verdict: "deny"; readonly why: string }
   | { readonly verdict: "park" };
 
 /**
- * Decides, for the whole run, whether a call may be made: when the agent asks, and again where it is executed,
- * since what a sandbox says isn't trusted. A consent is for one call with the same arguments, and is used up.
+ * Decides whether a call may be made: when the agent asks, and again where it is executed, since what a sandbox says
+ * isn't trusted. A consent is for one call with the same arguments, and is used up.
  */
+@injectable()
 export class Gatekeeper {
   /** How many consents the agent's questions took, by call; the executions that follow use them. */
   readonly #granted = new Map<string, number>();
-  #tools: KnownTools;
 
   constructor(
-    readonly request: RunRequest,
-    readonly ceiling: PermissionCeiling,
-    readonly harness: Pick<Harness, "id" | "ownTools" | "supportsPermissionRequests">,
-    readonly questions: Pick<Questions, "put" | "answered">,
-  ) {
-    this.#tools = toolsNamed(request, harness);
-  }
-
-  /** What is published to the agent; what the request's rules are about is known with that. */
-  learn(published: Iterable<string>): readonly Warning[] {
-    const { own, published: before } = this.#tools;
-    this.#tools = { own, published: new Set([...before, ...published]) };
-    return idleRules(this.request, this.harness.id, this.#tools);
-  }
-
-  /** The permission in force for a call. */
-  effective({ name, tool, server, saysReadOnly, toolClass, input, byCaller }: WantedCall): Permission {
-    const isAgents = tool === undefined && server === undefined;
-    const subject = {
-      name,
-      classNames: isAgents ? classNamesOf(name, toolClass, this.#tools) : undefined,
-      tool: tool?.permission,
-      server: server?.policy?.permission,
-      readOnly: isAgents ? saysReadOnly : tool?.readOnly,
-      // Of a published tool it is decided again where it is executed, by its real arguments.
-      arguments: isAgents ? input : (input ?? {}),
-      inputSchema: tool?.inputSchema,
-    };
-    const permission = permissionOf(subject, this.request.permissions, this.ceiling);
-    return permission === "ask" && byCaller === true ? "allow" : permission;
-  }
-
-  /** Whether a call that the agent reports may have to ask, as far as it is known whose it is. */
-  mayAsk(
-    name: string,
-    input: unknown,
-    tool: ToolSpec | undefined,
-    servers: ReadonlyMap<string, McpServer>,
-  ): boolean {
-    const wanted = { toolCallId: "", origin: "agent", name, input, tool } as const;
-    if (tool !== undefined) return this.effective(wanted) === "ask";
-    if (servers.size === 0 && !this.harness.supportsPermissionRequests) return false;
-    return [undefined, ...servers.values()].some((server) => this.effective({ ...wanted, server }) === "ask");
-  }
+    @inject(Permissions) readonly permissions: Pick<Permissions, "effective">,
+    @inject(Questions) readonly questions: Pick<Questions, "put" | "answered">,
+  ) {}
 
   /** The agent asks before it calls. */
-  async question(call: WantedCall, signal: AbortSignal): Promise<PermissionAnswer> {
+  async question(call: CallSubject, signal: AbortSignal): Promise<PermissionAnswer> {
     const { verdict } = await this.#decide(call, signal);
-    if (verdict === "allow" && this.effective(call) === "ask") {
-      const key = keyOf(call);
+    if (verdict === "allow" && this.permissions.effective(call) === "ask") {
+      const key = consentKey(call);
       this.#granted.set(key, (this.#granted.get(key) ?? 0) + 1);
     }
     return verdict;
   }
 
-  /** A call of ours is about to be executed. */
-  async execution(call: WantedCall, signal: AbortSignal): Promise<Verdict> {
-    if (this.effective(call) === "ask" && this.#takeGrant(keyOf(call))) return { verdict: "allow" };
+  /** A published tool is about to be executed. */
+  async execution(call: CallSubject, signal: AbortSignal): Promise<Decision> {
+    if (this.permissions.effective(call) === "ask" && this.#takeGrant(consentKey(call)))
+      return { verdict: "allow" };
     return this.#decide(call, signal);
   }
 
-  async #decide(call: WantedCall, signal: AbortSignal): Promise<Verdict> {
-    const effective = this.effective(call);
+  async #decide(call: CallSubject, signal: AbortSignal): Promise<Decision> {
+    const effective = this.permissions.effective(call);
     if (effective === "allow") return { verdict: "allow" };
     if (effective === "deny") return { verdict: "deny", why: `Tool '${call.name}' is denied by policy.` };
     const answered = await this.questions.put("user_approval", call, signal);
@@ -141,6 +63,6 @@ export class Gatekeeper {
   }
 }
 
-function keyOf({ origin, name, input }: WantedCall): string {
+function consentKey({ origin, name, input }: CallSubject): string {
   return canonicalJson([origin, name, input ?? {}]);
 }

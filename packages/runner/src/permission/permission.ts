@@ -1,42 +1,60 @@
-import type { Permission, PermissionMode, Permissions } from "@ambit/core/contract";
+import type { Permission, PermissionMode, RunRequest } from "@ambit/core/contract";
+import type { CallSubject } from "../calls/call-subject.js";
+import { classNamesOf, type KnownTools } from "./known-tools.js";
 import { matchesPattern, type PatternSubject } from "./pattern.js";
-
-/** A call as the permission ladder sees it. */
-export interface PermissionSubject extends PatternSubject {
-  /** The tool's own permission. */
-  readonly tool?: Permission | undefined;
-  /** Its MCP server's. */
-  readonly server?: Permission | undefined;
-  readonly readOnly?: boolean | undefined;
-}
 
 /** What no request can allow: `true` denies every call, a list the calls that match one of its patterns. */
 export type PermissionCeiling = true | readonly string[];
 
+/** What a call's permission is decided by. */
+export interface PermissionRules {
+  readonly permissions: RunRequest["permissions"];
+  readonly ceiling: PermissionCeiling;
+  readonly known: KnownTools;
+}
+
 /**
- * The ladder: the operator's ceiling stands above all; then the tool's own permission, its MCP server's, the
- * strictest matching rule, the default. Pure.
+ * The operator's ceiling first; then the tool's own permission, its MCP server's, the strictest matching rule, the
+ * default. A call that the user fulfils isn't asked about. Pure.
  */
 export function permissionOf(
-  subject: PermissionSubject,
-  permissions: Permissions,
-  ceiling: PermissionCeiling = [],
+  call: CallSubject,
+  { permissions, ceiling, known }: PermissionRules,
 ): Permission {
+  const { tool, server, byCaller } = call;
+  const subject = patternSubjectOf(call, known);
   if (ceiling === true || ceiling.some((pattern) => matchesPattern(pattern, "deny", subject))) return "deny";
-  return (
-    subject.tool ??
-    subject.server ??
+  const permission =
+    tool?.permission ??
+    server?.policy?.permission ??
     byRule(permissions.rules ?? [], subject) ??
-    byDefault(permissions.default, subject.readOnly)
-  );
+    byDefault(permissions.default, isOfAgent(call) ? call.saysReadOnly : tool?.readOnly);
+  return permission === "ask" && byCaller === true ? "allow" : permission;
+}
+
+function patternSubjectOf(call: CallSubject, known: KnownTools): PatternSubject {
+  const { name, input, tool, toolClass } = call;
+  const isAgents = isOfAgent(call);
+  return {
+    name,
+    classNames: isAgents ? classNamesOf(name, toolClass, known) : undefined,
+    // Of a published tool it is decided again where it is executed, by its real arguments.
+    arguments: isAgents ? input : (input ?? {}),
+    inputSchema: tool?.inputSchema,
+  };
+}
+
+/** The class names and read-only hints of an agent count for its own tools alone. */
+function isOfAgent({ tool, server }: CallSubject): boolean {
+  return tool === undefined && server === undefined;
 }
 
 const strictness = ["deny", "ask", "allow"] as const satisfies readonly Permission[];
 
 /** What the strictest rule that matches says. */
 function byRule(
-  rules: NonNullable<Permissions["rules"]>,
-  subject: PermissionSubject,
+  rules: NonNullable<RunRequest["permissions"]["rules"]>,
+  subject: PatternSubject,
 ): Permission | undefined {
   return strictness.find((effect) =>
     rules.some(

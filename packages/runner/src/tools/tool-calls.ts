@@ -1,6 +1,5 @@
-import { randomUUID } from "node:crypto";
-import { type AcceptedPlan, PluginBrokeContract } from "@ambit/core";
-import type { AgentEvent, RunRequest, ToolSpec } from "@ambit/core/contract";
+import { PluginBrokeContract } from "@ambit/core";
+import type { ToolSpec } from "@ambit/core/contract";
 import type {
   PermissionAnswer,
   PermissionQuestion,
@@ -9,38 +8,33 @@ import type {
   PublishedOutcome,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { AgentCalls } from "../calls/agent-calls.js";
+import { CallEvents } from "../calls/call-events.js";
+import { type CallOrigin, type CallSubject, subjectOf } from "../calls/call-subject.js";
+import { unsettledTexts } from "../calls/unsettled.js";
 import { canonicalJson } from "../canonical-json.js";
-import { RunEvents } from "../events/run-events.js";
 import { Warnings } from "../events/warnings.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { aborted, LinkedAbort } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
-import { Gatekeeper, type WantedCall, wantedBy } from "../permission/gatekeeper.js";
-import { Asking } from "../permission/interaction/asking.js";
-import { CallEvents } from "../permission/interaction/call-events.js";
-import type { CallOrigin } from "../permission/interaction/call-ids.js";
+import { Gatekeeper } from "../permission/gatekeeper.js";
 import { Questions } from "../permission/interaction/questions.js";
 import { Pause } from "../permission/pause.js";
-import type { PermissionCeiling } from "../permission/permission.js";
+import { Permissions } from "../permission/permissions.js";
 import type { CallRouter } from "../session/publish.js";
 import { tokens } from "../tokens.js";
-import { ArgumentsChecker } from "./arguments/checker.js";
 import { ToolArguments, unusableArguments } from "./arguments/tool-arguments.js";
-import type { HandledCall } from "./call-ledger.js";
 import { ToolExecution, tooManyCalls } from "./execute.js";
 import { RunTools } from "./run-tools.js";
-import { unsettledTexts } from "./settling.js";
+
+/** What a call came to. Undefined: it waits for the user. */
+type Acted = { readonly outcome: PublishedOutcome; readonly data?: unknown } | undefined;
 
 /** Every tool call of a run: permission, then the arguments' schema, then the executor, then the outcome. */
 @injectable()
 export class ToolCalls {
-  readonly #arguments: ToolArguments;
-  readonly #questions: Questions;
-  readonly #gatekeeper: Gatekeeper;
-  /** What is told of the calls. */
-  readonly events: CallEvents;
   readonly #over = new AbortController();
   /** Calls and questions that have no answer yet. */
   #open = 0;
@@ -48,31 +42,20 @@ export class ToolCalls {
   acted = false;
 
   constructor(
-    @inject(tokens.request) request: RunRequest,
-    @inject(tokens.plan) plan: AcceptedPlan,
-    @inject(tokens.permissionCeiling) ceiling: PermissionCeiling,
     @inject(tokens.limits) readonly limits: RunLimits,
     @inject(tokens.scope) readonly scope: OwnedScope,
     @inject(Deadlines) readonly deadlines: Deadlines,
-    @inject(RunEvents) told: RunEvents,
     @inject(Warnings) readonly warnings: Warnings,
-    @inject(Asking) asking: Asking,
+    @inject(AgentCalls) readonly calls: AgentCalls,
+    @inject(CallEvents) readonly events: CallEvents,
+    @inject(Permissions) readonly permissions: Permissions,
+    @inject(Gatekeeper) readonly gatekeeper: Gatekeeper,
+    @inject(Questions) readonly questions: Questions,
     @inject(Pause) readonly pause: Pause,
     @inject(RunTools) readonly known: RunTools,
+    @inject(ToolArguments) readonly toolArguments: ToolArguments,
     @inject(ToolExecution) readonly execution: ToolExecution,
-    @inject(ArgumentsChecker) checker: ArgumentsChecker,
-  ) {
-    this.#arguments = new ToolArguments(checker);
-    const { tools } = known;
-    const emit = (event: AgentEvent) => told.emit(event);
-    const mayAsk = (name: string, input: unknown) => this.#mayAsk(name, input);
-    const mostOpen = limits.reportedCalls;
-    this.events = new CallEvents({ tools, mayAsk, pausing: pause.signal, emit, mostOpen });
-    const { announcements } = this.events;
-    const { ids, used, answers, interactions } = asking;
-    this.#questions = new Questions({ ids, used, answers, interactions, announcements, emit });
-    this.#gatekeeper = new Gatekeeper(request, ceiling, plan.harness.actor, this.#questions);
-  }
+  ) {}
 
   /** The run is over: calls that wait for the user get their end. */
   end(): void {
@@ -82,30 +65,30 @@ export class ToolCalls {
   /** From now on the agent's calls are this run's. */
   serve(router: CallRouter, published: Iterable<string>): void {
     router.current = this;
-    for (const warning of this.#gatekeeper.learn(published)) this.warnings.add(warning);
+    for (const warning of this.permissions.learn(published)) this.warnings.add(warning);
   }
 
   /** A call of one of the request's own tools. */
-  own(call: PublishedCall): Promise<PublishedOutcome> {
-    return this.#answered(`The executor of '${call.name}'`, call, async () => {
-      const tool = this.known.tools.get(call.name);
-      if (tool === undefined) return failed(`There is no tool '${call.name}'.`);
-      const wanted = { ...this.#wanted(call, "request"), tool, byCaller: this.known.isByCaller(tool) };
-      const problem = (signal: AbortSignal) => this.#arguments.problem(tool, call.arguments, signal);
-      return this.#permitted(wanted, call.signal, problem, (handled) =>
-        this.#execute(wanted, call, tool, handled),
-      );
+  own(made: PublishedCall): Promise<PublishedOutcome> {
+    return this.#answered(`The executor of '${made.name}'`, made, async () => {
+      const tool = this.known.tools.get(made.name);
+      if (tool === undefined) return failed(`There is no tool '${made.name}'.`);
+      const call = { ...this.#taken(made, "request"), tool, byCaller: this.known.isByCaller(tool) };
+      const problem = (signal: AbortSignal) => this.toolArguments.problem(tool, made.arguments, signal);
+      return this.#permitted(call, made.signal, problem, () => this.#execute(call, made, tool));
     });
   }
 
   /** A call of a user's MCP server: behind the same permissions, whatever the server says of its tools. */
-  foreign(publication: Publication, call: PublishedCall): Promise<PublishedOutcome> {
-    return this.#answered(`The tool source of '${publication.name}'`, call, () => {
+  foreign(publication: Publication, made: PublishedCall): Promise<PublishedOutcome> {
+    return this.#answered(`The tool source of '${publication.name}'`, made, () => {
       const { name } = publication;
-      const wanted = { ...this.#wanted(call, { server: name }), server: this.known.servers.get(name) };
-      return this.#permitted(wanted, call.signal, undefined, () =>
-        this.execution.foreign(call.name, call.signal, (signal) => publication.call({ ...call, signal })),
-      );
+      const call = { ...this.#taken(made, { server: name }), server: this.known.servers.get(name) };
+      return this.#permitted(call, made.signal, undefined, async () => ({
+        outcome: await this.execution.foreign(made.name, made.signal, (signal) =>
+          publication.call({ ...made, signal }),
+        ),
+      }));
     });
   }
 
@@ -113,21 +96,21 @@ export class ToolCalls {
   async answer(question: PermissionQuestion): Promise<PermissionAnswer> {
     if (this.pause.isPaused) return "park";
     this.acted = true;
-    const asked = wantedBy(question, this.known.tools, this.known.servers);
-    const byCaller = this.known.isByCaller(asked.tool);
-    const wanted = { ...asked, byCaller };
-    const { toolCallId, name, input } = wanted;
+    const { toolName: name, input } = question;
     if (this.#open >= this.limits.openCalls || unusableArguments(name, input) !== undefined) return "deny";
     const release = this.deadlines.hold();
     using asking = this.#asking();
     this.#open += 1;
+    const { id } = this.calls.take(question.toolCallId, name, input);
+    const asked = subjectOf(question, this.known.tools, this.known.servers);
+    const call = { ...asked, id, byCaller: this.known.isByCaller(asked.tool) };
     try {
-      const answer = await this.#gatekeeper.question(wanted, asking.signal);
-      const { ledger, announcements } = this.events;
-      if (answer === "deny") ledger.handle(toolCallId, name, input, "finished").denied = true;
-      else ledger.handle(toolCallId, name, input, answer === "park" ? "parked" : "allowed");
+      const answer = await this.gatekeeper.question(call, asking.signal);
       if (answer === "park") this.pause.begin();
-      else if (!byCaller) announcements.proceed(toolCallId);
+      else {
+        this.calls.step(id, { step: answer });
+        if (!call.byCaller) this.events.proceed(id);
+      }
       return answer;
     } finally {
       this.#open -= 1;
@@ -137,29 +120,31 @@ export class ToolCalls {
 
   /** Denied first, so that a denied tool says nothing of its schema; asked last, so that nobody is asked in vain. */
   async #permitted(
-    wanted: WantedCall,
+    call: CallSubject,
     signal: AbortSignal,
     problem: ((signal: AbortSignal) => Promise<string | undefined>) | undefined,
-    act: (handled: HandledCall) => Promise<PublishedOutcome>,
+    act: () => Promise<Acted>,
   ): Promise<PublishedOutcome> {
-    const { toolCallId, name, input } = wanted;
+    const { id } = call;
     // The turn is over: what the agent still calls is neither executed nor put to the user.
     using asking = this.#asking(signal);
-    if (asking.signal.aborted) return failed(unsettledTexts.deferred);
-    const isDenied = this.#gatekeeper.effective(wanted) === "deny";
+    if (asking.signal.aborted) return this.#undecided(id, unsettledTexts.deferred);
+    const isDenied = this.permissions.effective(call) === "deny";
     const wrong = isDenied ? undefined : await problem?.(asking.signal);
-    if (wrong !== undefined) return failed(wrong);
-    const verdict = await this.#gatekeeper.execution(wanted, asking.signal);
-    const { ledger, announcements } = this.events;
-    if (verdict.verdict === "park") {
-      return this.#wait(ledger.handle(toolCallId, name, input, "parked"), signal);
+    if (wrong !== undefined) return this.#undecided(id, wrong);
+    const decision = await this.gatekeeper.execution(call, asking.signal);
+    if (decision.verdict === "park") return this.#wait(signal);
+    if (call.byCaller !== true) this.events.proceed(id);
+    if (decision.verdict === "deny") {
+      const outcome = failed(decision.why);
+      this.calls.step(id, { step: "deny", outcome });
+      return outcome;
     }
-    if (wanted.byCaller !== true) announcements.proceed(toolCallId);
-    const handled = ledger.handle(toolCallId, name, input, "executing");
-    handled.denied = verdict.verdict === "deny";
-    const outcome = verdict.verdict === "deny" ? failed(verdict.why) : await act(handled);
-    if (handled.state === "executing") ledger.finish(handled, outcome);
-    return outcome;
+    this.calls.step(id, { step: "execute" });
+    const acted = await act();
+    if (acted === undefined) return this.#wait(signal);
+    this.calls.step(id, { step: "finish", ...acted });
+    return acted.outcome;
   }
 
   /** A call never throws: what goes wrong on our side ends the run, and the agent learns that the call failed. */
@@ -185,43 +170,40 @@ export class ToolCalls {
     }
   }
 
-  async #execute(
-    wanted: WantedCall,
-    call: PublishedCall,
-    tool: ToolSpec,
-    handled: HandledCall,
-  ): Promise<PublishedOutcome> {
+  async #execute(call: CallSubject, made: PublishedCall, tool: ToolSpec): Promise<Acted> {
     const executor = this.known.executors.get(tool.kind);
     if (executor === undefined)
       throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
-    const toolCall = { id: wanted.toolCallId, tool, arguments: call.arguments };
-    const outcome = await this.execution.execute(executor, toolCall, call.signal);
-    if (outcome.status === "parked") return this.#park(wanted, outcome.interaction, handled, call.signal);
-    if (outcome.status === "completed" && outcome.data !== undefined) handled.data = outcome.data;
-    return { output: outcome.output, isError: outcome.status === "failed" };
+    const toolCall = { id: call.id, tool, arguments: made.arguments };
+    const result = await this.execution.execute(executor, toolCall, made.signal);
+    if (result.status === "parked") return this.#put(call, result.interaction, made.signal);
+    const outcome = { output: result.output, isError: result.status === "failed" };
+    return result.status === "completed" && result.data !== undefined
+      ? { outcome, data: result.data }
+      : { outcome };
   }
 
-  async #park(
-    wanted: WantedCall,
-    kind: "client_tool" | "user_input",
-    handled: HandledCall,
-    signal: AbortSignal,
-  ): Promise<PublishedOutcome> {
+  /** The user fulfils the call. */
+  async #put(call: CallSubject, kind: "client_tool" | "user_input", signal: AbortSignal): Promise<Acted> {
     using asking = this.#asking(signal);
-    const answered = await this.#questions.put(kind, wanted, asking.signal);
-    if (answered === undefined) return this.#wait(handled, signal);
+    const answered = await this.questions.put(kind, call, asking.signal);
+    if (answered === undefined) return undefined;
     const { output, isError } = answered.answer;
-    this.#questions.answered(answered, kind, wanted);
-    return { output: typeof output === "string" ? output : canonicalJson(output), isError };
+    this.questions.answered(answered, kind, call);
+    return { outcome: { output: typeof output === "string" ? output : canonicalJson(output), isError } };
   }
 
   /** Resolves when the run is over: an answer before that would let the model go on without the user. */
-  async #wait(handled: HandledCall, signal: AbortSignal): Promise<PublishedOutcome> {
-    handled.state = "parked";
+  async #wait(signal: AbortSignal): Promise<PublishedOutcome> {
     this.pause.begin();
     using ended = new LinkedAbort(signal, this.#over.signal);
     await aborted(ended.signal);
     return failed("This call waits for the user. It was not executed.");
+  }
+
+  #undecided(id: string, why: string): PublishedOutcome {
+    this.calls.step(id, { step: "release" });
+    return failed(why);
   }
 
   /** Aborts when there is no point in asking any more. */
@@ -229,14 +211,8 @@ export class ToolCalls {
     return new LinkedAbort(this.scope.signal, this.pause.signal, ...call);
   }
 
-  #wanted(call: PublishedCall, origin: CallOrigin): WantedCall {
-    const { name, arguments: input, id = this.events.ledger.claimId(name, input) ?? randomUUID() } = call;
-    return { toolCallId: id, name, origin, input };
-  }
-
-  #mayAsk(name: string, input: unknown): boolean {
-    const tool = this.known.tools.get(name);
-    return this.known.isByCaller(tool) || this.#gatekeeper.mayAsk(name, input, tool, this.known.servers);
+  #taken({ id, name, arguments: input }: PublishedCall, origin: CallOrigin): CallSubject {
+    return { id: this.calls.take(id, name, input).id, name, origin, input };
   }
 }
 

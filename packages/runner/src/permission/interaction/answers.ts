@@ -1,6 +1,6 @@
 import type { ContentBlock, Message, RunRequest, Warning } from "@ambit/core/contract";
+import { isUnsettled } from "../../calls/unsettled.js";
 import { canonicalJson } from "../../canonical-json.js";
-import { isUnsettled } from "../../tools/settling.js";
 import { type AskedCall, type CallIds, type IssuedId, looksIssued } from "./call-ids.js";
 import type { UsedAnswers } from "./used-answers.js";
 

@@ -1,18 +1,12 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
+import type { CallSubject } from "../../calls/call-subject.js";
 import { canonicalJson } from "../../canonical-json.js";
 import type { InteractionKind } from "./interactions.js";
 
-/** A call that a user is asked about. */
-export interface AskedCall {
+/** A call that a user is asked about. Two servers' tools of one name are two tools. */
+export interface AskedCall extends Pick<CallSubject, "origin" | "name" | "input"> {
   readonly kind: InteractionKind;
-  /** Whose tool it is: two servers' tools of one name are two tools. */
-  readonly origin: CallOrigin;
-  readonly name: string;
-  readonly input: unknown;
 }
-
-/** The request's own tool, the agent's own, or one of the MCP server of that name. */
-export type CallOrigin = "request" | "agent" | { readonly server: string };
 
 /** Where a conversation belongs. */
 export interface ConversationName {

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, pathBeyondDepth, type ToolSpec } from "@ambit/core/contract";
-import type { ArgumentsChecker } from "./checker.js";
+import { inject, injectable } from "tsyringe";
+import { ArgumentsChecker } from "./checker.js";
 
 /** Characters of a tool's schema, as JSON. */
 const longestSchema = 262_144;
@@ -9,11 +10,12 @@ const longestArguments = 4_194_304;
 const mostGivenUp = 3;
 
 /** Checks the arguments of one run's calls, within bounds of size and time. */
+@injectable()
 export class ToolArguments {
   readonly #schemas = new Map<string, string>();
   #givenUp = 0;
 
-  constructor(readonly checker: ArgumentsChecker) {}
+  constructor(@inject(ArgumentsChecker) readonly checker: ArgumentsChecker) {}
 
   /** What is wrong, in words the model can act on; undefined when nothing is. */
   async problem(tool: ToolSpec, given: JsonObject, signal: AbortSignal): Promise<string | undefined> {

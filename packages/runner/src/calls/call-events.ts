@@ -1,0 +1,163 @@
+import type { AgentEvent, AgentEventOf, ToolSpec } from "@ambit/core/contract";
+import { inject, injectable } from "tsyringe";
+import { RunEvents } from "../events/run-events.js";
+import { looksIssued } from "../permission/interaction/call-ids.js";
+import { Pause } from "../permission/pause.js";
+import { Permissions } from "../permission/permissions.js";
+import { RunTools } from "../tools/run-tools.js";
+import { type AgentCall, waitsForUser } from "./agent-call.js";
+import { AgentCalls, publicIdOf } from "./agent-calls.js";
+import type { CallSubject } from "./call-subject.js";
+import { isCutOff, notAnAnswer, openResult, reportedResult } from "./results.js";
+import { unsettled } from "./unsettled.js";
+
+/** Only what an agent reports by name can be told apart from its other calls. */
+type NamedCall = AgentEventOf<"tool_call"> & { readonly name: string };
+
+/** Milliseconds that a reported call may wait for its question or its execution. */
+const holdMs = 1_000;
+/** Calls that are held back at once: each is kept whole. Further ones are passed on at once. */
+const mostHeld = 32;
+
+/**
+ * What the caller reads of a run's calls: the agent's own events, completed with what only the runner knows.
+ *
+ * A call that its user is asked about has an id that the runner issued, so that the answer can be told from an invented
+ * one; every other call has the agent's, which never looks like one of ours. So a call that may have to ask is held
+ * back until it asks, runs or ends, for a second at most.
+ */
+@injectable()
+export class CallEvents {
+  /** The agent's reports that are held back, by `AgentCall.id`. */
+  readonly #held = new Map<string, { event: NamedCall; readonly timer: NodeJS.Timeout }>();
+
+  constructor(
+    @inject(AgentCalls) readonly calls: AgentCalls,
+    @inject(RunTools) readonly known: RunTools,
+    @inject(Permissions) readonly permissions: Permissions,
+    @inject(Pause) readonly pause: Pause,
+    @inject(RunEvents) readonly events: RunEvents,
+  ) {}
+
+  /**
+   * What the caller reads for an event of the agent. Nothing for what isn't so: stopped by a pause, an agent fails every
+   * call that it still has open.
+   */
+  complete(event: AgentEvent): readonly AgentEvent[] {
+    if (event.type === "tool_result") return this.#result(event);
+    if (event.type !== "tool_call") return [event];
+    return isNamed(event) ? this.#report(event) : [{ ...event, id: this.publicIdOf(event.id) }];
+  }
+
+  /**
+   * Announces a call before it is decided, unless that was done.
+   * @param issued the id under which its user is asked: it is announced under no other, as just the call that the
+   * question is about.
+   */
+  announce({ id, name, input }: CallSubject, issued?: string): void {
+    const call = this.calls.find(id) ?? this.calls.begin(id, name, input);
+    const wasAnnounced = call.announcement === "announced" || call.announcement === "awaited";
+    if (wasAnnounced && issued === undefined) return;
+    if (wasAnnounced) this.events.emit(unsettled(call.publicId, "moved"));
+    this.#takeHeld(call);
+    const { publicId } = this.calls.announce(call, call.isReported ? "announced" : "awaited", issued);
+    this.events.emit(this.#shown({ type: "tool_call", id: publicId, name, input }));
+  }
+
+  /** Passes on at once what the agent reports of a call: it needs no question. */
+  proceed(id: string): void {
+    const call = this.calls.find(id);
+    if (call?.announcement === "none") this.calls.announce(call, "released");
+    if (call !== undefined) for (const event of this.#release(call)) this.events.emit(event);
+  }
+
+  /** The id under which the caller knows a call. */
+  publicIdOf(id: string): string {
+    return this.calls.find(id)?.publicId ?? publicIdOf(id);
+  }
+
+  /** Every report that is held back. */
+  release(): readonly AgentEvent[] {
+    return [...this.#held.keys()].flatMap((id) => {
+      const call = this.calls.find(id);
+      return call === undefined ? [] : this.#release(call);
+    });
+  }
+
+  /** Results for the calls that the turn ended without. */
+  settleOpen(why: "paused" | "interrupted"): readonly AgentEvent[] {
+    const held = this.release();
+    return [...held, ...this.calls.settleAll().flatMap((settled) => openResult(settled, why) ?? [])];
+  }
+
+  #report(event: NamedCall): readonly AgentEvent[] {
+    const call = this.calls.report(event.id, event.name, event.input);
+    switch (call.announcement) {
+      case "held": {
+        const held = this.#held.get(call.id);
+        if (held !== undefined) held.event = event;
+        return [];
+      }
+      case "awaited":
+        this.calls.announce(call, "announced");
+        return [];
+      case "none":
+        if (this.#held.size < mostHeld && this.permissions.mayAsk(call.id, event.name, event.input)) {
+          this.#hold(call, event);
+          return [];
+        }
+        break;
+      default:
+        // What a user was asked can't be changed.
+        if (looksIssued(call.publicId)) return [];
+    }
+    this.calls.announce(call, "announced");
+    return [this.#shown({ ...event, id: call.publicId })];
+  }
+
+  #hold(call: AgentCall, event: NamedCall): void {
+    const timer = setTimeout(() => this.proceed(call.id), holdMs);
+    timer.unref();
+    this.#held.set(call.id, { event, timer });
+    this.calls.announce(call, "held");
+  }
+
+  #release(call: AgentCall): readonly AgentEvent[] {
+    const event = this.#takeHeld(call);
+    if (event === undefined) return [];
+    this.calls.announce(call, "announced");
+    return [this.#shown({ ...event, id: call.publicId })];
+  }
+
+  #takeHeld({ id }: AgentCall): NamedCall | undefined {
+    const held = this.#held.get(id);
+    clearTimeout(held?.timer);
+    this.#held.delete(id);
+    return held?.event;
+  }
+
+  #result(event: AgentEventOf<"tool_result">): readonly AgentEvent[] {
+    const state = this.calls.stateOf(event.id);
+    if (state === undefined) return [notAnAnswer({ ...event, id: this.publicIdOf(event.id) })];
+    if (this.pause.isPaused && isCutOff(state, event)) return [];
+    const call = this.calls.find(event.id);
+    const held = call === undefined ? [] : this.#release(call);
+    const settled = this.calls.settle(event.id);
+    if (settled === undefined) return held;
+    const result = reportedResult(event, settled);
+    if (waitsForUser(settled.state)) return [...held, result];
+    return [...held, withRender(result, this.known.tools.get(settled.name))];
+  }
+
+  #shown(event: AgentEventOf<"tool_call">): AgentEvent {
+    return withRender(event, this.known.tools.get(event.name ?? ""));
+  }
+}
+
+function isNamed(event: AgentEventOf<"tool_call">): event is NamedCall {
+  return event.name !== undefined;
+}
+
+function withRender<Event extends AgentEvent>(event: Event, tool: ToolSpec | undefined): Event {
+  return tool?.render === undefined ? event : { ...event, render: tool.render };
+}

@@ -1,0 +1,49 @@
+import type { AcceptedPlan } from "@ambit/core";
+import type { Permission, RunRequest, Warning } from "@ambit/core/contract";
+import type { Harness } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import type { CallSubject } from "../calls/call-subject.js";
+import { tokens } from "../tokens.js";
+import { RunTools } from "../tools/run-tools.js";
+import { idleRules, type KnownTools, toolsNamed } from "./known-tools.js";
+import { type PermissionCeiling, permissionOf } from "./permission.js";
+
+/** The permission of each call of a run: the request's rules below the operator's ceiling. It asks nobody. */
+@injectable()
+export class Permissions {
+  readonly #harness: Harness;
+  #known: KnownTools;
+
+  constructor(
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.permissionCeiling) readonly ceiling: PermissionCeiling,
+    @inject(tokens.plan) plan: AcceptedPlan,
+    @inject(RunTools) readonly tools: RunTools,
+  ) {
+    this.#harness = plan.harness.actor;
+    this.#known = toolsNamed(request, this.#harness);
+  }
+
+  /** The names of all tools that are published to the agent. @returns a warning for each rule that matches none. */
+  learn(published: Iterable<string>): readonly Warning[] {
+    const { own, published: before } = this.#known;
+    this.#known = { own, published: new Set([...before, ...published]) };
+    return idleRules(this.request, this.#harness.id, this.#known);
+  }
+
+  /** The permission in force for a call. */
+  effective(call: CallSubject): Permission {
+    const { ceiling } = this;
+    return permissionOf(call, { permissions: this.request.permissions, ceiling, known: this.#known });
+  }
+
+  /** Whether the user may have to be asked about a call that the agent reports, as far as it is known whose it is. */
+  mayAsk(id: string, name: string, input: unknown): boolean {
+    const { servers } = this.tools;
+    const tool = this.tools.tools.get(name);
+    const call = { id, origin: "agent", name, input, tool } as const;
+    if (tool !== undefined) return this.tools.isByCaller(tool) || this.effective(call) === "ask";
+    if (servers.size === 0 && !this.#harness.supportsPermissionRequests) return false;
+    return [undefined, ...servers.values()].some((server) => this.effective({ ...call, server }) === "ask");
+  }
+}
