@@ -99,6 +99,7 @@ describe("a pattern", () => {
     ["more than a thousand repetitions", "a{0,2000}"],
     ["a control escape", "\\cJ"],
     ["a backspace", "[\\b]"],
+    ["no word boundary", "\\B"],
     ["an empty class", "[]"],
     ["no space within a class", "[^\\S]"],
     ["a long property name", "\\p{Script=Greek}"],

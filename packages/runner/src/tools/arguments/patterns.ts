@@ -67,7 +67,8 @@ function readEscape(
   if (letter === "s") return { text: inClass ? spaces : `[${spaces}]`, length: 2 };
   if (letter === "S" && !inClass) return { text: `[^${spaces}]`, length: 2 };
   if (letter === "v") return { text: "\\x{b}", length: 2 };
-  if ((letter === "b" || letter === "B") && !inClass) return { text: `\\${letter}`, length: 2 };
+  // Not `\B`: V8 also finds it between the two halves of a character.
+  if (letter === "b" && !inClass) return { text: "\\b", length: 2 };
   if (sameEscapes.test(letter)) return { text: `\\${letter}`, length: 2 };
   const [whole, hex = ""] =
     /^\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4}))/.exec(source.slice(at, at + 6))?.filter(Boolean) ?? [];
