@@ -28,7 +28,14 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
   await installPacked(
     folder,
-    ["core", "packages/egress", "test/kit", "plugins/sandbox-local", "plugins/harness-acp"],
+    [
+      "core",
+      "packages/backend-kit",
+      "packages/egress",
+      "test/kit",
+      "plugins/sandbox-local",
+      "plugins/harness-acp",
+    ],
     ["vitest", "typescript", "@types/node"],
   );
   const [manifest, tsconfig] = await pageJson(page);

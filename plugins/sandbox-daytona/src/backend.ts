@@ -1,3 +1,4 @@
+import { refuseBeyond } from "@ambit/backend-kit";
 import {
   type ActorGap,
   type Boundary,
@@ -9,7 +10,6 @@ import {
   type Hiding,
   type Sandbox,
   type SandboxBackend,
-  SandboxFailed,
   type SandboxSpec,
   type Scope,
 } from "@ambit/core/plugin";
@@ -51,10 +51,8 @@ export class DaytonaSandbox implements SandboxBackend {
   }
 
   async open(spec: SandboxSpec, scope: Scope): Promise<Sandbox> {
-    const [limit] = this.gaps(spec.boundary);
-    if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.fix}`);
-    const unclaimed = spec.required.find((capability) => !this.claims.includes(capability));
-    if (unclaimed !== undefined) throw new SandboxFailed(`The Daytona sandbox doesn't enforce ${unclaimed}`);
+    const gaps = this.gaps(spec.boundary);
+    refuseBeyond({ sandbox: "The Daytona sandbox", claims: this.claims, gaps }, spec);
     const key = this.#account.key();
     // The platform's SDK and the bridge come with the first sandbox or probe: a server's start does without them.
     const { openSandbox } = await import("./open/open.js");
@@ -75,7 +73,7 @@ export class DaytonaSandbox implements SandboxBackend {
 
   /** Beside the first sandbox: it can wait for no one's leftovers. */
   #reap(log: SandboxSpec["log"]): void {
-    void this.#account
+    void this.#account.reaper
       .keepReaping(log)
       .catch((error: unknown) => log.warn({ error }, "what dead runners left couldn't be found"));
   }

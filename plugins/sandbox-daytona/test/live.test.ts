@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { labelsOfDeployment } from "@ambit/backend-kit";
 import type { Finding } from "@ambit/core/plugin";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Account } from "../src/account.js";
 import { claimsOf } from "../src/claims.js";
 import { configSchema, DaytonaSandbox } from "../src/index.js";
 import { fallsWithDaemon } from "../src/inside/daemon.js";
-import { labelsOfDeployment } from "../src/open/labels.js";
 import { closed, listing, unlimited } from "./support/boundaries.js";
 import { logged, printed, scopeOf, specOf } from "./support/loopback.js";
 

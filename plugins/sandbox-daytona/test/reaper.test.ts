@@ -1,14 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { labelsOf } from "@ambit/backend-kit";
 import type { LoopbackDaytona } from "@ambit/daytona-loopback";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DaytonaSandbox } from "../src/index.js";
-import { labelsOf } from "../src/open/labels.js";
-import { claimReplica, defaultDataFolder } from "../src/reaper/replica.js";
 import {
   backendFor,
   configFor,
@@ -99,44 +95,5 @@ describe("what a dead runner left", () => {
     const sandbox = await (await backendFor(daytona)).open(spec, scopeOf());
     await sandbox.close();
     expect(lines.join()).toContain("what dead runners left couldn't be found");
-  });
-});
-
-describe("a replica", () => {
-  const folder = async () => {
-    const path = await mkdtemp(join(tmpdir(), "ambit-replica-"));
-    onTestFinished(() => rm(path, { recursive: true, force: true }));
-    return path;
-  };
-
-  it("knows the living and the dead of its own host and folder, and nothing of others", async () => {
-    const path = await folder();
-    const [one, two, elsewhere] = [
-      await claimReplica(path),
-      await claimReplica(path),
-      await claimReplica(await folder()),
-    ];
-    const home = one.name.split("-")[0];
-    expect(two.name.split("-")[0]).toBe(home);
-    expect(await one.isDead(two.name)).toBe(false);
-    expect(await one.isDead(one.name)).toBe(false);
-    expect(await one.isDead(`${home}-0123456789ab`)).toBe(true);
-    expect(await one.isDead(elsewhere.name)).toBe(false);
-    expect(await one.isDead(`${home}-../../etc`)).toBe(false);
-    expect(await one.isDead("")).toBe(false);
-    expect((await readdir(path)).filter((name) => name.endsWith(".sock"))).toHaveLength(2);
-  });
-
-  it("says what to do about a folder that can't be used", async () => {
-    const path = join(await folder(), "x".repeat(150));
-    await expect(claimReplica(path)).rejects.toThrow(/set sandbox-daytona's dataFolder to a short path/);
-  });
-
-  it("has its folder where the system keeps state", () => {
-    expect(defaultDataFolder({}, 0)).toBe("/var/lib/ambit/daytona");
-    expect(defaultDataFolder({ XDG_STATE_HOME: "/state" }, 1_000)).toBe("/state/ambit/daytona");
-    expect(defaultDataFolder({ XDG_STATE_HOME: "state" }, 1_000)).toMatch(
-      /\/\.local\/state\/ambit\/daytona$/,
-    );
   });
 });

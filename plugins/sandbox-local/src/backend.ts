@@ -1,3 +1,4 @@
+import { defaultDataFolder, lazy, refuseBeyond } from "@ambit/backend-kit";
 import {
   type ActorGap,
   type Boundary,
@@ -18,7 +19,6 @@ import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
 import type { RunnerKit } from "./confined/runner-kit.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
-import { defaultDataFolder } from "./folders/data-folder.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
 import type { ConnectionOwners } from "./process/connection-owner.js";
 
@@ -42,8 +42,9 @@ export class LocalSandbox implements SandboxBackend {
   readonly #config: LocalConfig;
   readonly #dataFolder: string;
   readonly #lookup: Lookup | undefined;
-  #runner: Promise<RunnerFolder> | undefined;
-  #kit: Promise<RunnerKit> | undefined;
+  /** The first use reaps what dead runners left, and takes a folder for this one. */
+  readonly #runner: () => Promise<RunnerFolder>;
+  #kit: (() => Promise<RunnerKit>) | undefined;
   #owners: ConnectionOwners | undefined;
 
   /** @param lookup how the boundary's proxy resolves names; default: as this host does. */
@@ -51,6 +52,10 @@ export class LocalSandbox implements SandboxBackend {
     this.#config = config;
     this.#dataFolder = config.dataFolder ?? defaultDataFolder();
     this.#lookup = lookup;
+    this.#runner = lazy(async () => {
+      const { openRunner } = await import("./reaper/open-runner.js");
+      return openRunner(this.#dataFolder);
+    });
     setups.set(this, { config, dataFolder: this.#dataFolder, lookup });
   }
 
@@ -80,7 +85,7 @@ export class LocalSandbox implements SandboxBackend {
   async open(spec: SandboxSpec, _scope: Scope): Promise<Sandbox> {
     const sandbox = await this.#open(spec);
     // What the first use found left of dead runners, which may have been a probe's: nobody reads its log.
-    (await this.#runner)?.trash.report(spec.log);
+    (await this.#runner()).trash.report(spec.log);
     return sandbox;
   }
 
@@ -101,20 +106,14 @@ export class LocalSandbox implements SandboxBackend {
   }
 
   async #openConfined(spec: SandboxSpec, lookup = this.#lookup): Promise<ConfinedSandbox> {
-    const [limit] = limitsOf(spec.boundary);
-    if (limit !== undefined) throw new SandboxFailed(`${limit.capability}: ${limit.reason}: ${limit.fix}`);
-    const unclaimed = spec.required.find((capability) => !this.claims.includes(capability));
-    if (unclaimed !== undefined) throw new SandboxFailed(`The local sandbox doesn't enforce ${unclaimed}`);
+    refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary) }, spec);
     // Sixty modules, loaded with the first sandbox or probe: a server's start does without them.
     const { openConfined } = await import("./confined/open.js");
     const { checkHost, makeRunnerKit } = await import("./confined/runner-kit.js");
     checkHost();
-    const runner = await this.#ownFolder();
-    this.#kit ??= makeRunnerKit(runner.path).catch((error: unknown) => {
-      this.#kit = undefined;
-      throw error;
-    });
-    const kit = await this.#kit;
+    const runner = await this.#runner();
+    this.#kit ??= lazy(() => makeRunnerKit(runner.path));
+    const kit = await this.#kit();
     return openConfined({ spec, config: this.#config, dataFolder: this.#dataFolder, runner, kit, lookup });
   }
 
@@ -126,19 +125,8 @@ export class LocalSandbox implements SandboxBackend {
     }
     const { makeSessionFolder } = await import("./folders/session-folder.js");
     const { UnconfinedSandbox } = await import("./unconfined/sandbox.js");
-    const runner = await this.#ownFolder();
+    const runner = await this.#runner();
     const folder = await makeSessionFolder(runner, spec.id);
     return new UnconfinedSandbox({ folder, runner, id: spec.id, log: spec.log });
-  }
-
-  /** The first use reaps what dead runners left, and takes a folder for this one. */
-  #ownFolder(): Promise<RunnerFolder> {
-    this.#runner ??= import("./reaper/open-runner.js")
-      .then(({ openRunner }) => openRunner(this.#dataFolder))
-      .catch((error: unknown) => {
-        this.#runner = undefined;
-        throw error;
-      });
-    return this.#runner;
   }
 }

@@ -6,7 +6,7 @@ const floors = [["contract"], ["errors.ts"], ["safe-fs"], ["boundary"], ["plugin
 const publicCore = /^@ambit\/core(\/(contract|plugin|safe-fs))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
-  /^@ambit\/(core(\/(contract|plugin|safe-fs))?|bridge|egress(\/proxy)?|sql-store|sandbox-image|agent-[\w-]+)$/;
+  /^@ambit\/(core(\/(contract|plugin|safe-fs))?|backend-kit(\/http)?|bridge|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
 const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-postgres)$/;
@@ -26,18 +26,22 @@ function staysIn(folder: string, file: SourceFile, specifier: string) {
   return join(dirname(file.path), specifier).startsWith(`${folder}/`);
 }
 
-/** The middle floor: a package imports core's public entry points, and no other package, plugin or server. */
+/** The bridge is part of a backend, so it shares what backends share. */
+const publicToBridge = /^@ambit\/(core(\/(contract|plugin|safe-fs))?|backend-kit(\/http)?)$/;
+
+/** The middle floor: a package imports core's public entry points, the bridge the backend kit too. */
 export function packageImports(files: readonly SourceFile[]): string[] {
   const packages = files.filter(({ path }) => path.startsWith("packages/"));
   return violations(packages, (file, specifier) => {
     const [floor, name, place] = file.path.split("/");
+    const allowed = name === "bridge" ? publicToBridge : publicCore;
     if (isRelative(specifier)) {
       return (
         staysIn(`${floor}/${name}`, file, specifier) ||
         (place === "test" && staysIn("core/test/fakes", file, specifier))
       );
     }
-    return !isOurs(specifier) || specifier === `@ambit/${name}` || publicCore.test(specifier);
+    return !isOurs(specifier) || specifier === `@ambit/${name}` || allowed.test(specifier);
   });
 }
 

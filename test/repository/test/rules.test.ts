@@ -77,6 +77,8 @@ const cases: Case[] = [
     tree: () => code,
     broken: [
       ["packages/one/src/index.ts", `import { Runner } from "@ambit/two";`],
+      ["packages/one/src/index.ts", `import { Reaper } from "@ambit/backend-kit";`],
+      ["packages/backend-kit/src/index.ts", `import { openRemoteSandbox } from "@ambit/bridge";`],
       ["packages/one/src/index.ts", `import type { App } from "ambit";`],
       ["packages/one/src/index.ts", `import { plan } from "@ambit/core/dist/boundary/plan.js";`],
       ["packages/one/src/index.ts", `export { load } from "../../../core/src/registry/load.js";`],
@@ -86,6 +88,7 @@ const cases: Case[] = [
     kept: [
       ["packages/one/src/index.ts", `import "@ambit/core"; import "@ambit/core/plugin"; import "./two.js";`],
       ["packages/one/test/one.test.ts", `import "../../../core/test/fakes/log.js"; import "@ambit/one";`],
+      ["packages/bridge/src/index.ts", `import "@ambit/backend-kit";`],
     ],
   },
   {

@@ -1,14 +1,8 @@
 import { createServer, type Server } from "node:http";
 import type { Duplex } from "node:stream";
-import {
-  type Exposure,
-  type FetchHandler,
-  newToken,
-  presentsToken,
-  requireBearer,
-  SandboxFailed,
-} from "@ambit/core/plugin";
-import { getRequestListener } from "@hono/node-server";
+import { lazy } from "@ambit/backend-kit";
+import { ExposedHandlers } from "@ambit/backend-kit/http";
+import { type Exposure, type FetchHandler, SandboxFailed } from "@ambit/core/plugin";
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import type { Channels } from "../transport/channels.js";
 import { listening, refusal } from "./answers.js";
@@ -17,33 +11,20 @@ import { duplexOf } from "./streams.js";
 /** Handlers that answer on the sandbox's loopback: all at one port, told apart by their tokens. */
 export class Exposures {
   readonly #channels: () => Channels;
-  readonly #handlers = new Map<string, FetchHandler>();
+  readonly #handlers = new ExposedHandlers();
   readonly #server: Server;
   readonly #connections = new Set<Duplex>();
-  #port: Promise<number> | undefined;
+  readonly #port = lazy(() => this.#listen());
 
   constructor(channels: () => Channels) {
     this.#channels = channels;
-    const listener = getRequestListener((request) => this.#answer(request), { overrideGlobalObjects: false });
-    this.#server = createServer(listener);
+    this.#server = createServer(this.#handlers.listener);
   }
 
   /** @throws SandboxFailed */
   async expose(handler: FetchHandler): Promise<Exposure> {
-    this.#port ??= this.#listen().catch((error: unknown) => {
-      this.#port = undefined;
-      throw error;
-    });
-    const port = await this.#port;
-    const token = newToken();
-    this.#handlers.set(token, handler);
-    return {
-      url: `http://127.0.0.1:${port}`,
-      token,
-      close: async () => {
-        this.#handlers.delete(token);
-      },
-    };
+    const port = await this.#port();
+    return this.#handlers.add(`http://127.0.0.1:${port}`, handler);
   }
 
   /** What hears a connection that was made inside. */
@@ -77,13 +58,5 @@ export class Exposures {
       }));
       channel.send({}).catch(reject);
     });
-  }
-
-  #answer(request: Request): Response | Promise<Response> {
-    for (const [token, handler] of this.#handlers) {
-      if (presentsToken(request.headers, token)) return handler(request);
-    }
-    // With a token that nobody can have: one wording for every refusal.
-    return requireBearer(newToken(), () => new Response())(request);
   }
 }

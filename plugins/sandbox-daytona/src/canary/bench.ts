@@ -1,5 +1,5 @@
+import type * as kit from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
-import type { Boundary, Log } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import type { Claim } from "../claims.js";
 import type { Outcomes } from "../inside/attempts.js";
@@ -31,25 +31,4 @@ export interface Decoys {
   readonly process: string;
 }
 
-export interface Trial {
-  readonly shows: readonly Claim[];
-  /** What was seen, by claim. Throws for all of them; a claim that isn't in the answer wasn't seen. */
-  run(bench: Bench): Promise<Partial<Record<Claim, string>>>;
-}
-
-/** No limit that a boundary can set. */
-export const unlimited: Boundary = {
-  network: { mode: "on", rules: [] },
-  filesystem: { mode: "on", readable: [], writable: [], denied: [] },
-  resources: {},
-  secrets: "visible",
-  enforcement: "strict",
-};
-
-/** Its findings tell what went wrong. */
-export const quiet: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-};
+export type Trial = kit.Trial<Bench, Claim>;

@@ -1,10 +1,19 @@
+import { NotProven } from "@ambit/backend-kit";
 import { z } from "zod";
-import { daemon, daemonFix, whyDaemonAnswers } from "../inside/daemon.js";
+import { daemon, daemonFix, fallsWithDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { lastJson, programLine } from "../inside/programs.js";
 import { runInside } from "../inside/try-from.js";
-import type { Bench } from "./bench.js";
-import { NotProven } from "./findings.js";
+import type { Bench, Trial } from "./bench.js";
 import { outputOf } from "./programs.js";
+
+/** Whatever else was seen of these claims, they hold only while no process inside gives the daemon orders. */
+export const daemonTrial: Trial = {
+  shows: fallsWithDaemon,
+  async run(bench) {
+    const how = await tryDaemon(bench);
+    return Object.fromEntries(fallsWithDaemon.map((claim) => [claim, how]));
+  },
+};
 
 const ordersSchema = z.strictObject({
   /** Ports that took a connection. */
@@ -21,7 +30,7 @@ const limitMs = 3_000;
  * @returns what was seen.
  * @throws NotProven where a process of the sandbox reaches it.
  */
-export async function tryDaemon(bench: Bench): Promise<string> {
+async function tryDaemon(bench: Bench): Promise<string> {
   const { sandbox, limited, account, signal } = bench;
   const { node } = account.config.bridge;
   const order = { ports: daemon.ports, limitMs };

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { NotProven } from "@ambit/backend-kit";
 import { shellLine } from "../platform/shell-line.js";
 import type { Trial } from "./bench.js";
-import { NotProven } from "./findings.js";
 import { outputOf, searchAsProcess, searchPlatform } from "./programs.js";
 
 const imageFix = "use a snapshot or image whose user is root and that has Node.js 18 or newer";

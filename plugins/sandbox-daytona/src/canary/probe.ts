@@ -1,8 +1,8 @@
+import { quietLog, unproven } from "@ambit/backend-kit";
 import type { Finding } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { claimsOf } from "../claims.js";
-import { quiet } from "./bench.js";
-import { unproven } from "./findings.js";
+import { fixOf } from "./findings.js";
 import { runCanary } from "./run.js";
 import { FindingStore } from "./store.js";
 
@@ -16,10 +16,10 @@ export async function probeDaytona(
   const known = await store.find(key);
   if (known !== undefined) return known;
   try {
-    await account.keepReaping(quiet);
+    await account.reaper.keepReaping(quietLog);
   } catch (error) {
     // Without a list there is no cleaning up, and so no sandbox either.
-    return claimsOf(account.config).map((claim) => unproven(claim, error));
+    return claimsOf(account.config).map((claim) => unproven(claim, error, fixOf));
   }
   const { findings, complete } = await runCanary(account, signal);
   await store.keep(key, findings, complete);

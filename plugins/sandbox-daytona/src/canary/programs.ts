@@ -1,10 +1,10 @@
+import { NotProven, runToEnd } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
-import type { Command, Process } from "@ambit/core/plugin";
+import type { Command } from "@ambit/core/plugin";
 import { z } from "zod";
 import { lastJson, programLine } from "../inside/programs.js";
 import { runInside } from "../inside/try-from.js";
 import type { Bench } from "./bench.js";
-import { NotProven } from "./findings.js";
 
 export interface Search {
   /** By id: what is looked for. */
@@ -50,35 +50,20 @@ export async function outputOf(
   env: Readonly<Record<string, string>> = {},
   role: Command["role"] = "tool",
 ): Promise<string> {
-  const started = await sandbox.spawn({
+  const { stdout, stderr, exit } = await runToEnd(sandbox, {
     argv,
     env: { PATH: sandbox.facts.searchPath, ...env },
     signal,
     ...(role === undefined ? {} : { role }),
   });
-  const [output, errors, exit] = await Promise.all([
-    textOf(started.stdout),
-    textOf(started.stderr),
-    endOf(started),
-  ]);
-  if (exit !== 0) {
-    const said = errors.trim().slice(0, 200);
+  if (exit.code !== 0) {
+    const said = stderr.trim().slice(0, 200);
     throw new NotProven(
-      `${argv[0]} ended with ${exit} in the sandbox: ${said}`,
+      `${argv[0]} ended with ${exit.code ?? exit.signal} in the sandbox: ${said}`,
       "give the image a Node.js 18 or newer",
     );
   }
-  return output;
-}
-
-async function endOf(started: Process): Promise<number | string | null> {
-  await started.stdin.close().catch(() => undefined);
-  const { code, signal } = await started.exit;
-  return code ?? signal;
-}
-
-function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
-  return new Response(stream).text();
+  return stdout;
 }
 
 function inputOf({ values, folders = [] }: Search) {

@@ -1,10 +1,10 @@
+import { NotProven } from "@ambit/backend-kit";
 import { z } from "zod";
 import type { Claim } from "../claims.js";
 import { lastJson, programLine } from "../inside/programs.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 import type { Bench, Trial } from "./bench.js";
-import { NotProven } from "./findings.js";
 
 /** Of the limited sandbox and of the open one, in a boundary's units. */
 export const sizes = {

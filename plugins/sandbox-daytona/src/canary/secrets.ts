@@ -1,5 +1,5 @@
+import { NotProven } from "@ambit/backend-kit";
 import type { Trial } from "./bench.js";
-import { NotProven } from "./findings.js";
 import { searchAsProcess, searchPlatform } from "./programs.js";
 
 /** What is proven is that the value isn't inside; that it arrives at its hosts takes a host that tells. */

@@ -1,9 +1,9 @@
+import { ownershipOf } from "@ambit/backend-kit";
 import { type Log, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import { asSandboxFailed, type FailureKind, ServiceFailure } from "../platform/failure.js";
 import { withPatience } from "../platform/patience.js";
 import { type RemovalTimes, removeLater } from "../platform/remove-later.js";
 import type { Machine, SandboxOrder, Service } from "../platform/service.js";
-import { ownershipOf } from "./labels.js";
 
 export interface CreateLimits {
   readonly createTimeoutMs: number;

@@ -1,3 +1,4 @@
+import { labelsOf, type Ownership } from "@ambit/backend-kit";
 import { type Boundary, type HiddenCredential, type Log, SandboxFailed } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import type { DaytonaConfig } from "../config.js";
@@ -8,7 +9,6 @@ import { RemoteMachine } from "../platform/remote-machine.js";
 import type { Machine, MachineView, SandboxOrder } from "../platform/service.js";
 import { type MountedSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import { createMachine } from "./create.js";
-import { labelsOf, type Ownership } from "./labels.js";
 import { differences } from "./read-back.js";
 
 export interface MachineRequest {
@@ -40,7 +40,7 @@ export interface StartedMachine {
 export async function startMachine(account: Account, request: MachineRequest): Promise<StartedMachine> {
   const { config } = account;
   const { session, log, signal } = request;
-  const owner = await account.begin(session);
+  const owner = await account.reaper.begin(session);
   let mounted: MountedSecrets | undefined;
   let platform: RemoteMachine | undefined;
   try {
@@ -57,7 +57,7 @@ export async function startMachine(account: Account, request: MachineRequest): P
     }
     return { machine, order, view, placeholders: mounted.placeholders, platform };
   } catch (error) {
-    account.end(session);
+    account.reaper.end(session);
     await remove(platform, mounted).catch((left: unknown) =>
       log.warn({ sandbox: session, error: left }, "what was made for a sandbox is left to the reaper"),
     );
@@ -115,7 +115,7 @@ function remoteMachine(
     requestTimeoutMs: account.config.requestTimeoutMs,
     log,
     onDestroyed: async () => {
-      account.end(session);
+      account.reaper.end(session);
       await mounted.remove();
     },
   });

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { type Ownership, ownershipSchema } from "@ambit/backend-kit";
 import type { HiddenCredential } from "@ambit/core/plugin";
 import { z } from "zod";
-import { type Ownership, ownershipSchema } from "../open/labels.js";
 import { isPassing, ServiceFailure } from "../platform/failure.js";
 import { withPatience } from "../platform/patience.js";
 import type { Service, StoredSecret } from "../platform/service.js";

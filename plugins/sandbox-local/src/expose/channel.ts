@@ -1,19 +1,16 @@
 import { chmod, chown, rm } from "node:fs/promises";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
+import { ExposedHandlers } from "@ambit/backend-kit/http";
 import {
   type Exposure,
   type FetchHandler,
   inFolder,
-  newToken,
   type OpenFolder,
   type Ownership,
   openFolder,
-  presentsToken,
-  requireBearer,
 } from "@ambit/core/plugin";
-import { closed, listenerOf, listening } from "./serve.js";
+import { closed, listening } from "./serve.js";
 
 /**
  * A session's own unix socket, the only way out of its jails' empty network. Everything that is exposed answers at
@@ -23,17 +20,17 @@ export class SessionChannel {
   /** Its connections, for the boundary's proxy: it judges each request, and hands over to `answer` what is ours. */
   readonly connections = createServer({ allowHalfOpen: true });
   /** Answers a request for a path. */
-  readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly answer: ExposedHandlers["listener"];
   /** On the host. */
   readonly path: string;
   readonly #folder: OpenFolder;
-  readonly #handlers = new Map<string, FetchHandler>();
+  readonly #handlers = new ExposedHandlers();
   readonly #open = new Set<Socket>();
 
   private constructor(folder: OpenFolder, path: string) {
     this.#folder = folder;
     this.path = path;
-    this.answer = listenerOf((request) => this.#answer(request));
+    this.answer = this.#handlers.listener;
     this.connections.on("connection", (connection) => {
       this.#open.add(connection);
       connection.on("error", () => connection.destroy());
@@ -58,15 +55,7 @@ export class SessionChannel {
   }
 
   expose(url: string, handler: FetchHandler): Exposure {
-    const token = newToken();
-    this.#handlers.set(token, handler);
-    return {
-      url,
-      token,
-      close: async () => {
-        this.#handlers.delete(token);
-      },
-    };
+    return this.#handlers.add(url, handler);
   }
 
   async close(): Promise<void> {
@@ -75,14 +64,6 @@ export class SessionChannel {
     await closed(this.connections);
     await rm(this.path, { force: true });
     await this.#folder.handle.close();
-  }
-
-  #answer(request: Request): Response | Promise<Response> {
-    for (const [token, handler] of this.#handlers) {
-      if (presentsToken(request.headers, token)) return handler(request);
-    }
-    // With a token that nobody can have: one wording for every refusal.
-    return requireBearer(newToken(), () => new Response())(request);
   }
 }
 

@@ -1,8 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { listenerOf } from "@ambit/backend-kit/http";
 import { type Exposure, type FetchHandler, newToken, requireBearer } from "@ambit/core/plugin";
 import { defaultLimits, serverBudget } from "@ambit/egress/proxy";
-import { closed, listenerOf, listening } from "./serve.js";
+import { closed, listening } from "./serve.js";
 
 /** Serves a handler on the host's loopback, for processes that share the host's network. */
 export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure> {

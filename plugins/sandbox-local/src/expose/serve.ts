@@ -1,14 +1,5 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Server } from "node:net";
-import { type FetchHandler, SandboxFailed } from "@ambit/core/plugin";
-import { getRequestListener } from "@hono/node-server";
-
-/** A handler as Node's HTTP server calls it. */
-export function listenerOf(
-  handler: FetchHandler,
-): (request: IncomingMessage, response: ServerResponse) => void {
-  return getRequestListener(handler, { overrideGlobalObjects: false });
-}
+import { SandboxFailed } from "@ambit/core/plugin";
 
 export function listening(
   server: Server,

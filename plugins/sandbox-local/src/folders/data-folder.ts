@@ -1,17 +1,6 @@
 import { chmod, lstat, mkdir, stat } from "node:fs/promises";
-import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
-
-/** Where sessions live when the configuration doesn't say. */
-export function defaultDataFolder(
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-  uid: number | undefined = process.getuid?.(),
-): string {
-  if (uid === 0) return "/var/lib/ambit";
-  const state = environment.XDG_STATE_HOME;
-  return join(state?.startsWith("/") ? state : join(homedir(), ".local", "state"), "ambit");
-}
 
 /** Not Node's own recursive `mkdir`, which never returns where the kernel answers ENOENT for a parent that is there. */
 async function makeFolders(path: string): Promise<void> {

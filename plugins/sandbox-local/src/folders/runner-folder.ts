@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { answerAt, answers, atExit } from "@ambit/backend-kit";
 import { codeOf, type OpenFolder, openFolder } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
-import { answerAt, answers } from "./lifeline.js";
 import { Trash } from "./trash.js";
 
 const lifeline = "alive";
@@ -13,23 +13,14 @@ const sessionMark = "workspace";
 const unfinished = ".new-";
 const unfinishedForMs = 60_000;
 
-const claimed = new Set<string>();
-
 /**
- * Removed when the process ends of its own accord with all sessions closed. With one open, the folder is what the
- * next start needs to find its processes and cgroups.
+ * When the process ends of its own accord with all sessions closed. With one open, the folder is what the next start
+ * needs to find its processes and cgroups.
  */
-function removeAtExit(path: string): void {
-  if (claimed.size === 0) process.once("exit", removeUnused);
-  claimed.add(path);
-}
-
-function removeUnused(): void {
-  for (const path of claimed) {
-    if (!existsSync(path)) continue;
-    const isOpen = readdirSync(path).some((name) => existsSync(join(path, name, sessionMark)));
-    if (!isOpen) rmSync(path, { recursive: true, force: true });
-  }
+function removeUnused(path: string): void {
+  if (!existsSync(path)) return;
+  const isOpen = readdirSync(path).some((name) => existsSync(join(path, name, sessionMark)));
+  if (!isOpen) rmSync(path, { recursive: true, force: true });
 }
 
 /** This runner's own part of the data folder. */
@@ -60,14 +51,13 @@ export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolde
   const folder = await openFolder(early);
   const server = await answerAt(folder, lifeline);
   await rename(early, path);
-  removeAtExit(path);
+  const keep = atExit(() => removeUnused(path));
   return {
     key,
     path,
     trash,
     async close() {
-      claimed.delete(path);
-      if (claimed.size === 0) process.off("exit", removeUnused);
+      keep();
       await trash.discard(path);
       await new Promise<void>((resolve) => server.close(() => resolve()));
       await folder.handle.close();

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { answerAt, answers } from "@ambit/backend-kit";
 import { codeOf, inFolder, type OpenFolder, openFolder, SandboxFailed } from "@ambit/core/plugin";
 import { makePassage } from "../folders/data-folder.js";
-import { answerAt, answers } from "../folders/lifeline.js";
 
 export interface UserIdRange {
   readonly first: number;

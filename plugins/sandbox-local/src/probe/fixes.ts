@@ -27,7 +27,8 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
   [/relay doesn't listen/, "apt install socat"],
 ];
 
-export function fixFor(reason: string): string {
+export function fixFor(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
   const known = fixes.find(([words]) => words.test(reason));
   return known?.[1] ?? "run `ambit doctor` on the host, or name another sandbox";
 }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { expectThat, openBoundary, runIn, shell, type Trial } from "./trial.js";
+import { expectThat, runIn, shell, type Trial, unlimitedBoundary } from "./trial.js";
 
 const bytes = 48 * 1024 * 1024;
 /** `tail` keeps all of it in memory before it prints the first byte. */
@@ -12,7 +12,7 @@ const memory: Trial = {
   run: async (bench) => {
     const [limited, free] = await Promise.all([
       bench.open({ resources: { memoryMb: 24 } }),
-      bench.open(openBoundary),
+      bench.open(unlimitedBoundary),
     ]);
     const control = await runIn(free, fill);
     expectThat(
@@ -35,7 +35,7 @@ const processes: Trial = {
   run: async (bench) => {
     const [limited, free] = await Promise.all([
       bench.open({ resources: { processes: 30 } }),
-      bench.open(openBoundary),
+      bench.open(unlimitedBoundary),
     ]);
     const count = ({ stdout }: { stdout: string }) => stdout.split("started").length - 1;
     const control = count(await runIn(free, fork));

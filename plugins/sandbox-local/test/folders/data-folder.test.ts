@@ -1,21 +1,8 @@
 import { mkdir, stat, symlink } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
-import { defaultDataFolder, makePassage } from "../../src/folders/data-folder.js";
+import { expect, test } from "vitest";
+import { makePassage } from "../../src/folders/data-folder.js";
 import { temporaryFolder } from "../support/specs.js";
-
-describe("the default data folder", () => {
-  test.each([
-    [{}, 0, "/var/lib/ambit"],
-    [{ XDG_STATE_HOME: "/state" }, 0, "/var/lib/ambit"],
-    [{ XDG_STATE_HOME: "/state" }, 1000, "/state/ambit"],
-    [{ XDG_STATE_HOME: "relative" }, 1000, join(homedir(), ".local/state/ambit")],
-    [{}, 1000, join(homedir(), ".local/state/ambit")],
-  ])("%o as user %i is %s", (environment, uid, expected) => {
-    expect(defaultDataFolder(environment, uid)).toBe(expected);
-  });
-});
 
 test("others may pass through it and not list it", async () => {
   const folder = join(await temporaryFolder(), "a", "b");

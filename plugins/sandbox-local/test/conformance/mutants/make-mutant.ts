@@ -26,6 +26,7 @@ const built = {
   plugin: dirname(dirname(plugin)),
   core: dirname(dirname(resolve("@ambit/core"))),
   egress: dirname(dirname(resolve("@ambit/egress"))),
+  backendKit: dirname(dirname(resolve("@ambit/backend-kit"))),
 };
 /** Inside this package, so that the copies find what they import; and where nothing transforms them. */
 const workshop = fileURLToPath(new URL("../../../node_modules/.mutants/", import.meta.url));
@@ -40,10 +41,12 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
     plugin: folder,
     core: join(folder, "node_modules", "@ambit", "core"),
     egress: join(folder, "node_modules", "@ambit", "egress"),
+    backendKit: join(folder, "node_modules", "@ambit", "backend-kit"),
   };
   copyPackage(built.plugin, folders.plugin, ["dist", "inside"]);
   copyPackage(built.core, folders.core, ["dist"]);
   copyPackage(built.egress, folders.egress, ["dist"]);
+  copyPackage(built.backendKit, folders.backendKit, ["dist"]);
   for (const patch of patches) apply(patch, folders[patch.of]);
   const module = join(folder, "backend.mjs");
   writeFileSync(module, factory);

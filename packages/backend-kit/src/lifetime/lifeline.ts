@@ -1,6 +1,9 @@
 import { connect, createServer, type Server } from "node:net";
 import { codeOf, inFolder, type OpenFolder } from "@ambit/core/plugin";
 
+/** Bytes of a socket's path that every system takes. */
+const longestPath = 103;
+
 /**
  * A socket that answers as long as this process lives: the kernel closes it at any death, SIGKILL included, and
  * containers that share the folder see that too. A pid in a file shows neither. It doesn't keep the process alive.
@@ -8,17 +11,20 @@ import { codeOf, inFolder, type OpenFolder } from "@ambit/core/plugin";
  * @throws what the system says, such as EADDRINUSE.
  */
 export async function answerAt(folder: OpenFolder, name: string): Promise<Server> {
+  // By descriptor where there are any: a folder may lie deeper than a socket's path may be long.
+  const path = inFolder(folder, name);
+  // Node.js cuts a longer one off in silence, and all sockets of the folder would share what is left.
+  if (Buffer.byteLength(path) > longestPath) throw new Error(`${path} is too long for a socket`);
   const server = createServer((connection) => connection.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    // By descriptor: a socket's path may have 107 bytes at most, and a folder may lie deep.
-    server.listen(inFolder(folder, name), () => resolve());
+    server.listen(path, () => resolve());
   });
   server.unref();
   return server;
 }
 
-/** Whether somebody answers there. Only two refusals say that nobody does; after any other, somebody may be alive. */
+/** Whether a process answers there. Only two refusals say that none does; after any other, one may be alive. */
 export function answers(folder: OpenFolder, name: string): Promise<boolean> {
   return new Promise<boolean>((resolve) => {
     const connection = connect(inFolder(folder, name));

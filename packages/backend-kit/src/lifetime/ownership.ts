@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Whose a sandbox or secret is. All of it stands on the platform, readable to the organisation: no secrets. */
+/** Whose a sandbox is, or a secret made for one. The platform keeps it, readable to all its users: no secrets. */
 export const ownershipSchema = z.strictObject({
   deployment: z.string().min(1),
   /** Of one process of a runner. */

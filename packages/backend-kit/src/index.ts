@@ -1,0 +1,13 @@
+/** What sandbox backends share. */
+
+export * from "./lifetime/at-exit.js";
+export * from "./lifetime/data-folder.js";
+export * from "./lifetime/lazy.js";
+export * from "./lifetime/lifeline.js";
+export * from "./lifetime/ownership.js";
+export * from "./lifetime/reaper.js";
+export * from "./lifetime/replica.js";
+export * from "./limits.js";
+export * from "./probe/bench.js";
+export * from "./probe/findings.js";
+export * from "./probe/trial.js";

@@ -1,0 +1,118 @@
+import type { Log } from "@ambit/core/plugin";
+import { lazy } from "./lazy.js";
+import type { Ownership } from "./ownership.js";
+import { claimReplica, type Replica } from "./replica.js";
+
+/** Something on the platform that may have outlived its session. */
+export interface Leftover {
+  readonly name: string;
+  /** Undefined for what isn't ours: it is left alone. */
+  readonly owner: Ownership | undefined;
+  /** Must succeed where it is gone already. */
+  remove(): Promise<void>;
+}
+
+export interface ReaperOptions {
+  /** In logs and errors: `Daytona`. */
+  readonly platform: string;
+  /** Whose setting `dataFolder` names the folder. */
+  readonly plugin: string;
+  readonly dataFolder: string;
+  /** Runners of other deployments share the platform, not what is on it. */
+  readonly deployment: string;
+  readonly ttlMinutes: number;
+  readonly reapMinutes: number;
+  /** Everything of this deployment that the platform lists. */
+  leftovers(): AsyncIterable<Leftover>;
+}
+
+export interface Reaped {
+  readonly deleted: readonly string[];
+  /** What couldn't be deleted, and stays for the next time. */
+  readonly failed: readonly { readonly name: string; readonly error: unknown }[];
+}
+
+/**
+ * Deletes what no session needs: of dead runners of this host at once, of runners elsewhere when its time is over.
+ * Never what a live runner of this host has open. The platform's own time to live, where there is one, is behind it.
+ */
+export class Reaper {
+  readonly #options: ReaperOptions;
+  readonly #live = new Set<string>();
+  readonly #replica: () => Promise<Replica>;
+  #timer: NodeJS.Timeout | undefined;
+  #log: Log | undefined;
+
+  constructor(options: ReaperOptions) {
+    this.#options = options;
+    this.#replica = lazy(() => claimReplica(options.dataFolder, options.plugin));
+  }
+
+  /**
+   * Marks a session as open before anything is made for it, so that no reaper takes it.
+   *
+   * @returns what the platform is to keep beside everything that is made for it.
+   * @throws SandboxFailed when the data folder can't be used.
+   */
+  async begin(session: string): Promise<Ownership> {
+    const { deployment, ttlMinutes } = this.#options;
+    const replica = (await this.#replica()).name;
+    this.#live.add(session);
+    const expires = Math.ceil(Date.now() / 1_000) + ttlMinutes * 60;
+    return { deployment, replica, session, expires };
+  }
+
+  end(session: string): void {
+    this.#live.delete(session);
+  }
+
+  /**
+   * Reaps the first time now, then every `reapMinutes`. The last log given is written to.
+   *
+   * @throws SandboxFailed, and what `leftovers` throws, the first time.
+   */
+  async keepReaping(log: Log): Promise<void> {
+    this.#log = log;
+    if (this.#timer !== undefined) return;
+    const again = () =>
+      void this.#reapAndLog().catch((error: unknown) =>
+        this.#log?.warn({ error }, "what dead runners left couldn't be found"),
+      );
+    this.#timer = setInterval(again, this.#options.reapMinutes * 60_000).unref();
+    await this.#reapAndLog();
+  }
+
+  async reap(): Promise<Reaped> {
+    const replica = await this.#replica();
+    const deleted: string[] = [];
+    const failed: { name: string; error: unknown }[] = [];
+    for await (const { name, owner, remove } of this.#options.leftovers()) {
+      if (owner === undefined || !(await this.#isOrphan(owner, replica))) continue;
+      try {
+        await remove();
+        deleted.push(name);
+      } catch (error) {
+        failed.push({ name, error });
+      }
+    }
+    return { deleted, failed };
+  }
+
+  async #isOrphan(owner: Ownership, replica: Replica): Promise<boolean> {
+    if (owner.deployment !== this.#options.deployment) return false;
+    if (owner.replica === replica.name) return !this.#live.has(owner.session);
+    const state = await replica.stateOf(owner.replica);
+    return state === "dead" || (state === "unknown" && owner.expires < Date.now() / 1_000);
+  }
+
+  async #reapAndLog(): Promise<void> {
+    const { deleted, failed } = await this.reap();
+    const { platform } = this.#options;
+    if (deleted.length > 0) {
+      this.#log?.info({ deleted }, `what a dead runner had left on ${platform} is deleted`);
+    }
+    for (const { name, error } of failed) {
+      this.#log?.warn({ name, error }, "what a dead runner left couldn't be deleted");
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { codeOf, type OpenFolder, openFolder, SandboxFailed } from "@ambit/core/plugin";
+import { atExit } from "./at-exit.js";
+import { answerAt, answers } from "./lifeline.js";
+
+export type ReplicaState = "alive" | "dead" | "unknown";
+
+/** One process of a runner, known to others of this host by a socket that answers while it lives. */
+export interface Replica {
+  /** `<host and folder>-<process>`. */
+  readonly name: string;
+  /** Of replicas that share this host and folder; `unknown` of all others, and where the folder can't be read. */
+  stateOf(name: string): Promise<ReplicaState>;
+}
+
+const socketOf = (key: string) => `${key}.sock`;
+
+/**
+ * @param plugin whose setting `dataFolder` names the folder.
+ * @throws SandboxFailed when the folder can't be used.
+ */
+export async function claimReplica(dataFolder: string, plugin: string): Promise<Replica> {
+  try {
+    await mkdir(dataFolder, { recursive: true, mode: 0o700 });
+    await chmod(dataFolder, 0o700);
+    const home = await homeKey(dataFolder);
+    const own = randomBytes(6).toString("hex");
+    await within(dataFolder, async (folder) => {
+      await removeDeadSockets(folder);
+      await answerAt(folder, socketOf(own));
+    });
+    atExit(() => rmSync(join(dataFolder, socketOf(own)), { force: true }));
+    return {
+      name: `${home}-${own}`,
+      async stateOf(name) {
+        const [host, key] = name.split("-");
+        if (host !== home || key === undefined || !/^[0-9a-f]{12}$/.test(key)) return "unknown";
+        if (key === own) return "alive";
+        return within(dataFolder, async (folder) => {
+          return (await answers(folder, socketOf(key))) ? "alive" : "dead";
+        }).catch(() => "unknown" as const);
+      },
+    };
+  } catch (cause) {
+    const why = codeOf(cause) ?? (cause instanceof Error ? cause.message : String(cause));
+    throw new SandboxFailed(
+      `${dataFolder} can't be used (${why}): set ${plugin}'s dataFolder to a folder of the runner's user, with a short path`,
+      { cause },
+    );
+  }
+}
+
+async function within<Result>(
+  path: string,
+  action: (folder: OpenFolder) => Promise<Result>,
+): Promise<Result> {
+  const folder = await openFolder(path);
+  try {
+    return await action(folder);
+  } finally {
+    await folder.handle.close();
+  }
+}
+
+/** A replica without a socket is as dead as one whose socket doesn't answer. */
+async function removeDeadSockets(folder: OpenFolder): Promise<void> {
+  for (const name of await readdir(folder.path)) {
+    if (name.endsWith(".sock") && !(await answers(folder, name))) {
+      await rm(join(folder.path, name), { force: true });
+    }
+  }
+}
+
+/** The same for all runners that share this folder on this host: a folder on a network disk has one for each. */
+async function homeKey(dataFolder: string): Promise<string> {
+  const path = join(dataFolder, `host-${hostname().replaceAll(/[^\w.-]/g, "_")}`);
+  try {
+    await writeFile(path, randomBytes(6).toString("hex"), { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+  }
+  const key = await readFile(path, "utf8");
+  if (!/^[0-9a-f]{12}$/.test(key)) throw new Error(`${path} holds no key`);
+  return key;
+}

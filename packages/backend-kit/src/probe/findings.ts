@@ -1,0 +1,26 @@
+import type { Capability, Finding } from "@ambit/core/plugin";
+import { NotProven, type Outcome } from "./trial.js";
+
+/** What a deployer does about an error that says nothing of it itself. */
+export type FixFor = (error: unknown) => string;
+
+/** One finding for each claim: proven when at least one trial shows it, and every trial that does saw it. Pure. */
+export function findingsOf<Claim extends Capability>(
+  claims: readonly Claim[],
+  outcomes: readonly Outcome<Claim>[],
+  fixFor: FixFor,
+): readonly Finding[] {
+  return claims.map((capability) => {
+    const seen = outcomes.flatMap((outcome) => outcome.get(capability) ?? []);
+    const failed = seen.find((one) => typeof one !== "string");
+    if (failed !== undefined) return unproven(capability, failed, fixFor);
+    if (seen.length === 0) return unproven(capability, new NotProven("nothing was tried"), fixFor);
+    return { capability, proven: true, how: seen.join("; ") };
+  });
+}
+
+export function unproven(capability: Capability, error: unknown, fixFor: FixFor): Finding {
+  const reason = error instanceof Error ? error.message : String(error);
+  const fix = error instanceof NotProven ? error.fix : undefined;
+  return { capability, proven: false, reason, fix: fix ?? fixFor(error) };
+}

@@ -1,0 +1,99 @@
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { claimReplica, defaultDataFolder, lazy, quietLog, Reaper } from "../src/index.js";
+
+const folder = async () => {
+  const path = await mkdtemp(join(tmpdir(), "ambit-replica-"));
+  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  return path;
+};
+
+describe("a replica", () => {
+  it("knows the living and the dead of its own host and folder, and nothing of others", async () => {
+    const path = await folder();
+    const [one, two, elsewhere] = [
+      await claimReplica(path, "p"),
+      await claimReplica(path, "p"),
+      await claimReplica(await folder(), "p"),
+    ];
+    const home = one.name.split("-")[0];
+    expect(two.name.split("-")[0]).toBe(home);
+    expect(await one.stateOf(two.name)).toBe("alive");
+    expect(await one.stateOf(one.name)).toBe("alive");
+    expect(await one.stateOf(`${home}-0123456789ab`)).toBe("dead");
+    expect(await one.stateOf(elsewhere.name)).toBe("unknown");
+    expect(await one.stateOf(`${home}-../../etc`)).toBe("unknown");
+    expect(await one.stateOf("")).toBe("unknown");
+    expect((await readdir(path)).filter((name) => name.endsWith(".sock"))).toHaveLength(2);
+    await rm(path, { recursive: true });
+    expect(await one.stateOf(two.name)).toBe("unknown");
+  });
+
+  it("says what to do about a folder that can't be used", async () => {
+    const path = join(await folder(), "file");
+    await writeFile(path, "");
+    await expect(claimReplica(path, "sandbox-x")).rejects.toThrow(/set sandbox-x's dataFolder to/);
+  });
+});
+
+describe("the default data folder", () => {
+  it.each([
+    ["", {}, 0, "/var/lib/ambit"],
+    ["daytona", {}, 0, "/var/lib/ambit/daytona"],
+    ["", { XDG_STATE_HOME: "/state" }, 0, "/var/lib/ambit"],
+    ["daytona", { XDG_STATE_HOME: "/state" }, 1000, "/state/ambit/daytona"],
+    ["", { XDG_STATE_HOME: "relative" }, 1000, join(homedir(), ".local/state/ambit")],
+    ["", {}, 1000, join(homedir(), ".local/state/ambit")],
+  ])("of %o with %o as user %i is %s", (below, environment, uid, expected) => {
+    expect(defaultDataFolder(below, environment, uid)).toBe(expected);
+  });
+});
+
+it("a value is made once, and a failed attempt is tried again", async () => {
+  let attempts = 0;
+  const value = lazy(async () => {
+    attempts += 1;
+    if (attempts === 1) throw new Error("not yet");
+    return attempts;
+  });
+  await expect(value()).rejects.toThrow("not yet");
+  expect(await Promise.all([value(), value()])).toEqual([2, 2]);
+});
+
+it("a reaper deletes what no session needs, and goes on after what can't be deleted", async () => {
+  const dataFolder = await folder();
+  const removed: string[] = [];
+  const left = new Map<string, Awaited<ReturnType<Reaper["begin"]>>>();
+  const reaper = new Reaper({
+    ...{ platform: "Test", plugin: "p", dataFolder, deployment: "d", ttlMinutes: 1, reapMinutes: 60 },
+    async *leftovers() {
+      yield { name: "not-ours", owner: undefined, remove: async () => void removed.push("not-ours") };
+      for (const [name, owner] of left) {
+        const remove = async () => {
+          if (name === "stuck") throw new Error("busy");
+          removed.push(name);
+        };
+        yield { name, owner, remove };
+      }
+    },
+  });
+  const open = await reaper.begin("open");
+  const neighbour = await claimReplica(dataFolder, "p");
+  const other = { ...open, replica: "0123456789ab-0123456789ab" };
+  left.set("open", open);
+  left.set("stuck", { ...open, session: "ended" });
+  left.set("ended", { ...open, session: "ended" });
+  left.set("of-another-host", other);
+  left.set("expired", { ...other, expires: 1 });
+  left.set("expired-beside-its-live-runner", { ...open, replica: neighbour.name, expires: 1 });
+  left.set("of-another-deployment", { ...other, deployment: "e", expires: 1 });
+  expect(await reaper.reap()).toEqual({
+    deleted: ["ended", "expired"],
+    failed: [{ name: "stuck", error: new Error("busy") }],
+  });
+  reaper.end("open");
+  await reaper.keepReaping(quietLog);
+  expect(removed).toEqual(["ended", "expired", "open", "ended", "expired"]);
+});

@@ -1,0 +1,26 @@
+import { type Leftover, labelsOfDeployment, ownershipOf } from "@ambit/backend-kit";
+import type { DaytonaConfig } from "./config.js";
+import { deleteMachine } from "./platform/remote-machine.js";
+import type { Service } from "./platform/service.js";
+import { ownerOfSecret, removeSecret, secretPrefix } from "./secrets/organisation-secrets.js";
+
+/**
+ * The deployment's sandboxes and secrets.
+ *
+ * @throws ServiceFailure when the platform doesn't list.
+ */
+export async function* leftoversOn(account: {
+  readonly config: DaytonaConfig;
+  service(): Promise<Service>;
+}): AsyncIterable<Leftover> {
+  const { deployment, namePrefix, requestTimeoutMs: limitMs } = account.config;
+  const service = await account.service();
+  for await (const machine of service.list(labelsOfDeployment(deployment))) {
+    const { name, labels } = machine;
+    yield { name, owner: ownershipOf(labels), remove: () => deleteMachine(machine, limitMs) };
+  }
+  for await (const secret of service.listSecrets(secretPrefix(namePrefix))) {
+    const { name } = secret;
+    yield { name, owner: ownerOfSecret(secret), remove: () => removeSecret(service, secret, limitMs) };
+  }
+}
