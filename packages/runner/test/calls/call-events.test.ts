@@ -1,0 +1,133 @@
+import { describe, expect, test } from "vitest";
+import { calls, done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
+import { asks, client, given, questions, withAnswer } from "../fakes/parked-calls.js";
+import { createWorld, eventsOf } from "../fakes/world.js";
+
+const connection = { type: "http", url: "https://docs.example/mcp" };
+const asking = { name: "docs", connection, policy: { permission: "ask" } };
+const issued = expect.stringMatching(/^ask_/);
+
+/** Reports a call, makes it, and reports what it is told to after that. */
+const reporting = (name: string, ...after: Parameters<typeof eventsOf>[0]["events"]): Script =>
+  async function* ({ tools, signal }) {
+    yield { type: "tool_call", id: "agents-own", name, input: given };
+    await untilAborted(signal, tools().call(name, given));
+    yield* after;
+    yield done;
+  };
+
+describe("once the turn pauses", () => {
+  test.each([
+    ["whatever result the agent gives for the parked call", { id: "agents-own", output: "sent" }],
+    ["a failure of a call that it still had open", { id: "bash", output: "aborted", isError: true }],
+  ])("the caller doesn't read %s", async (_what, result) => {
+    const script: Script = async function* (turn) {
+      yield { type: "tool_call", id: "bash", name: "Bash", input: {} };
+      yield* reporting("send", { type: "tool_result", ...result })(turn);
+    };
+    const told = await (await createWorld({ script })).run({ customTools: [asks] });
+    expect(eventsOf(told, "tool_result")).toEqual([
+      { type: "tool_result", id: "bash", output: expect.stringMatching(/^DEFERRED/), isError: true },
+    ]);
+  });
+});
+
+describe("a call is announced", () => {
+  test("anew where its user is asked only after it was announced, and its first account ends", async () => {
+    const world = await createWorld({ script: reporting("form") });
+    world.callback.behaviour.execute = async () => ({ status: "parked", interaction: "user_input" });
+    const told = await world.run({ customTools: [{ name: "form", callRef: "ref", permission: "allow" }] });
+    expect(eventsOf(told, "tool_call").map(({ id }) => id)).toEqual(["agents-own", issued]);
+    expect(eventsOf(told, "tool_result")).toMatchObject([
+      { id: "agents-own", output: expect.stringContaining("It goes on under another id"), isError: true },
+    ]);
+    expect(questions(told)).toMatchObject([{ kind: "user_input", id: eventsOf(told, "tool_call")[1]?.id }]);
+  });
+
+  test("before its stored answer, where the agent hasn't reported it", async () => {
+    const world = await createWorld({
+      script: async function* ({ tools }) {
+        yield { type: "message", text: (await tools().call("send", given)).output };
+        yield done;
+      },
+    });
+    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
+    const types = told.events.map(({ type }) => type);
+    expect(types.slice(1)).toEqual(["tool_call", "interaction_response", "message", "done"]);
+  });
+
+  test("under the issued id alone, where the user fulfils it, whatever permissions say", async () => {
+    const world = await createWorld({ script: reporting("pick") });
+    const told = await world.run({ customTools: [client], permissions: { default: "allow" } });
+    expect(eventsOf(told, "tool_call").map(({ id }) => id)).toEqual([issued]);
+    expect(eventsOf(told, "tool_result")).toEqual([]);
+  });
+
+  test("under the issued id alone, where its server's permission asks", async () => {
+    const script = calls("search", given, { server: "docs" });
+    const world = await createWorld({ script, harness: { supportsPermissionRequests: false } });
+    const told = await world.run({ mcpServers: [asking], permissions: { default: "allow" } });
+    expect(eventsOf(told, "tool_call").map(({ id }) => id)).toEqual([issued]);
+    expect(questions(told)).toMatchObject([{ payload: { server: "docs" } }]);
+  });
+
+  test("as soon as it is decided that it needs no question", async () => {
+    const world = await createWorld({
+      script: async function* ({ ask, tools }) {
+        tools("docs").list();
+        yield { type: "tool_call", id: "a", name: "search", input: {} };
+        yield { type: "message", text: await ask({ toolCallId: "a", toolName: "search", input: {} }) };
+        yield { type: "tool_result", id: "a", output: "found" };
+        yield done;
+      },
+    });
+    const told = await world.run({ mcpServers: [asking], permissions: { default: "allow" } });
+    const types = told.events.map(({ type }) => type);
+    expect(types.slice(1)).toEqual(["tool_call", "message", "tool_result", "done"]);
+    expect(eventsOf(told, "message")).toMatchObject([{ text: "allow" }]);
+  });
+
+  test("with one id for two equal calls at once, each has its own account", async () => {
+    const world = await createWorld({
+      script: async function* ({ tools }) {
+        yield { type: "tool_call", id: "same", name: "look_up", input: given };
+        const both = await Promise.all([1, 2].map(() => tools().call("look_up", given, { id: "same" })));
+        yield { type: "tool_result", id: "same", output: both.map(({ output }) => output).join() };
+        yield done;
+      },
+    });
+    const ids: string[] = [];
+    world.callback.behaviour.execute = async ({ id }) => {
+      ids.push(id);
+      return { status: "completed", output: `${ids.length}` };
+    };
+    const told = await world.run({ customTools: [{ name: "look_up", callRef: "ref", permission: "allow" }] });
+    expect(new Set(ids).size).toBe(2);
+    expect(ids).toContain("same");
+    expect(eventsOf(told, "tool_result")).toMatchObject([
+      { id: "same", output: `${ids.indexOf("same") + 1}` },
+    ]);
+  });
+
+  test("with the agent's id again, where the arguments were wrong at first", async () => {
+    const world = await createWorld({
+      script: async function* ({ tools }) {
+        yield { type: "tool_call", id: "same", name: "send", input: {} };
+        await tools().call("send", {}, { id: "same" });
+        await tools().call("send", given, { id: "same" });
+        yield done;
+      },
+    });
+    const ids: string[] = [];
+    world.callback.behaviour.execute = async ({ id }) => {
+      ids.push(id);
+      return { status: "completed", output: "sent" };
+    };
+    const inputSchema = { type: "object", required: ["to"] };
+    const told = await world.run({
+      customTools: [{ name: "send", callRef: "ref", permission: "allow", inputSchema }],
+    });
+    expect(told.result.ok).toBe(true);
+    expect(ids).toEqual(["same"]);
+  });
+});
