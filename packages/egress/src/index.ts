@@ -2,4 +2,5 @@
 export * from "./decide.js";
 export * from "./destination.js";
 export * from "./guarded-lookup.js";
+export * from "./stream-replacer.js";
 export * from "./target.js";

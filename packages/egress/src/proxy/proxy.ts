@@ -1,8 +1,10 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { NetworkBoundary } from "@ambit/core/plugin";
+import type { CredentialBroker } from "../credentials/broker.js";
 import { type EgressChecks, egressChecks } from "./checks.js";
 import { ClientAdmission } from "./client-admission.js";
 import { type Share, serverBudget } from "./connection-budget.js";
+import { CredentialSide } from "./credentials/side.js";
 import { addressesOfThisHost, type EgressDecision, Gate, type Lookup, lookupOnThisHost } from "./gate.js";
 import { answerBytes, unusable } from "./http/answers.js";
 import type { OwnServer } from "./http/own-address.js";
@@ -26,6 +28,8 @@ export interface EgressProxyOptions {
   readonly limits?: Partial<EgressLimits>;
   /** What the session itself serves at the same address. Default: nothing. */
   readonly own?: OwnServer;
+  /** The session's credentials, which are put on requests to their hosts. Default: none, and no TLS is ended. */
+  readonly credentials?: CredentialBroker;
   /** This session's part of what the whole server may have open. Default: of this process's. */
   readonly share?: Share;
   /** Default: every name that a client gives must be the one that was let through. */
@@ -75,7 +79,9 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     client.destroy();
     onFault(fault);
   };
-  const http = new HttpSide(gate, options.own, cut);
+  const credentials =
+    options.credentials === undefined ? undefined : new CredentialSide(gate, options.credentials, cut);
+  const http = new HttpSide(gate, options.own, credentials, cut);
   const admission = new ClientAdmission(limits.connections, options.share ?? serverBudget().join());
   let closed = false;
 
@@ -97,9 +103,8 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     const head = reader.release();
     if (head.length === 0) return void client.destroy();
     if (head[0] === SOCKS5) {
-      await serveSocks5(gate, client, head, options.own?.port, (socket, rest, tunnel) =>
-        http.accept(socket, rest, tunnel),
-      );
+      const serveHttp = http.accept.bind(http);
+      await serveSocks5(gate, client, head, options.own?.port, serveHttp, credentials);
     } else if (head[0] === SOCKS4) {
       await refuseSocks4(gate, client, head);
     } else {

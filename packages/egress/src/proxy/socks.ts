@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { readTarget, type TargetReading } from "../target.js";
+import type { CredentialSide } from "./credentials/side.js";
 import { type Admitted, escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import type { Tunnel } from "./http/clients.js";
 import { isOwnAddress } from "./http/own-address.js";
@@ -30,6 +31,7 @@ type Request = { readonly reading: TargetReading; readonly raw: string } | { rea
  * SOCKS5 with CONNECT only (no UDP, no listening). The socket is the session's own, so no password is asked.
  * Names arrive unresolved ("socks5h") and are resolved here.
  *
+ * @param credentials serves tunnels to the hosts of the session's credentials.
  * @param ownPort where clients reach the session itself: a connection to it is HTTP, and dials nothing.
  */
 export async function serveSocks5(
@@ -38,6 +40,7 @@ export async function serveSocks5(
   head: Buffer,
   ownPort: number | undefined,
   serveHttp: (client: Socket, head: Buffer, tunnel: Tunnel) => void,
+  credentials?: CredentialSide,
 ): Promise<void> {
   const reader = new SocketReader(client, head);
   const deadline = setTimeout(() => client.destroy(), gate.limits.handshakeMs);
@@ -67,6 +70,10 @@ export async function serveSocks5(
   if (admission instanceof UpstreamFailure) return refuse(replyFor(admission));
   if (!admission.decision.allowed) return refuse(reply.notAllowed);
   const tunnel: Admitted = { target, protocol: "socks5", ...admission };
+  if (credentials?.serves(target) === true) {
+    client.write(succeeded);
+    return credentials.accept(client, rest, tunnel, (socket, held) => serveHttp(socket, held, tunnel));
+  }
   const upstream = await gate.dialOrReport(tunnel);
   if (upstream instanceof UpstreamFailure) return refuse(replyFor(upstream));
   client.write(succeeded);

@@ -4,7 +4,7 @@ import type { EgressLimits } from "./limits.js";
 import { SocketReader } from "./socket-reader.js";
 
 /** A fatal `access_denied` alert (RFC 8446 section 6): the client reports a refusal and not a broken connection. */
-const TLS_ACCESS_DENIED = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x31]);
+export const TLS_ACCESS_DENIED = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x31]);
 
 /**
  * Carries an opened tunnel: holds the client's first flight until it is judged, while the server may already speak

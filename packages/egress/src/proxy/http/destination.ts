@@ -58,8 +58,13 @@ export function readHttpDestination(request: IncomingMessage, tunnel: Admitted |
   return { ok: true, target: reading.target, path: rest.startsWith("/") ? rest : `/${rest}` };
 }
 
+/** A message's header as it came: [name, value, name, value…] */
+export interface RawMessage {
+  readonly rawHeaders: readonly string[];
+}
+
 /** The header's values in order, doubles included. `name` in lower case. */
-export function valuesOf(message: IncomingMessage, name: string): string[] {
+export function valuesOf(message: RawMessage, name: string): string[] {
   return message.rawHeaders.flatMap((header, index) =>
     index % 2 === 0 && header.toLowerCase() === name ? [message.rawHeaders[index + 1] ?? ""] : [],
   );

@@ -1,6 +1,6 @@
-import type { ClientRequest, IncomingMessage } from "node:http";
+import type { ClientRequest } from "node:http";
 import { BOUNDARY_HEADER } from "./answers.js";
-import { valuesOf } from "./destination.js";
+import { type RawMessage, valuesOf } from "./destination.js";
 
 /** Meant for one connection only (RFC 9110 section 7.6.1), and the proxy's own. */
 const HOP_BY_HOP = new Set([
@@ -9,7 +9,7 @@ const HOP_BY_HOP = new Set([
 ]);
 
 /** Headers for the next hop as [name, value, name, value...]: hop-by-hop ones and those `Connection` names are gone. */
-export function endToEndHeaders(message: IncomingMessage): string[] {
+export function endToEndHeaders(message: RawMessage): string[] {
   const named = valuesOf(message, "connection").flatMap((value) => value.toLowerCase().split(","));
   const dropped = new Set([...HOP_BY_HOP, ...named.map((name) => name.trim())]);
   // Content-Length frames the body; a Connection header that names it would make two lengths of one message.
@@ -23,13 +23,13 @@ export function endToEndHeaders(message: IncomingMessage): string[] {
 }
 
 /** The response's headers for the client; a server can't claim to be the boundary. */
-export function responseHeaders(message: IncomingMessage): string[] {
+export function responseHeaders(message: RawMessage): string[] {
   const headers = endToEndHeaders(message);
   return headers.filter((_value, index) => headers[index - (index % 2)]?.toLowerCase() !== BOUNDARY_HEADER);
 }
 
 /** Copies a request's headers, doubles kept; Host and Expect are the proxy's to set and to answer. */
-export function copyRequestHeaders(from: IncomingMessage, to: ClientRequest): void {
+export function copyRequestHeaders(from: RawMessage, to: ClientRequest): void {
   const headers = endToEndHeaders(from);
   const grouped = new Map<string, { name: string; values: string[] }>();
   for (let index = 0; index < headers.length; index += 2) {

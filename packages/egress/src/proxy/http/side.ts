@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { readAuthority, type Target } from "../../target.js";
+import type { CredentialSide } from "../credentials/side.js";
 import { type Admitted, type EgressProtocol, escapeForReport, type Gate, UpstreamFailure } from "../gate.js";
 import { carryTunnel } from "../tunnel.js";
 import { type Answer, answerHeaders, refusal, unusable, upstreamFailure } from "./answers.js";
@@ -19,11 +20,21 @@ export class HttpSide {
   readonly #server: Server;
   readonly #own: OwnServer | undefined;
   readonly #clients: HttpClients;
+  readonly #credentials: CredentialSide | undefined;
 
-  /** @param own what answers requests for a path, and those that name the proxy's own address. */
-  constructor(gate: Gate, own: OwnServer | undefined, onFault: (fault: unknown, client: Duplex) => void) {
+  /**
+   * @param own what answers requests for a path, and those that name the proxy's own address.
+   * @param credentials serves tunnels to the hosts of the session's credentials, where it has any.
+   */
+  constructor(
+    gate: Gate,
+    own: OwnServer | undefined,
+    credentials: CredentialSide | undefined,
+    onFault: (fault: unknown, client: Duplex) => void,
+  ) {
     this.#gate = gate;
     this.#own = own;
+    this.#credentials = credentials;
     this.#clients = new HttpClients(gate.limits);
     const settings = {
       maxHeaderSize: gate.limits.headerBytes,
@@ -133,6 +144,12 @@ export class HttpSide {
     }
     const tunnel = await this.#admit(reading.target, "connect", (answer) => endWith(client, answer));
     if (tunnel === undefined) return;
+    if (this.#credentials?.serves(tunnel.target) === true) {
+      client.write(tunnelOpened);
+      return this.#credentials.accept(client, head, tunnel, (socket, rest) =>
+        this.accept(socket, rest, tunnel),
+      );
+    }
     const upstream = await this.#dial(tunnel, (answer) => endWith(client, answer));
     if (upstream === undefined) return;
     client.write(tunnelOpened);
@@ -151,6 +168,11 @@ export class HttpSide {
       const shown = inside?.target ?? { host: escapeForReport(destination.raw), port: 0 };
       this.#gate.report(shown, inside?.protocol ?? "http", { allowed: false, reason: destination.reason });
       return void answer(refusal(shown, destination.reason));
+    }
+    const exposed = this.#credentials?.whyNotInTheClear(request);
+    if (exposed !== undefined) {
+      this.#gate.report(destination.target, inside?.protocol ?? "http", { allowed: false, reason: exposed });
+      return void answer(refusal(destination.target, exposed));
     }
     const coding = valuesOf(request, "transfer-encoding").join().toLowerCase();
     if (coding !== "" && coding !== "chunked")

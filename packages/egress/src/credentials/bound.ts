@@ -1,0 +1,35 @@
+import type { HiddenCredential } from "@ambit/core/plugin";
+import type { Target } from "../target.js";
+import { placeholderFor } from "./placeholder.js";
+
+/** A credential with what stands for it inside, and where it may go. */
+export interface BoundCredential extends HiddenCredential {
+  readonly placeholder: string;
+  /** `host:port`, canonical. */
+  readonly endpoints: ReadonlySet<string>;
+  /** What is secret in the value: all of it, or the password of `user:password`. */
+  readonly secret: string;
+}
+
+export function bindCredential(credential: HiddenCredential): BoundCredential {
+  const { value, hosts, as } = credential;
+  const colon = as === "basic" ? value.indexOf(":") : -1;
+  const password = value.slice(colon + 1);
+  // A password too short to be told from other text is hidden as a part of the whole.
+  const secret = password.length < shortestSecret ? value : password;
+  return {
+    ...credential,
+    placeholder: placeholderFor(secret),
+    endpoints: new Set(hosts.map((host) => (host.includes(":") ? host : `${host}:443`))),
+    secret,
+  };
+}
+
+const shortestSecret = 8;
+
+export function isBoundTo(
+  { endpoints }: BoundCredential,
+  { host, port }: Pick<Target, "host" | "port">,
+): boolean {
+  return endpoints.has(`${host}:${port}`);
+}

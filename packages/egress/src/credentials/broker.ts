@@ -1,0 +1,75 @@
+import type { SecureContext } from "node:tls";
+import type { HiddenCredential } from "@ambit/core/plugin";
+import { type Replacement, replacementsFor } from "../stream-replacer.js";
+import type { Target } from "../target.js";
+import { type BoundCredential, bindCredential, isBoundTo } from "./bound.js";
+import { gitVariables, type TrustFiles, trustVariables } from "./environment.js";
+
+export interface BrokerOptions {
+  /** Authorities whose servers may be sent a credential, in PEM. Default: Node's and this host's. */
+  readonly trusted?: readonly string[];
+}
+
+/** One session's credentials, which its egress proxy puts on requests. Nothing of it is written anywhere. */
+export interface CredentialBroker {
+  /** By name, what stands inside for each value. */
+  readonly placeholders: Readonly<Record<string, string>>;
+  /** The session's certificate authority in PEM, for the trust stores inside. Its key stays here. */
+  readonly authority: string;
+  readonly credentials: readonly BoundCredential[];
+  readonly trusted: readonly string[] | undefined;
+  /** Those that may be sent to this destination; the proxy ends TLS where there is one. */
+  credentialsFor(target: Target): readonly BoundCredential[];
+  contextFor(name: string): Promise<SecureContext>;
+  /** What a destination's answers mustn't repeat. */
+  replacementsFor(target: Target): readonly Replacement[];
+  /**
+   * Variables of a process inside: those by which it trusts the authority; for the agent also those by which git sends
+   * placeholders.
+   *
+   * @param given the process's own variables, which stay.
+   */
+  environment(
+    role: "agent" | "tool",
+    files: TrustFiles,
+    given: Readonly<Record<string, string>>,
+  ): Readonly<Record<string, string>>;
+}
+
+/** Makes placeholders and an authority for a session. @throws TypeError for no credentials: none needs a broker. */
+export async function openCredentialBroker(
+  secrets: readonly HiddenCredential[],
+  { trusted }: BrokerOptions = {},
+): Promise<CredentialBroker> {
+  if (secrets.length === 0) throw new TypeError("A broker without credentials would only open TLS");
+  // Reading and making certificates takes a library that most servers never need.
+  const { SessionAuthority } = await import("./authority.js");
+  const authority = await SessionAuthority.make();
+  const credentials = secrets.map(bindCredential);
+  const credentialsFor = (target: Target) =>
+    target.kind === "name" ? credentials.filter((credential) => isBoundTo(credential, target)) : [];
+  const replacements = new Map<string, readonly Replacement[]>();
+  return {
+    placeholders: Object.fromEntries(credentials.map(({ name, placeholder }) => [name, placeholder])),
+    authority: authority.certificate,
+    credentials,
+    trusted,
+    credentialsFor,
+    contextFor: (name) => authority.contextFor(name),
+    replacementsFor: (target) => {
+      const key = `${target.host}:${target.port}`;
+      const known = replacements.get(key);
+      if (known !== undefined) return known;
+      const made = credentialsFor(target).flatMap(({ value, secret, placeholder }) =>
+        [...new Set([value, secret])].flatMap((text) => replacementsFor(text, placeholder)),
+      );
+      replacements.set(key, made);
+      return made;
+    },
+    environment: (role, files, given) => ({
+      ...trustVariables(files),
+      ...given,
+      ...(role === "agent" ? gitVariables(credentials, given) : {}),
+    }),
+  };
+}

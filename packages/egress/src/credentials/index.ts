@@ -1,0 +1,5 @@
+/** Credentials that stay outside a sandbox: placeholders inside, the value put on by the egress proxy. */
+export { type BrokerOptions, type CredentialBroker, openCredentialBroker } from "./broker.js";
+export type { TrustFiles } from "./environment.js";
+export { proxyHides } from "./hides.js";
+export { hashedName, systemBundle } from "./trust.js";

@@ -1,0 +1,158 @@
+import { formatTarget, type Target } from "../target.js";
+import { type BoundCredential, isBoundTo } from "./bound.js";
+import { isAmbiguousPath, matchesPath, pathOf, readingOf } from "./reading.js";
+
+/** A request as it came. */
+export interface JudgedRequest {
+  readonly method: string;
+  readonly url: string;
+  /** [name, value, name, value…] */
+  readonly rawHeaders: readonly string[];
+}
+
+export type CredentialVerdict =
+  /** `body`: it may go only if its body is a git LFS download. */
+  | { readonly verdict: "pass"; readonly rawHeaders: readonly string[]; readonly body?: "lfs-download" }
+  | { readonly verdict: "refuse"; readonly reason: string };
+
+/** Where model providers take a key, when a credential names no header. */
+const keyHeaders: readonly string[] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
+/** Headers by which some servers read another method or path than the request line's. */
+const overrides = /^(x-(http-)?method(-override)?|x-original-url|x-rewrite-url|x-forwarded-(prefix|uri))$/i;
+
+/**
+ * Puts credentials in the place of their placeholders, or says why one may not go. A placeholder is replaced only as
+ * the whole credential of its own header, once, for one of its hosts, within its limits; anywhere else it refuses the
+ * request. Pure.
+ *
+ * @param target CONNECT's, which the TLS server name and the Host header were already compared with.
+ */
+export function judgeCredentials(
+  request: JudgedRequest,
+  target: Target,
+  credentials: readonly BoundCredential[],
+): CredentialVerdict {
+  const outside = inRequestLine(request.url, credentials);
+  if (outside !== undefined) return refuse(`${outside.name} was sent in the request line`);
+  const rawHeaders = [...request.rawHeaders];
+  let body: "lfs-download" | undefined;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
+    const named = credentials.find(({ placeholder }) => isName(name, placeholder));
+    if (named !== undefined) return refuse(`${named.name} was sent as a header's name`);
+    const readings = readingsOf(value);
+    const credential = credentials.find(({ placeholder }) => isIn(readings, placeholder));
+    if (credential === undefined) continue;
+    if (!isBoundTo(credential, target)) {
+      return refuse(
+        `${credential.name} is for ${credential.hosts.join(", ")}, not for ${formatTarget(target)}`,
+      );
+    }
+    const replaced = replaceIn(name, value, credential);
+    if (replaced === undefined)
+      return refuse(`${credential.name} is sent ${formOf(credential)} alone, not in ${name}`);
+    const isTwice = rawHeaders.some((other, at) => at % 2 === 0 && at !== index && sameName(other, name));
+    if (isTwice) return refuse(`${credential.name} was sent in a header that stands twice`);
+    const limits = judgeLimits(request, credential);
+    if (typeof limits === "string") return refuse(limits);
+    if (limits.needsBody) body = "lfs-download";
+    rawHeaders[index + 1] = replaced;
+  }
+  return { verdict: "pass", rawHeaders, ...(body === undefined ? {} : { body }) };
+}
+
+/** The first credential whose placeholder stands in the request line. Pure. */
+function inRequestLine(url: string, credentials: readonly BoundCredential[]): BoundCredential | undefined {
+  const readings = [url, unescaped(url)];
+  return credentials.find(({ placeholder }) => isIn(readings, placeholder));
+}
+
+/** The first credential whose placeholder stands anywhere in the request's line or header. Pure. */
+export function findPlaceholder(
+  { url, rawHeaders }: JudgedRequest,
+  credentials: readonly BoundCredential[],
+): BoundCredential | undefined {
+  if (credentials.length === 0) return undefined;
+  const values = rawHeaders.flatMap((text, index) => (index % 2 === 0 ? [] : readingsOf(text)));
+  const names = rawHeaders.filter((_text, index) => index % 2 === 0);
+  return (
+    inRequestLine(url, credentials) ??
+    credentials.find(
+      ({ placeholder }) => isIn(values, placeholder) || names.some((name) => isName(name, placeholder)),
+    )
+  );
+}
+
+/** The header's value with the credential in it; undefined where this isn't how it is sent. */
+function replaceIn(name: string, value: string, credential: BoundCredential): string | undefined {
+  const { as, placeholder, value: whole } = credential;
+  const header = name.toLowerCase();
+  if (typeof as === "object") return sameName(as.header, name) && value === placeholder ? whole : undefined;
+  if (as === undefined && header !== "authorization") {
+    return keyHeaders.includes(header) && value === placeholder ? whole : undefined;
+  }
+  const [, scheme = "", sent = ""] = /^(\S+) +(\S+)$/.exec(value) ?? [];
+  if (header !== "authorization") return undefined;
+  if (/^(bearer|token)$/i.test(scheme)) {
+    return as !== "basic" && sent === placeholder ? `${scheme} ${whole}` : undefined;
+  }
+  if (!/^basic$/i.test(scheme) || as === "bearer") return undefined;
+  const pair = replacePair(Buffer.from(sent, "base64").toString("latin1"), credential);
+  return pair === undefined ? undefined : `${scheme} ${Buffer.from(pair, "latin1").toString("base64")}`;
+}
+
+/** `user:password` with the credential in it (RFC 7617). A value that has a user of its own replaces both. */
+function replacePair(pair: string, { placeholder, value }: BoundCredential): string | undefined {
+  const colon = pair.indexOf(":");
+  const user = pair.slice(0, Math.max(0, colon));
+  const hasUser = value.includes(":");
+  if (colon !== -1 && pair.slice(colon + 1) === placeholder) return hasUser ? value : `${user}:${value}`;
+  return pair === `${placeholder}:` && !hasUser ? `${value}:` : undefined;
+}
+
+function judgeLimits(
+  request: JudgedRequest,
+  credential: BoundCredential,
+): string | { readonly needsBody: boolean } {
+  const { name, methods, paths, access } = credential;
+  const path = pathOf(request.url);
+  if (methods === undefined && paths === undefined && access !== "read") return { needsBody: false };
+  const override = request.rawHeaders.find((header, index) => index % 2 === 0 && overrides.test(header));
+  if (override !== undefined) return `${name} is held to methods or paths, and ${override} may change them`;
+  if (methods !== undefined && !methods.includes(request.method)) {
+    return `${name} is used with ${methods.join(", ")} alone, not with ${request.method}`;
+  }
+  if (isAmbiguousPath(path))
+    return `${name} is held to methods or paths, and servers may read this path in two ways`;
+  if (paths !== undefined && !paths.some((pattern) => matchesPath(pattern, path))) {
+    return `${name} is used with ${paths.join(", ")} alone, not with ${path}`;
+  }
+  if (access !== "read") return { needsBody: false };
+  const reading = readingOf(request);
+  if (reading === "writes") return `${name} is for reading alone (access "read"), and this writes`;
+  return { needsBody: reading === "body" };
+}
+
+function formOf({ as }: BoundCredential): string {
+  if (as === undefined) return `in ${keyHeaders.join(", ")}`;
+  if (typeof as === "object") return `as the whole value of ${as.header}`;
+  return `as ${as === "basic" ? "Basic" : "Bearer"} in Authorization`;
+}
+
+/** What a header's value says: as it is, percent-decoded, and what is base64 in it decoded. */
+function readingsOf(value: string): readonly string[] {
+  const parts = value.split(/[\s,;="]+/).filter((part) => part.length >= 16);
+  return [value, unescaped(value), ...parts.map((part) => Buffer.from(part, "base64").toString("latin1"))];
+}
+
+function unescaped(text: string): string {
+  return text.replace(/%([0-9a-f]{2})/gi, (_match, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
+}
+
+const isIn = (texts: readonly string[], part: string) => texts.some((text) => text.includes(part));
+/** Header names come in any case. */
+const isName = (name: string, part: string) => name.toLowerCase().includes(part.toLowerCase());
+const sameName = (one: string, other: string) => one.toLowerCase() === other.toLowerCase();
+const refuse = (reason: string): CredentialVerdict => ({ verdict: "refuse", reason });

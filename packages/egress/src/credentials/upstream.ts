@@ -1,0 +1,77 @@
+import { Agent, type AgentOptions } from "node:https";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import {
+  type ConnectionOptions,
+  connect,
+  createSecureContext,
+  getCACertificates,
+  type SecureContext,
+  type TLSSocket,
+} from "node:tls";
+import type { Target } from "../target.js";
+
+/** What a server's certificate is held against. Made once for a list: reading hundreds of certificates takes its time. */
+export class TrustedServers {
+  readonly #context: SecureContext;
+  /** The last TLS session of each destination, so that the next handshake is short. */
+  readonly #sessions = new Map<string, Buffer>();
+
+  constructor(trusted: readonly string[] | undefined) {
+    this.#context = trusted === undefined ? hostContext() : createSecureContext({ ca: [...trusted] });
+  }
+
+  /** A verified connection over the socket; rejects for a certificate that isn't the server's. */
+  open(socket: Socket, { host, port }: Target): Promise<TLSSocket> {
+    const key = `${host}:${port}`;
+    const session = this.#sessions.get(key);
+    const options: ConnectionOptions = {
+      socket,
+      servername: host,
+      secureContext: this.#context,
+      rejectUnauthorized: true,
+      minVersion: "TLSv1.2",
+      ALPNProtocols: ["http/1.1"],
+      ...(session === undefined ? {} : { session }),
+    };
+    return new Promise((resolve, reject) => {
+      const tls = connect(options);
+      tls.on("session", (next) => this.#sessions.set(key, next));
+      tls.once("error", reject);
+      tls.once("close", () => reject(new Error("the connection was closed during the TLS handshake")));
+      tls.once("secureConnect", () => resolve(tls));
+    });
+  }
+}
+
+let shared: SecureContext | undefined;
+
+/** Node's authorities, those that `NODE_EXTRA_CA_CERTS` adds, and this host's: what programs inside trust too. */
+function hostContext(): SecureContext {
+  shared ??= createSecureContext({
+    ca: [...new Set([...getCACertificates("default"), ...getCACertificates("system")])],
+  });
+  return shared;
+}
+
+/** Reuses the one connection that belongs to one client connection, and opens it when there is none. */
+export class UpstreamAgent extends Agent {
+  readonly #open: () => Promise<TLSSocket>;
+
+  constructor(open: () => Promise<TLSSocket>, options: AgentOptions = {}) {
+    super({ ...options, keepAlive: true, maxSockets: 1, maxFreeSockets: 1 });
+    this.#open = open;
+  }
+
+  override createConnection(
+    _options: unknown,
+    done?: (error: Error | null, stream: Duplex) => void,
+  ): Duplex | null | undefined {
+    this.#open().then(
+      (socket) => done?.(null, socket),
+      // Node's type wants a stream also where there is none.
+      (error: Error) => (done as ((error: Error) => void) | undefined)?.(error),
+    );
+    return undefined;
+  }
+}

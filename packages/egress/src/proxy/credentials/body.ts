@@ -1,0 +1,27 @@
+import type { IncomingMessage } from "node:http";
+import type { EgressLimits } from "../limits.js";
+
+/** A git LFS batch names a hundred objects, 100 bytes each. */
+const mostBytes = 256 * 1024;
+
+/** A small body, whole; undefined for one that is larger, or breaks off. */
+export async function readBody(
+  request: IncomingMessage,
+  { bodyMs }: EgressLimits,
+): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const timer = setTimeout(() => request.destroy(), bodyMs);
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > mostBytes) return undefined;
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks);
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}

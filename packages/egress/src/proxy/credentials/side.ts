@@ -1,0 +1,182 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
+import type { CredentialBroker } from "../../credentials/broker.js";
+import { type CredentialVerdict, findPlaceholder, judgeCredentials } from "../../credentials/judge.js";
+import { isLfsDownload } from "../../credentials/reading.js";
+import { TrustedServers, UpstreamAgent } from "../../credentials/upstream.js";
+import type { Target } from "../../target.js";
+import type { Admitted, Gate } from "../gate.js";
+import { HttpClients } from "../http/clients.js";
+import { valuesOf } from "../http/destination.js";
+import { SocketReader } from "../socket-reader.js";
+import { TLS_ACCESS_DENIED } from "../tunnel.js";
+import { readBody } from "./body.js";
+import { forward } from "./forward.js";
+import { answerText } from "./text-answer.js";
+
+/**
+ * The hosts of a session's credentials: here TLS is ended, each request is looked at, and goes on over a verified
+ * connection with the value in the place of its placeholder. HTTP/1.1 only, without upgrades.
+ */
+export class CredentialSide {
+  readonly #gate: Gate;
+  readonly #broker: CredentialBroker;
+  readonly #server: Server;
+  readonly #clients: HttpClients;
+  readonly #trusted: TrustedServers;
+  readonly #agents = new WeakMap<Duplex, UpstreamAgent>();
+  readonly #onFault: (fault: unknown, client: Duplex) => void;
+
+  constructor(gate: Gate, broker: CredentialBroker, onFault: (fault: unknown, client: Duplex) => void) {
+    this.#gate = gate;
+    this.#broker = broker;
+    this.#onFault = onFault;
+    this.#clients = new HttpClients(gate.limits);
+    this.#trusted = new TrustedServers(broker.trusted);
+    const server = createServer({ maxHeaderSize: gate.limits.headerBytes, insecureHTTPParser: false });
+    server.maxHeadersCount = 0;
+    server.timeout = gate.limits.idleMs;
+    server.on("request", (request, response) => {
+      const client = request.socket;
+      this.#clients
+        .begin(request, response)
+        ?.then(() => (client.destroyed ? undefined : this.#serve(request, response)))
+        .catch((fault: unknown) => onFault(fault, client));
+    });
+    // No answer of ours could be told from one that is still being written.
+    server.on("clientError", (_error, client) => client.destroy());
+    this.#server = server;
+  }
+
+  /** Whether a tunnel to this target is opened here. */
+  serves(target: Target): boolean {
+    return this.#broker.credentialsFor(target).length > 0;
+  }
+
+  /** Why a request in the clear may not go: it holds a placeholder. Undefined when it holds none. */
+  whyNotInTheClear(request: IncomingMessage): string | undefined {
+    const { method = "", url = "", rawHeaders } = request;
+    const found = findPlaceholder({ method, url, rawHeaders }, this.#broker.credentials);
+    return found === undefined ? undefined : `${found.name} is sent over TLS alone, and this is in the clear`;
+  }
+
+  /**
+   * Serves a tunnel that was let through and isn't dialled yet. The socket is paused, `head` is what it has sent.
+   *
+   * @param serveHttp takes over a client that speaks cleartext HTTP.
+   */
+  async accept(
+    client: Socket,
+    head: Buffer,
+    tunnel: Admitted,
+    serveHttp: (client: Socket, head: Buffer) => void,
+  ): Promise<void> {
+    const { target, protocol, addresses, decision } = tunnel;
+    const reader = new SocketReader(client, head);
+    const deadline = setTimeout(() => client.destroy(), this.#gate.limits.handshakeMs);
+    const refuse = (reason: string, alert: boolean) => {
+      clearTimeout(deadline);
+      this.#gate.report(target, protocol, { allowed: false, reason }, addresses[0]);
+      if (alert) client.write(TLS_ACCESS_DENIED);
+      client.end(() => client.destroy());
+    };
+    for (let needed = 1; ; ) {
+      const bytes = await reader.peek(needed);
+      if (bytes.length === 0) break;
+      const flight = this.#gate.checks.firstFlight(target, bytes, bytes.length < needed);
+      if (flight.verdict === "wait") {
+        needed = flight.needed;
+        continue;
+      }
+      const rest = reader.release();
+      if (flight.verdict === "refuse") return refuse(flight.reason, flight.tls);
+      if (flight.verdict === "http") {
+        clearTimeout(deadline);
+        return serveHttp(client, rest);
+      }
+      if (rest[0] !== TLS_HANDSHAKE)
+        return refuse(`${target.host} holds credentials and is reached over TLS`, false);
+      const names = this.#broker.credentialsFor(target).map(({ name }) => name);
+      const reason = `${decision.reason}; TLS ends here for ${names.join(", ")}`;
+      this.#gate.report(target, protocol, { ...decision, reason }, addresses[0]);
+      return await this.#endTls(client, rest, tunnel, deadline);
+    }
+    clearTimeout(deadline);
+    client.destroy();
+  }
+
+  async #endTls(client: Socket, head: Buffer, tunnel: Admitted, deadline: NodeJS.Timeout): Promise<void> {
+    const secureContext = await this.#broker.contextFor(tunnel.target.host);
+    if (client.destroyed) return clearTimeout(deadline);
+    client.unshift(head);
+    const tls = new TLSSocket(client, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
+    // A client that breaks off, or trusts another authority: nothing to answer to.
+    tls.on("error", () => tls.destroy());
+    tls.once("close", () => {
+      clearTimeout(deadline);
+      client.destroy();
+      this.#agents.get(tls)?.destroy();
+    });
+    tls.once("secure", () => {
+      clearTimeout(deadline);
+      const { target, addresses } = tunnel;
+      const open = async () => this.#trusted.open(await this.#gate.dial(addresses, target.port), target);
+      this.#agents.set(tls, new UpstreamAgent(open));
+      this.#clients.open(tls, tunnel);
+      this.#server.emit("connection", tls);
+    });
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const tunnel = this.#clients.tunnelOf(request.socket);
+    const agent = this.#agents.get(request.socket);
+    if (tunnel === undefined || tunnel === "own" || agent === undefined) return void request.socket.destroy();
+    const { target, protocol } = tunnel;
+    const refuse = (reason: string) => {
+      this.#gate.report(target, protocol, { allowed: false, reason }, tunnel.addresses[0]);
+      answerText(response, 403, reason);
+    };
+    if (valuesOf(request, "upgrade").join().toLowerCase().includes("websocket")) {
+      return answerText(
+        response,
+        426,
+        "hosts of credentials are reached without upgrades: use plain HTTP/1.1",
+      );
+    }
+    const destination = this.#gate.checks.destination(request, tunnel);
+    if (!destination.ok) return refuse(destination.reason);
+    const coding = valuesOf(request, "transfer-encoding").join().toLowerCase();
+    if (coding !== "" && coding !== "chunked")
+      return answerText(response, 501, "no transfer coding but chunked is known");
+    const { method = "", rawHeaders } = request;
+    const judged: CredentialVerdict = judgeCredentials(
+      { method, url: destination.path, rawHeaders },
+      target,
+      this.#broker.credentials,
+    );
+    if (judged.verdict === "refuse") return refuse(judged.reason);
+    let body: Buffer | undefined;
+    if (judged.body !== undefined) {
+      body = await readBody(request, this.#gate.limits);
+      if (body === undefined || !isLfsDownload(body.toString())) {
+        return refuse(
+          'the credential is for reading alone (access "read"), and this git LFS batch is no download',
+        );
+      }
+    }
+    forward(request, response, {
+      target,
+      path: destination.path,
+      rawHeaders: judged.rawHeaders,
+      body,
+      agent,
+      replacements: this.#broker.replacementsFor(target),
+      limits: this.#gate.limits,
+      onFault: (fault) => this.#onFault(fault, request.socket),
+    });
+  }
+}
+
+const TLS_HANDSHAKE = 0x16;

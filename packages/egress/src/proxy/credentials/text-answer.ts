@@ -1,0 +1,25 @@
+import type { ServerResponse } from "node:http";
+import { BOUNDARY_HEADER } from "../http/answers.js";
+
+const texts = {
+  403: "Refused by Ambit's boundary",
+  426: "Upgrade Required",
+  501: "Not Implemented",
+  502: "Bad Gateway",
+} as const;
+
+/** An answer of the proxy's own as plain text: git shows it to its user. */
+export function answerText(response: ServerResponse, status: keyof typeof texts, reason: string): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const isRefused = status === 403;
+  const lead = isRefused ? "Ambit's boundary refused this request" : "Ambit's proxy can't serve this";
+  response.writeHead(status, texts[status], {
+    "content-type": "text/plain; charset=utf-8",
+    "cache-control": "no-store",
+    connection: "close",
+    // The upgrade that could be had (RFC 9110 section 15.5.22): none.
+    ...(status === 426 ? { upgrade: "HTTP/1.1" } : {}),
+    [BOUNDARY_HEADER]: isRefused ? "refused" : "passed",
+  });
+  response.end(`${lead}: ${reason}.\n`);
+}

@@ -1,0 +1,224 @@
+import { spawnSync } from "node:child_process";
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hashedName } from "../../src/credentials/index.js";
+import { connectThrough, exchange, gather } from "../proxy/session.js";
+import { ask, host, openWorld, otherHost, tlsThrough, value, type World } from "./brokered.js";
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld({
+    listener: (request, response) => {
+      const authorization = request.headers.authorization ?? "none";
+      switch (request.url) {
+        case "/echo":
+          response.writeHead(200, { "x-echo": authorization, "content-type": "text/plain" });
+          // In pieces, so that the value lies across them.
+          for (const character of `you sent ${authorization}; ${btoa(authorization)}`)
+            response.write(character);
+          return void response.end();
+        case "/gzip":
+          return void response
+            .writeHead(200, { "content-encoding": "gzip" })
+            .end(gzipSync(`you sent ${authorization}`));
+        case "/unknown":
+          return void response.writeHead(200, { "content-encoding": "secret" }).end(authorization);
+        case "/port":
+          return void response.end(String(request.socket.remotePort));
+        case "/length":
+          return void response.writeHead(200, { "content-length": "6" }).end("length");
+        case "/redirect":
+          return void response
+            .writeHead(302, { location: `https://${otherHost}/?token=${authorization}` })
+            .end();
+        default:
+          response.end("hello");
+      }
+    },
+  });
+});
+afterAll(() => world.close());
+
+const bearer = () => ({ authorization: `Bearer ${world.placeholder}` });
+const received = () => world.origin.requests.at(-1);
+const refusals = () => world.session.decisions.filter(({ allowed }) => !allowed).map(({ reason }) => reason);
+
+describe("a request to a credential's host", () => {
+  it("arrives with the value, of which the client has only a placeholder", async () => {
+    expect(await ask(world, "/a?b=c", { headers: bearer() })).toMatchObject({ status: 200, body: "hello" });
+    expect(received()).toMatchObject({ method: "GET", url: "/a?b=c" });
+    expect(received()?.headers.join("\n")).toContain(`authorization\nBearer ${value}`);
+    expect(world.placeholder).not.toContain(value.slice(4, 12));
+    const [allowed] = world.session.decisions;
+    expect(allowed).toMatchObject({
+      allowed: true,
+      reason: expect.stringContaining("TLS ends here for TOKEN"),
+    });
+  });
+
+  it("keeps its body, and one connection for many requests", async () => {
+    const socket = await tlsThrough(world);
+    const ports = new Set<string>();
+    for (const body of ["one", "two"]) {
+      const answer = await ask(world, "/port", { method: "POST", body, headers: bearer(), socket });
+      ports.add(answer.body);
+      expect(received()?.body).toBe(body);
+    }
+    expect(ports.size).toBe(1);
+    socket.destroy();
+  });
+
+  it("loses headers that are for one hop, and asks for an answer that can be read", async () => {
+    const hop = { connection: "close, x-hop", "x-hop": "1", te: "trailers", "accept-encoding": "gzip" };
+    await ask(world, "/", { headers: { ...bearer(), ...hop } });
+    const headers = received()?.headers.join("\n").toLowerCase();
+    expect(headers).toContain("accept-encoding\nidentity");
+    expect(headers).not.toMatch(/x-hop|te\ntrailers|connection\nclose/);
+  });
+});
+
+describe("what a server repeats", () => {
+  it("is taken out of headers and body, across chunks and in base64", async () => {
+    const { headers, body } = await ask(world, "/echo", { headers: bearer() });
+    expect(headers["x-echo"]).toBe(`Bearer ${world.placeholder}`);
+    expect(body).toContain(`you sent Bearer ${world.placeholder}; `);
+    expect(body + atob(body.split("; ")[1] ?? "")).not.toContain(value.slice(3, -3));
+  });
+
+  it("is taken out of an encoded answer, which arrives decoded", async () => {
+    const { headers, body } = await ask(world, "/gzip", { headers: bearer() });
+    expect(headers["content-encoding"]).toBeUndefined();
+    expect(body).toBe(`you sent Bearer ${world.placeholder}`);
+  });
+
+  it("isn't passed on in an encoding that can't be read", async () => {
+    const answer = await ask(world, "/unknown", { headers: bearer() });
+    expect(answer).toMatchObject({ status: 502, body: expect.stringContaining("can't be searched") });
+  });
+
+  it("is taken out of a redirect, which the client may follow with what it has", async () => {
+    const { headers } = await ask(world, "/redirect", { headers: bearer() });
+    expect(headers.location).toContain(world.placeholder);
+  });
+
+  it("changes no length", async () => {
+    expect((await ask(world, "/length")).headers["content-length"]).toBe("6");
+  });
+});
+
+describe("a placeholder goes nowhere else", () => {
+  it("in another header: refused in plain text, and recorded", async () => {
+    const before = world.origin.requests.length;
+    const answer = await ask(world, "/", { headers: { "x-other": world.placeholder } });
+    expect(answer).toMatchObject({ status: 403, headers: { "content-type": "text/plain; charset=utf-8" } });
+    expect(answer.body).toContain("TOKEN is sent as Bearer in Authorization alone, not in x-other");
+    expect(refusals().at(-1)).toContain("not in x-other");
+    expect(world.origin.requests).toHaveLength(before);
+  });
+
+  it("to a host of the list in the Host header, inside a tunnel to its own", async () => {
+    const headers = { ...bearer(), host: `${otherHost}:${world.origin.port}` };
+    expect(await ask(world, "/", { headers })).toMatchObject({ status: 403 });
+    expect(refusals().at(-1)).toContain(`the Host header names ${otherHost}`);
+  });
+
+  it("to another server name than the tunnel's", async () => {
+    await expect(tlsThrough(world, { name: otherHost })).rejects.toThrow();
+    expect(refusals().at(-1)).toContain(`names ${otherHost}, not ${host}`);
+  });
+
+  it("in the clear: by the proxy's own form, and inside a tunnel", async () => {
+    const authority = `${host}:${world.origin.port}`;
+    const lines = ["", `Host: ${authority}`, `Authorization: Bearer ${world.placeholder}`, "", ""].join(
+      "\r\n",
+    );
+    const answer = await exchange(world.session.path, `GET http://${authority}/ HTTP/1.1${lines}`);
+    expect(answer).toContain("403 Refused by Ambit's boundary");
+    const { socket } = await connectThrough(world.session.path, authority);
+    socket.write(`GET / HTTP/1.1${lines}`);
+    expect((await gather(socket)).toString()).toContain("TOKEN is sent over TLS alone");
+    expect(refusals().slice(-2)).toEqual([
+      expect.stringContaining("TLS alone"),
+      expect.stringContaining("TLS alone"),
+    ]);
+  });
+
+  it("as other bytes than TLS", async () => {
+    const { socket } = await connectThrough(world.session.path, `${host}:${world.origin.port}`);
+    socket.write(Buffer.from(`\u0000\u0001${world.placeholder}`));
+    await gather(socket);
+    expect(refusals().at(-1)).toContain("reached over TLS");
+  });
+
+  it("in an upgrade: there is none", async () => {
+    const headers = { ...bearer(), connection: "upgrade", upgrade: "websocket" };
+    expect(await ask(world, "/", { headers })).toMatchObject({ status: 426 });
+  });
+
+  it("over another protocol than HTTP/1.1", async () => {
+    await expect(tlsThrough(world, { alpn: ["h2"] })).rejects.toThrow();
+    const tls = await tlsThrough(world, { alpn: ["h2", "http/1.1"] });
+    expect(tls.alpnProtocol).toBe("http/1.1");
+    tls.destroy();
+  });
+});
+
+describe("other hosts", () => {
+  it("are passed unopened: the client speaks with the server itself", async () => {
+    const { socket } = await connectThrough(world.session.path, `${otherHost}:${world.origin.port}`);
+    const { connect } = await import("node:tls");
+    const tls = connect({ socket, servername: otherHost, rejectUnauthorized: false });
+    await once(tls, "secureConnect");
+    expect(tls.getPeerX509Certificate()?.subject).toContain(host);
+    tls.destroy();
+  });
+
+  it("with a certificate of another authority are sent nothing", async () => {
+    const stranger = await openWorld();
+    const { openCredentialBroker } = await import("../../src/credentials/index.js");
+    const { openSession, allow } = await import("../proxy/session.js");
+    const hosts = [`${host}:${stranger.origin.port}`];
+    const broker = await openCredentialBroker([{ name: "TOKEN", value, as: "bearer", hosts }]);
+    const session = await openSession(allow([host]), { credentials: broker });
+    const answer = await ask({ ...stranger, broker, session }, "/", {
+      headers: { authorization: `Bearer ${broker.placeholders.TOKEN}` },
+    });
+    expect(answer).toMatchObject({ status: 502, body: expect.stringContaining("self-signed certificate") });
+    expect(stranger.origin.requests).toEqual([]);
+    await session.close();
+    await stranger.close();
+  });
+});
+
+describe("reading alone", () => {
+  it("lets a git LFS download through, and no upload", async () => {
+    const reader = await openWorld({}, { access: "read" });
+    const send = (operation: string) =>
+      ask(reader, "/a.git/info/lfs/objects/batch", {
+        method: "POST",
+        headers: { authorization: `Bearer ${reader.placeholder}` },
+        body: JSON.stringify({ operation, objects: [] }),
+      });
+    expect(await send("download")).toMatchObject({ status: 200 });
+    expect(reader.origin.requests.at(-1)).toMatchObject({ body: '{"operation":"download","objects":[]}' });
+    expect(await send("upload")).toMatchObject({ status: 403, body: expect.stringContaining("no download") });
+    expect(reader.origin.requests).toHaveLength(1);
+    await reader.close();
+  });
+});
+
+describe("the session's authority", () => {
+  it("signs for a host's name alone, and is found by the name that OpenSSL looks for", async () => {
+    const tls = await tlsThrough(world);
+    const leaf = tls.getPeerX509Certificate();
+    expect(leaf?.subjectAltName).toBe(`DNS:${host}`);
+    expect(leaf?.ca).toBe(false);
+    tls.destroy();
+    const authority = new X509Certificate(world.broker.authority);
+    expect(authority.ca).toBe(true);
+    const asked = spawnSync("openssl", ["x509", "-noout", "-hash"], { input: world.broker.authority });
+    expect(`${asked.stdout.toString().trim()}.0`).toBe(hashedName());
+  });
+});

@@ -1,0 +1,178 @@
+import type { HiddenCredential } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { bindCredential } from "../../src/credentials/bound.js";
+import { type CredentialVerdict, judgeCredentials } from "../../src/credentials/judge.js";
+import { placeholderFor } from "../../src/credentials/placeholder.js";
+
+const here = { host: "git.example.com", kind: "name", port: 443 } as const;
+const value = `ghp_${"aaaabbbb".repeat(5)}`;
+
+interface Sent {
+  readonly method?: string;
+  readonly url?: string;
+  readonly headers: (placeholder: string) => readonly string[];
+}
+
+function judge(
+  more: Partial<HiddenCredential>,
+  { method = "GET", url = "/", headers }: Sent,
+): CredentialVerdict {
+  const bound = bindCredential({ name: "TOKEN", value, hosts: ["git.example.com"], as: "bearer", ...more });
+  const rawHeaders = ["Host", "git.example.com", ...headers(bound.placeholder)];
+  return judgeCredentials({ method, url: url.replace("{}", bound.placeholder), rawHeaders }, here, [bound]);
+}
+
+const sentIn = (verdict: CredentialVerdict) =>
+  verdict.verdict === "pass" ? verdict.rawHeaders.slice(2) : verdict;
+const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
+const refused = { verdict: "refuse", reason: expect.stringContaining("TOKEN") };
+const bearer = (placeholder: string) => ["authorization", `Bearer ${placeholder}`];
+
+describe("a placeholder is replaced", () => {
+  it.each<[string, Partial<HiddenCredential>, Sent["headers"], readonly string[]]>([
+    ["as a bearer", {}, bearer, ["authorization", `Bearer ${value}`]],
+    ["as gh sends it", {}, (ph) => ["Authorization", `token ${ph}`], ["Authorization", `token ${value}`]],
+    [
+      "as a password",
+      { as: "basic" },
+      (ph) => ["Authorization", basic(`x-access-token:${ph}`)],
+      ["Authorization", basic(`x-access-token:${value}`)],
+    ],
+    [
+      "as a user without a password",
+      { as: "basic" },
+      (ph) => ["Authorization", basic(`${ph}:`)],
+      ["Authorization", basic(`${value}:`)],
+    ],
+    [
+      "with a user of its own",
+      { as: "basic", value: "robot:a-long-password" },
+      (ph) => ["Authorization", basic(`anybody:${ph}`)],
+      ["Authorization", basic("robot:a-long-password")],
+    ],
+    [
+      "in a header of its own",
+      { as: { header: "X-Api-Key" } },
+      (ph) => ["x-api-key", ph],
+      ["x-api-key", value],
+    ],
+    ["in a header of model providers", modelKey(), (ph) => ["x-goog-api-key", ph], ["x-goog-api-key", value]],
+    ["as a model's bearer", modelKey(), bearer, ["authorization", `Bearer ${value}`]],
+  ])("%s", (_what, more, headers, wanted) => {
+    expect(sentIn(judge(more, { headers }))).toEqual(wanted);
+  });
+
+  it("and a request without one is left as it is", () => {
+    const headers = () => ["authorization", "Bearer of something else", "cookie", "a=b"];
+    expect(sentIn(judge({ access: "read", methods: ["GET"] }, { method: "DELETE", headers }))).toEqual(
+      headers(),
+    );
+  });
+});
+
+function modelKey(): Partial<HiddenCredential> {
+  return Object.assign(Object.create(null), { as: undefined });
+}
+
+describe("a placeholder is refused", () => {
+  it.each<[string, Partial<HiddenCredential>, Sent]>([
+    ["for another host", { hosts: ["other.example.com"] }, { headers: bearer }],
+    ["for another port", { hosts: ["git.example.com:8443"] }, { headers: bearer }],
+    ["in another header", {}, { headers: (ph) => ["x-api-key", ph] }],
+    [
+      "in another header, encoded",
+      {},
+      { headers: (ph) => ["x-a", Buffer.from(`a:${ph}`).toString("base64")] },
+    ],
+    [
+      "in another header, escaped",
+      {},
+      { headers: (ph) => ["x-a", `%${ph.charCodeAt(0).toString(16)}${ph.slice(1)}`] },
+    ],
+    ["in a cookie", {}, { headers: (ph) => ["cookie", `a=${ph}`] }],
+    ["in Basic where it is a bearer", {}, { headers: (ph) => ["authorization", basic(`u:${ph}`)] }],
+    ["in Bearer where it is basic", { as: "basic" }, { headers: bearer }],
+    ["as a part of the header", {}, { headers: (ph) => ["authorization", `Bearer ${ph}, Bearer x`] }],
+    ["as a part of the password", { as: "basic" }, { headers: (ph) => ["authorization", basic(`u:${ph}x`)] }],
+    ["in a header that stands twice", {}, { headers: (ph) => [...bearer(ph), "Authorization", "Bearer x"] }],
+    ["twice", {}, { headers: (ph) => [...bearer(ph), ...bearer(ph)] }],
+    ["as a header's name", {}, { headers: (ph) => [ph, "x"] }],
+    ["in the path", {}, { url: "/a/{}", headers: () => [] }],
+    ["in the query beside its header", {}, { url: "/a?key={}", headers: bearer }],
+    ["with another method", { methods: ["GET"] }, { method: "POST", headers: bearer }],
+    ["on another path", { paths: ["/acme/*"] }, { url: "/acmes", headers: bearer }],
+    ["below an exact path", { paths: ["/acme"] }, { url: "/acme/x", headers: bearer }],
+    ["on a path that leads out", { paths: ["/acme/*"] }, { url: "/acme/../other", headers: bearer }],
+    [
+      "on a path with an encoded way out",
+      { paths: ["/acme/*"] },
+      { url: "/acme/%2e%2e/other", headers: bearer },
+    ],
+    [
+      "with a header that changes the method",
+      { methods: ["GET"] },
+      overridden("x-http-method-override", "DELETE"),
+    ],
+    ["with a header that changes the path", { paths: ["/*"] }, overridden("x-original-url", "/other")],
+    ["to push", { access: "read" }, { url: "/a.git/info/refs?service=git-receive-pack", headers: bearer }],
+    [
+      "to push, escaped",
+      { access: "read" },
+      { url: "/a.git/info/refs?service=git%2dreceive%2Dpack", headers: bearer },
+    ],
+    [
+      "to send a push",
+      { access: "read" },
+      { method: "POST", url: "/a.git/git-receive-pack", headers: bearer },
+    ],
+    ["to write", { access: "read" }, { method: "POST", url: "/repos", headers: bearer }],
+    ["to delete", { access: "read" }, { method: "DELETE", url: "/repos/a", headers: bearer }],
+    [
+      "to write by a parameter",
+      { access: "read" },
+      { method: "POST", url: "/w;/git-upload-pack", headers: bearer },
+    ],
+    ["to lock", { access: "read" }, { method: "POST", url: "/a.git/info/lfs/locks/verify", headers: bearer }],
+  ])("%s", (_what, more, sent) => {
+    expect(judge(more, sent)).toEqual(refused);
+  });
+
+  function overridden(name: string, text: string): Sent {
+    return { headers: (ph) => [...bearer(ph), name, text] };
+  }
+});
+
+describe("reading", () => {
+  it.each([
+    ["GET", "/a.git/info/refs?service=git-upload-pack", undefined],
+    ["POST", "/a.git/git-upload-pack", undefined],
+    ["HEAD", "/repos/a", undefined],
+    ["POST", "/a.git/info/lfs/objects/batch", "lfs-download"],
+  ])("%s %s is let through", (method, url, body) => {
+    expect(judge({ access: "read" }, { method, url, headers: bearer })).toMatchObject({
+      verdict: "pass",
+      ...(body === undefined ? {} : { body }),
+    });
+  });
+});
+
+describe("a placeholder", () => {
+  it.each([
+    [`ghp_${"0a".repeat(18)}`, /^ghp_[A-Za-z0-9]{36}$/],
+    [`sk-ant-oat01-${"0a".repeat(22)}`, /^sk-ant-oat01-[A-Za-z0-9]{44}$/],
+    ["0123456789abcdef0123456789abcdef01234567", /^[0-9a-f]{40}$/],
+    ["a password", /^[A-Za-z0-9]{32}$/],
+  ])("has the shape of %s, and nothing of it", (given, shape) => {
+    const made = placeholderFor(given);
+    expect(made).toMatch(shape);
+    expect(placeholderFor(given)).not.toBe(made);
+  });
+
+  it("for a web token can be decoded, and says nothing", () => {
+    const part = (content: object) => Buffer.from(JSON.stringify(content)).toString("base64url");
+    const [, claims = ""] = placeholderFor(`${part({ alg: "RS256" })}.${part({ email: "a@b" })}.c2ln`).split(
+      ".",
+    );
+    expect(Object.keys(JSON.parse(Buffer.from(claims, "base64url").toString()))).toEqual(["jti", "exp"]);
+  });
+});

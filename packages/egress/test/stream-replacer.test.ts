@@ -1,0 +1,52 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { replacementsFor, StreamReplacer } from "../src/stream-replacer.js";
+
+const value = "s3cr3t/of+the~host";
+const standIn = "placeholder-of-the-run-0123456789";
+
+function pass(chunks: readonly Buffer[]): Buffer {
+  const replacer = new StreamReplacer(replacementsFor(value, standIn));
+  return Buffer.concat([...chunks.map((chunk) => replacer.push(chunk)), replacer.end()]);
+}
+
+describe("a value in a stream", () => {
+  it("is replaced wherever chunks end, and nothing else changes", () => {
+    const text = Buffer.from(`before ${value} between ${value}${value} after s3cr3t`);
+    const wanted = text.toString().replaceAll(value, standIn.slice(0, value.length));
+    fc.assert(
+      fc.property(fc.array(fc.nat(text.length)), (cuts) => {
+        const ends = [0, ...cuts.sort((one, other) => one - other), text.length];
+        const chunks = ends.slice(1).map((end, index) => text.subarray(ends[index], end));
+        expect(pass(chunks).toString()).toBe(wanted);
+      }),
+    );
+  });
+
+  it.each([
+    ["percent-encoded", encodeURIComponent(value)],
+    ["in base64, alone", Buffer.from(value).toString("base64")],
+    ["in base64, as a password", Buffer.from(`user:${value}`).toString("base64")],
+    ["in base64, one further", Buffer.from(`users:${value}, and more`).toString("base64")],
+    ["in base64, two further", Buffer.from(`user12:${value}`).toString("base64")],
+    ["in base64url", Buffer.from(`??>${value}??>`).toString("base64url")],
+  ])("is replaced %s", (_what, text) => {
+    const passed = pass([Buffer.from(text)]);
+    expect(passed.length).toBe(text.length);
+    const shown = `${passed} ${Buffer.from(passed.toString(), "base64")} ${decodeURIComponent(passed.toString())}`;
+    // What is left beside it are bits of the first and last characters.
+    expect(shown).not.toContain(value.slice(2, -2));
+  });
+
+  it("isn't waited for: what can't be its beginning is passed on at once", () => {
+    const replacer = new StreamReplacer(replacementsFor(value, standIn));
+    expect(replacer.push(Buffer.from("data: event\n\n")).toString()).toBe("data: event\n\n");
+    expect(replacer.push(Buffer.from("ends with s3cr")).toString()).toBe("ends with ");
+    expect(replacer.push(Buffer.from("ewed")).toString()).toBe("s3crewed");
+  });
+
+  it("keeps its length, or isn't replaced", () => {
+    const [find, put] = [Buffer.from("long"), Buffer.from("short")];
+    expect(() => new StreamReplacer([{ find, put }])).toThrow(RangeError);
+  });
+});
