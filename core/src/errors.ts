@@ -199,6 +199,10 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
 /** `local · network.deny: no user namespace here (EPERM): run on docker` */
 export function gapLine(gap: Gap): string {
   return lineOf(gap, gap.capability);

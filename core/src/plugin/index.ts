@@ -16,6 +16,7 @@ export {
 export * from "../contract/index.js";
 export {
   AmbitError,
+  codeOf,
   HarnessFailed,
   ModelFailed,
   messageOf,
@@ -24,7 +25,6 @@ export {
   RunTimedOut,
   SandboxFailed,
 } from "../errors.js";
-export * from "../safe-fs/index.js";
 export * from "./actor.js";
 export * from "./bearer.js";
 export * from "./define-executor.js";

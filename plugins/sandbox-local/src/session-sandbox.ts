@@ -1,3 +1,4 @@
+import type { SessionFiles } from "@ambit/backend-kit/safe-fs";
 import {
   type Command,
   type Evidence,
@@ -7,7 +8,6 @@ import {
   type Process,
   type Sandbox,
   SandboxFailed,
-  type SessionFiles,
 } from "@ambit/core/plugin";
 import { exposeOnLoopback } from "./expose/loopback.js";
 

@@ -2,11 +2,11 @@ import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 /** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
-const floors = [["contract"], ["errors.ts"], ["safe-fs"], ["boundary"], ["plugin"], ["plan"], ["registry"]];
-const publicCore = /^@ambit\/core(\/(contract|plugin|safe-fs))?$/;
+const floors = [["contract"], ["errors.ts"], ["boundary"], ["plugin"], ["plan"], ["registry"]];
+const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
-  /^@ambit\/(core(\/(contract|plugin|safe-fs))?|backend-kit(\/http)?|bridge|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
+  /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs))?|bridge|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
 const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-postgres)$/;
@@ -27,7 +27,7 @@ function staysIn(folder: string, file: SourceFile, specifier: string) {
 }
 
 /** The bridge is part of a backend, so it shares what backends share. */
-const publicToBridge = /^@ambit\/(core(\/(contract|plugin|safe-fs))?|backend-kit(\/http)?)$/;
+const publicToBridge = /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs))?)$/;
 
 /** The middle floor: a package imports core's public entry points, the bridge the backend kit too. */
 export function packageImports(files: readonly SourceFile[]): string[] {

@@ -1,5 +1,6 @@
 import { connect, createServer, type Server } from "node:net";
-import { codeOf, inFolder, type OpenFolder } from "@ambit/core/plugin";
+import { codeOf } from "@ambit/core/plugin";
+import { inFolder, type OpenFolder } from "../safe-fs/index.js";
 
 /** Bytes of a socket's path that every system takes. */
 const longestPath = 103;

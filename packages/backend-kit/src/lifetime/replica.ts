@@ -3,7 +3,8 @@ import { rmSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { codeOf, type OpenFolder, openFolder, SandboxFailed } from "@ambit/core/plugin";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { type OpenFolder, openFolder } from "../safe-fs/index.js";
 import { atExit } from "./at-exit.js";
 import { answerAt, answers } from "./lifeline.js";
 

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { chmod, mkdir } from "node:fs/promises";
-import { SafeSessionFiles } from "@ambit/core/safe-fs";
+import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
 import { type Requests, requestOf } from "../messages.js";
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import { streams } from "../transport/frame.js";

@@ -1,5 +1,5 @@
+import { largestRead } from "@ambit/backend-kit/safe-fs";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { largestRead } from "@ambit/core/safe-fs";
 import type { z } from "zod";
 import type { Requests } from "../messages.js";
 import type { Channels } from "../transport/channels.js";

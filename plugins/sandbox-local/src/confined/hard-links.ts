@@ -2,7 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:fs";
 import { open as openFile, rename, rm } from "node:fs/promises";
-import { codeOf, inFolder, openBeneath, SandboxFailed } from "@ambit/core/plugin";
+import { inFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { beginningOf } from "./gate-words.js";
 import { mostRepositories } from "./kept-paths.js";
 

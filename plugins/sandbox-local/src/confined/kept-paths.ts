@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
 import { lstat, open, readlink } from "node:fs/promises";
 import { join, posix } from "node:path";
-import { codeOf, type OpenFolder, openBeneath } from "@ambit/core/plugin";
+import { type OpenFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
+import { codeOf } from "@ambit/core/plugin";
 import { inside } from "./inside.js";
 
 /** More repositories than this aren't looked at; those that were found first remain. */

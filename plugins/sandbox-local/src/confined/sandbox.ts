@@ -1,12 +1,5 @@
-import {
-  type Command,
-  type Evidence,
-  type Exposure,
-  type FetchHandler,
-  type Process,
-  SafeSessionFiles,
-  type SessionFiles,
-} from "@ambit/core/plugin";
+import { SafeSessionFiles, type SessionFiles } from "@ambit/backend-kit/safe-fs";
+import type { Command, Evidence, Exposure, FetchHandler, Process } from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
 import { channelUrl, inside } from "./inside.js";
 import type { ConfinedSession } from "./session.js";

@@ -1,5 +1,6 @@
 import { closeSync, openSync } from "node:fs";
-import { type Command, openBeneath, type PathMapping, type Process, SandboxFailed } from "@ambit/core/plugin";
+import { openBeneath, type PathMapping } from "@ambit/backend-kit/safe-fs";
+import { type Command, type Process, SandboxFailed } from "@ambit/core/plugin";
 import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";

@@ -1,4 +1,5 @@
-import type { Evidence, Ownership, PathMapping, SessionFiles } from "@ambit/core/plugin";
+import type { Ownership, PathMapping, SessionFiles } from "@ambit/backend-kit/safe-fs";
+import type { Evidence } from "@ambit/core/plugin";
 import type { EgressChecks } from "@ambit/egress/proxy";
 import type { UserIdLease } from "../identity/user-ids.js";
 

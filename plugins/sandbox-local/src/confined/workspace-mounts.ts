@@ -1,15 +1,7 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
-import {
-  codeOf,
-  type FilesystemBoundary,
-  inFolder,
-  type OpenFolder,
-  type Ownership,
-  openBeneath,
-  refusal,
-  SandboxFailed,
-} from "@ambit/core/plugin";
+import { inFolder, type OpenFolder, type Ownership, openBeneath, refusal } from "@ambit/backend-kit/safe-fs";
+import { codeOf, type FilesystemBoundary, SandboxFailed } from "@ambit/core/plugin";
 import type { WorkspaceMount } from "./arguments.js";
 
 /** One rule of a workspace: what may happen at a path in it. */

@@ -2,14 +2,8 @@ import { chmod, chown, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { ExposedHandlers } from "@ambit/backend-kit/http";
-import {
-  type Exposure,
-  type FetchHandler,
-  inFolder,
-  type OpenFolder,
-  type Ownership,
-  openFolder,
-} from "@ambit/core/plugin";
+import { inFolder, type OpenFolder, type Ownership, openFolder } from "@ambit/backend-kit/safe-fs";
+import type { Exposure, FetchHandler } from "@ambit/core/plugin";
 import { closed, listening } from "./serve.js";
 
 /**

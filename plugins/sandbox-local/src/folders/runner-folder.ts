@@ -3,7 +3,8 @@ import { existsSync, readdirSync, rmSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { answerAt, answers, atExit } from "@ambit/backend-kit";
-import { codeOf, type OpenFolder, openFolder } from "@ambit/core/plugin";
+import { type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
+import { codeOf } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
 import { Trash } from "./trash.js";
 

@@ -1,6 +1,7 @@
 import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { codeOf, type Ownership, SandboxFailed } from "@ambit/core/plugin";
+import type { Ownership } from "@ambit/backend-kit/safe-fs";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import type { RunnerFolder } from "./runner-folder.js";
 
 /** In a session's folder: the cgroups made for it, as a JSON list of folders. */

@@ -3,7 +3,8 @@ import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { answerAt, answers } from "@ambit/backend-kit";
-import { codeOf, inFolder, type OpenFolder, openFolder, SandboxFailed } from "@ambit/core/plugin";
+import { inFolder, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { makePassage } from "../folders/data-folder.js";
 
 export interface UserIdRange {

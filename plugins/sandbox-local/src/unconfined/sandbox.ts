@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type Command, type Evidence, type Log, type Process, SafeSessionFiles } from "@ambit/core/plugin";
+import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
+import type { Command, Evidence, Log, Process } from "@ambit/core/plugin";
 import type { RunnerFolder } from "../folders/runner-folder.js";
 import type { SessionFolder } from "../folders/session-folder.js";
 import { killMarked, markOf } from "../process/marked-processes.js";

@@ -1,13 +1,7 @@
 import { chown, mkdir, readFile, realpath, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import {
-  type FileEntry,
-  namesBelow,
-  type Ownership,
-  type PathMapping,
-  SandboxFailed,
-  type SessionFiles,
-} from "@ambit/core/plugin";
+import { namesBelow, type Ownership, type PathMapping, type SessionFiles } from "@ambit/backend-kit/safe-fs";
+import { type FileEntry, SandboxFailed } from "@ambit/core/plugin";
 
 /** A session's files, read and written through whatever links stand in the way, as long as they lead to decoys. */
 export class LinkedFiles implements SessionFiles {

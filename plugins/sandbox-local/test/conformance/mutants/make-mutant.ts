@@ -7,7 +7,7 @@ import type { SandboxBackend } from "@ambit/core/plugin";
 /** One mechanism taken out of the built local sandbox: a piece of its code, and what stands there instead. */
 export interface Patch {
   /** `plugin` is @ambit/sandbox-local; the others are the packages of that name that it uses. All as built. */
-  readonly of: "plugin" | "core" | "egress";
+  readonly of: "plugin" | "core" | "backend-kit" | "egress";
   readonly file: string;
   /** Must be there exactly once: a mutant that changes nothing would be caught by nobody. */
   readonly find: string;
@@ -25,6 +25,7 @@ const { resolve } = createRequire(plugin);
 const built = {
   plugin: dirname(dirname(plugin)),
   core: dirname(dirname(resolve("@ambit/core"))),
+  "backend-kit": dirname(dirname(resolve("@ambit/backend-kit"))),
   egress: dirname(dirname(resolve("@ambit/egress"))),
   backendKit: dirname(dirname(resolve("@ambit/backend-kit"))),
 };
@@ -40,11 +41,13 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
   const folders = {
     plugin: folder,
     core: join(folder, "node_modules", "@ambit", "core"),
+    "backend-kit": join(folder, "node_modules", "@ambit", "backend-kit"),
     egress: join(folder, "node_modules", "@ambit", "egress"),
     backendKit: join(folder, "node_modules", "@ambit", "backend-kit"),
   };
   copyPackage(built.plugin, folders.plugin, ["dist", "inside"]);
   copyPackage(built.core, folders.core, ["dist"]);
+  copyPackage(built["backend-kit"], folders["backend-kit"], ["dist"]);
   copyPackage(built.egress, folders.egress, ["dist"]);
   copyPackage(built.backendKit, folders.backendKit, ["dist"]);
   for (const patch of patches) apply(patch, folders[patch.of]);

@@ -20,6 +20,12 @@ const plugin = (file: string, find: string, replace: string): Patch => ({
   find,
   replace,
 });
+const backendKit = (file: string, find: string, replace: string): Patch => ({
+  of: "backend-kit",
+  file,
+  find,
+  replace,
+});
 const core = (file: string, find: string, replace: string): Patch => ({ of: "core", file, find, replace });
 const egress = (file: string, find: string, replace: string): Patch => ({
   of: "egress",
@@ -82,7 +88,7 @@ export const mutants: readonly MutantCase[] = [
   {
     name: "paths bound by name",
     patches: [
-      core(
+      backendKit(
         "safe-fs/open-beneath.js",
         "constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW",
         "constants.O_RDONLY | constants.O_DIRECTORY",

@@ -1,5 +1,4 @@
 export {
-  codeOf,
   inFolder,
   namesBelow,
   type OpenFolder,

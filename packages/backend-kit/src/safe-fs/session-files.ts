@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
-import { SandboxFailed } from "../errors.js";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import {
-  codeOf,
   concernsOf,
   inFolder,
   namesBelow,

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { chmod, type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
-import { SandboxFailed } from "../errors.js";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
 /** An open folder, so that whoever may rename it in the meantime can't make us act in another one. */
 export interface OpenFolder {
@@ -157,8 +157,4 @@ export function refusal(path: string, error: unknown): SandboxFailed {
     cause: error,
     concerns: concernsOf(error),
   });
-}
-
-export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
