@@ -3,6 +3,7 @@ import type { ToolDelivery } from "./delivery.js";
 import type { ToolExecutor } from "./executor.js";
 import type { Harness } from "./harness.js";
 import type { ModelGateway } from "./model-gateway.js";
+import type { RunObserver } from "./observer.js";
 import type { SandboxBackend } from "./sandbox.js";
 import type { StoreBackend } from "./store/index.js";
 import type { ToolSource } from "./tool-source.js";
@@ -18,13 +19,14 @@ export interface ActorKinds {
 }
 export type ActorKind = keyof ActorKinds;
 
-/** What a plugin may offer: an actor of runs, or a store, which acts in none and is one at most. */
+/** What a plugin may offer: an actor of runs, an observer of them, or a store, of which there is one at most. */
 export interface Offers extends ActorKinds {
+  observer: RunObserver;
   store: StoreBackend;
 }
 
 export interface Registrar {
-  /** Offers an actor or the store. A second one of the same kind and name, from whichever plugin, fails the boot. */
+  /** Offers an actor, an observer or the store. A second one of the same kind and name, from whichever plugin, fails the boot. */
   add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind]): void;
 }
 

@@ -34,6 +34,7 @@ export * from "./executor.js";
 export * from "./harness.js";
 export * from "./log.js";
 export * from "./model-gateway.js";
+export * from "./observer.js";
 export * from "./own-tools.js";
 export * from "./plugin-abort.js";
 export * from "./sandbox.js";

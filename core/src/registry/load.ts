@@ -1,7 +1,7 @@
 import type { DependencyContainer } from "tsyringe";
 import { z } from "zod";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
-import type { Log, Plugin, StoreBackend } from "../plugin/index.js";
+import type { Log, Plugin, RunObserver, StoreBackend } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
 import { ContainerRegistrar, type Registration } from "./registrar.js";
 import { withCurrentNames } from "./renamed-settings.js";
@@ -39,6 +39,7 @@ export async function loadPlugins(
 ): Promise<{
   readonly plugins: readonly LoadedPlugin[];
   readonly registrations: readonly Registration[];
+  readonly observers: readonly RunObserver[];
   readonly store: StoreBackend | undefined;
 }> {
   const failures: LoadFailure[] = [];
@@ -61,7 +62,8 @@ export async function loadPlugins(
   }
   failures.push(...registrar.failures);
   if (failures.length > 0) throw new PluginLoadFailed(failures);
-  return { plugins, registrations: registrar.registrations, store: registrar.store };
+  const { registrations, observers, store } = registrar;
+  return { plugins, registrations, observers, store };
 }
 
 type Found = { readonly plugin: Plugin; readonly config: unknown } | { readonly failure: LoadFailure };

@@ -1,6 +1,14 @@
 import type { DependencyContainer } from "tsyringe";
 import type { LoadFailure } from "../errors.js";
-import type { Actor, ActorKind, ActorKinds, Offers, Registrar, StoreBackend } from "../plugin/index.js";
+import type {
+  Actor,
+  ActorKind,
+  ActorKinds,
+  Offers,
+  Registrar,
+  RunObserver,
+  StoreBackend,
+} from "../plugin/index.js";
 import { actorTokens } from "./tokens.js";
 
 /** What one plugin offered. */
@@ -24,12 +32,17 @@ const renamedMembers: ReadonlyMap<string, string> = new Map([
 export class ContainerRegistrar {
   readonly #registrations = new Map<string, Registration>();
   readonly failures: LoadFailure[] = [];
+  readonly #observers = new Map<string, { readonly plugin: string; readonly observer: RunObserver }>();
   #store: { readonly plugin: string; readonly backend: StoreBackend } | undefined;
 
   constructor(readonly container: DependencyContainer) {}
 
   get registrations(): readonly Registration[] {
     return [...this.#registrations.values()];
+  }
+
+  get observers(): readonly RunObserver[] {
+    return [...this.#observers.values()].map(({ observer }) => observer);
   }
 
   get store(): StoreBackend | undefined {
@@ -46,12 +59,26 @@ export class ContainerRegistrar {
             throw new Error(`Plugin '${plugin}' offers the ${kind} '${offer.name}' after it has registered.`);
           const offered: keyof Offers = kind;
           if (isStore(offered, offer)) this.#addStore(plugin, offer);
-          else if (offered !== "store" && isActor(offered, offer)) this.#add(plugin, offered, offer);
+          else if (isObserver(offered, offer)) this.#addObserver(plugin, offer);
+          else if (isActorKind(offered) && isActor(offered, offer)) this.#add(plugin, offered, offer);
         },
       });
     } finally {
       over = true;
     }
+  }
+
+  #addObserver(plugin: string, observer: RunObserver): void {
+    const first = this.#observers.get(observer.name);
+    if (first === undefined) {
+      this.#observers.set(observer.name, { plugin, observer });
+      return;
+    }
+    this.failures.push({
+      plugin,
+      reason: `offers the observer '${observer.name}', which ${first.plugin} already offers`,
+      fix: "load only one of them",
+    });
   }
 
   #addStore(plugin: string, backend: StoreBackend): void {
@@ -102,6 +129,14 @@ function isStore(kind: keyof Offers, offer: Offers[keyof Offers]): offer is Stor
   return kind === "store" && offer !== undefined;
 }
 
-function isActor(kind: keyof Offers, offer: Offers[keyof Offers]): offer is ActorKinds[ActorKind] {
-  return kind !== "store" && offer !== undefined;
+function isObserver(kind: keyof Offers, offer: Offers[keyof Offers]): offer is RunObserver {
+  return kind === "observer" && offer !== undefined;
+}
+
+function isActorKind(kind: keyof Offers): kind is ActorKind {
+  return kind !== "store" && kind !== "observer";
+}
+
+function isActor(kind: ActorKind, offer: Offers[keyof Offers]): offer is ActorKinds[ActorKind] {
+  return isActorKind(kind) && offer !== undefined;
 }

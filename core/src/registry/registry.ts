@@ -1,7 +1,7 @@
 import { type DependencyContainer, type InjectionToken, container as root } from "tsyringe";
 import type { Capability, Site } from "../contract/index.js";
 import type { Candidates } from "../plan/index.js";
-import type { Actor, ActorKind, Finding, Log, StoreBackend } from "../plugin/index.js";
+import type { Actor, ActorKind, Finding, Log, RunObserver, StoreBackend } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
@@ -29,6 +29,8 @@ export class Registry {
     readonly container: DependencyContainer,
     readonly plugins: readonly LoadedPlugin[],
     readonly registrations: readonly Registration[],
+    /** What watches runs, and acts in none. */
+    readonly observers: readonly RunObserver[],
     /** Undefined where no plugin offers one. */
     readonly store: StoreBackend | undefined,
     settings: ProbeSettings,
@@ -46,8 +48,9 @@ export class Registry {
   ): Promise<Registry> {
     // A container of its own: two registries in one process share nothing.
     const container = root.createChildContainer();
-    const { plugins, registrations, store } = await loadPlugins(entries, container, importPlugin, log);
-    return new Registry(container, plugins, registrations, store, settings, log);
+    const loaded = await loadPlugins(entries, container, importPlugin, log);
+    const { plugins, registrations, observers, store } = loaded;
+    return new Registry(container, plugins, registrations, observers, store, settings, log);
   }
 
   get probing(): boolean {
