@@ -35,6 +35,8 @@ export interface ToolScope extends RunScope {
   readonly signal: AbortSignal;
   /** Milliseconds until `signal` aborts for the time limit, for messages. */
   readonly timeoutMs: number;
+  /** To send on with what the call requests of others (W3C Trace Context). Absent where the run belongs to no trace. */
+  readonly traceparent?: string;
 }
 
 export type ToolOutcome =

@@ -51,6 +51,8 @@ export interface Turn {
    * isn't made, and the agent gets no answer that would let it go on.
    */
   onPermission(question: PermissionQuestion): Promise<PermissionAnswer>;
+  /** To send to the agent with the prompt (`_meta.traceparent`). Absent where the run belongs to no trace. */
+  readonly traceparent?: string;
 }
 
 /** A started agent with one open conversation. */

@@ -3,6 +3,7 @@ import { type DependencyContainer, container as global, Lifecycle } from "tsyrin
 import type { Admitted } from "./admission.js";
 import { AgentCalls } from "./calls/agent-calls.js";
 import { CallEvents } from "./calls/call-events.js";
+import { Observation } from "./events/observation.js";
 import { RunEvents } from "./events/run-events.js";
 import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
@@ -35,7 +36,7 @@ export const runClasses = [
   ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause],
   ...[RunTools, ToolArguments, ToolExecution, ToolCalls],
   ...[ModelCalls, ModelRoutes],
-  ...[AgentStarter, Publisher, Deadlines, RunEvents, Turn, Run],
+  ...[AgentStarter, Publisher, Deadlines, Observation, RunEvents, Turn, Run],
 ];
 
 /**
@@ -50,6 +51,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.registerInstance(tokens.limits, limits);
   root.registerInstance(tokens.permissionCeiling, permissionCeiling);
   root.registerInstance(tokens.interactionKey, interactionKey);
+  root.registerInstance(tokens.observers, options.registry.observers);
   root.registerInstance(tokens.hideSecrets, hideSecrets);
   const { calls: atOnce, callsPerRun: perOwner, openCalls: waiting } = limits;
   root.registerInstance(tokens.callSlots, new FairSlots({ atOnce, perOwner, waiting }));

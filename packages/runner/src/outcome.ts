@@ -18,6 +18,7 @@ import type { Session } from "./session/session.js";
 export interface RunOutcome {
   readonly runId: string;
   readonly events: RunEvents;
+  readonly traceId: string | undefined;
   readonly progress: Progress;
   readonly failure: AmbitError | undefined;
   /** The session's, or the one that a run without a session goes by. */
@@ -95,7 +96,7 @@ function resultOf(request: RunRequest, outcome: RunOutcome, receipt: Receipt | u
     capabilities: agent?.capabilities,
     sessionId: outcome.sessionName,
     model: agent?.model === undefined ? request.model : redactor.text(agent.model),
-    traceId: traceIdOf(request),
+    traceId: outcome.traceId,
     error: failure === undefined ? undefined : redactor.text(failure.message),
     failure:
       failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },
@@ -142,9 +143,4 @@ function partsOf(progress: Progress): {
     history: "new",
     ...(progress.name === "starting" || progress.name === "streaming" ? progress : {}),
   };
-}
-
-/** The trace that the caller's `traceparent` belongs to (W3C Trace Context: version-traceid-parentid-flags). */
-function traceIdOf(request: RunRequest): string | undefined {
-  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(request.context?.propagation?.traceparent ?? "")?.[1];
 }

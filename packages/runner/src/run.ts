@@ -3,6 +3,7 @@ import { onDisconnectOf, type RunRequest, type StreamRecord } from "@ambit/core/
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { announcement } from "./events/announcement.js";
+import { Observation } from "./events/observation.js";
 import { leavable, nextRecord } from "./events/reading.js";
 import { RunEvents } from "./events/run-events.js";
 import { Turn } from "./events/turn.js";
@@ -51,6 +52,7 @@ export class Run {
     @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(tokens.log) private readonly log: Log,
     @inject(Deadlines) private readonly deadlines: Deadlines,
+    @inject(Observation) private readonly observation: Observation,
     @inject(RunEvents) private readonly events: RunEvents,
     @inject(Warnings) private readonly warnings: Warnings,
     @inject(Asking) private readonly asking: Asking,
@@ -65,6 +67,7 @@ export class Run {
 
   /** Starts its clock. A run that is ended before it is read ends all the same. */
   admitted(): void {
+    this.observation.begin((text) => this.events.redactor.text(text));
     this.deadlines.admitted();
     this.scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
@@ -139,6 +142,7 @@ export class Run {
       ...{
         runId: this.id,
         events: this.events,
+        traceId: this.observation.traceId,
         progress,
         failure: failureOf(end),
         warnings: this.warnings,
@@ -215,6 +219,8 @@ export class Run {
 
   #advance(next: RunState): void {
     this.#state = advance(this.#state, next);
+    if (next.name === "ended") this.observation.ended(next.result);
+    else if (next.name !== "admitted") this.observation.entered(next.name);
   }
 
   /** @param before how the turn had ended already: a failure then is the story, and a later one broke while it was told. */

@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import type { Registry } from "@ambit/core";
-import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
+import { AtCapacity, NotFound, RequestInvalid, RunCancelled, toAmbitError } from "@ambit/core";
 import { pathBeyondDepth, projectOf, tooDeep } from "@ambit/core/contract";
 import type { LocalConnection, Log } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
@@ -88,6 +88,7 @@ export class Runner {
           return this.#begin(runContainer(this.#container, admitted, options), () => free());
         } catch (error) {
           free();
+          this.#tellRefused(error);
           throw error;
         }
       },
@@ -167,6 +168,18 @@ export class Runner {
     const id = inBody ?? beside;
     if (id !== undefined && this.#runs.has(id))
       refuse("is the id of a run that is under way: give each run an id of its own");
+  }
+
+  #tellRefused(error: unknown): void {
+    const { code, gaps = [] } = toAmbitError(error).toFailure();
+    const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
+    for (const observer of this.registry.observers) {
+      try {
+        observer.refused?.({ code, capabilities });
+      } catch (failure) {
+        this.options.log.error({ observer: observer.name, error: failure }, "an observer failed");
+      }
+    }
   }
 
   #run(runId: string): Run {

@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
-import type { Log } from "@ambit/core/plugin";
+import type { Log, RunObserver } from "@ambit/core/plugin";
 import type { InjectionToken } from "tsyringe";
 import type { HideSecrets } from "./events/redaction/secrets.js";
 import type { OwnedScope } from "./lifetime/scope.js";
@@ -22,6 +22,7 @@ export const tokens = {
    * conversations have the same. Asked for when it is first needed.
    */
   interactionKey: token<() => Promise<KeyObject>>("interactionKey"),
+  observers: token<readonly RunObserver[]>("observers"),
   /** One slot for each tool call that is executed. */
   callSlots: token<FairSlots>("callSlots"),
   // One run's: registered in the child container of that run.

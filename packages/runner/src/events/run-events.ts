@@ -6,6 +6,7 @@ import type { RunOptions } from "../run-options.js";
 import { tokens } from "../tokens.js";
 import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
+import { Observation } from "./observation.js";
 import { Redactor } from "./redaction/redactor.js";
 import { secretsOf } from "./redaction/secrets.js";
 import { TurnRecord } from "./turn-record.js";
@@ -24,6 +25,7 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     @inject(tokens.request) request: RunRequest,
     @inject(tokens.runOptions) { keepsEvents }: RunOptions,
     @inject(tokens.limits) { resultCharacters }: RunLimits,
+    @inject(Observation) private readonly observation: Observation,
   ) {
     this.redactor = new Redactor(secretsOf(request));
     this.record = new TurnRecord(keepsEvents, resultCharacters);
@@ -40,6 +42,7 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     if (this.#isClosed) return room;
     for (const safe of this.redactor.event(event)) {
       this.record.add(safe);
+      this.observation.happened(safe);
       room = this.#channel.push(safe, sizeOf(safe));
     }
     return room;
@@ -67,7 +70,12 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     }
     try {
       const reason = stopReason();
-      this.emit({ type: "done", ...(reason === undefined ? {} : { stopReason: reason }) });
+      const { traceId } = this.observation;
+      this.emit({
+        type: "done",
+        ...(reason === undefined ? {} : { stopReason: reason }),
+        ...(traceId === undefined ? {} : { traceId }),
+      });
     } catch (thrown) {
       onThrown(thrown);
     } finally {

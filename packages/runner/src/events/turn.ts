@@ -14,6 +14,7 @@ import { Pause } from "../permission/pause.js";
 import type { TurnEnd } from "../run-state.js";
 import { tokens } from "../tokens.js";
 import { ToolCalls } from "../tools/tool-calls.js";
+import { Observation } from "./observation.js";
 import { RunEvents } from "./run-events.js";
 
 /** Stop 6: the agent's turn, and what is told of it. */
@@ -24,6 +25,7 @@ export class Turn {
     @inject(tokens.limits) readonly limits: RunLimits,
     @inject(tokens.scope) readonly scope: OwnedScope,
     @inject(Deadlines) readonly deadlines: Deadlines,
+    @inject(Observation) readonly observation: Observation,
     @inject(RunEvents) readonly events: RunEvents,
     @inject(ToolCalls) readonly toolCalls: ToolCalls,
     @inject(CallEvents) readonly callEvents: CallEvents,
@@ -41,12 +43,14 @@ export class Turn {
     scope.signal.throwIfAborted();
     using ended = new LinkedAbort(scope.signal, pause.signal);
     deadlines.prompted();
+    const traceparent = this.observation.traceparent();
     let done = false;
     let stopReason: string | undefined;
     try {
       const events = agent.prompt({
         prompt,
         signal: ended.signal,
+        ...(traceparent === undefined ? {} : { traceparent }),
         onPermission: (question) => toolCalls.answer(question),
       });
       for await (const event of bounded(events, ended.signal, limits.closeMs)) {

@@ -8,8 +8,10 @@ import type {
   ToolCall,
   ToolExecutor,
   ToolOutcome,
+  ToolScope,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { Observation } from "../events/observation.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { answeredWithin, LinkedAbort } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
@@ -35,6 +37,7 @@ export class ToolExecution {
     @inject(tokens.scope) readonly scope: OwnedScope,
     @inject(tokens.limits) readonly limits: RunLimits,
     @inject(tokens.log) readonly log: Log,
+    @inject(Observation) readonly observation: Observation,
     @inject(Deadlines) readonly deadlines: Deadlines,
     @inject(tokens.callSlots) readonly slots: FairSlots,
     @inject(ArgumentsChecker) readonly checker: ArgumentsChecker,
@@ -66,7 +69,7 @@ export class ToolExecution {
     if (given === undefined) throw new Error("A call was to be executed before its run was prepared.");
     const timeoutMs = call.tool.timeoutMs ?? this.limits.toolMs;
     const outcome = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
-      executor.execute(call, { ...given, signal: limited, timeoutMs }),
+      executor.execute(call, { ...given, ...traceOf(this.observation, call.id), signal: limited, timeoutMs }),
     ).catch((error: unknown) => {
       throw asPluginError(`Executor '${executor.name}'`, error);
     });
@@ -115,6 +118,12 @@ export class ToolExecution {
       release();
     }
   }
+}
+
+/** Pure. */
+function traceOf(observation: Observation, callId: string): Pick<ToolScope, "traceparent"> {
+  const traceparent = observation.traceparent(callId);
+  return traceparent === undefined ? {} : { traceparent };
 }
 
 /** What the model learns of a call beyond the run's limit. */

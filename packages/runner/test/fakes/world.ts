@@ -3,7 +3,7 @@ import { createSecretKey, type KeyObject } from "node:crypto";
 import type { AmbitError } from "@ambit/core";
 import { Registry } from "@ambit/core";
 import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
-import { definePlugin, type ToolExecutor } from "@ambit/core/plugin";
+import { definePlugin, type RunObserver, type ToolExecutor } from "@ambit/core/plugin";
 import { z } from "zod";
 import { FakeDelivery } from "../../../../core/test/fakes/delivery.js";
 import { clientExecutor, FakeExecutor } from "../../../../core/test/fakes/executor.js";
@@ -25,6 +25,7 @@ export interface WorldOptions {
   readonly sandbox?: SandboxBehaviour;
   readonly harness?: HarnessBehaviour;
   readonly executors?: readonly ToolExecutor[];
+  readonly observers?: readonly RunObserver[];
   readonly limits?: Partial<RunLimits>;
   readonly ceiling?: PermissionCeiling;
   readonly hideSecrets?: HideSecrets;
@@ -65,6 +66,7 @@ export async function createWorld(options: WorldOptions = {}) {
       registrar.add("harness", harness);
       registrar.add("delivery", delivery);
       registrar.add("toolSource", toolSource);
+      for (const observer of options.observers ?? []) registrar.add("observer", observer);
       for (const executor of executors) registrar.add("executor", executor);
     },
   });

@@ -1,0 +1,113 @@
+import type { AcceptedPlan } from "@ambit/core";
+import type { AgentEvent, RunRequest, RunResult } from "@ambit/core/contract";
+import type {
+  Log,
+  ModelExchange,
+  ObservedRun,
+  ObservedStage,
+  RunObservation,
+  RunObserver,
+} from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { tokens } from "../tokens.js";
+
+/** Tells the run's observers what happens. None of them can slow the run down, or fail it. */
+@injectable()
+export class Observation {
+  /** By the observer's name. */
+  readonly #observations = new Map<string, RunObservation>();
+
+  constructor(
+    @inject(tokens.runId) readonly runId: string,
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.observers) readonly observers: readonly RunObserver[],
+    @inject(tokens.log) readonly log: Log,
+  ) {}
+
+  /** @param redact replaces the run's credentials in a text. */
+  begin(redact: (text: string) => string): void {
+    const { runId, request, plan, log } = this;
+    const { harness, sandbox, required } = plan;
+    const run: ObservedRun = {
+      ...{ runId, request, redact, log },
+      ...{
+        harness: harness.actor.id,
+        sandbox: sandbox.actor.name,
+        guarantees: required.map(({ capability }) => capability),
+      },
+    };
+    for (const observer of this.observers) {
+      const observation = this.#safely(observer.name, () => observer.observe(run));
+      if (observation !== undefined) this.#observations.set(observer.name, observation);
+    }
+  }
+
+  /** The trace that the run belongs to. Default: the caller's. */
+  get traceId(): string | undefined {
+    return this.#first((one) => one.traceId) ?? traceIdOf(this.request);
+  }
+
+  /** To send on with a request that the run makes, or one of its tool calls. Default: the caller's. */
+  traceparent(callId?: string): string | undefined {
+    return this.#first((one) => one.traceparent?.(callId)) ?? this.request.context?.propagation?.traceparent;
+  }
+
+  entered(stage: ObservedStage): void {
+    this.#tell((one) => one.entered?.(stage));
+  }
+
+  /** @param event redacted. */
+  happened(event: AgentEvent): void {
+    this.#tell((one) => one.happened?.(event));
+  }
+
+  modelCalled(model: string): ModelExchange {
+    const told = [...this.#observations].flatMap(([name, one]) => {
+      const exchange = this.#safely(name, () => one.modelCalled?.(model));
+      return exchange === undefined ? [] : [{ name, exchange }];
+    });
+    const tell = (step: (exchange: ModelExchange) => void) => {
+      for (const { name, exchange } of told) this.#safely(name, () => step(exchange));
+    };
+    return {
+      used: (usage) => tell((exchange) => exchange.used(usage)),
+      ended: (failure) => tell((exchange) => exchange.ended(failure)),
+    };
+  }
+
+  ended(result: RunResult): void {
+    this.#tell((one) => one.ended?.(result));
+    this.#observations.clear();
+  }
+
+  #tell(step: (observation: RunObservation) => void): void {
+    for (const [name, observation] of this.#observations) this.#safely(name, () => step(observation));
+  }
+
+  #first(read: (observation: RunObservation) => string | undefined): string | undefined {
+    for (const [name, observation] of this.#observations) {
+      const found = this.#safely(name, () => read(observation));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  #safely<Value>(observer: string, step: () => Value): Value | undefined {
+    try {
+      return step();
+    } catch (error) {
+      this.#observations.delete(observer);
+      this.log.error(
+        { runId: this.runId, observer, error },
+        "an observer failed: it watches this run no more",
+      );
+      return undefined;
+    }
+  }
+}
+
+/** The trace that the caller's `traceparent` belongs to (W3C Trace Context: version-traceid-parentid-flags). */
+function traceIdOf(request: RunRequest): string | undefined {
+  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(request.context?.propagation?.traceparent ?? "")?.[1];
+}
