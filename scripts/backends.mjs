@@ -59,8 +59,8 @@ async function onLoopbackDaytona() {
       control: operatorControl(backend),
       exempt,
       probeMs: 180_000,
-      onCapability: ({ capability, standing }) =>
-        console.error(`daytona, loopback: ${standing} ${capability}`),
+      onCapability: ({ capability, assurance }) =>
+        console.error(`daytona, loopback: ${assurance} ${capability}`),
     });
   } finally {
     await daytona.close();
@@ -93,14 +93,14 @@ const cell = (text) =>
 /** @param {(typeof hosts)[number]} host @param {string} capability */
 function judged({ report }, capability) {
   const found = report?.capabilities.find((one) => one.capability === capability);
-  if (report === undefined || found === undefined) return { standing: "not asked", reason: "" };
+  if (report === undefined || found === undefined) return { assurance: "not asked", reason: "" };
   const made = found.attacks.filter(({ verdict }) => verdict === "proven").length;
-  const isTaken = found.standing === "proven" && made > 0;
-  const standing = standingOf(report, found);
+  const isTaken = found.assurance === "proven" && made > 0;
+  const assurance = assuranceOf(report, found);
   // Of what the kit can't ask, the backend's probe has the last word.
-  const isAsked = isTaken || !standing.startsWith("by its own probe");
+  const isAsked = isTaken || !assurance.startsWith("by its own probe");
   return {
-    standing: isTaken ? `proven, ${made} of ${found.attacks.length} attacks` : standing,
+    assurance: isTaken ? `proven, ${made} of ${found.attacks.length} attacks` : assurance,
     reason: isAsked ? found.reason : (found.probed ?? found.reason),
   };
 }
@@ -109,15 +109,15 @@ function judged({ report }, capability) {
  * @param {VerifyReport} report
  * @param {VerifyReport["capabilities"][number]} found
  */
-function standingOf({ backend }, { capability, standing }) {
+function assuranceOf({ backend }, { capability, assurance }) {
   const why = backend === "daytona" ? unaskable[capability] : undefined;
-  return standing === "useless" && why !== undefined ? `by its own probe, since ${why}` : standing;
+  return assurance === "useless" && why !== undefined ? `by its own probe, since ${why}` : assurance;
 }
 
 const sections = capabilities.map((capability) => {
   const rows = hosts.map((host) => {
-    const { standing, reason } = judged(host, capability);
-    return `| ${host.title} | ${cell(standing)} | ${cell(reason)} |`;
+    const { assurance, reason } = judged(host, capability);
+    return `| ${host.title} | ${cell(assurance)} | ${cell(reason)} |`;
   });
   const head = ["| where | | by |", "|---|---|---|"];
   return [`## \`${capability}\``, "", promises[capability], "", ...head, ...rows].join("\n");
@@ -126,7 +126,7 @@ const table = [
   `| capability | ${hosts.map(({ title }) => title).join(" | ")} |`,
   `|---|${hosts.map(() => "---|").join("")}`,
   ...capabilities.map((capability) => {
-    const cells = hosts.map((host) => cell(judged(host, capability).standing.replace(/,.*/, "")));
+    const cells = hosts.map((host) => cell(judged(host, capability).assurance.replace(/,.*/, "")));
     return `| \`${capability}\` | ${cells.join(" | ")} |`;
   }),
 ].join("\n");

@@ -120,10 +120,10 @@ function shapeOf({ receipt }: RunResult) {
       capability,
       by === receipt.sandbox ? "sandbox" : by,
     ]),
-    actors: receipt.actors.map(({ kind, name, standing, subjects }) => [
+    actors: receipt.actors.map(({ kind, name, assurance, subjects }) => [
       kind,
       kind === "sandbox" ? "" : name,
-      standing,
+      assurance,
       subjects,
     ]),
     visibleCredentials: receipt.visibleCredentials,

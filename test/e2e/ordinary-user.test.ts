@@ -30,6 +30,6 @@ it("an ordinary user's sandbox holds against every attack", { timeout: 400_000 }
   const report: VerifyReport = JSON.parse(stdout);
   expect(report.host.uid).not.toBe(0);
   expect(report.holds).toBe(true);
-  const proven = report.capabilities.filter(({ standing }) => standing === "proven");
+  const proven = report.capabilities.filter(({ assurance }) => assurance === "proven");
   expect(proven.map(({ capability }) => capability)).toEqual(expect.arrayContaining(guaranteed));
 });

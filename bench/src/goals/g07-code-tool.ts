@@ -63,7 +63,7 @@ export const codeTool: Goal = {
 };
 
 const interpreters = { python: systemPython, node: realpathSync(process.execPath) };
-const fresh = new CodeExecutor(codePlugin.config.parse({ interpreters, keepsReady: false }));
+const fresh = new CodeExecutor(codePlugin.config.parse({ interpreters, prewarm: false }));
 const keeping = new CodeExecutor(codePlugin.config.parse({ interpreters }));
 
 async function calls(

@@ -65,7 +65,7 @@ function guaranteesOf(plan: AcceptedPlan, required: readonly Capability[]): Guar
 function actorsOf(plan: AcceptedPlan, request: RunRequest): ReceiptActor[] {
   const { sandbox, harness, gateway, delivery } = plan;
   const outside = new Set(plan.outside.map(({ actor }) => actor));
-  const assuranceOf = ({ name, site }: Actor<never>): ReceiptActor["standing"] => {
+  const assuranceOf = ({ name, site }: Actor<never>): ReceiptActor["assurance"] => {
     if (site === "sandbox") return "inherited";
     return site === "caller" || outside.has(name) ? "outside" : "guaranteed";
   };
@@ -96,8 +96,8 @@ function actorsOf(plan: AcceptedPlan, request: RunRequest): ReceiptActor[] {
 function entry(
   kind: ReceiptActor["kind"],
   { name, site }: Actor<never>,
-  assurance: ReceiptActor["standing"],
+  assurance: ReceiptActor["assurance"],
   touched: readonly Domain[],
 ): ReceiptActor {
-  return { kind, name, site, standing: assurance, touches: [...new Set(touched)] };
+  return { kind, name, site, assurance, touches: [...new Set(touched)] };
 }

@@ -29,7 +29,7 @@ export interface PermissionQuestion {
   readonly toolClass?: ToolClass;
 }
 
-export type PermissionAnswer = "allow" | "deny" | "park";
+export type PermissionDecision = "allow" | "deny" | "park";
 
 export interface StartScope extends Scope {
   readonly sandbox: Sandbox;
@@ -50,7 +50,7 @@ export interface Turn {
    * Answers the agent's permission requests; may take as long as a call may be held. `park` ends the turn: the call
    * isn't made, and the agent gets no answer that would let it go on.
    */
-  onPermission(question: PermissionQuestion): Promise<PermissionAnswer>;
+  onPermission(question: PermissionQuestion): Promise<PermissionDecision>;
   /** To send to the agent with the prompt (`_meta.traceparent`). Absent where the run belongs to no trace. */
   readonly traceparent?: string;
 }

@@ -2,14 +2,14 @@ import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 import {
   agentEventSchema,
-  endedAnswerSchema,
+  endedResponseSchema,
   failedResultSchema,
   failureCodeSchema,
-  healthAnswerSchema,
+  healthResponseSchema,
   killRequestSchema,
   parseRunRequest,
-  planAnswerSchema,
-  pluginsAnswerSchema,
+  planResponseSchema,
+  pluginsResponseSchema,
   requestFields,
   runResultSchema,
   type StreamRecord,
@@ -110,11 +110,11 @@ describe("answers", () => {
     ["result-paused", runResultSchema],
     ["stream", streamRecordSchema.array()],
     ["failures", failedResultSchema.array()],
-    ["plan-accepted", planAnswerSchema],
-    ["plugins", pluginsAnswerSchema],
-    ["health", healthAnswerSchema],
+    ["plan-accepted", planResponseSchema],
+    ["plugins", pluginsResponseSchema],
+    ["health", healthResponseSchema],
     ["kill", killRequestSchema],
-    ["ended", endedAnswerSchema],
+    ["ended", endedResponseSchema],
   ])("%s is as the schema says, with nothing besides", (name, schema) => {
     expect(schema.parse(golden(name))).toEqual(golden(name));
   });

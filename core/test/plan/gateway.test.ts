@@ -72,7 +72,7 @@ describe("a model gateway in the plan", () => {
       kind: "gateway",
       name: "model-route",
       site: "runner",
-      standing: "mediated",
+      assurance: "mediated",
       touches: ["network", "secrets"],
       subjects: ["api.example"],
     });

@@ -55,7 +55,7 @@ describe("receiptOf", () => {
     );
     expect(receipt).toMatchObject({ ...facts, sandbox: "full", enforcement: "strict", accepted: [] });
     expect(
-      receipt.actors.map(({ kind, name, standing, subjects }) => [kind, name, standing, subjects]),
+      receipt.actors.map(({ kind, name, assurance, subjects }) => [kind, name, assurance, subjects]),
     ).toEqual([
       ["sandbox", "full", "guaranteed", undefined],
       ["harness", "demo", "inherited", undefined],
@@ -87,7 +87,7 @@ describe("receiptOf", () => {
       },
     );
     expect(receipt.accepted).toEqual([{ actor: "callback", ...states[0], subject: "one" }]);
-    expect(receipt.actors.find(({ name }) => name === "callback")?.standing).toBe("outside");
+    expect(receipt.actors.find(({ name }) => name === "callback")?.assurance).toBe("outside");
     expect(receipt.guarantees.map(({ by }) => by)).not.toContain("callback");
     expect(receipt.guarantees.map(({ by }) => by)).toContain("mcp-http-client");
   });

@@ -4,7 +4,7 @@ import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { announcement } from "./events/announcement.js";
 import { Observation } from "./events/observation.js";
-import { leavable, nextRecord } from "./events/reading.js";
+import { cancellable, nextRecord } from "./events/reading.js";
 import { RunEvents } from "./events/run-events.js";
 import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
@@ -112,7 +112,7 @@ export class Run {
       await this.ended;
       return this.#state.name === "ended" ? this.#state.result : undefined;
     });
-    return leavable(next, async () => {
+    return cancellable(next, async () => {
       this.leave();
       if (this.scope.signal.aborted) await this.ended;
     });

@@ -8,13 +8,13 @@ export const configSchema = z.strictObject({
   /** `PATH` of a tool's process, where the sandbox shows the runner's programs. The folder of the runner's own node is added last. */
   path: z.string().min(1).default("/usr/local/bin:/usr/bin:/bin"),
   /** Bytes of a returned value, as JSON; a longer one is a failure. Default 4 MiB. */
-  largestReturn: z
+  maxResultBytes: z
     .int()
     .positive()
     .default(4 * 1024 * 1024),
   /** Characters of what a tool printed that are given with its failure. */
-  longestPrints: z.int().nonnegative().default(2_000),
+  maxPrintedCharacters: z.int().nonnegative().default(2_000),
   /** Whether one interpreter of each runtime that a run has tools for waits, in a jail of its own, for the next call. */
-  keepsReady: z.boolean().default(true),
+  prewarm: z.boolean().default(true),
 });
 export type CodeConfig = z.output<typeof configSchema>;

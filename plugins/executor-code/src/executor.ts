@@ -63,7 +63,7 @@ export class CodeExecutor implements ToolExecutor {
   }
 
   async execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome> {
-    const { largestReturn, longestPrints } = this.config;
+    const { maxResultBytes, maxPrintedCharacters } = this.config;
     const { runtime } = call.tool;
     if (runtime === undefined) return failed("code tool has no runtime", "");
     const waiting = this.#waitingOf(scope);
@@ -73,16 +73,16 @@ export class CodeExecutor implements ToolExecutor {
       const given = await waiting?.give(runtime, stdin, scope.signal);
       const child = given ?? (await start(runtime, scope.signal));
       let tooLarge = false;
-      const reply = collectStart(child.stdout, largestReturn, () => {
+      const reply = collectStart(child.stdout, maxResultBytes, () => {
         tooLarge = true;
         void child.kill();
       });
-      const prints = collectEnd(child.stderr, longestPrints);
+      const prints = collectEnd(child.stderr, maxPrintedCharacters);
       if (given === undefined) await feed(child.stdin, stdin);
       const ended = { exit: await child.exit, reply: await reply, prints: await prints };
       if (tooLarge)
         return failed(
-          `code tool returned more than ${largestReturn} bytes: return less, or a summary`,
+          `code tool returned more than ${maxResultBytes} bytes: return less, or a summary`,
           ended.prints,
         );
       if (scope.signal.aborted) return failed(whyAborted(scope), ended.prints);
@@ -104,7 +104,7 @@ export class CodeExecutor implements ToolExecutor {
   }
 
   #waitingOf(scope: RunScope): WaitingInterpreters | undefined {
-    if (!this.config.keepsReady || !mayKeepReady(scope)) return undefined;
+    if (!this.config.prewarm || !mayPrewarm(scope)) return undefined;
     const known = this.#runs.get(scope.runId);
     if (known !== undefined) return known;
     const made = new WaitingInterpreters(scope.log);
@@ -118,7 +118,7 @@ export class CodeExecutor implements ToolExecutor {
 }
 
 /** What waits counts towards the run's limits, and unconfined it would lie open to every process of its user. */
-function mayKeepReady({ sandbox, boundary: { resources } }: RunScope): boolean {
+function mayPrewarm({ sandbox, boundary: { resources } }: RunScope): boolean {
   const { processes = Number.POSITIVE_INFINITY, memoryMb = Number.POSITIVE_INFINITY } = resources;
   return sandbox.confinement === "confined" && processes >= 100 && memoryMb >= 512;
 }

@@ -8,5 +8,10 @@ export default definePlugin({
   name: "executor-code",
   api: 1,
   config: configSchema,
+  renamedSettings: {
+    largestReturn: "maxResultBytes",
+    longestPrints: "maxPrintedCharacters",
+    keepsReady: "prewarm",
+  },
   register: (registrar, config) => registrar.add("executor", new CodeExecutor(config)),
 });

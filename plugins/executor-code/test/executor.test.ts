@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { BareSandbox } from "./bare-sandbox.js";
 import { executorOf, type Given, node, python, request, TestRun } from "./test-run.js";
 
-const executor = executorOf({ largestReturn: 200_000 });
+const executor = executorOf({ maxResultBytes: 200_000 });
 
 function execute(
   given: Given,

@@ -172,7 +172,7 @@ describe("none waits", () => {
   );
 
   test("where the deployer wants none", async () => {
-    const { run, sandbox } = startRun({ keepsReady: false });
+    const { run, sandbox } = startRun({ prewarm: false });
     await none(run, sandbox);
   });
 });

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type PermissionAnswer, RunCancelled } from "@ambit/core/plugin";
+import { type PermissionDecision, RunCancelled } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AcpHarness } from "../src/index.js";
 import { demo } from "../src/profiles/demo.js";
@@ -76,7 +76,7 @@ describe("the demo agent, asking for permission", () => {
       signal: abort.signal,
       answer: () => {
         abort.abort(new RunCancelled("cancelled"));
-        return new Promise<PermissionAnswer>(() => {});
+        return new Promise<PermissionDecision>(() => {});
       },
     });
     const events = await eventsOf(agent, turn);

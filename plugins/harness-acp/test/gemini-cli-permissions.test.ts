@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type PermissionAnswer, RunCancelled } from "@ambit/core/plugin";
+import { type PermissionDecision, RunCancelled } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { gemini } from "../src/profiles/gemini.js";
 import type { Preparation } from "../src/profiles/profile.js";
@@ -148,7 +148,7 @@ describe("Gemini CLI, asking for permission", () => {
       signal: abort.signal,
       answer: () => {
         abort.abort(new RunCancelled("cancelled"));
-        return new Promise<PermissionAnswer>(() => {});
+        return new Promise<PermissionDecision>(() => {});
       },
     });
     const events = await eventsOf(agent, turn);

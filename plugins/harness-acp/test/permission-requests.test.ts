@@ -1,4 +1,4 @@
-import { type PermissionAnswer, RunCancelled } from "@ambit/core/plugin";
+import { type PermissionDecision, RunCancelled } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { endTurn, fakeAgent } from "./support/fake-agent.js";
 import { eventsFor } from "./support/fake-turns.js";
@@ -68,7 +68,7 @@ describe("permission", () => {
         signal: abort.signal,
         answer: () => {
           abort.abort(new RunCancelled("cancelled"));
-          return new Promise<PermissionAnswer>(() => {});
+          return new Promise<PermissionDecision>(() => {});
         },
       }),
     );
@@ -95,7 +95,7 @@ describe("permission", () => {
         answer: async ({ toolCallId }) => {
           if (toolCallId === "d") bothAsked();
           await both;
-          return toolCallId === "c" ? "park" : await new Promise<PermissionAnswer>(() => {});
+          return toolCallId === "c" ? "park" : await new Promise<PermissionDecision>(() => {});
         },
       }),
     );

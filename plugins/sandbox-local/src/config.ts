@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-const keptPaths = [
+const protectedPaths = [
   ".git/hooks",
   ".git/config",
   ".gitmodules",
@@ -45,12 +45,12 @@ export const configSchema = z.strictObject({
   /** MiB of each scratch file system of a jail: `/tmp`, `/dev/shm`, a tool's home. It is memory. */
   scratchMb: z.int().min(1).default(256),
   /** Absolute paths of this host that every jail shows, read-only, at the same place. */
-  visible: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
+  readOnlyMounts: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
   /**
    * Paths in the workspace that stay as they are once they exist: other programs trust what they say. Those below
    * `.git` hold for every repository in it, the first 64.
    */
-  keptPaths: z.array(z.string().min(1)).default([...keptPaths]),
+  protectedPaths: z.array(z.string().min(1)).default([...protectedPaths]),
   /** What happens when the workspace holds a file that has a name outside it too: `refuse`, or `copy` it. */
   hardLinks: z.enum(["refuse", "copy"]).default("refuse"),
   /** Milliseconds until a jail that isn't up is given up. */

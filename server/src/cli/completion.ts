@@ -28,7 +28,9 @@ function describe(command: Command): Described {
   return {
     name: command.name(),
     description: command.description(),
-    options: command.options.map(({ long, flags, description }) => ({ name: long ?? flags, description })),
+    options: command.options
+      .filter(({ hidden }) => !hidden)
+      .map(({ long, flags, description }) => ({ name: long ?? flags, description })),
   };
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { Argument, Command, CommanderError, InvalidArgumentError } from "commander";
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { version } from "../version.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
@@ -60,7 +60,8 @@ function program(): Command {
   ambit
     .command("verify")
     .description("attack a sandbox on this host, each attack with its control, and show the results")
-    .option("--backend <name>", "a sandbox by name (default: the first configured)")
+    .option("--sandbox <name>", "a sandbox by name (default: the first configured)")
+    .addOption(new Option("--backend <name>", "the older name of --sandbox").hideHelp())
     .option("--capability <names...>", "only these (default: all)")
     .option("--json", "as data")
     .action(async (options) => {

@@ -4,7 +4,7 @@ import type { Overrides } from "../configuration/load.js";
 import { failedResult } from "../failed-result.js";
 import { openAmbit } from "../open.js";
 import { MalformedJson } from "../parse-json.js";
-import { planAnswer } from "../plan-answer.js";
+import { planResponse } from "../plan-response.js";
 import { exitCodeOf, exitCodes } from "./exit-codes.js";
 import { readRequest } from "./read-request.js";
 
@@ -18,7 +18,7 @@ export async function plan(file: string, overrides: Overrides): Promise<number> 
   try {
     const body = await readRequest(file);
     const makePlan = () => runner.plan(body);
-    print(planAnswer(await (evidence?.plan(registry, makePlan) ?? makePlan())));
+    print(planResponse(await (evidence?.plan(registry, makePlan) ?? makePlan())));
     return exitCodes.ok;
   } catch (error) {
     if (!isAmbitError(error) && !(error instanceof MalformedJson)) throw error;

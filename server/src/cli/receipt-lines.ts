@@ -11,7 +11,7 @@ export function receiptLines(receipt: Receipt): readonly (readonly [label: strin
     const by = guarantees.find((guarantee) => guarantee.capability === capability);
     return ["", `${capability} · ${by === undefined ? "accepted as a gap" : `${by.by}: ${by.how}`}`] as const;
   });
-  const outside = actors.filter(({ standing }) => standing === "outside");
+  const outside = actors.filter(({ assurance }) => assurance === "outside");
   return [
     ["receipt", boundary],
     ...held,

@@ -9,6 +9,8 @@ import { explain } from "./explain.js";
 
 export interface VerifyOptions extends Overrides {
   /** A sandbox by name. Default: the first configured. */
+  readonly sandbox?: string;
+  /** The older name of `sandbox`. */
   readonly backend?: string;
   readonly capability?: readonly string[];
   readonly json?: boolean;
@@ -26,12 +28,14 @@ export async function verify(options: VerifyOptions): Promise<number> {
 async function attack(options: VerifyOptions): Promise<number> {
   const environment = takeEnvironment(process.env);
   const ambit = await openAmbit({ environment, overrides: options, logLevel: "silent" });
+  if (options.backend !== undefined) process.stderr.write("--backend is now named --sandbox\n");
+  const named = options.sandbox ?? options.backend;
   const wanted = capabilitiesOf(options.capability ?? []);
   const sandboxes = ambit.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
-  const backend = sandboxes.find(({ name }) => options.backend === undefined || name === options.backend);
+  const backend = sandboxes.find(({ name }) => named === undefined || name === named);
   if (backend === undefined) {
     const loaded = sandboxes.map(({ name }) => name).join(", ");
-    throw new ConfigurationInvalid("--backend", [
+    throw new ConfigurationInvalid("--sandbox", [
       `must name a loaded sandbox: ${loaded || "none is loaded"}`,
     ]);
   }
@@ -40,7 +44,8 @@ async function attack(options: VerifyOptions): Promise<number> {
   const report: VerifyReport = await runAttacks(backend, {
     control: await controlFor(backend, ambit),
     capabilities: wanted,
-    onCapability: ({ capability, standing }) => process.stderr.write(`${standing.padEnd(9)} ${capability}\n`),
+    onCapability: ({ capability, assurance }) =>
+      process.stderr.write(`${assurance.padEnd(9)} ${capability}\n`),
   });
   const width = process.stdout.isTTY ? process.stdout.columns : 200;
   const text =

@@ -1,8 +1,8 @@
-import { type HealthAnswer, limits, NotFound, Unauthorized } from "@ambit/core";
+import { type HealthResponse, limits, NotFound, Unauthorized } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
-import { planAnswer } from "../plan-answer.js";
+import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { requireLocalCaller } from "./loopback.js";
@@ -55,7 +55,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   }
   on("POST", "/plan", async ({ incoming, outgoing }) => {
     const body = await context.bodies.json(incoming, limits.bodyBytes);
-    sendJson(outgoing, 200, planAnswer(await runner.plan(body)));
+    sendJson(outgoing, 200, planResponse(await runner.plan(body)));
   });
   on("POST", "/kill", (exchange) => handleKill(context, exchange));
   on("POST", "/runs/:runId/cancel", (exchange, parameter) =>
@@ -71,7 +71,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     sendJson(outgoing, 200, subscriptionStatus(runner.registry)),
   );
   on("GET", "/health", ({ outgoing }) => {
-    sendJson(outgoing, 200, { status: "ok", probing: context.probing() } satisfies HealthAnswer);
+    sendJson(outgoing, 200, { status: "ok", probing: context.probing() } satisfies HealthResponse);
   });
   on("GET", "/openapi.json", ({ outgoing }) => sendJson(outgoing, 200, openApiDocument(context.version)));
 

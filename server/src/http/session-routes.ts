@@ -1,6 +1,6 @@
 import {
-  type EndedAnswer,
-  type ForwardedAnswer,
+  type EndedResponse,
+  type ForwardedResponse,
   killRequestSchema,
   limits,
   projectOf,
@@ -27,7 +27,7 @@ export async function handleKill(
   const ended = await runner.endSession(sessionId, projectId ?? undefined);
   const message = ended ? undefined : nothingEnded(sessionId, projectId);
   if (message !== undefined) log.info({ sessionId, projectId }, "there was no session to end");
-  sendJson(outgoing, 200, { ok: true, ended, message } satisfies EndedAnswer);
+  sendJson(outgoing, 200, { ok: true, ended, message } satisfies EndedResponse);
 }
 
 function nothingEnded(sessionId: string, projectId: string | null | undefined): string {
@@ -42,7 +42,7 @@ function nothingEnded(sessionId: string, projectId: string | null | undefined): 
 /** `POST /runs/:runId/cancel`: answers at once; the run ends in its own result, to its own caller. */
 export function handleCancel({ runner }: ServerContext, { outgoing }: Exchange, runId: string): void {
   runner.cancel(runId);
-  sendJson(outgoing, 200, { ok: true, ended: true } satisfies EndedAnswer);
+  sendJson(outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }
 
 /** `POST /runs/:runId/interactions/:interactionId`: the user's answer to what a run that is held open asks. */
@@ -53,5 +53,5 @@ export async function handleAnswer(
   interactionId: string,
 ): Promise<void> {
   runner.answer(runId, interactionId, await bodies.json(incoming, limits.bodyBytes));
-  sendJson(outgoing, 200, { ok: true } satisfies ForwardedAnswer);
+  sendJson(outgoing, 200, { ok: true } satisfies ForwardedResponse);
 }

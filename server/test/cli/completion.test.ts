@@ -1,11 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { describe, expect, it } from "vitest";
 import { completionScript } from "../../src/cli/completion.js";
 
 const program = new Command("ambit");
 program.command("serve").description("listen").option("--port <number>", "a port");
-program.command("run <file>").description("it's run").option("--json", "as data");
+program
+  .command("run <file>")
+  .description("it's run")
+  .option("--json", "as data")
+  .addOption(new Option("--older").hideHelp());
 
 /** What bash offers for a command line whose last word is being completed. */
 function offered(...words: readonly string[]): readonly string[] {

@@ -85,11 +85,11 @@ describe("the schemas hold for what the server sends", () => {
     ["RunRequest", "request-full"],
     ["RunResult", "result-full"],
     ["RunResult", "result-paused"],
-    ["PlanAnswer", "plan-accepted"],
-    ["PluginsAnswer", "plugins"],
-    ["HealthAnswer", "health"],
+    ["PlanResponse", "plan-accepted"],
+    ["PluginsResponse", "plugins"],
+    ["HealthResponse", "health"],
     ["KillRequest", "kill"],
-    ["EndedAnswer", "ended"],
+    ["EndedResponse", "ended"],
   ])("%s: %s, and nothing besides", (name, file) => {
     const validate = ajv.getSchema(`${base}${name}`);
     const value = golden(file) as object;

@@ -1,5 +1,5 @@
 import { request } from "node:http";
-import type { FailedResult, PlanAnswer } from "@ambit/core";
+import type { FailedResult, PlanResponse } from "@ambit/core";
 import { describe, expect, it, vi } from "vitest";
 import { saying, waiting } from "../support/scripted-agent.js";
 import { asking, bodyOf, serveScript } from "../support/server.js";
@@ -216,7 +216,7 @@ describe("routes", () => {
       ran = true;
       yield { type: "done" };
     });
-    const accepted = await bodyOf<PlanAnswer>(await post("/plan", asking));
+    const accepted = await bodyOf<PlanResponse>(await post("/plan", asking));
     expect(accepted).toMatchObject({ ok: true, plan: { sandbox: "none", required: [], accepted: [] } });
     expect(accepted.plan.actors.map(({ kind }) => kind)).toEqual(["sandbox", "harness"]);
     const refused = await post("/plan", { ...asking, sandboxPermission: { network: "off" } });

@@ -12,9 +12,9 @@ export { type CapabilityReport, type JudgeOptions, judgeCapability } from "./jud
 export { tryUnguarded } from "./judge/trials.js";
 export {
   type AllowanceRow,
+  type Assurance,
   type AttackRow,
-  type Standing,
-  standingOf,
+  assuranceOf,
   type Verdict,
   verdictOf,
 } from "./judge/verdict.js";

@@ -9,7 +9,7 @@ it("says of an attack that works what was seen of it, not what the probe said", 
   const seen = [{ capability, proven: true, how: "everything is fine" }] as const;
   const only = ["environment.named-only/own"];
   const report = await judgeCapability(liar(), seen, capability, { control: bareControl(), only });
-  expect(report.standing).toBe("escaped");
+  expect(report.assurance).toBe("escaped");
   expect(report.reason).toContain(
     "escaped: find the runner's variables in its own environment (environ: ambit-decoy-",
   );

@@ -20,7 +20,7 @@ describe("a backend that claims everything and enforces nothing", () => {
         runnerModule,
         names: new ChangingNames(),
       });
-      expect(report.standing).toBe("escaped");
+      expect(report.assurance).toBe("escaped");
       expect(report.attacks).toHaveLength(attacks[capability].length);
       // What needs a privilege it can't do, as its processes are nobody's: the others all show it up.
       const plain = new Set<string>(
@@ -37,8 +37,10 @@ describe("a backend that holds nothing and says so, but opens anyway", () => {
     const { claims: _all, ...rest } = liar();
     const backend = { ...rest, claims: [] };
     for (const capability of capabilities) {
-      const { standing, reason } = await judgeCapability(backend, [], capability, { control: bareControl() });
-      expect([capability, standing]).toEqual([capability, "weakened"]);
+      const { assurance, reason } = await judgeCapability(backend, [], capability, {
+        control: bareControl(),
+      });
+      expect([capability, assurance]).toEqual([capability, "weakened"]);
       expect(reason).toContain("open()");
     }
   });
@@ -52,8 +54,8 @@ describe("a backend that refuses everything it doesn't hold", () => {
       open: () => Promise.reject(new Error("nothing is enforced here")),
     };
     for (const capability of capabilities) {
-      const { standing } = await judgeCapability(backend, [], capability, { control: bareControl() });
-      expect([capability, standing]).toEqual([capability, "refused"]);
+      const { assurance } = await judgeCapability(backend, [], capability, { control: bareControl() });
+      expect([capability, assurance]).toEqual([capability, "refused"]);
     }
   });
 
@@ -69,12 +71,12 @@ describe("a backend that refuses everything it doesn't hold", () => {
     ];
     const options = { control: bareControl() };
     expect(await judgeCapability(backend, findings, "network.deny", options)).toMatchObject({
-      standing: "refused",
+      assurance: "refused",
       reason: "no namespaces (EPERM)",
       fix: "run on docker",
     });
     expect(await judgeCapability(backend, [], "resources.cpu", options)).toMatchObject({
-      standing: "refused",
+      assurance: "refused",
     });
   });
 });

@@ -13,7 +13,7 @@ const report: VerifyReport = {
   capabilities: [
     {
       capability: "network.deny",
-      standing: "escaped",
+      assurance: "escaped",
       reason: "it looked",
       attacks: [
         {
@@ -42,7 +42,7 @@ const report: VerifyReport = {
     },
     {
       capability: "resources.disk",
-      standing: "refused",
+      assurance: "refused",
       reason: "no | sized file system",
       fix: "mount one",
       attacks: [],

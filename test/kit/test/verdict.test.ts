@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../src/attacks/attack.js";
 import { outcomeOf } from "../src/attacks/program-attack.js";
-import { type AttackRow, standingOf, type Verdict, verdictOf } from "../src/judge/verdict.js";
+import { type AttackRow, assuranceOf, type Verdict, verdictOf } from "../src/judge/verdict.js";
 import { mustProve } from "../src/vitest/must-prove.js";
 
 const outcome = (result: Outcome["result"]): Outcome => ({ result, detail: "" });
@@ -26,7 +26,7 @@ describe("the verdict on one attack", () => {
   });
 });
 
-describe("the standing of a capability", () => {
+describe("the assurance of a capability", () => {
   const rows = (...verdicts: Verdict[]): AttackRow[] =>
     verdicts.map((verdict) => ({
       id: "x",
@@ -53,8 +53,8 @@ describe("the standing of a capability", () => {
     ["an attack without teeth", rows("proven", "toothless"), allowed("reached"), "unproven"],
     ["nothing shown", rows("unproven", "impossible"), allowed("reached"), "unproven"],
     ["no attack at all", rows(), allowed("reached"), "unproven"],
-  ])("%s", (_name, attackRows, allowanceRows, standing) => {
-    expect(standingOf(attackRows, allowanceRows)).toBe(standing);
+  ])("%s", (_name, attackRows, allowanceRows, assurance) => {
+    expect(assuranceOf(attackRows, allowanceRows)).toBe(assurance);
   });
 });
 

@@ -26,7 +26,7 @@ export const receiptActorSchema = z.strictObject({
   name: z.string(),
   site: siteSchema,
   /** `inherited`: acts only through the sandbox · `mediated`: its channel is the run's own · `outside`: not bound. */
-  standing: z.enum(["guaranteed", "inherited", "mediated", "outside"]),
+  assurance: z.enum(["guaranteed", "inherited", "mediated", "outside"]),
   touches: z.array(z.enum(domains)),
   /** The tools or MCP servers it acts for; the model's host, for a gateway. */
   subjects: z.array(z.string()).optional(),

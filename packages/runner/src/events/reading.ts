@@ -24,7 +24,7 @@ export function nextRecord(
  * @param next the next item; not called again before it has settled, nor once the reader has left.
  * @param leave runs once, when the reader leaves; the reader waits for it.
  */
-export function leavable<Item>(
+export function cancellable<Item>(
   next: () => Promise<IteratorResult<Item, undefined>>,
   leave: () => Promise<void>,
 ): AsyncGenerator<Item, void, undefined> {

@@ -1,4 +1,4 @@
-import type { PermissionAnswer } from "@ambit/core/plugin";
+import type { PermissionDecision } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { CallSubject } from "../calls/call-subject.js";
 import { canonicalJson } from "../canonical-json.js";
@@ -26,7 +26,7 @@ export class Gatekeeper {
   ) {}
 
   /** The agent asks before it calls. */
-  async question(call: CallSubject, signal: AbortSignal): Promise<PermissionAnswer> {
+  async question(call: CallSubject, signal: AbortSignal): Promise<PermissionDecision> {
     const { verdict } = await this.#decide(call, signal);
     if (verdict === "allow" && this.permissions.effective(call) === "ask") {
       const key = consentKey(call);

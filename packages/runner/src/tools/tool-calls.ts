@@ -1,7 +1,7 @@
 import { PluginBrokeContract } from "@ambit/core";
 import type { ToolSpec } from "@ambit/core/contract";
 import type {
-  PermissionAnswer,
+  PermissionDecision,
   PermissionQuestion,
   Publication,
   PublishedCall,
@@ -93,7 +93,7 @@ export class ToolCalls {
   }
 
   /** The agent asks, before it calls one of our tools or one of its own. */
-  async answer(question: PermissionQuestion): Promise<PermissionAnswer> {
+  async answer(question: PermissionQuestion): Promise<PermissionDecision> {
     if (this.pause.isPaused) return "park";
     this.acted = true;
     const { toolName: name, input } = question;

@@ -3,7 +3,7 @@ import {
   type AgentEvent,
   type AgentEventOf,
   type Log,
-  type PermissionAnswer,
+  type PermissionDecision,
   type PermissionQuestion,
   type PublishedServer,
   type RunRequest,
@@ -75,7 +75,7 @@ export class TestScope implements StartScope {
 export interface TurnOptions {
   readonly prompt?: string;
   readonly signal?: AbortSignal;
-  readonly answer?: PermissionAnswer | ((question: PermissionQuestion) => Promise<PermissionAnswer>);
+  readonly answer?: PermissionDecision | ((question: PermissionQuestion) => Promise<PermissionDecision>);
 }
 
 export function turnOf(options: TurnOptions = {}): Turn & { readonly questions: PermissionQuestion[] } {

@@ -5,7 +5,7 @@ import { open as openFile, rename, rm } from "node:fs/promises";
 import { inFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { beginningOf } from "./gate-words.js";
-import { mostRepositories } from "./kept-paths.js";
+import { mostRepositories } from "./protected-paths.js";
 
 /** A file that has more names than the workspace shows: writing it here writes it there. */
 export interface OutsideLink {

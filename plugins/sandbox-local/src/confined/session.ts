@@ -145,8 +145,11 @@ async function showRequiredPaths(
   folder: SessionFolder,
   hasOwnUser: boolean,
 ): Promise<RequiredPaths> {
-  const visible = config.visible.map((path) => ({ path, what: "A path of sandbox-local's `visible`" }));
-  const wanted = [await nodeInstallation(), ...visible, ...spec.requiredPaths];
+  const mounted = config.readOnlyMounts.map((path) => ({
+    path,
+    what: "A path of sandbox-local's `readOnlyMounts`",
+  }));
+  const wanted = [await nodeInstallation(), ...mounted, ...spec.requiredPaths];
   const places = join(folder.path, "lifts");
   const requiredPaths = await resolveRequiredPaths(
     wanted,

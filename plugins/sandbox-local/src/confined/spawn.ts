@@ -10,10 +10,10 @@ import { hostShell } from "./first-program.js";
 import { gateScript, type Relay } from "./gate.js";
 import { lookThrough, settleOutsideLinks } from "./hard-links.js";
 import { inside } from "./inside.js";
-import { findKeptPaths, mostRepositories } from "./kept-paths.js";
 import { jailDescriptors, launchJail } from "./launch.js";
 import { loopbackForwards } from "./loopback.js";
 import { ConfinedProcess } from "./process.js";
+import { findProtectedPaths, mostRepositories } from "./protected-paths.js";
 import type { ConfinedSession } from "./session.js";
 import { launchOf } from "./stages.js";
 import { limitReached, withoutHost } from "./start-failure.js";
@@ -66,7 +66,9 @@ export async function spawnConfined(
         );
         session.linksSettled = true;
       }
-      const kept = applied ? findKeptPaths(folder.workspace, config.keptPaths, session.repositories) : [];
+      const kept = applied
+        ? findProtectedPaths(folder.workspace, config.protectedPaths, session.repositories)
+        : [];
       const rules = applied ? pathRules(filesystem, await kept) : [];
       const first = jailDescriptors.seccomp + descriptors.length;
       prepared = await prepareMounts(folder.workspace, rules, isWritable, first, user);

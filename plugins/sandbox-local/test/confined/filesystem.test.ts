@@ -48,7 +48,7 @@ describe("a path that is kept", () => {
   test("survives write, removal, renaming, hard links and the renaming of its folders", async () => {
     const file = { path: "/workspace/.git/hooks/pre-commit", content: "kept\n" };
     // The control: a path that nobody keeps doesn't survive.
-    const control = await openConfined({}, { config: { keptPaths: [] } });
+    const control = await openConfined({}, { config: { protectedPaths: [] } });
     await control.writeFiles([file]);
     expect((await run(control, shell(attempts(".git/hooks/pre-commit")))).stdout).toBe(
       "written\nremoved\nmoved\nran\n",

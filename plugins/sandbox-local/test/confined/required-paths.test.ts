@@ -44,7 +44,7 @@ test("what a deployer makes visible is, and is read-only", async () => {
   const folder = await temporaryFolder();
   await chmod(folder, 0o777);
   await writeFile(join(folder, "tool"), "tool\n");
-  const sandbox = await openConfined({}, { config: { visible: [folder] } });
+  const sandbox = await openConfined({}, { config: { readOnlyMounts: [folder] } });
   expect(
     (await run(sandbox, shell(`cat ${folder}/tool; echo x > ${folder}/new || echo refused`))).stdout,
   ).toBe("tool\nrefused\n");
@@ -61,7 +61,7 @@ test("the data folder stays hidden where something around it is shown", async ()
   expect(covered).toEqual(["/opt/ambit/data"]);
   const folder = await temporaryFolder();
   await chmod(folder, 0o755);
-  const sandbox = await openConfined({}, { config: { dataFolder: folder, visible: [folder] } });
+  const sandbox = await openConfined({}, { config: { dataFolder: folder, readOnlyMounts: [folder] } });
   const { stdout } = await run(sandbox, shell(`ls -A ${folder}; echo ran`));
   expect(stdout).toBe("ran\n");
 });
@@ -78,5 +78,5 @@ test("what is part of the system needs nothing, and the whole host isn't shown",
   await expect(
     resolveRequiredPaths([{ path: "/", what: "All" }], system, "/data", undefined),
   ).rejects.toThrow(/whole host/);
-  await expect(confinedBackend({ visible: ["relative"] })).rejects.toThrow(/absolute/);
+  await expect(confinedBackend({ readOnlyMounts: ["relative"] })).rejects.toThrow(/absolute/);
 });

@@ -32,6 +32,6 @@ it("puts a capability to the test alone, where nothing else is claimed", {
   const seen = [{ capability, proven: true, how: "seen" }] as const;
   const only = ["filesystem.host-hidden/by-path"];
   const report = await judgeCapability(alone, seen, capability, { control: bareControl(), only });
-  expect(report).toMatchObject({ standing: "proven", reason: "seen" });
+  expect(report).toMatchObject({ assurance: "proven", reason: "seen" });
   expect(new Set(asked.flat())).toEqual(new Set([capability]));
 });

@@ -30,8 +30,8 @@ describe("jails of the local sandbox with mechanisms taken out", () => {
     const { capabilities: reports } = await runAttacks(backend, {
       control: controlOf(backend) ?? bareControl(),
     });
-    for (const { capability, standing, attacks: rows } of reports) {
-      expect([capability, standing]).toEqual([capability, isProven(capability) ? "proven" : "refused"]);
+    for (const { capability, assurance, attacks: rows } of reports) {
+      expect([capability, assurance]).toEqual([capability, isProven(capability) ? "proven" : "refused"]);
       const plain = new Set<string>(
         attacks[capability].filter(({ needs }) => needs === undefined).map(({ id }) => id),
       );

@@ -32,7 +32,7 @@ const program = (boundary: object, restricted: object) => `
 
 test("where no namespace can be made, as in a default container, nothing is proven and every boundary refused", async () => {
   // A jail of ours is such a place: its filter refuses what a default container's refuses.
-  const sandbox = await openConfined({}, { config: { visible: [repository] } });
+  const sandbox = await openConfined({}, { config: { readOnlyMounts: [repository] } });
   const script = program(everythingOn, closed);
   const { stdout, stderr } = await run(sandbox, ["node", "--input-type=module", "-e", script]);
   expect(stderr).toBe("");

@@ -41,7 +41,7 @@ async function work(program: Program, boundary: NetworkBoundary, env: Record<str
     { network: boundary },
     {
       lookup: async () => ["127.0.0.1"],
-      config: rust === undefined || rust.startsWith("/usr/") ? {} : { visible: [rust] },
+      config: rust === undefined || rust.startsWith("/usr/") ? {} : { readOnlyMounts: [rust] },
     },
   );
   const { stdout, stderr } = await run(sandbox, shell(program.script), {

@@ -81,7 +81,7 @@ function paths(): JsonObject {
         summary: "Decides whether a request could run, and touches nothing",
         requestBody: body("RunRequest", false),
         responses: {
-          200: answer("The plan, accepted.", "PlanAnswer"),
+          200: answer("The plan, accepted.", "PlanResponse"),
           ...failed(400, 401, 403, 408, 413, 422, 500),
         },
       },
@@ -92,7 +92,7 @@ function paths(): JsonObject {
         summary: "Ends a session, and the run that uses it",
         requestBody: body("KillRequest", true),
         responses: {
-          200: answer("Nothing of it is left.", "EndedAnswer"),
+          200: answer("Nothing of it is left.", "EndedResponse"),
           ...failed(400, 401, 403, 408, 413, 500),
         },
       },
@@ -102,7 +102,7 @@ function paths(): JsonObject {
         operationId: "cancel",
         summary: "Ends a run early; it still ends in its one result",
         parameters: [{ name: "runId", in: "path", required: true, schema: { type: "string" } }],
-        responses: { 200: answer("The run is ending.", "EndedAnswer"), ...failed(401, 403, 404, 500) },
+        responses: { 200: answer("The run is ending.", "EndedResponse"), ...failed(401, 403, 404, 500) },
       },
     },
     "/runs/{runId}/interactions/{interactionId}": {
@@ -119,7 +119,7 @@ function paths(): JsonObject {
         })),
         requestBody: body("InteractionAnswer", true),
         responses: {
-          200: answer("It was forwarded.", "ForwardedAnswer"),
+          200: answer("It was forwarded.", "ForwardedResponse"),
           ...failed(400, 401, 403, 404, 408, 413, 500),
         },
       },
@@ -128,7 +128,7 @@ function paths(): JsonObject {
       get: {
         operationId: "plugins",
         summary: "What is loaded, what it claims, and what was seen of that on this host",
-        responses: { 200: answer("Every actor.", "PluginsAnswer"), ...failed(401, 403, 500) },
+        responses: { 200: answer("Every actor.", "PluginsResponse"), ...failed(401, 403, 500) },
       },
     },
     "/subscription-status": {
@@ -143,7 +143,7 @@ function paths(): JsonObject {
         operationId: "health",
         summary: "That it lives",
         security: [],
-        responses: { 200: answer("It does.", "HealthAnswer") },
+        responses: { 200: answer("It does.", "HealthResponse") },
       },
     },
     "/openapi.json": {

@@ -6,7 +6,7 @@ import {
   type AgentEvent,
   agentEventSchema,
   type Harness,
-  type PermissionAnswer,
+  type PermissionDecision,
   type PermissionQuestion,
   runRequestSchema,
 } from "@ambit/core/plugin";
@@ -19,7 +19,7 @@ import { type AgentScript, agentProgram } from "./agent-program.js";
 export type MakeHarness = (program: string) => Harness;
 
 export interface TurnOptions {
-  readonly answer?: PermissionAnswer;
+  readonly answer?: PermissionDecision;
   /** Called with each event as it comes. */
   readonly onEvent?: (event: AgentEvent) => void;
   readonly signal?: AbortSignal;

@@ -8,7 +8,7 @@ import type { ChangingNames } from "../decoys/changing-names.js";
 import { type Decoys, startDecoys } from "../decoys/decoys.js";
 import { opens, planRefuses } from "./refusal.js";
 import { GuardedTrials, messageOf, tryUnguarded } from "./trials.js";
-import { type AllowanceRow, type AttackRow, type Standing, standingOf, verdictOf } from "./verdict.js";
+import { type AllowanceRow, type Assurance, type AttackRow, assuranceOf, verdictOf } from "./verdict.js";
 
 export interface JudgeOptions {
   readonly control: Control;
@@ -24,7 +24,7 @@ export interface JudgeOptions {
 
 export interface CapabilityReport {
   readonly capability: Capability;
-  readonly standing: Standing;
+  readonly assurance: Assurance;
   /** Why it is refused, or how it wasn't; for the others, how the backend's own probe saw it. */
   readonly reason: string;
   readonly fix?: string;
@@ -49,7 +49,7 @@ export async function judgeCapability(
     }
     const guard = await judgeGuard(backend, findings, capability, options, decoys);
     // What the probe saw is no reason for anything but a capability that is held.
-    const reason = guard.standing === "proven" ? finding.how : faultsOf(guard);
+    const reason = guard.assurance === "proven" ? finding.how : faultsOf(guard);
     return { capability, reason, probed: finding.how, ...guard };
   } finally {
     await decoys.close();
@@ -65,25 +65,25 @@ async function judgeRefusal(
 ): Promise<CapabilityReport> {
   const empty = { capability, attacks: [], allowances: [] };
   const weakened = (...faults: string[]) =>
-    ({ ...empty, standing: "weakened", reason: faults.join("; ") }) as const;
+    ({ ...empty, assurance: "weakened", reason: faults.join("; ") }) as const;
   if (!planRefuses(backend, findings, capability, decoys))
     return weakened("the planner accepts a run that requires it");
   const opened = await opens(backend, capability, decoys);
   if (!backend.claims.includes(capability)) {
     if (opened) return weakened("open() gives a sandbox although it is required: it must reject");
-    return { ...empty, standing: "refused", reason: "not claimed" };
+    return { ...empty, assurance: "refused", reason: "not claimed" };
   }
   if (opened) {
     // It may hold although its probe couldn't show it; what it opens must hold all the same.
     const guard = await judgeGuard(backend, findings, capability, options, decoys);
-    if (guard.standing === "escaped")
-      return { ...weakened("open() gives a sandbox that doesn't hold it"), ...guard, standing: "weakened" };
+    if (guard.assurance === "escaped")
+      return { ...weakened("open() gives a sandbox that doesn't hold it"), ...guard, assurance: "weakened" };
   }
   const finding = findings.find((one) => one.capability === capability);
   if (finding === undefined || finding.proven) {
-    return { ...empty, standing: "refused", reason: "claimed, and its probe says nothing of it" };
+    return { ...empty, assurance: "refused", reason: "claimed, and its probe says nothing of it" };
   }
-  return { ...empty, standing: "refused", reason: finding.reason, fix: finding.fix };
+  return { ...empty, assurance: "refused", reason: finding.reason, fix: finding.fix };
 }
 
 async function judgeGuard(
@@ -92,7 +92,7 @@ async function judgeGuard(
   capability: Capability,
   options: JudgeOptions,
   decoys: Decoys,
-): Promise<Pick<CapabilityReport, "standing" | "attacks" | "allowances">> {
+): Promise<Pick<CapabilityReport, "assurance" | "attacks" | "allowances">> {
   const runnerModule = options.runnerModule ?? options.control.guardedRunnerModule;
   // What isn't proven here can't be asked for beside it.
   const claims = backend.claims.filter(
@@ -129,8 +129,8 @@ async function judgeGuard(
     const outcome = notRun(fault);
     allowanceRows.push({ id: `${capability}/close`, title: "close the sandbox", outcome });
   }
-  const standing = fault === undefined ? standingOf(attackRows, allowanceRows) : "useless";
-  return { standing, attacks: attackRows, allowances: allowanceRows };
+  const assurance = fault === undefined ? assuranceOf(attackRows, allowanceRows) : "useless";
+  return { assurance, attacks: attackRows, allowances: allowanceRows };
 }
 
 /** What was seen of attacks and allowances that didn't end as they should, in one line. */

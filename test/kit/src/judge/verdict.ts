@@ -22,7 +22,7 @@ export function verdictOf(
   return attack.needs === undefined ? "toothless" : "unproven";
 }
 
-/** What an attack that isn't judged by its verdict alone adds to the capability's standing. */
+/** What an attack that isn't judged by its verdict alone adds to the capability's assurance. */
 export interface AttackRow {
   readonly id: string;
   readonly title: string;
@@ -44,10 +44,10 @@ export interface AllowanceRow {
  * proven here, and is refused · `escaped`: an attack works guarded · `weakened`: it isn't claimed or proven here, and
  * is not refused · `useless`: what must work doesn't · `unproven`: the attacks show nothing either way.
  */
-export type Standing = "proven" | "refused" | "escaped" | "weakened" | "useless" | "unproven";
+export type Assurance = "proven" | "refused" | "escaped" | "weakened" | "useless" | "unproven";
 
 /** The worst that the rows show. Pure. */
-export function standingOf(rows: readonly AttackRow[], allowances: readonly AllowanceRow[]): Standing {
+export function assuranceOf(rows: readonly AttackRow[], allowances: readonly AllowanceRow[]): Assurance {
   const has = (...verdicts: Verdict[]) => rows.some(({ verdict }) => verdicts.includes(verdict));
   if (has("escaped")) return "escaped";
   if (allowances.some(({ outcome }) => outcome.result === "blocked" || outcome.result === "not-run"))

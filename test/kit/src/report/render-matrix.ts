@@ -39,7 +39,7 @@ export function renderEnforcementMatrix(columns: readonly MatrixColumn[]): strin
 function standingIn({ capabilities: reports }: VerifyReport, capability: string): string {
   const report = reports.find((one) => one.capability === capability);
   if (report === undefined) return "not looked at";
-  return report.standing === "refused" ? `refused: ${report.reason}` : report.standing;
+  return report.assurance === "refused" ? `refused: ${report.reason}` : report.assurance;
 }
 
 function verdictIn({ capabilities: reports }: VerifyReport, id: string): string {

@@ -16,7 +16,8 @@ export function renderVerifyTable(report: VerifyReport, options: RenderOptions =
     "",
   ];
   for (const capability of report.capabilities) lines.push(...linesOf(capability, width), "");
-  const count = (standing: string) => report.capabilities.filter((one) => one.standing === standing).length;
+  const count = (assurance: string) =>
+    report.capabilities.filter((one) => one.assurance === assurance).length;
   const bad = report.capabilities.length - count("proven") - count("refused");
   lines.push(`${count("proven")} proven, ${count("refused")} refused, ${bad} not in order`);
   return lines.join("\n");
@@ -25,7 +26,7 @@ export function renderVerifyTable(report: VerifyReport, options: RenderOptions =
 function linesOf(report: CapabilityReport, width: number): readonly string[] {
   const fix = report.fix === undefined ? "" : `: ${report.fix}`;
   return [
-    cut(`${report.standing.toUpperCase().padEnd(9)} ${report.capability}  ${report.reason}${fix}`, width),
+    cut(`${report.assurance.toUpperCase().padEnd(9)} ${report.capability}  ${report.reason}${fix}`, width),
     ...report.allowances
       .filter(({ outcome }) => outcome.result !== "reached")
       .map(({ title, outcome }) =>

@@ -40,6 +40,6 @@ export async function runAttacks(backend: SandboxBackend, options: RunAttacksOpt
     at: new Date().toISOString(),
     host: { platform: process.platform, release: release(), uid: process.getuid?.() ?? null },
     capabilities: reports,
-    holds: reports.every(({ standing }) => standing === "proven" || standing === "refused"),
+    holds: reports.every(({ assurance }) => assurance === "proven" || assurance === "refused"),
   };
 }

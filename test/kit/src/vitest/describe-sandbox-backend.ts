@@ -123,14 +123,14 @@ function describeCapability(
     }, capabilityMs);
 
     if (isClaimed && isProven) {
-      it("is held", () => expect(report.standing, report.reason).toBe("proven"));
+      it("is held", () => expect(report.assurance, report.reason).toBe("proven"));
       for (const { id, title } of applicable(attacks[capability], options)) {
         it(`can't ${title}`, (context) => assertHeld(report, id, context));
       }
       return;
     }
     it(isClaimed ? "is refused where it isn't proven" : "isn't claimed, and is refused", (context) => {
-      expect(report.standing, report.reason).toBe("refused");
+      expect(report.assurance, report.reason).toBe("refused");
       const fix = report.fix === undefined ? "" : `: ${report.fix}`;
       const reason = `${capability} isn't proven here: ${report.reason}${fix}`;
       if (mustProve(backend, capability)) expect.fail(reason);

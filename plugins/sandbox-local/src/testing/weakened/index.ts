@@ -135,7 +135,7 @@ export class WeakenedSandboxes {
     const boundary = weakenedBoundary(spec.boundary, without, listed);
     return openConfined({
       spec: { ...spec, boundary, required: [] },
-      config: without.includes("path rules") ? { ...config, keptPaths: [] } : config,
+      config: without.includes("path rules") ? { ...config, protectedPaths: [] } : config,
       dataFolder,
       runner: folder,
       kit,

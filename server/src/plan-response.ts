@@ -1,8 +1,8 @@
-import { type PlanAnswer, receiptOf } from "@ambit/core";
+import { type PlanResponse, receiptOf } from "@ambit/core";
 import type { Admitted } from "@ambit/runner";
 
 /** What `POST /plan` and `ambit plan` say of a request that may run: its receipt, as far as a plan knows it. */
-export function planAnswer({ request, plan, warnings }: Admitted): PlanAnswer {
+export function planResponse({ request, plan, warnings }: Admitted): PlanResponse {
   const { sandbox, enforcement, required, guarantees, actors, accepted } = receiptOf(plan, request, {
     confinement: "unconfined",
     evidence: {},

@@ -20,7 +20,7 @@ const longestPointer = 8_192;
  * @param kept relative to the workspace.
  * @param repositories paths of every `.git` below the workspace's own folder.
  */
-export async function findKeptPaths(
+export async function findProtectedPaths(
   workspace: string,
   kept: readonly string[],
   repositories: readonly string[],

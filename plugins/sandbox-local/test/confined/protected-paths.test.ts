@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
 import { lookThrough } from "../../src/confined/hard-links.js";
-import { findKeptPaths } from "../../src/confined/kept-paths.js";
+import { findProtectedPaths } from "../../src/confined/protected-paths.js";
 import { openConfined, run, shell, temporaryFolder } from "../support/specs.js";
 
 /** A workspace of files (`content`), links (`-> target`) and folders (`/`). */
@@ -72,7 +72,7 @@ describe("kept paths are found where they are", () => {
     const workspace = await workspaceOf(entries);
     const { repositories } = await lookThrough(workspace);
     const kept = [".git/hooks", ".git/config", ".idea", ".mcp.json"];
-    expect(await findKeptPaths(workspace, kept, repositories)).toEqual(found);
+    expect(await findProtectedPaths(workspace, kept, repositories)).toEqual(found);
   });
 
   test("of the first 64 repositories, however many there are", async () => {
@@ -111,7 +111,7 @@ async function attacked(sandbox: Sandbox, setUp: string, git: string): Promise<s
 describe("a repository's hooks and settings are kept where .git is", () => {
   test.each(shapes)("%s", async (_what, setUp, git) => {
     // The control: where nothing is kept, the attack works.
-    expect(await attacked(await openConfined({}, { config: { keptPaths: [] } }), setUp, git)).toBe(
+    expect(await attacked(await openConfined({}, { config: { protectedPaths: [] } }), setUp, git)).toBe(
       "hook\nconfig\nreplaced\nmoved\nran\n",
     );
     expect(await attacked(await openConfined(), setUp, git)).toBe("ran\n");

@@ -14,13 +14,13 @@ export const failedResultSchema = runResultSchema.partial({ runId: true, events:
 export type FailedResult = z.infer<typeof failedResultSchema>;
 
 /** What a stream is made of: as `StreamRecord`, and of a run that was refused, the one record that says why. */
-export const answeredRecordSchema = z.discriminatedUnion("kind", [
+export const responseRecordSchema = z.discriminatedUnion("kind", [
   streamRecordSchema.options[0],
   z.strictObject({ kind: z.literal("result"), result: z.union([runResultSchema, failedResultSchema]) }),
 ]);
 
 /** `POST /plan`, accepted: the receipt as far as it is known before anything was opened. */
-export const planAnswerSchema = z.strictObject({
+export const planResponseSchema = z.strictObject({
   ok: z.literal(true),
   plan: receiptSchema.pick({
     sandbox: true,
@@ -33,7 +33,7 @@ export const planAnswerSchema = z.strictObject({
   /** As in a result. */
   warnings: z.array(warningSchema).optional(),
 });
-export type PlanAnswer = z.infer<typeof planAnswerSchema>;
+export type PlanResponse = z.infer<typeof planResponseSchema>;
 
 export const findingSchema = z.discriminatedUnion("proven", [
   z.strictObject({ capability: capabilitySchema, proven: z.literal(true), how: z.string() }),
@@ -46,7 +46,7 @@ export const findingSchema = z.discriminatedUnion("proven", [
 ]);
 
 /** `GET /plugins`: what every actor claims, and what was seen of it on this host, how and when. */
-export const pluginsAnswerSchema = z.strictObject({
+export const pluginsResponseSchema = z.strictObject({
   actors: z.array(
     z.strictObject({
       plugin: z.string(),
@@ -60,11 +60,11 @@ export const pluginsAnswerSchema = z.strictObject({
     }),
   ),
 });
-export type PluginsAnswer = z.infer<typeof pluginsAnswerSchema>;
+export type PluginsResponse = z.infer<typeof pluginsResponseSchema>;
 
 /** `GET /health`: that it lives, and whether it still looks at its host. Says nothing else: it is open to all. */
-export const healthAnswerSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
-export type HealthAnswer = z.infer<typeof healthAnswerSchema>;
+export const healthResponseSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
+export type HealthResponse = z.infer<typeof healthResponseSchema>;
 
 /**
  * `GET /subscription-status`: for each harness by each of its names, whether this runner holds a login of the agent's
@@ -84,13 +84,13 @@ export const killRequestSchema = z.strictObject({
 export type KillRequest = z.infer<typeof killRequestSchema>;
 
 /** `ended` is false when there was nothing to end, which is no error; `message` then says what was looked for. */
-export const endedAnswerSchema = z.strictObject({
+export const endedResponseSchema = z.strictObject({
   ok: z.literal(true),
   ended: z.boolean(),
   message: z.string().optional(),
 });
-export type EndedAnswer = z.infer<typeof endedAnswerSchema>;
+export type EndedResponse = z.infer<typeof endedResponseSchema>;
 
 /** `POST /runs/{runId}/interactions/{interactionId}`. */
-export const forwardedAnswerSchema = z.strictObject({ ok: z.literal(true) });
-export type ForwardedAnswer = z.infer<typeof forwardedAnswerSchema>;
+export const forwardedResponseSchema = z.strictObject({ ok: z.literal(true) });
+export type ForwardedResponse = z.infer<typeof forwardedResponseSchema>;
