@@ -92,6 +92,8 @@ export interface Harness extends Actor<RunRequest> {
    * one that names none is warned of. Default: unknown.
    */
   readonly ownTools?: OwnTools;
+  /** Where the agent looks for skills, relative to its workspace. Default: `.agents/skills`. */
+  readonly skillsFolder?: string;
   /** Milliseconds the agent lets one tool call wait before it gives up. */
   readonly maxToolCallMs: number;
   /**

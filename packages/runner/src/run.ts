@@ -184,7 +184,13 @@ export class Run {
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
       this.events.redactor.hide(loan.session.secrets);
-      await fillWorkspace(loan.session.sandbox, plan.sandbox.actor.name, request, scope.signal);
+      await fillWorkspace(
+        loan.session.sandbox,
+        plan.sandbox.actor.name,
+        request,
+        plan.harness.actor,
+        scope.signal,
+      );
       return loan.session;
     });
 

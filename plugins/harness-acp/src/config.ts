@@ -18,7 +18,10 @@ const overrideSchema = z.strictObject({
 
 export const configSchema = z.strictObject({
   /** The agents that are offered. */
-  profiles: z.array(profileIdSchema).min(1).default(["demo", "gemini", "codex"]),
+  profiles: z
+    .array(profileIdSchema)
+    .min(1)
+    .default([...profileIds]),
   /** The folder whose `node_modules` holds the agents. Default: the working directory. */
   folder: z.string().refine(isAbsolute, "must be an absolute path").optional(),
   /** What is particular to one agent, by its profile. */

@@ -15,8 +15,16 @@ describe("the plugin", () => {
     return harnesses;
   }
 
-  it("offers the demo agent and Gemini CLI unless told otherwise", () => {
-    expect(harnessesOf({}).map(({ id }) => id)).toEqual(["demo", "gemini", "codex"]);
+  it("offers every agent that it knows unless told otherwise", () => {
+    expect(harnessesOf({}).map(({ id }) => id)).toEqual([
+      "demo",
+      "claude",
+      "codex",
+      "gemini",
+      "opencode",
+      "pi",
+      "qwen",
+    ]);
     expect(harnessesOf({ profiles: ["codex"] }).map(({ id }) => id)).toEqual(["codex"]);
   });
 

@@ -129,19 +129,24 @@ describe("what a profile's program needs", () => {
     }
     return folder;
   }
-  const adapter = (packages: readonly string[]): Profile => ({
+  const adapter = (companion: string): Profile => ({
     ...demo,
     program: {
-      ...{ package: "adapter", bin: "adapter", inImage: "installed", packages },
+      ...{
+        package: "adapter",
+        bin: "adapter",
+        inImage: "installed",
+        companion: { package: companion, bin: companion },
+      },
       files: [{ path: "/etc/hostname", what: "a file" }],
     },
   });
 
-  it("further packages and files are shown inside, with the Node.js that is chosen", async () => {
+  it("the agent behind an adapter and further files are shown inside, with the Node.js that is chosen", async () => {
     const folder = await deployment();
     const node = join(folder, "another-node");
     await symlink(process.execPath, node);
-    const harness = new AcpHarness(adapter(["agent"]), { folder, node });
+    const harness = new AcpHarness(adapter("agent"), { folder, node });
     expect(harness.issues(requestOf(), "host", false)).toEqual([]);
     const paths = harness.requiredPaths("host").map(({ path }) => path);
     const packages = ["adapter", "agent"].map((name) => join(folder, "node_modules", name));
@@ -151,8 +156,8 @@ describe("what a profile's program needs", () => {
   });
 
   it("one that isn't installed is named with the command that installs it", async () => {
-    const harness = new AcpHarness(adapter(["agent", "extension"]), { folder: await deployment() });
-    const message = "the demo agent isn't installed: npm install adapter agent extension";
+    const harness = new AcpHarness(adapter("extension"), { folder: await deployment() });
+    const message = "the demo agent isn't installed: npm install adapter extension";
     expect(harness.issues(requestOf(), "host", false)).toMatchObject([{ path: "harness", message }]);
   });
 

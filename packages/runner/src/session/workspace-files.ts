@@ -1,26 +1,34 @@
 import type { RunRequest, Skill } from "@ambit/core/contract";
-import type { FileEntry, Sandbox } from "@ambit/core/plugin";
+import type { FileEntry, Harness, Sandbox } from "@ambit/core/plugin";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
+
+/** Where agents look for skills that don't say otherwise. */
+const usualSkillsFolder = ".agents/skills";
 
 /** Puts the request's files into the workspace of its sandbox. @param name the sandbox's, for its errors. */
 export async function fillWorkspace(
   sandbox: Sandbox,
   name: string,
   request: RunRequest,
+  { skillsFolder = usualSkillsFolder }: Pick<Harness, "skillsFolder">,
   signal: AbortSignal,
 ): Promise<void> {
-  const files = workspaceFiles(request, sandbox.workspace);
+  const files = workspaceFiles(request, sandbox.workspace, skillsFolder);
   if (files.length === 0) return;
   await unlessAborted(signal, () => callPlugin(`Sandbox '${name}'`, () => sandbox.writeFiles(files)));
 }
 
 /** What the request puts into a fresh workspace: its files, and its skills where agents look for them. Pure. */
-export function workspaceFiles(request: RunRequest, workspace: string): readonly FileEntry[] {
+export function workspaceFiles(
+  request: RunRequest,
+  workspace: string,
+  skillsFolder: string = usualSkillsFolder,
+): readonly FileEntry[] {
   const files = request.harnessFiles.map(({ path, content }) => ({ path: `${workspace}/${path}`, content }));
   return [
     ...files,
-    ...request.skills.flatMap((skill) => skillFiles(skill, `${workspace}/.agents/skills/${skill.name}`)),
+    ...request.skills.flatMap((skill) => skillFiles(skill, `${workspace}/${skillsFolder}/${skill.name}`)),
   ];
 }
 

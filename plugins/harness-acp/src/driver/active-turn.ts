@@ -98,8 +98,9 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   }
 
   async permission(request: JsonRecord, size: number): Promise<PermissionOutcome> {
-    const { toolCall, options } = request;
-    if (this.#stop !== undefined || !isRecord(toolCall)) return cancelled;
+    const { options } = request;
+    if (this.#stop !== undefined || !isRecord(request.toolCall)) return cancelled;
+    const toolCall = this.#options.profile.permissionCall?.(request.toolCall) ?? request.toolCall;
     const id = textAt(toolCall, "toolCallId") ?? "";
     if (id === "") return cancelled;
     const { tools } = this.#reader;

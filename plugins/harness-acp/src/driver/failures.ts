@@ -29,9 +29,11 @@ export function requestFailure(
   if (status !== undefined) {
     return new ModelFailed(`The model of ${title} answered with ${status}: ${words}`, {
       ...options,
-      retryable: status === 408 || status === 409 || status === 429 || status >= 500,
+      retryable: isRetryable(status),
     });
   }
+  const spoken = error.code === internalError ? statusIn(words) : undefined;
+  if (spoken !== undefined) return modelFailure(title, words, options);
   const kind = modelsErrorKind(error);
   if (kind !== undefined) {
     const retryable = /rate|limit|overload|server|unavailable|timeout|connection/i.test(kind);
@@ -44,6 +46,32 @@ export function requestFailure(
     return new HarnessFailed(`${title} refused ${doing} (${error.code}): ${words}`, options);
   }
   return new HarnessFailed(`${title} failed during ${doing}: ${words}`, options);
+}
+
+/** A failure that the agent puts into words only: most begin with the status that its model answered with. */
+export function modelFailure(title: string, words: string, options: ErrorOptions = {}): ModelFailed {
+  const status = statusIn(words);
+  const said = shortLine(sentenceIn(words)) || "no reason given";
+  if (status === undefined) {
+    // The connection failed, or the answer was cut: nothing says that a second try would fail too.
+    return new ModelFailed(`The model of ${title} failed: ${said}`, { ...options, retryable: true });
+  }
+  return new ModelFailed(`The model of ${title} answered with ${status}: ${said}`, {
+    ...options,
+    retryable: isRetryable(status),
+  });
+}
+
+function statusIn(words: string): number | undefined {
+  const [, digits] =
+    /^(?:Internal error: )?(?:API Error: |Error: |HTTP )?(?:Request rejected \()?([45]\d\d)\b/i.exec(
+      words.trim(),
+    ) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+function isRetryable(status: number): boolean {
+  return status === 408 || status === 409 || status === 429 || status >= 500;
 }
 
 /** The agent's process or its output came to an end while something was expected of it. */

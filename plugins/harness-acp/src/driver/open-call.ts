@@ -16,7 +16,7 @@ export interface Call {
   path: string | undefined;
   input: unknown;
   text: string;
-  /** What a terminal of the call has shown (Codex): it comes in pieces. */
+  /** What a terminal of the call has shown (Codex, Pi): it comes in pieces. */
   terminal: string;
   rawOutput: unknown;
   /** By field, the message that brought it: together they are at least what the call holds in memory. */
@@ -45,7 +45,7 @@ export function applyUpdate(call: Call, update: JsonRecord, size: number): void 
   const message: Source = { size };
   const set = (field: string) => call.sources.set(field, message);
   for (const field of ["title", "name", "kind"] as const) {
-    const text = textAt(update, field);
+    const text = textAt(update, field) ?? (field === "name" ? nameInMeta(update) : undefined);
     if (text === undefined) continue;
     call[field] = text;
     set(field);
@@ -71,11 +71,19 @@ export function applyUpdate(call: Call, update: JsonRecord, size: number): void 
     call.text = contentText(update.content);
     set("text");
   }
-  const shown = valueAt(update, "_meta", "terminal_output_delta", "data");
+  const shown =
+    valueAt(update, "_meta", "terminal_output_delta", "data") ??
+    valueAt(update, "_meta", "terminal_output", "data");
   if (typeof shown === "string" && shown !== "") {
     call.terminal += shown;
     call.sources.set("terminal", { size: call.terminal.length });
   }
+}
+
+/** Where agents put a tool's own name while ACP had no field for it: Qwen Code, Claude Code. */
+function nameInMeta(update: JsonRecord): string | undefined {
+  const name = valueAt(update, "_meta", "toolName") ?? valueAt(update, "_meta", "claudeCode", "toolName");
+  return typeof name === "string" ? name : undefined;
 }
 
 /** Characters that a call holds at most. */
@@ -108,6 +116,9 @@ export function outputOf(call: Call): unknown {
   const { rawOutput: raw } = call;
   // Beside it, the text for people may be marked up, or still be what described the call (Claude Code).
   if (typeof raw === "string") return raw;
+  // Qwen Code, OpenCode: beside it, the text is a report around the output.
+  const output = valueAt(raw, "output");
+  if (typeof output === "string") return output;
   if (call.text !== "") return call.text;
   const text = textOfResult(raw);
   if (text !== "") return text;

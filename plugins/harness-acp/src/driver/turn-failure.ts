@@ -1,5 +1,6 @@
 import { ModelFailed, type Usage } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
+import { modelFailure } from "./failures.js";
 import type { JsonRecord } from "./json-reading.js";
 import type { UpdateReader } from "./update-reader.js";
 
@@ -13,7 +14,7 @@ export function turnFailure(
   const { title } = profile;
   const failure = reader.failure ?? reader.failureIn(response._meta) ?? profile.failure?.(response);
   if (failure !== undefined) {
-    return new ModelFailed(`The model of ${title} failed: ${failure}`, { retryable: true });
+    return modelFailure(title, failure);
   }
   if (response.stopReason !== "end_turn" || !reader.idle || tokens !== undefined) return undefined;
   return new ModelFailed(

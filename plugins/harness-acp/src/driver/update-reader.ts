@@ -52,7 +52,7 @@ export class UpdateReader {
     if (!isRecord(update)) return;
     switch (update.sessionUpdate) {
       case "agent_message_chunk":
-        this.#chunk("message", update);
+        if (!this.#toldFailure(update)) this.#chunk("message", update);
         break;
       case "agent_thought_chunk":
         this.#chunk("thought", update);
@@ -104,17 +104,29 @@ export class UpdateReader {
     this.#blocks.close();
   }
 
+  /** A failure that an agent tells as something said, and marks as a failure. */
+  #toldFailure({ _meta: meta, content }: JsonRecord): boolean {
+    const failure = meta === undefined ? undefined : this.failureIn(meta);
+    if (failure === undefined) return false;
+    const words = isRecord(content) ? (textAt(content, "text") ?? "") : "";
+    this.failure ??= shortLine(words) || failure;
+    return true;
+  }
+
   #chunk(kind: "message" | "thought", update: JsonRecord): void {
     const { content } = update;
     if (!isRecord(content)) return;
-    this.tools.release();
     if (content.type === "text") {
       const text = textAt(content, "text") ?? "";
-      if (text !== "") this.#spoke = true;
+      // Some agents put what a model call used into one without text.
+      if (text === "") return;
+      this.tools.release();
+      this.#spoke = true;
       if (this.#options.failureMeta.length > 0) this.#lastWords = `${this.#lastWords}${text}`.slice(-300);
       this.#blocks.add(kind, text, textAt(update, "messageId"));
       return;
     }
+    this.tools.release();
     const file = fileIn(content);
     if (file === undefined) return;
     this.#spoke = true;

@@ -57,6 +57,7 @@ export class AcpHarness implements Harness {
   readonly claims = [];
   readonly supportsPermissionRequests: boolean;
   readonly ownTools: OwnTools;
+  readonly skillsFolder?: string;
   readonly maxToolCallMs: number;
   readonly #profile: Profile;
   readonly #limits: DriverLimits;
@@ -76,6 +77,9 @@ export class AcpHarness implements Harness {
     this.aliases = profile.aliases;
     this.supportsPermissionRequests = profile.supportsPermissionRequests;
     this.ownTools = profile.ownTools;
+    if (profile.instructions.skillsFolder !== undefined) {
+      this.skillsFolder = profile.instructions.skillsFolder;
+    }
     this.maxToolCallMs = profile.maxToolCallMs;
   }
 

@@ -2,8 +2,8 @@ import { join } from "node:path/posix";
 import type { ModelRoute, RunRequest, Sandbox } from "@ambit/core/plugin";
 import type { Launch } from "../driver/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
-import type { ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
-import { modelName } from "./model.js";
+import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
+import { modelAccess, modelName, statedEndpoint } from "./model.js";
 
 export interface LaunchOptions {
   readonly profile: Profile;
@@ -21,8 +21,17 @@ export interface LaunchOptions {
 export function planLaunch(options: LaunchOptions): Launch {
   const { profile, program, request, sandbox, servers, route } = options;
   const { home } = sandbox;
+  const access = modelAccess(profile, request);
   const model = modelName(profile, request);
-  const prepared = profile.prepare({ request, home, model, endpoint: endpointOf(request, route), servers });
+  const { companion } = program;
+  const prepared = profile.prepare({
+    request,
+    home,
+    model,
+    endpoint: endpointOf(options, access),
+    servers,
+    ...(companion === undefined ? {} : { companion }),
+  });
   const files = [...prepared.files];
   if (request.agentsMd !== undefined) {
     const path = join(sandbox.workspace, profile.instructions.agentsFile);
@@ -36,13 +45,13 @@ export function planLaunch(options: LaunchOptions): Launch {
       LANG: "C.UTF-8",
       TERM: "dumb",
       NO_COLOR: "1",
-      ...withoutModel(profile, route, {
+      ...withoutModel(access, route, {
         ...options.env,
         ...request.modelConnection?.environment,
         ...credentials(request),
       }),
       ...sandbox.placeholders,
-      ...routeVariables(profile, route),
+      ...routeVariables(access, route),
       ...prepared.environment,
       ...profile.environment,
     },
@@ -53,25 +62,27 @@ export function planLaunch(options: LaunchOptions): Launch {
   };
 }
 
-function endpointOf({ modelConnection }: RunRequest, route: ModelRoute | undefined): ModelEndpoint {
+function endpointOf({ request, env, route }: LaunchOptions, model: ModelAccess | undefined): ModelEndpoint {
   if (route !== undefined) return { baseUrl: route.baseUrl, key: route.key };
-  const baseUrl = modelConnection?.endpoint?.baseUrl;
+  const baseUrl = model === undefined ? undefined : statedEndpoint(model, request, env);
   return baseUrl === undefined ? {} : { baseUrl };
 }
 
 /** Where a gateway carries the requests, what it needs for that stays with it. */
 function withoutModel(
-  profile: Profile,
+  model: ModelAccess | undefined,
   route: ModelRoute | undefined,
   environment: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
-  const { model } = profile;
   if (route === undefined || model === undefined) return environment;
   const names = [...model.credentials, ...model.endpoint.variables];
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !names.includes(name)));
 }
 
-function routeVariables({ model }: Profile, route: ModelRoute | undefined): Record<string, string> {
+function routeVariables(
+  model: ModelAccess | undefined,
+  route: ModelRoute | undefined,
+): Record<string, string> {
   if (model === undefined || route === undefined) return {};
   const [baseUrl] = model.endpoint.variables;
   const [key] = model.credentials;

@@ -1,6 +1,6 @@
 import type { ModelUse, RunRequest } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
-import { modelDestination, modelName } from "./model.js";
+import { modelAccess, modelDestination, modelName } from "./model.js";
 
 /** What a model gateway is told of this request's model. Undefined where the agent can't be led to one. Pure. */
 export function modelUse(
@@ -9,7 +9,7 @@ export function modelUse(
   env: Readonly<Record<string, string>>,
 ): ModelUse | undefined {
   const destination = modelDestination(profile, request, env);
-  const { model } = profile;
+  const model = modelAccess(profile, request);
   if (model?.route === undefined || destination === undefined) return undefined;
   const { protocol, auxiliaryModels = [] } = model.route;
   const { basePath = protocol === "openai" ? "/v1" : "" } = model.route;

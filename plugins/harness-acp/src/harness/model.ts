@@ -1,12 +1,18 @@
 import type { HiddenCredential, RunRequest } from "@ambit/core/plugin";
-import type { Profile } from "../profiles/profile.js";
+import type { ModelAccess, Profile } from "../profiles/profile.js";
+
+/** How this request's agent reaches its model; undefined for an agent without one. */
+export function modelAccess(profile: Profile, request: RunRequest): ModelAccess | undefined {
+  return profile.modelFor?.(request) ?? profile.model;
+}
 
 /** The request's model as the agent knows it, or the profile's default; empty for an agent without a model. */
 export function modelName(profile: Profile, request: RunRequest): string {
-  if (profile.model === undefined) return "";
+  const access = modelAccess(profile, request);
+  if (access === undefined) return "";
   const { model } = request;
-  if (model === undefined || model === "") return profile.model.defaultModel;
-  const prefix = profile.model.providers.find((provider) => model.startsWith(`${provider}/`));
+  if (model === undefined || model === "") return access.defaultModel;
+  const prefix = access.providers.find((provider) => model.startsWith(`${provider}/`));
   return prefix === undefined ? model : model.slice(prefix.length + 1);
 }
 
@@ -16,14 +22,21 @@ export function modelDestination(
   request: RunRequest,
   env: Readonly<Record<string, string>>,
 ): URL | undefined {
-  if (profile.model === undefined) return undefined;
-  const { endpoint } = profile.model;
-  const connection = request.modelConnection;
-  const stated = [
+  const access = modelAccess(profile, request);
+  if (access === undefined) return undefined;
+  return new URL(statedEndpoint(access, request, env) ?? access.endpoint.url);
+}
+
+/** Where the request or the deployer says that the model lives. */
+export function statedEndpoint(
+  { endpoint }: ModelAccess,
+  { modelConnection: connection }: RunRequest,
+  env: Readonly<Record<string, string>>,
+): string | undefined {
+  return [
     connection?.endpoint?.baseUrl,
     ...endpoint.variables.map((name) => connection?.environment?.[name] ?? env[name]),
   ].find((url) => url !== undefined && URL.canParse(url));
-  return new URL(stated ?? endpoint.url);
 }
 
 /** The request's credentials that the agent does nothing with but send them to its model, over TLS. */
@@ -51,7 +64,7 @@ export function visibleCredentials(
     connection === undefined || connection.credentialMode !== "env"
       ? []
       : connection.credentials.map(({ binding }) => binding.name);
-  const known = profile.model?.credentials ?? [];
+  const known = modelAccess(profile, request)?.credentials ?? [];
   const fromDeployer = known.filter((name) => name in env);
   const fromEnvironment = known.filter((name) => name in (connection?.environment ?? {}));
   return [...new Set([...fromRequest, ...fromDeployer, ...fromEnvironment])];

@@ -1,6 +1,6 @@
 import type { Issue, RunRequest } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
-import { visibleCredentials } from "./model.js";
+import { modelAccess, visibleCredentials } from "./model.js";
 
 /** Variables that decide how the agent's process runs at all. */
 const reserved: ReadonlySet<string> = new Set(["PATH", "HOME", "LANG", "TERM", "TMPDIR", "NO_COLOR"]);
@@ -50,7 +50,8 @@ function modelIssues(
   isRouted: boolean,
 ): readonly Issue[] {
   const connection = request.modelConnection;
-  const { model, title } = profile;
+  const { title } = profile;
+  const model = modelAccess(profile, request);
   if (model === undefined) return [];
   const issues: Issue[] = [];
   const provider = connection?.provider;

@@ -3,57 +3,86 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { RequiredPath } from "@ambit/core/plugin";
 import type { Profile, ProgramSource } from "../profiles/profile.js";
+import { agentsFolder } from "./agents-folder.js";
 import { findPackage, type PackageFolder, packageAround, withDependencies } from "./package-folders.js";
 
-export interface LocatedProgram {
-  /** The entry file, without links. */
+/** A file that can be started. */
+export interface Executable {
+  /** Without links. */
   readonly file: string;
   /** Whether Node.js runs it. */
   readonly isScript: boolean;
+}
+
+export interface LocatedProgram extends Executable {
+  /** The entry file of the agent behind an adapter. */
+  readonly companion?: Executable;
   /** The program with the packages it needs. */
   readonly files: readonly RequiredPath[];
 }
 
-export interface LocateOptions {
+export interface WhereToLook {
   /** The deployer's own path of the program, in place of the package. */
   readonly command?: string | undefined;
   /** Where the deployer installs agents; looked into before this plugin's own `node_modules`. */
   readonly folder: string;
 }
 
+interface LocateOptions extends WhereToLook {
+  /** Where Ambit installs this agent. */
+  readonly agentFolder: string;
+}
+
 /** Finds an agent's program on disk, without running it. Undefined: it isn't installed. */
-export function locateProgram(profile: Profile, options: LocateOptions): LocatedProgram | undefined {
+export function locateProgram(profile: Profile, where: WhereToLook): LocatedProgram | undefined {
+  const options = { ...where, agentFolder: join(agentsFolder(), profile.id) };
   const entry = entryFile(profile.program, options);
   if (entry === undefined || !existsSync(entry)) return undefined;
-  const file = realpathSync(entry);
-  const program: RequiredPath = { path: file, what: profile.title };
-  const folder = packageAround(file);
-  const further = (profile.program.packages ?? []).map((name) => installed(name, options));
-  if (!further.every((found) => found !== undefined)) return undefined;
+  const { title, program } = profile;
+  const own = executable(entry);
+  const folder = packageAround(own.file);
+  const { companion } = program;
+  const behind = companion === undefined ? undefined : installed(companion.package, options);
+  const behindEntry = companion && behind && binOf(behind, companion.bin);
+  if (companion !== undefined && (behindEntry === undefined || !existsSync(behindEntry))) return undefined;
   const files = [
-    ...(folder === undefined ? [program] : packagePaths(folder, profile.title)),
-    ...further.flatMap((found) => packagePaths(found, profile.title)),
-    ...(profile.program.files ?? []),
+    ...(folder === undefined ? [{ path: own.file, what: title }] : packagePaths(folder, title)),
+    ...(behind === undefined ? [] : packagePaths(behind, title)),
+    ...(program.files ?? []),
   ];
-  return { file, isScript: /\.[cm]?js$/.test(file), files };
+  return { ...own, files, ...(behindEntry === undefined ? {} : { companion: executable(behindEntry) }) };
+}
+
+function executable(entry: string): Executable {
+  const file = realpathSync(entry);
+  return { file, isScript: /\.[cm]?js$/.test(file) };
 }
 
 /** How a deployer gets the program. */
 export function installationFix(profile: Profile): string {
-  return `npm install ${[profile.program.package, ...(profile.program.packages ?? [])].join(" ")}`;
+  const { package: name, companion } = profile.program;
+  return `npm install ${[name, ...(companion === undefined ? [] : [companion.package])].join(" ")}`;
 }
 
 function entryFile(program: ProgramSource, options: LocateOptions): string | undefined {
   if (options.command !== undefined) return options.command;
   if (program.entry !== undefined) return program.entry;
   const found = installed(program.package, options);
-  return found === undefined ? undefined : binOf(found, program.bin);
+  if (found === undefined) return undefined;
+  if (program.native === undefined) return binOf(found, program.bin);
+  const names = program.native.packages(process.platform, process.arch);
+  const native = names.map((name) => installed(name, options)).find((folder) => folder !== undefined);
+  return native === undefined ? undefined : join(native.path, program.native.file);
 }
 
-/** In the deployer's folder, else beside this plugin. */
+/** In the deployer's folder, else where Ambit installs agents, else beside this plugin. */
 function installed(name: string, options: LocateOptions): PackageFolder | undefined {
   const own = fileURLToPath(new URL(".", import.meta.url));
-  return findPackage(name, options.folder) ?? findPackage(name, own);
+  for (const folder of [options.folder, options.agentFolder, own]) {
+    const found = findPackage(name, folder);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function binOf({ path, manifest }: PackageFolder, bin: string): string | undefined {

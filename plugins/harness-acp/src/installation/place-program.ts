@@ -1,14 +1,16 @@
 import { realpathSync } from "node:fs";
 import { dirname } from "node:path/posix";
-import type { ImageRootfs, RequiredPath, Rootfs } from "@ambit/core/plugin";
+import type { Command, ImageRootfs, RequiredPath, Rootfs } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
-import type { LocatedProgram } from "./locate-program.js";
+import type { Executable, LocatedProgram } from "./locate-program.js";
 
 /** An agent's program as a sandbox starts it. */
 export interface PlacedProgram {
   readonly argv: readonly [program: string, ...args: string[]];
   /** `PATH` of the agent and of what it starts. */
   readonly searchPath: string;
+  /** How the program's companion is started. */
+  readonly companion?: Command["argv"];
 }
 
 const systemPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -37,13 +39,16 @@ export function placeOnRunner(
   node = process.execPath,
 ): PlacedProgram | undefined {
   if (located === undefined) return undefined;
-  const { file, isScript } = located;
-  const interpreter = isScript ? realNode(node) : undefined;
+  const { file, isScript, companion } = located;
+  const argvOf = (program: Executable): Command["argv"] =>
+    program.isScript ? [realNode(node), program.file] : [program.file];
+  const interpreter = isScript || companion?.isScript ? realNode(node) : undefined;
   // An interpreter outside the system's folders must be found by what the agent starts as well.
   const own = dirname(interpreter ?? file);
   return {
-    argv: interpreter === undefined ? [file] : [interpreter, file],
+    argv: argvOf(located),
     searchPath: (systemPath.includes(own) ? systemPath : [own, ...systemPath]).join(":"),
+    ...(companion === undefined ? {} : { companion: argvOf(companion) }),
   };
 }
 
@@ -55,7 +60,9 @@ export function placeInImage(
   command: string | undefined,
 ): PlacedProgram | undefined {
   if (command !== undefined || program.inImage === "installed") {
-    return { argv: [command ?? program.bin], searchPath };
+    const { companion } = program;
+    const argv: Command["argv"] = [command ?? program.bin];
+    return { argv, searchPath, ...(companion === undefined ? {} : { companion: [companion.bin] }) };
   }
   if (located === undefined) return undefined;
   const file = `${copyRoot}${located.file}`;

@@ -1,4 +1,5 @@
 import type {
+  Command,
   FileEntry,
   JsonObject,
   ModelProtocol,
@@ -22,8 +23,14 @@ export interface ProgramSource {
   readonly inImage: "installed" | "copied";
   /** The entry file, where this plugin brings the program along. Default: looked up in `node_modules`. */
   readonly entry?: string;
-  /** Further npm packages that it needs and doesn't depend on, such as the agent behind an adapter. */
-  readonly packages?: readonly string[];
+  /** A further npm package that it needs and doesn't depend on: the agent behind an adapter. */
+  readonly companion?: { readonly package: string; readonly bin: string };
+  /** Where the program is a binary in a package for each platform: the first of these that is installed. */
+  readonly native?: {
+    packages(platform: NodeJS.Platform, architecture: string): readonly string[];
+    /** The binary, in its package. */
+    readonly file: string;
+  };
   /** Further files and folders of the runner that it needs: shown in a sandbox here, at their own paths. */
   readonly files?: readonly RequiredPath[];
 }
@@ -36,6 +43,8 @@ export interface ModelAccess {
   readonly credentials: readonly [string, ...string[]];
   /** Used when the request names no model. */
   readonly defaultModel: string;
+  /** Whether it takes a model that it doesn't list. Default: no, at the provider's own endpoint. */
+  isKnown?(model: string): boolean;
   readonly endpoint: {
     /** Where the model lives unless the request says otherwise. */
     readonly url: string;
@@ -67,6 +76,8 @@ export interface ModelEndpoint {
 export interface Instructions {
   /** The workspace file that it reads as standing instructions: `AGENTS.md`. */
   readonly agentsFile: string;
+  /** Where it looks for skills, in the workspace. Default: `.agents/skills`. */
+  readonly skillsFolder?: string;
   /** Whether `prepare` puts `systemPrompt`, in place of the agent's own, and `appendSystemPrompt` into effect. */
   readonly systemPrompt: boolean;
   readonly appendSystemPrompt: boolean;
@@ -86,6 +97,8 @@ export interface Preparation {
   readonly model: string;
   /** The model gateway inside the sandbox, or the request's own endpoint. */
   readonly endpoint: ModelEndpoint;
+  /** How the program's companion is started; undefined where there is none. */
+  readonly companion?: Command["argv"];
   /** The MCP servers over HTTP that publish the run's tools, with the headers that they ask for. */
   readonly servers: readonly ToolEndpoint[];
 }
@@ -167,6 +180,8 @@ export interface Profile {
   readonly environment: Readonly<Record<string, string>>;
   /** Absent: the agent has no model, needs no credential and goes nowhere. */
   readonly model?: ModelAccess;
+  /** For an agent with several providers: that of the request. Default: `model`. */
+  modelFor?(request: RunRequest): ModelAccess;
   readonly instructions: Instructions;
   /** Whether it asks before each use of a tool of its own, harmless ones too, whatever settings lie in its workspace. */
   readonly supportsPermissionRequests: boolean;
@@ -194,6 +209,8 @@ export interface Profile {
   /** The whole turn's tokens, from the answer to a prompt. Default: ACP's `usage`, or Gemini's `_meta.quota`. */
   usage?(response: JsonObject): Usage | undefined;
   prepare(preparation: Preparation): Prepared;
+  /** The call that a permission request is about, where the request itself says another. Default: as it says. */
+  permissionCall?(toolCall: JsonObject): JsonObject;
   /** Which tool a call is of. `servers` are the names of the MCP servers that the agent was given. */
   identify(call: ToolCallView, servers: readonly string[]): ToolIdentity;
 }

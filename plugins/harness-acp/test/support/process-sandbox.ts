@@ -70,10 +70,10 @@ export class ProcessSandbox implements Sandbox {
   }
 
   async writeFiles(files: readonly FileEntry[]): Promise<void> {
-    for (const { path, content } of files) {
+    for (const { path, content, executable } of files) {
       if (!path.startsWith(`${this.folder}/`)) throw new SandboxFailed(`${path} lies outside`);
       await mkdir(dirname(path), { recursive: true });
-      await writeFile(path, content);
+      await writeFile(path, content, { mode: executable === true ? 0o755 : 0o644 });
     }
   }
 

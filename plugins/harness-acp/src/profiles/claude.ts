@@ -1,0 +1,170 @@
+import { posix } from "node:path";
+import type { JsonObject } from "@ambit/core/plugin";
+import { z } from "zod";
+import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import { publishedTool } from "./tool-names.js";
+
+/** Claude Code by its ACP adapter (`@agentclientprotocol/claude-agent-acp` 0.100), with an API key or a token. */
+export const claude: Profile = {
+  id: "claude",
+  title: "Claude Code",
+  aliases: ["claude_code"],
+  program: {
+    package: "@agentclientprotocol/claude-agent-acp",
+    bin: "claude-agent-acp",
+    inImage: "installed",
+  },
+  arguments: [],
+  environment: {
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    DISABLE_TELEMETRY: "1",
+    DISABLE_ERROR_REPORTING: "1",
+    DISABLE_AUTOUPDATER: "1",
+    // Its user is root in some sandboxes, which it refuses otherwise.
+    IS_SANDBOX: "1",
+    // The model would have to search for the published tools first.
+    ENABLE_TOOL_SEARCH: "false",
+    // Its ten retries would hide a failed model for three minutes.
+    CLAUDE_CODE_MAX_RETRIES: "1",
+    CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: "false",
+    // What runs in the background outlives the turn.
+    CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1",
+    MCP_TOOL_TIMEOUT: "3600000",
+  },
+  model: {
+    providers: ["anthropic", "claude"],
+    credentials: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+    defaultModel: "claude-sonnet-5",
+    endpoint: { url: "https://api.anthropic.com", variables: ["ANTHROPIC_BASE_URL"] },
+    route: { protocol: "anthropic", auxiliaryModels: ["claude-*haiku*"] },
+    // It lists short names only.
+    isKnown: (model) => model.startsWith("claude-"),
+  },
+  instructions: {
+    agentsFile: "CLAUDE.md",
+    skillsFolder: ".claude/skills",
+    systemPrompt: true,
+    appendSystemPrompt: true,
+    modes: ["default", "plan"],
+  },
+  supportsPermissionRequests: true,
+  ownTools: {
+    Bash: "shell",
+    Edit: "edit",
+    Write: "edit",
+    NotebookEdit: "edit",
+    Read: "read",
+    WebFetch: "fetch",
+    WebSearch: "fetch",
+    Skill: "other",
+    TaskCreate: "other",
+    TaskGet: "other",
+    TaskList: "other",
+    TaskUpdate: "other",
+  },
+  maxToolCallMs: 3_600_000,
+  clientCapabilities: {},
+  reports: { reasoning: true, plans: true, usage: true },
+  quirks: { savesBeforeAnswering: true, promptsBeforeTools: false, replaysLate: false, failureMeta: [] },
+  prepare,
+  identify,
+};
+
+/** Its notes to itself. They need nobody's leave, or aren't offered. */
+const notes = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+
+const tools = ["Bash", "Edit", "NotebookEdit", "Read", "Skill", "WebFetch", "WebSearch", "Write"];
+
+/**
+ * Every call is put to us, also of tools and commands that it would run unasked. The rule is given twice, as the
+ * embedding program's policy and as the session's settings: an administrator's file in an image replaces the first. A
+ * rule to ask outranks what the workspace's or the home's settings, or their hooks, allow.
+ */
+function prepare({ request, model, endpoint, servers }: Preparation): Prepared {
+  const { default: mode } = request.permissions;
+  const offersNotes = mode === "allow" || mode === "allow_reads";
+  const environment: Record<string, string> = { ANTHROPIC_MODEL: model };
+  const { baseUrl } = endpoint;
+  if (baseUrl !== undefined) environment.ANTHROPIC_BASE_URL = baseUrl;
+  // It doesn't start a turn without a key, also where the endpoint asks for none.
+  if (request.modelConnection?.credentialMode === "none" && endpoint.key === undefined)
+    environment.ANTHROPIC_API_KEY = "none";
+  const permissions = {
+    ask: ["*"],
+    deny: denied(request.harnessFiles, servers),
+    disableBypassPermissionsMode: "disable",
+  };
+  const { systemPrompt, appendSystemPrompt: append } = request;
+  const prompt =
+    systemPrompt === undefined
+      ? append === undefined
+        ? undefined
+        : { append }
+      : [systemPrompt, ...(append === undefined ? [] : [append])].join("\n\n");
+  const requested = request.harnessMode;
+  return {
+    files: [],
+    environment,
+    session: { mode: requested === undefined || requested === "" ? "default" : requested },
+    sessionMeta: {
+      ...(prompt === undefined ? {} : { systemPrompt: prompt }),
+      claudeCode: {
+        options: {
+          tools: offersNotes ? [...tools, ...notes] : tools,
+          settings: { permissions, env: environment },
+          managedSettings: { permissions },
+          strictMcpConfig: true,
+          promptSuggestions: false,
+        },
+      },
+    },
+  };
+}
+
+const settingsSchema = z.looseObject({
+  permissions: z.looseObject({ deny: z.array(z.string()).optional() }).optional(),
+});
+
+/** What the Agenta runner calls its publication, and settings written for it name. */
+const referencePrefix = "mcp__agenta-tools__";
+
+/** Denials in the request's own settings that name published tools as the Agenta runner does, by our names. */
+function denied(
+  files: readonly { readonly path: string; readonly content: string }[],
+  servers: Preparation["servers"],
+): readonly string[] {
+  const settings = [".claude/settings.json", ".claude/settings.local.json"];
+  const entries = files
+    .filter(({ path }) => settings.includes(posix.normalize(path)))
+    .flatMap(({ content }) => denialsIn(content));
+  return servers.flatMap(({ name }) =>
+    entries
+      .filter((entry) => entry.startsWith(referencePrefix))
+      .map((entry) => `mcp__${name}__${entry.slice(referencePrefix.length)}`),
+  );
+}
+
+function denialsIn(content: string): readonly string[] {
+  try {
+    const parsed = settingsSchema.safeParse(JSON.parse(content));
+    return parsed.data?.permissions?.deny ?? [];
+  } catch {
+    // Not JSON: the agent says so itself, and takes nothing from it.
+    return [];
+  }
+}
+
+function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
+  const name = call.name ?? nameByKind[call.kind ?? ""] ?? call.title ?? "tool";
+  const published = publishedTool(name, ["mcp__{server}__{tool}"], servers);
+  if (published !== undefined) return published;
+  return notes.includes(name) ? { name, readOnly: true } : { name };
+}
+
+/** Its titles are a command's or a file's words, and so the model's. */
+const nameByKind: JsonObject & Readonly<Record<string, string>> = {
+  execute: "Bash",
+  edit: "Edit",
+  read: "Read",
+  fetch: "WebFetch",
+};

@@ -1,0 +1,142 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path/posix";
+import type { JsonObject } from "@ambit/core/plugin";
+import { z } from "zod";
+import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import { openai, providerOf, withVersion } from "./providers.js";
+
+/**
+ * Pi (0.87) by its ACP adapter (`pi-acp` 0.0.34). Neither knows MCP servers or permissions: an extension of ours
+ * brings the run's tools, asks before each of Pi's own, and tells of a failed model.
+ */
+export const pi: Profile = {
+  id: "pi",
+  title: "Pi",
+  aliases: ["pi_core", "pi_agenta"],
+  program: {
+    package: "pi-acp",
+    bin: "pi-acp",
+    inImage: "installed",
+    companion: { package: "@earendil-works/pi-coding-agent", bin: "pi" },
+  },
+  arguments: [],
+  environment: { PI_OFFLINE: "1", PI_SKIP_VERSION_CHECK: "1", PI_TELEMETRY: "0" },
+  model: openai,
+  modelFor: providerOf,
+  instructions: { agentsFile: "AGENTS.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
+  supportsPermissionRequests: true,
+  ownTools: {
+    bash: "shell",
+    edit: "edit",
+    write: "edit",
+    read: "read",
+    grep: "read",
+    find: "read",
+    ls: "read",
+  },
+  maxToolCallMs: 3_600_000,
+  toolDelivery: "prepared",
+  clientCapabilities: {},
+  reports: { reasoning: true, plans: false, usage: false },
+  quirks: {
+    savesBeforeAnswering: true,
+    promptsBeforeTools: false,
+    replaysLate: false,
+    failureMeta: [{ path: ["piAcp", "notify", "level"], failed: "error" }],
+  },
+  prepare,
+  permissionCall,
+  identify,
+};
+
+/** Compiled with this package; Pi loads it from the agent's home. */
+const extensionFile = new URL("../../dist/profiles/pi/extension.js", import.meta.url);
+
+function prepare({ request, home, model, endpoint, servers, companion }: Preparation): Prepared {
+  const folder = join(home, ".pi/agent");
+  const own = join(home, ".pi/ambit");
+  const extension = join(own, "extension.js");
+  const command = join(own, "pi");
+  const { id, api, credentials, endpoint: known, version } = providerOf(request);
+  const baseUrl = endpoint.baseUrl;
+  const keyless = request.modelConnection?.credentialMode === "none" && endpoint.key === undefined;
+  const { systemPrompt, appendSystemPrompt } = request;
+  const options = [
+    ["--no-extensions", "--extension", extension, "--no-approve", "--provider", id, "--model", model],
+    systemPrompt === undefined ? [] : ["--system-prompt", join(own, "system.md")],
+    appendSystemPrompt === undefined ? [] : ["--append-system-prompt", join(own, "append.md")],
+  ].flat();
+  const provider = {
+    // Of the three, only Anthropic's library adds the version itself.
+    baseUrl: withVersion(baseUrl ?? known.url, id === "google" ? version : ""),
+    api,
+    apiKey: keyless ? "none" : `$${credentials[0]}`,
+    models: [{ id: model, input: ["text", "image"] }],
+  };
+  const settings = {
+    defaultProvider: id,
+    defaultModel: model,
+    defaultProjectTrust: "never",
+    quietStartup: true,
+    enableInstallTelemetry: false,
+    retry: { enabled: false },
+  };
+  const text = (path: string, content: string | undefined) =>
+    content === undefined ? [] : [{ path: join(own, path), content }];
+  return {
+    files: [
+      { path: join(folder, "settings.json"), content: JSON.stringify(settings) },
+      {
+        path: join(folder, "models.json"),
+        content: JSON.stringify({ providers: baseUrl === undefined ? {} : { [id]: provider } }),
+      },
+      { path: extension, content: readFileSync(extensionFile, "utf8") },
+      { path: join(own, "servers.json"), content: JSON.stringify(servers) },
+      ...text("system.md", systemPrompt),
+      ...text("append.md", appendSystemPrompt),
+      {
+        path: command,
+        content: `#!/bin/sh\nexec ${[...(companion ?? ["pi"]), ...options].map(quoted).join(" ")} "$@"\n`,
+        executable: true,
+      },
+    ],
+    environment: { PI_ACP_PI_COMMAND: command, AMBIT_PI_SERVERS: join(own, "servers.json") },
+  };
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** What the extension writes into the title of its question. */
+const questionSchema = z.object({ toolCallId: z.string(), toolName: z.string(), input: z.unknown() });
+
+/** The adapter makes a call of its own of each question; it is about one that Pi has announced. */
+function permissionCall(toolCall: JsonObject): JsonObject {
+  if (typeof toolCall.title !== "string") return toolCall;
+  const question = questionSchema.safeParse(parsed(toolCall.title));
+  if (!question.success) return toolCall;
+  const { toolCallId, toolName, input } = question.data;
+  return { toolCallId, name: toolName, rawInput: input };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Words of another extension: its call is taken as it is.
+    return undefined;
+  }
+}
+
+function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
+  // A command's title is the command, which the adapter gives nowhere else.
+  if (call.kind === "execute") {
+    const told = call.input === undefined && call.title !== undefined;
+    return { name: "bash", ...(told ? { input: { command: call.title } } : {}) };
+  }
+  const name = call.name ?? call.title ?? "tool";
+  const [server] = servers;
+  if (Object.hasOwn(pi.ownTools, name) || server === undefined) return { name };
+  return { name, server };
+}
