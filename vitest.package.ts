@@ -4,6 +4,8 @@ import { TestReporter } from "./scripts/test-reporter.ts";
 
 /** One configuration for every package, so that `npm test -w <package>` and the whole suite agree. */
 export default defineConfig({
+  // As TypeScript compiles the packages: decorators of parameters name what is injected.
+  oxc: { decorator: { legacy: true } },
   test: {
     include: ["test/**/*.test.ts", "e2e/**/*.test.ts"],
     testTimeout: 20_000,

@@ -2,6 +2,8 @@ import type { z } from "zod";
 import type { ToolDelivery } from "./delivery.js";
 import type { ToolExecutor } from "./executor.js";
 import type { Harness } from "./harness.js";
+import type { InjectedClass } from "./injection.js";
+import type { Log } from "./log.js";
 import type { ModelGateway } from "./model-gateway.js";
 import type { RunObserver } from "./observer.js";
 import type { SandboxBackend } from "./sandbox.js";
@@ -26,8 +28,13 @@ export interface Offers extends ActorKinds {
 }
 
 export interface Registrar {
-  /** Offers an actor, an observer or the store. A second one of the same kind and name, from whichever plugin, fails the boot. */
-  add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind]): void;
+  /**
+   * Registers an actor, an observer or the store: an object, or a class that the runner constructs at once, see `pluginTokens`. A
+   * second one of the same kind and name, from whichever plugin, is an error at start.
+   */
+  add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind] | InjectedClass<Offers[Kind]>): void;
+  /** The runner's log; each entry names the plugin. */
+  readonly log: Log;
 }
 
 export interface Plugin<Config extends z.ZodType = z.ZodType> {

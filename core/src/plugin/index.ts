@@ -32,6 +32,7 @@ export * from "./define-plugin.js";
 export * from "./delivery.js";
 export * from "./executor.js";
 export * from "./harness.js";
+export * from "./injection.js";
 export * from "./log.js";
 export * from "./model-gateway.js";
 export * from "./observer.js";

@@ -128,7 +128,7 @@ function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar,
   }
   const { data } = config;
   try {
-    const returned = registrar.during(name, (offer) => plugin.register(offer, data));
+    const returned = registrar.during(name, { config: data, log }, (offer) => plugin.register(offer, data));
     if (!(returned instanceof Promise)) return { configSchema };
     // What it would do later comes too late to be reported; what it throws then must not end the process.
     returned.catch(() => undefined);

@@ -1,14 +1,17 @@
 import type { DependencyContainer } from "tsyringe";
 import type { LoadFailure } from "../errors.js";
-import type {
-  Actor,
-  ActorKind,
-  ActorKinds,
-  Offers,
-  Registrar,
-  RunObserver,
-  StoreBackend,
+import {
+  type Actor,
+  type ActorKind,
+  type ActorKinds,
+  type Log,
+  type Offers,
+  pluginTokens,
+  type Registrar,
+  type RunObserver,
+  type StoreBackend,
 } from "../plugin/index.js";
+import { construct, pluginContainer } from "./construct.js";
 import { actorTokens } from "./tokens.js";
 
 /** What one plugin offered. */
@@ -50,14 +53,21 @@ export class ContainerRegistrar {
   }
 
   /** The registrar that one plugin gets to see, while it registers and no longer. */
-  during(plugin: string, register: (registrar: Registrar) => unknown): unknown {
+  during(
+    plugin: string,
+    { config, log }: { readonly config: unknown; readonly log: Log },
+    register: (registrar: Registrar) => unknown,
+  ): unknown {
+    const container = pluginContainer(this.container, plugin, config, log);
     let over = false;
     try {
       return register({
-        add: (kind, offer) => {
+        log: container.resolve(pluginTokens.log),
+        add: (kind, given) => {
           if (over)
-            throw new Error(`Plugin '${plugin}' offers the ${kind} '${offer.name}' after it has registered.`);
+            throw new Error(`Plugin '${plugin}' offers the ${kind} '${given.name}' after it has registered.`);
           const offered: keyof Offers = kind;
+          const offer = typeof given === "function" ? construct(container, given) : given;
           if (isStore(offered, offer)) this.#addStore(plugin, offer);
           else if (isObserver(offered, offer)) this.#addObserver(plugin, offer);
           else if (isActorKind(offered) && isActor(offered, offer)) this.#add(plugin, offered, offer);

@@ -6,6 +6,7 @@ import {
   toolSpecSchema,
 } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
+import { recordingLog } from "../../../core/test/fakes/log.js";
 import plugin, { clientExecutor } from "../src/index.js";
 
 const tool = toolSpecSchema.parse({ kind: "client", name: "pick_colour" });
@@ -26,7 +27,7 @@ describe("executor-client", () => {
 
   it("registers one executor, synchronously, and refuses an unknown setting", () => {
     const added: [string, unknown][] = [];
-    const registrar: Registrar = { add: (kind, actor) => added.push([kind, actor]) };
+    const registrar: Registrar = { add: (kind, actor) => added.push([kind, actor]), log: recordingLog() };
     plugin.register(registrar, plugin.config.parse({}));
     expect(added).toEqual([["executor", clientExecutor]]);
     expect(plugin.config.safeParse({ colour: "red" }).success).toBe(false);

@@ -1,6 +1,8 @@
 import {
   type Domain,
   type Issue,
+  inject,
+  pluginTokens,
   type RunScope,
   RunTimedOut,
   SandboxFailed,
@@ -31,7 +33,7 @@ export class CodeExecutor implements ToolExecutor {
   /** By run. */
   readonly #runs = new Map<string, WaitingInterpreters>();
 
-  constructor(readonly config: CodeConfig) {}
+  constructor(@inject(pluginTokens.config) readonly config: CodeConfig) {}
 
   touches(): readonly Domain[] {
     return ["network", "filesystem", "process", "environment", "resources"];

@@ -13,5 +13,5 @@ export default definePlugin({
     longestPrints: "maxPrintedCharacters",
     keepsReady: "prewarm",
   },
-  register: (registrar, config) => registrar.add("executor", new CodeExecutor(config)),
+  register: ({ add }) => add("executor", CodeExecutor),
 });

@@ -1,12 +1,14 @@
 import type { Harness, Registrar } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { recordingLog } from "../../../core/test/fakes/log.js";
 import plugin from "../src/index.js";
 
 describe("the plugin", () => {
   function harnessesOf(config: unknown): Harness[] {
     const harnesses: Harness[] = [];
     const registrar: Registrar = {
+      log: recordingLog(),
       add: (_, actor) => {
         if ("maxToolCallMs" in actor) harnesses.push(actor);
       },

@@ -1,12 +1,14 @@
-import type {
-  ActorGap,
-  Boundary,
-  Finding,
-  Issue,
-  McpServer,
-  Publication,
-  ToolSource,
-  ToolSourceScope,
+import {
+  type ActorGap,
+  type Boundary,
+  type Finding,
+  type Issue,
+  inject,
+  type McpServer,
+  type Publication,
+  pluginTokens,
+  type ToolSource,
+  type ToolSourceScope,
 } from "@ambit/core/plugin";
 import { type Lookup, portOf } from "@ambit/egress";
 import type { McpClientConfig } from "./config.js";
@@ -23,7 +25,7 @@ export class HttpToolSource implements ToolSource {
   readonly claims = ["network.allow-host", "network.allow-cidr"] as const;
 
   constructor(
-    readonly config: McpClientConfig,
+    @inject(pluginTokens.config) readonly config: McpClientConfig,
     readonly lookup?: Lookup,
   ) {}
 

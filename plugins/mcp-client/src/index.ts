@@ -10,8 +10,8 @@ export default definePlugin({
   name: "mcp-client",
   api: 1,
   config: configSchema,
-  register: (registrar, config) => {
-    registrar.add("toolSource", new HttpToolSource(config));
-    registrar.add("toolSource", new StdioToolSource(config));
+  register: ({ add }) => {
+    add("toolSource", HttpToolSource);
+    add("toolSource", StdioToolSource);
   },
 });

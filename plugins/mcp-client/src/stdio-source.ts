@@ -3,8 +3,10 @@ import { delimiter, dirname } from "node:path";
 import {
   type Domain,
   HarnessFailed,
+  inject,
   type McpServer,
   type Publication,
+  pluginTokens,
   type ToolSource,
   type ToolSourceScope,
 } from "@ambit/core/plugin";
@@ -21,7 +23,7 @@ export class StdioToolSource implements ToolSource {
   readonly site = "sandbox";
   readonly claims = [];
 
-  constructor(readonly config: McpClientConfig) {}
+  constructor(@inject(pluginTokens.config) readonly config: McpClientConfig) {}
 
   touches(): readonly Domain[] {
     return ["network", "filesystem", "process", "environment", "resources"];

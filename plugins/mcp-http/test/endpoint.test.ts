@@ -3,6 +3,7 @@ import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { matchesBearer } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
+import { recordingLog } from "../../../core/test/fakes/log.js";
 import { openEndpoint } from "../src/endpoint.js";
 import plugin, { configSchema, McpHttpDelivery } from "../src/index.js";
 import { probeSecrets } from "../src/probe.js";
@@ -221,7 +222,10 @@ describe("many calls", () => {
 describe("the plugin", () => {
   it("registers one delivery, synchronously", () => {
     const added: [string, unknown][] = [];
-    plugin.register({ add: (kind, actor) => added.push([kind, actor]) }, plugin.config.parse({}));
+    plugin.register(
+      { add: (kind, actor) => added.push([kind, actor]), log: recordingLog() },
+      plugin.config.parse({}),
+    );
     expect(added).toEqual([["delivery", expect.any(McpHttpDelivery)]]);
     expect(plugin.config.safeParse({ heartbeatSeconds: 1 }).success).toBe(false);
   });

@@ -1,4 +1,4 @@
-import { isPlugin } from "@ambit/core";
+import { isPlugin, probeSettingsSchema, Registry } from "@ambit/core";
 import type { Store, StoreBackend } from "@ambit/core/plugin";
 
 /** A database of its own for one test, and what a test may do to it behind the store's back. */
@@ -26,17 +26,15 @@ export async function backendOf({
 }: Pick<StoreRig, "module" | "config">): Promise<StoreBackend> {
   const { default: plugin }: { default: unknown } = await import(module);
   if (!isPlugin(plugin)) throw new Error(`${module} exports no plugin`);
-  let offered: StoreBackend | undefined;
-  plugin.register(
-    {
-      add: (_kind, offer) => {
-        if ("open" in offer && !("claims" in offer)) offered = offer;
-      },
-    },
-    plugin.config.parse(config),
+  const never = () => Promise.reject(new Error("The plugin is given, not imported."));
+  const { store } = await Registry.load(
+    [{ use: plugin, config }],
+    never,
+    probeSettingsSchema.parse({}),
+    silentLog,
   );
-  if (offered === undefined) throw new Error(`${module} offers no store`);
-  return offered;
+  if (store === undefined) throw new Error(`${module} offers no store`);
+  return store;
 }
 
 export async function openStore(rig: Pick<StoreRig, "module" | "config">): Promise<Store> {

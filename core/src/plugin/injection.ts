@@ -1,0 +1,25 @@
+import "reflect-metadata";
+import { type InjectionToken, inject } from "tsyringe";
+import type { Log } from "./log.js";
+
+/**
+ * What the runner gives to the constructor of a class that a plugin registers:
+ * `constructor(@inject(pluginTokens.config) config: Config, @inject(pluginTokens.log) log: Log)`.
+ */
+export const pluginTokens = {
+  /** The runner's log; each entry names the plugin. */
+  log: token<Log>("log"),
+  /** The plugin's configuration, as its schema returns it. */
+  config: token<unknown>("config"),
+} as const;
+
+/** Names what one parameter of a constructor is given. TypeScript needs `experimentalDecorators` for it. */
+export { inject };
+
+/** A class that the runner constructs: each of its constructor's parameters names a token of `pluginTokens`. */
+export type InjectedClass<Offer> = Extract<InjectionToken<Offer>, abstract new (...given: never[]) => Offer>;
+
+/** Global: a plugin installed beside another copy of this package has the same tokens. */
+function token<Value>(name: string): InjectionToken<Value> {
+  return Symbol.for(`ambit.plugin.${name}`);
+}
