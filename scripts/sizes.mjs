@@ -105,12 +105,12 @@ function sizesTable(/** @type {Sizes} */ { packages, backend, executor }) {
   ].join("\n");
 }
 
-/** Packages whose lines on the page differ from the count by more than a tenth and 50 lines, or that it lacks. */
+/** Packages whose lines on the page differ from the count by more than a quarter and 100 lines, or that it lacks. */
 export function outdated(/** @type {string} */ text, /** @type {Sizes} */ { packages }) {
   return packages.flatMap(({ name, lines }) => {
     const row = new RegExp(`^\\| \`${name}\` \\| (\\d+) \\|`, "m").exec(text);
     const stated = Number(row?.[1] ?? Number.NaN);
-    return Math.abs(stated - lines) <= lines / 10 + 50
+    return Math.abs(stated - lines) <= lines / 4 + 100
       ? []
       : [`${name}: ${lines} lines, the page says ${stated}`];
   });

@@ -1,24 +1,24 @@
 import type { Goal } from "../goal.js";
-import { coldRun, coldRunCpu } from "./g01-cold-run.js";
-import { warmTurn } from "./g03-warm-turn.js";
-import { firstLine } from "./g04-first-line.js";
-import { toolTurn } from "./g05-tool-turn.js";
-import { dispatch } from "./g06-dispatch.js";
-import { codeTool } from "./g07-code-tool.js";
-import { refusal } from "./g08-refusal.js";
-import { plan } from "./g09-plan.js";
-import { events } from "./g10-events.js";
-import { agentEvents } from "./g11-agent-events.js";
-import { unreadStream } from "./g12-unread-stream.js";
-import { memoryAtEight } from "./g13-memory-at-eight.js";
-import { runsAtEight } from "./g14-runs-at-eight.js";
-import { start } from "./g15-start.js";
-import { jail } from "./g16-jail.js";
-import { clientGone } from "./g17-client-gone.js";
-import { brokenAgent } from "./g18-broken-agent.js";
-import { spawnInJail } from "./i3-spawn.js";
-import { bridge } from "./i4-bridge.js";
-import { daytonaBridge } from "./i5-daytona.js";
+import { events } from "./events/g10-events.js";
+import { agentEvents } from "./events/g11-agent-events.js";
+import { unreadStream } from "./events/g12-unread-stream.js";
+import { memoryAtEight } from "./load/g13-memory-at-eight.js";
+import { runsAtEight } from "./load/g14-runs-at-eight.js";
+import { start } from "./load/g15-start.js";
+import { refusal } from "./planning/g08-refusal.js";
+import { plan } from "./planning/g09-plan.js";
+import { coldRun, coldRunCpu } from "./runs/g01-cold-run.js";
+import { warmTurn } from "./runs/g03-warm-turn.js";
+import { firstLine } from "./runs/g04-first-line.js";
+import { toolTurn } from "./runs/g05-tool-turn.js";
+import { dispatch } from "./runs/g06-dispatch.js";
+import { clientGone } from "./runs/g17-client-gone.js";
+import { brokenAgent } from "./runs/g18-broken-agent.js";
+import { codeTool } from "./sandboxes/g07-code-tool.js";
+import { jail } from "./sandboxes/g16-jail.js";
+import { spawnInJail } from "./sandboxes/i3-spawn.js";
+import { bridge } from "./sandboxes/i4-bridge.js";
+import { daytonaBridge } from "./sandboxes/i5-daytona.js";
 
 /** In the order of their numbers. */
 export const goals: readonly Goal[] = [

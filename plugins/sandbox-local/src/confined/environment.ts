@@ -1,5 +1,5 @@
 import { type Command, type NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
-import { channelUrl, inside } from "./inside.js";
+import { channelUrl, inside } from "./launch/inside.js";
 import { directHosts } from "./loopback.js";
 
 /**

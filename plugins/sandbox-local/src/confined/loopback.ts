@@ -1,5 +1,5 @@
 import type { ActorGap, NetworkBoundary, NetworkRule, RangeRule } from "@ambit/core/plugin";
-import { inside } from "./inside.js";
+import { inside } from "./launch/inside.js";
 
 /** A service on the host's loopback that the boundary lists. Inside, a relay answers at the same address and port. */
 export interface LoopbackForward {

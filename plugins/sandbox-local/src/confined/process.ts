@@ -2,8 +2,8 @@ import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command, Evidence, Exit, Process } from "@ambit/core/plugin";
 import { pipesOf } from "../process/pipes.js";
-import { endProcess, type HostProcess, hasEnded, signalProcess } from "./host-process.js";
-import type { Launched } from "./launch.js";
+import { endProcess, type HostProcess, hasEnded, signalProcess } from "./launch/host-process.js";
+import type { Launched } from "./launch/launch.js";
 
 /** Milliseconds between a polite end and the other one. */
 const politeMs = 2_000;

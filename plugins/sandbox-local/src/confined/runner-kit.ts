@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { writeReadable } from "../folders/readable.js";
 import { compileSeccompFilter, isSeccompArchitecture, type SeccompArchitecture } from "../seccomp/index.js";
-import type { SystemEntry } from "./arguments.js";
-import { type Etc, makeEtc } from "./etc.js";
 import { type Namespaces, ownNamespaces } from "./evidence.js";
-import { makeFirstProgram } from "./first-program.js";
-import { findPrograms, type Programs } from "./programs.js";
-import { coveredOfProc, systemEntries } from "./system.js";
+import { type Etc, makeEtc } from "./files/etc.js";
+import { coveredOfProc, systemEntries } from "./files/system.js";
+import type { SystemEntry } from "./launch/arguments.js";
+import { makeFirstProgram } from "./launch/first-program.js";
+import { findPrograms, type Programs } from "./launch/programs.js";
 
 /** What all jails of one runner share. */
 export interface RunnerKit {

@@ -1,7 +1,7 @@
 import { SafeSessionFiles, type SessionFiles } from "@ambit/backend-kit/safe-fs";
 import type { Command, Evidence, Exposure, FetchHandler, Process } from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
-import { channelUrl, inside } from "./inside.js";
+import { channelUrl, inside } from "./launch/inside.js";
 import type { ConfinedSession } from "./session.js";
 import { spawnConfined } from "./spawn.js";
 

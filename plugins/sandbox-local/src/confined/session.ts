@@ -9,8 +9,13 @@ import { makeReadableFolder, writeReadable } from "../folders/readable.js";
 import type { RunnerFolder } from "../folders/runner-folder.js";
 import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
-import { inside } from "./inside.js";
-import { isPassable, nodeInstallation, type RequiredPaths, resolveRequiredPaths } from "./required-paths.js";
+import {
+  isPassable,
+  nodeInstallation,
+  type RequiredPaths,
+  resolveRequiredPaths,
+} from "./files/required-paths.js";
+import { inside } from "./launch/inside.js";
 import type { RunnerKit } from "./runner-kit.js";
 import type { Weakening } from "./weakening.js";
 

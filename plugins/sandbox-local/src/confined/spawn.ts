@@ -4,20 +4,20 @@ import { type Command, type Process, SandboxFailed } from "@ambit/core/plugin";
 import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
-import { bubblewrapArguments, type Jail } from "./arguments.js";
 import { jailEnvironment } from "./environment.js";
-import { hostShell } from "./first-program.js";
-import { gateScript, type Relay } from "./gate.js";
-import { lookThrough, settleOutsideLinks } from "./hard-links.js";
-import { inside } from "./inside.js";
-import { jailDescriptors, launchJail } from "./launch.js";
+import { lookThrough, settleOutsideLinks } from "./files/hard-links.js";
+import { findProtectedPaths, mostRepositories } from "./files/protected-paths.js";
+import { type PreparedMounts, pathRules, prepareMounts } from "./files/workspace-mounts.js";
+import { bubblewrapArguments, type Jail } from "./launch/arguments.js";
+import { hostShell } from "./launch/first-program.js";
+import { gateScript, type Relay } from "./launch/gate.js";
+import { inside } from "./launch/inside.js";
+import { jailDescriptors, launchJail } from "./launch/launch.js";
+import { launchOf } from "./launch/stages.js";
 import { loopbackForwards } from "./loopback.js";
 import { ConfinedProcess } from "./process.js";
-import { findProtectedPaths, mostRepositories } from "./protected-paths.js";
 import type { ConfinedSession } from "./session.js";
-import { launchOf } from "./stages.js";
 import { limitReached, withoutHost } from "./start-failure.js";
-import { type PreparedMounts, pathRules, prepareMounts } from "./workspace-mounts.js";
 
 /**
  * Starts a command in a jail of its own.

@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { type ProcessStatus, statusOf } from "../confined/evidence.js";
-import { hasEnded, hostProcess } from "../confined/host-process.js";
+import { hasEnded, hostProcess } from "../confined/launch/host-process.js";
 import { outcomeOnHost } from "./on-host.js";
 import { expectThat, runIn, shell, type Trial } from "./trial.js";
 

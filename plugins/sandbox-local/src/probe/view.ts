@@ -1,7 +1,7 @@
 import type { Boundary } from "@ambit/core/plugin";
 import { z } from "zod";
-import { inside } from "../confined/inside.js";
-import { tellsOfHost } from "../confined/system.js";
+import { tellsOfHost } from "../confined/files/system.js";
+import { inside } from "../confined/launch/inside.js";
 import { expectThat, filesystem, NotProven, node, runIn, type Trial } from "./trial.js";
 
 /**

@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { type Boundary, SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
-import { lookThrough } from "../../src/confined/hard-links.js";
+import { lookThrough } from "../../src/confined/files/hard-links.js";
 import { limitReached, withoutHost } from "../../src/confined/start-failure.js";
 import { closed, openConfined, path, run, shell, specOf, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";

@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import { limitsOf } from "../../src/claims.js";
 import { configSchema } from "../../src/config.js";
 import { jailEnvironment } from "../../src/confined/environment.js";
-import { gateScript } from "../../src/confined/gate.js";
+import { pathRules } from "../../src/confined/files/workspace-mounts.js";
+import { gateScript } from "../../src/confined/launch/gate.js";
+import { launchOf } from "../../src/confined/launch/stages.js";
 import { checkHost } from "../../src/confined/runner-kit.js";
-import { launchOf } from "../../src/confined/stages.js";
-import { pathRules } from "../../src/confined/workspace-mounts.js";
 import { descriptorTable } from "../../src/process/descriptors.js";
 import { everythingOn } from "../support/specs.js";
 

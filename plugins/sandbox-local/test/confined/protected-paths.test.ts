@@ -2,8 +2,8 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
-import { lookThrough } from "../../src/confined/hard-links.js";
-import { findProtectedPaths } from "../../src/confined/protected-paths.js";
+import { lookThrough } from "../../src/confined/files/hard-links.js";
+import { findProtectedPaths } from "../../src/confined/files/protected-paths.js";
 import { openConfined, run, shell, temporaryFolder } from "../support/specs.js";
 
 /** A workspace of files (`content`), links (`-> target`) and folders (`/`). */

@@ -1,7 +1,7 @@
 import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { resolveRequiredPaths } from "../../src/confined/required-paths.js";
+import { resolveRequiredPaths } from "../../src/confined/files/required-paths.js";
 import { confinedBackend, openConfined, run, shell, temporaryFolder } from "../support/specs.js";
 
 /** An agent in a home that is closed to others, with a secret beside it. */

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeEtc } from "../../src/confined/etc.js";
+import { makeEtc } from "../../src/confined/files/etc.js";
 import { openConfined, run, shell, temporaryFolder } from "../support/specs.js";
 
 test("the stand-in for /etc holds what packages need, and no passwords of a mirror", async (context) => {

@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from "node:stream";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { beginningOf, gateWords } from "../../src/confined/gate-words.js";
+import { beginningOf, gateWords } from "../../src/confined/launch/gate-words.js";
 import { type Mechanism, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
 import { closed, confinedBackend, run, specOf } from "../support/specs.js";
 

@@ -13,8 +13,8 @@ import { ApiError, errorBody, notFound, sendError } from "../http/api-error.js";
 import type { Routes } from "../http/routes.js";
 import type { ApiRequest, RequestFault } from "../interface.js";
 import { type FaultPlan, faultError } from "./fault-plan.js";
-import type { LogStreams } from "./log-streams.js";
-import type { ToolboxProxy } from "./toolbox-proxy.js";
+import type { LogStreams } from "./logs/log-streams.js";
+import type { ToolboxProxy } from "./toolbox/toolbox-proxy.js";
 
 /** On a request that this server sends itself: no fault concerns it. */
 const repeatHeader = "x-loopback-repeat";

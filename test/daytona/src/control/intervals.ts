@@ -1,5 +1,5 @@
 import { SandboxState } from "@daytona/api-client";
-import type { Sandboxes } from "./sandboxes.js";
+import type { Sandboxes } from "./sandboxes/sandboxes.js";
 
 /** Stops what was inactive for too long, deletes what was stopped for too long, and what has lived its time. */
 export function watchIntervals(

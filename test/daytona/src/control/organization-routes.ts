@@ -3,11 +3,11 @@ import { z } from "zod";
 import { readJson, sendEmpty, sendJson } from "../http/json.js";
 import type { Routes } from "../http/routes.js";
 import type { ResolvedOptions } from "../options.js";
-import { parseBody } from "./create-request.js";
-import { organizationId } from "./sandbox.js";
-import type { Sandboxes } from "./sandboxes.js";
+import { parseBody } from "./sandboxes/create-request.js";
+import { organizationId } from "./sandboxes/sandbox.js";
+import type { Sandboxes } from "./sandboxes/sandboxes.js";
+import { snapshotDto, snapshotNamed, snapshotsOf } from "./sandboxes/snapshots.js";
 import type { Secrets, StoredSecret } from "./secrets.js";
-import { snapshotDto, snapshotNamed, snapshotsOf } from "./snapshots.js";
 
 const hosts = z.array(z.string());
 const createSecret = z.object({

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { createServer as createHttpServer, type Server as HttpServer, type RequestListener } from "node:http";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import type { RunnerClient } from "../control/runner-client.js";
+import type { RunnerClient } from "../control/toolbox/runner-client.js";
 import type { World, WorldArrival, WorldHostView, WorldRequest } from "../interface.js";
 import { type ResolvedWorldHost, type WorldHost, worldHost } from "../options.js";
 import { worldAddress } from "../runner/addresses.js";

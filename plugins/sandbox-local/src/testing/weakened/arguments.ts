@@ -1,4 +1,4 @@
-import { tellsOfHost } from "../../confined/system.js";
+import { tellsOfHost } from "../../confined/files/system.js";
 import type { Decoys, Mechanism } from "./mechanisms.js";
 
 export interface Rewriting {

@@ -38,7 +38,7 @@ const egress = (file: string, find: string, replace: string): Patch => ({
 const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0 && ", "if (wrong.length > 1000 && ");
 
 const noSeccomp: readonly Patch[] = [
-  plugin("confined/arguments.js", "jail.descriptors.seccomp === undefined ?", "true ?"),
+  plugin("confined/launch/arguments.js", "jail.descriptors.seccomp === undefined ?", "true ?"),
   plugin("confined/spawn.js", "weakening?.seccomp ?? true", "false"),
 ];
 
@@ -48,7 +48,7 @@ export const mutants: readonly MutantCase[] = [
     needsRoot: true,
     patches: [
       noEvidence,
-      plugin("confined/launch.js", "if (expected.isJudged && ", "if (false && "),
+      plugin("confined/launch/launch.js", "if (expected.isJudged && ", "if (false && "),
       plugin("confined/session.js", "process.getuid?.() === 0 ? await lease() : undefined", "undefined"),
     ],
     capability: "filesystem.workspace-only",
@@ -58,11 +58,11 @@ export const mutants: readonly MutantCase[] = [
     name: "environment of the launcher kept",
     patches: [
       plugin(
-        "confined/launch.js",
+        "confined/launch/launch.js",
         'PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"',
         "...process.env",
       ),
-      plugin("confined/arguments.js", '"--clearenv",', ""),
+      plugin("confined/launch/arguments.js", '"--clearenv",', ""),
     ],
     capability: "environment.named-only",
     caughtBy: ["environment.named-only/own"],
@@ -81,7 +81,7 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "descriptors inherited",
-    patches: [plugin("confined/launch.js", "options.inheritable, options", "[], options")],
+    patches: [plugin("confined/launch/launch.js", "options.inheritable, options", "[], options")],
     capability: "filesystem.host-hidden",
     caughtBy: ["filesystem.host-hidden/inherited-descriptors"],
   },
@@ -99,7 +99,7 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "ancestors not pinned",
-    patches: [plugin("confined/workspace-mounts.js", "length < names.length", "length < 0")],
+    patches: [plugin("confined/files/workspace-mounts.js", "length < names.length", "length < 0")],
     capability: "filesystem.workspace-only",
     caughtBy: ["filesystem.workspace-only/denied-move-above"],
   },
@@ -113,7 +113,7 @@ export const mutants: readonly MutantCase[] = [
         'this.launcher.kill("SIGKILL");',
       ),
       plugin("confined/process.js", "endProcess(init);\n            await gone(init);", ""),
-      plugin("confined/arguments.js", '"--die-with-parent", ', ""),
+      plugin("confined/launch/arguments.js", '"--die-with-parent", ', ""),
     ],
     capability: "process.contained",
     caughtBy: ["process.contained/outlive-close"],
@@ -172,7 +172,7 @@ export const mutants: readonly MutantCase[] = [
     name: "the host's network kept",
     patches: [
       noEvidence,
-      plugin("confined/arguments.js", 'jail.network === "own" ? ["--unshare-net"] : []', "[]"),
+      plugin("confined/launch/arguments.js", 'jail.network === "own" ? ["--unshare-net"] : []', "[]"),
     ],
     capability: "network.deny",
     caughtBy: [
@@ -184,7 +184,7 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "the host's shared memory kept",
-    patches: [noEvidence, plugin("confined/arguments.js", '"--unshare-ipc", ', "")],
+    patches: [noEvidence, plugin("confined/launch/arguments.js", '"--unshare-ipc", ', "")],
     capability: "process.contained",
     caughtBy: ["process.contained/shared-segment", "process.contained/message-queue"],
   },
@@ -202,7 +202,9 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "workspace writable although read-only",
-    patches: [plugin("confined/arguments.js", 'writable ? "--bind-fd" : "--ro-bind-fd"', '"--bind-fd"')],
+    patches: [
+      plugin("confined/launch/arguments.js", 'writable ? "--bind-fd" : "--ro-bind-fd"', '"--bind-fd"'),
+    ],
     capability: "filesystem.read-only",
     caughtBy: ["filesystem.read-only/write", "filesystem.read-only/create"],
   },

@@ -1,0 +1,69 @@
+import type { IncomingMessage } from "node:http";
+import type { Goal } from "../../goal.js";
+import { interleaved, median, short } from "../../measure.js";
+import { startAmbit } from "../../subjects/ambit-server.js";
+import { startBareServer } from "../../subjects/bare-server.js";
+import { benchPlugin } from "../../subjects/bench-plugin.js";
+import type { Caller } from "../../subjects/http.js";
+
+const count = 200_000;
+
+/** An agent in the server's own process talks as fast as it is listened to. */
+export const events: Goal = {
+  id: "G10",
+  title: "events/s through the server ÷ raw node NDJSON, back-pressure on",
+  goal: "≥ 0.9",
+  needs: [],
+  async run({ pairs }) {
+    await using ambit = await startAmbit({ plugins: [benchPlugin] });
+    await using bare = await startBareServer();
+    const body = JSON.stringify({
+      harness: "bench-agent",
+      messages: [{ role: "user", content: `flood ${count}` }],
+    });
+    const ours = () => eventsPerSecond(ambit.caller, "/run", body);
+    const single = await interleaved(ours, () => eventsPerSecond(bare.caller, `/events?n=${count}`, body), {
+      pairs: pairs(15),
+    });
+    const batched = await interleaved(
+      ours,
+      () => eventsPerSecond(bare.caller, `/events?n=${count}&batch=1`, body),
+      { pairs: pairs(15) },
+    );
+    const rates = ({ subject, floor }: typeof single) =>
+      `${short(median(subject))} / ${short(median(floor))} /s`;
+    return [
+      {
+        what: "events/s ÷ raw NDJSON, a write per event",
+        unit: "×",
+        values: single.ratios,
+        limit: { atLeast: 0.9 },
+        note: rates(single),
+      },
+      {
+        what: "events/s ÷ raw NDJSON in 16 KiB batches",
+        unit: "×",
+        values: batched.ratios,
+        note: rates(batched),
+      },
+    ];
+  },
+};
+
+async function eventsPerSecond(caller: Caller, path: string, body: string): Promise<number> {
+  const begun = performance.now();
+  const lines = await countLines(await caller.open(path, body, "application/x-ndjson"));
+  const seconds = (performance.now() - begun) / 1_000;
+  if (lines < count) throw new Error(`${lines} of ${count} events came`);
+  return lines / seconds;
+}
+
+/** Looks at bytes only, so that the reader isn't what limits both. */
+async function countLines(response: IncomingMessage): Promise<number> {
+  let lines = 0;
+  for await (const chunk of response) {
+    const bytes: Buffer = chunk;
+    for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) lines += 1;
+  }
+  return lines;
+}

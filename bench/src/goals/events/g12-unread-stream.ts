@@ -1,0 +1,65 @@
+import type { Goal } from "../../goal.js";
+import { linux } from "../../machine/needs.js";
+import { cpuMsOf, descendantsOf, pssMibOf } from "../../machine/processes.js";
+import { pause } from "../../machine/program.js";
+import { type AmbitServer, startAmbit } from "../../subjects/ambit-server.js";
+import { demoRequest } from "../../subjects/requests.js";
+import { run } from "../../subjects/runs.js";
+
+const events = 1_000_000;
+const quietMs = 3_000;
+const longestMs = 120_000;
+
+/** A reader that stops reading slows the agent, and costs the runner nothing. */
+export const unreadStream: Goal = {
+  id: "G12",
+  title: "memory growth, a client that doesn't read, 1 M events",
+  goal: "≤ 16 MiB",
+  needs: [linux],
+  async run({ pairs }) {
+    const growths: number[] = [];
+    const settled: number[] = [];
+    for (let time = 0; time < Math.min(3, pairs(3)); time += 1) {
+      await using ambit = await startAmbit();
+      // What a server grows to by working at all isn't what an unread stream costs.
+      for (let earlier = 0; earlier < 3; earlier += 1) await run(ambit.caller, demoRequest("stream 5000"));
+      await pause(1_000);
+      const { growth, atEnd } = await unread(ambit);
+      growths.push(growth);
+      settled.push(atEnd);
+    }
+    return [
+      {
+        what: "the server's PSS at most, while nobody reads",
+        unit: "MiB",
+        values: growths,
+        limit: { atMost: 16 },
+        note: `grown by when all stood still: ${settled.map((growth) => growth.toFixed(1)).join(", ")} MiB`,
+      },
+    ];
+  },
+};
+
+/** Samples until neither the server nor the agent works any longer. */
+async function unread({ caller, program }: AmbitServer): Promise<{ growth: number; atEnd: number }> {
+  const before = pssMibOf(program.pid);
+  const response = await caller.open("/run", demoRequest(`stream ${events}`), "application/x-ndjson");
+  response.pause();
+  response.on("error", () => undefined);
+  const begun = performance.now();
+  let most = before;
+  let work = -1;
+  let quietSince = performance.now();
+  while (performance.now() - begun < longestMs && performance.now() - quietSince < quietMs) {
+    await pause(100);
+    most = Math.max(most, pssMibOf(program.pid));
+    const now = [program, ...descendantsOf(program.pid)].reduce((sum, { pid }) => sum + cpuMsOf(pid), 0);
+    if (now > work + 10) quietSince = performance.now();
+    work = now;
+  }
+  if (response.complete)
+    throw new Error("the whole stream fitted into the connection: there was nothing to hold back");
+  const atEnd = pssMibOf(program.pid) - before;
+  response.destroy();
+  return { growth: most - before, atEnd };
+}

@@ -1,0 +1,78 @@
+import type { Goal } from "../../goal.js";
+import { interleaved, mediansOf, timedEach } from "../../measure.js";
+import { startAmbit } from "../../subjects/ambit-server.js";
+import { startBareServer } from "../../subjects/bare-server.js";
+import type { Caller } from "../../subjects/http.js";
+import { demoRequest, toolCallback, usualTool } from "../../subjects/requests.js";
+
+const callsPerSample = 50;
+const limit = { atMost: 2 } as const;
+/** No local sandbox limits a disk. */
+const refused = { sandboxPermission: { resources: { diskMb: 64 } } };
+
+/** Saying no is nearly free, also to a caller with a thousand tools. */
+export const refusal: Goal = {
+  id: "G8",
+  title: "refusal ÷ raw POST; with 1,000 tools ÷ JSON.parse",
+  goal: "≤ 2; ≤ 2",
+  needs: [],
+  async run({ pairs }) {
+    await using ambit = await startAmbit();
+    await using bare = await startBareServer();
+    const small = demoRequest("say hello", refused);
+    const large = demoRequest("say hello", {
+      ...refused,
+      toolCallback: toolCallback("http://127.0.0.1:9/tools"),
+      customTools: Array.from({ length: 1_000 }, (_, index) => usualTool(index)),
+    });
+    const refusals = await interleaved(
+      () => perCall(callsPerSample, () => refuse(ambit.caller, small)),
+      () => perCall(callsPerSample, () => bare.caller.post("/", small)),
+      { pairs: pairs(60), warmUp: 20 },
+    );
+    const withTools = await interleaved(
+      () => perCall(5, () => refuse(ambit.caller, large)),
+      () => timedEach(5, () => JSON.parse(large)),
+      { pairs: pairs(60), warmUp: 20 },
+    );
+    const transfer = await interleaved(
+      () => perCall(5, () => refuse(ambit.caller, large)),
+      () => perCall(5, () => bare.caller.post("/", large)),
+      { pairs: pairs(20), warmUp: 2 },
+    );
+    const size = `${Math.round(large.length / 1024)} KiB`;
+    return [
+      {
+        what: "boundary refused ÷ raw POST",
+        unit: "×",
+        values: refusals.ratios,
+        limit,
+        note: mediansOf(refusals, "ms"),
+      },
+      {
+        what: `the same with 1,000 tools (${size}), over HTTP ÷ JSON.parse of it`,
+        unit: "×",
+        values: withTools.ratios,
+        limit,
+        note: mediansOf(withTools, "ms"),
+      },
+      {
+        what: "the same ÷ raw POST of it, which parses nothing",
+        unit: "×",
+        values: transfer.ratios,
+        note: mediansOf(transfer, "ms"),
+      },
+    ];
+  },
+};
+
+async function refuse(caller: Caller, body: string): Promise<void> {
+  const { status, text } = await caller.post("/run", body);
+  if (status !== 422) throw new Error(`expected a refusal, got ${status}: ${text.slice(0, 300)}`);
+}
+
+async function perCall(calls: number, call: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  for (let index = 0; index < calls; index += 1) await call();
+  return (performance.now() - begun) / calls;
+}

@@ -1,0 +1,130 @@
+import type { Goal } from "../../goal.js";
+import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
+import { linux } from "../../machine/needs.js";
+import { interleaved, median, type Pairs, short, timed } from "../../measure.js";
+import { startAcpDirect } from "../../subjects/acp-direct.js";
+import { startAmbit } from "../../subjects/ambit-server.js";
+import { demoRequest } from "../../subjects/requests.js";
+import { run } from "../../subjects/runs.js";
+
+const script = "say hello";
+const limit = { atMost: 1.05 } as const;
+
+interface Cost {
+  readonly wall: number;
+  readonly cpu: number;
+}
+
+const measured = new Map<string, ReturnType<typeof measureColdRuns>>();
+
+/** Both costs of the same runs: G1 and G2 look at one measurement from two sides. */
+function coldRuns(unconfined: "allow" | "prefer", pairs: number): ReturnType<typeof measureColdRuns> {
+  const known = measured.get(unconfined);
+  if (known !== undefined) return known;
+  const begun = measureColdRuns(unconfined, pairs);
+  measured.set(unconfined, begun);
+  return begun;
+}
+
+async function measureColdRuns(
+  unconfined: "allow" | "prefer",
+  pairs: number,
+): Promise<{ wall: Pairs; cpu: Pairs }> {
+  const meters: CpuMeter[] = [];
+  try {
+    return await costsOfPairs(unconfined, pairs, meters);
+  } finally {
+    await Promise.all(meters.map((meter) => meter.close()));
+  }
+}
+
+async function costsOfPairs(
+  unconfined: "allow" | "prefer",
+  pairs: number,
+  meters: CpuMeter[],
+): Promise<{ wall: Pairs; cpu: Pairs }> {
+  await using ambit = await startAmbit({ unconfined });
+  await using direct = startAcpDirect();
+  const [ourCpu, theirCpu] = [meterCpu(ambit.program.pid), meterCpu(direct.program.pid)];
+  meters.push(ourCpu, theirCpu);
+  const body = demoRequest(script);
+  const ours: Cost[] = [];
+  const theirs: Cost[] = [];
+  const warmUp = 3;
+  await interleaved(
+    async () => noted(ours, await cost(ourCpu, () => run(ambit.caller, body))),
+    async () => noted(theirs, await cost(theirCpu, () => direct.run(script))),
+    { pairs, warmUp },
+  );
+  const pairsOf = (part: (cost: Cost) => number): Pairs => {
+    const subject = ours.slice(warmUp).map(part);
+    const floor = theirs.slice(warmUp).map(part);
+    return { subject, floor, ratios: subject.map((value, index) => value / (floor[index] ?? Number.NaN)) };
+  };
+  return { wall: pairsOf(({ wall }) => wall), cpu: pairsOf(({ cpu }) => cpu) };
+}
+
+function noted(costs: Cost[], cost: Cost): number {
+  costs.push(cost);
+  return cost.wall;
+}
+
+async function cost(meter: CpuMeter, step: () => Promise<unknown>): Promise<Cost> {
+  const before = meter.ms();
+  const wall = await timed(step);
+  return { wall, cpu: meter.ms() - before };
+}
+
+const medians = ({ subject, floor }: Pairs) => `${short(median(subject))} / ${short(median(floor))} ms`;
+
+export const coldRun: Goal = {
+  id: "G1",
+  title: "cold run ÷ same agent over the ACP SDK, wall",
+  goal: "≤ 1.05",
+  needs: [linux],
+  async run({ pairs }) {
+    const plain = await coldRuns("prefer", pairs(20));
+    const confined = await coldRuns("allow", pairs(20));
+    return [
+      {
+        what: "demo agent, unconfined, wall",
+        unit: "×",
+        values: plain.wall.ratios,
+        limit,
+        note: medians(plain.wall),
+      },
+      {
+        what: "demo agent, in its jail, wall",
+        unit: "×",
+        values: confined.wall.ratios,
+        note: medians(confined.wall),
+      },
+    ];
+  },
+};
+
+export const coldRunCpu: Goal = {
+  id: "G2",
+  title: "cold run ÷ same agent over the ACP SDK, CPU seconds of the runner and all it starts",
+  goal: "≤ 1.05",
+  needs: [linux],
+  async run({ pairs }) {
+    const plain = await coldRuns("prefer", pairs(20));
+    const confined = await coldRuns("allow", pairs(20));
+    return [
+      {
+        what: "demo agent, unconfined, CPU",
+        unit: "×",
+        values: plain.cpu.ratios,
+        limit,
+        note: medians(plain.cpu),
+      },
+      {
+        what: "demo agent, in its jail, CPU",
+        unit: "×",
+        values: confined.cpu.ratios,
+        note: medians(confined.cpu),
+      },
+    ];
+  },
+};

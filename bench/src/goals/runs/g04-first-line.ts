@@ -1,0 +1,53 @@
+import type { Goal } from "../../goal.js";
+import { interleaved, mediansOf } from "../../measure.js";
+import { startAmbit } from "../../subjects/ambit-server.js";
+import { startBareServer } from "../../subjects/bare-server.js";
+import { type Caller, linesOf } from "../../subjects/http.js";
+import { demoRequest } from "../../subjects/requests.js";
+
+/** A caller sees that its run has begun long before an agent could have started. */
+export const firstLine: Goal = {
+  id: "G4",
+  title: "first NDJSON line ÷ raw POST",
+  goal: "≤ 6",
+  needs: [],
+  async run({ pairs }) {
+    await using ambit = await startAmbit();
+    await using bare = await startBareServer();
+    const body = demoRequest("say hello");
+    const measured = await interleaved(
+      () => untilFirstLine(ambit.caller, body),
+      () => rawPost(bare.caller, body),
+      { pairs: pairs(60), warmUp: 10 },
+    );
+    return [
+      {
+        what: "first NDJSON line ÷ raw POST",
+        unit: "×",
+        values: measured.ratios,
+        limit: { atMost: 6 },
+        note: mediansOf(measured, "ms"),
+      },
+    ];
+  },
+};
+
+/** Reads the run to its end, so that nothing of it is left when the next is measured. */
+async function untilFirstLine(caller: Caller, body: string): Promise<number> {
+  const begun = performance.now();
+  let first: number | undefined;
+  let last = "";
+  for await (const line of linesOf(await caller.open("/run", body, "application/x-ndjson"))) {
+    first ??= performance.now() - begun;
+    last = line;
+  }
+  if (first === undefined || !last.includes('"ok":true'))
+    throw new Error(`the run failed: ${last.slice(0, 300)}`);
+  return first;
+}
+
+async function rawPost(caller: Caller, body: string): Promise<number> {
+  const begun = performance.now();
+  await caller.post("/", body);
+  return performance.now() - begun;
+}

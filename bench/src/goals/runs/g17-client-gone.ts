@@ -1,0 +1,102 @@
+import { randomUUID } from "node:crypto";
+import type { Goal } from "../../goal.js";
+import { linux } from "../../machine/needs.js";
+import { descendantsOf, isRunning, type ProcessIdentity, processesWith } from "../../machine/processes.js";
+import { pause } from "../../machine/program.js";
+import { type AmbitServer, startAmbit } from "../../subjects/ambit-server.js";
+import { demoRequest } from "../../subjects/requests.js";
+import { run, untilLine } from "../../subjects/runs.js";
+
+const runs = 200;
+const atOnce = 4;
+
+/** Whoever leaves leaves nothing behind. */
+export const clientGone: Goal = {
+  id: "G17",
+  title: "client gone → nothing left; orphans in 200 runs",
+  goal: "≤ 50 ms; 0",
+  needs: [linux],
+  async run({ pairs, progress }) {
+    const ends: Record<"prefer" | "allow", number[]> = { prefer: [], allow: [] };
+    const orphans: number[] = [];
+    for (const unconfined of ["prefer", "allow"] as const) {
+      await using ambit = await startAmbit({ unconfined });
+      for (let time = -2; time < pairs(20); time += 1) {
+        const took = await untilNothingIsLeft(ambit);
+        if (time >= 0) ends[unconfined].push(took);
+      }
+      progress(`G17: ${runs} runs, ${unconfined === "prefer" ? "unconfined" : "in jails"}`);
+      orphans.push(await orphansAfterRuns(ambit));
+    }
+    const limit = { atMost: 50 } as const;
+    return [
+      { what: "connection cut → no process of the run, unconfined", unit: "ms", values: ends.prefer, limit },
+      { what: "connection cut → no process of the run, in its jail", unit: "ms", values: ends.allow, limit },
+      {
+        what: `processes left of ${runs} runs: ended, cancelled at any moment, detached (unconfined; in jails)`,
+        unit: "count",
+        values: orphans,
+        limit: { atMost: 0 },
+        note: orphans.join("; "),
+      },
+    ];
+  },
+};
+
+/** An agent that works, with a command that would run on. */
+async function untilNothingIsLeft({ caller, program }: AmbitServer): Promise<number> {
+  const body = demoRequest("say hello\nrun sleep 600");
+  const response = await caller.open("/run", body, "application/x-ndjson");
+  response.on("error", () => undefined);
+  await untilLine(response, '"type":"tool_call"');
+  // The command itself is a process or two later than its announcement.
+  await pause(60);
+  const left: readonly ProcessIdentity[] = descendantsOf(program.pid);
+  if (left.length < 2) throw new Error("the run had no processes to begin with");
+  const begun = performance.now();
+  response.destroy();
+  while (left.some(isRunning)) {
+    if (performance.now() - begun > 30_000) throw new Error("the run's processes don't end");
+    await pause(1);
+  }
+  return performance.now() - begun;
+}
+
+async function orphansAfterRuns(ambit: AmbitServer): Promise<number> {
+  const { caller, program } = ambit;
+  const mark = `600.${Math.floor(Math.random() * 1e9)}`;
+  const scripts = [
+    "say hello",
+    `run sleep ${mark}`,
+    `run (setsid sleep ${mark} &) ; true`,
+    "detach 600",
+    "stream 3000",
+  ];
+  let begun = 0;
+  const work = async () => {
+    while (begun < runs) {
+      const index = begun;
+      begun += 1;
+      const body = demoRequest(scripts[index % scripts.length] ?? "");
+      const ends = index % scripts.length === 0 || index % scripts.length === 4;
+      if (ends && index % 2 === 0) await run(caller, body);
+      else await cutAfter(ambit, body, Math.random() * 400);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+  await run(caller, demoRequest(`say ${randomUUID()}`));
+  await pause(1_000);
+  const remaining = new Map<number, ProcessIdentity>();
+  const found = [descendantsOf(program.pid), processesWith(mark), processesWith(ambit.dataFolder)].flat();
+  for (const process of found) remaining.set(process.pid, process);
+  remaining.delete(program.pid);
+  return [...remaining.values()].filter(isRunning).length;
+}
+
+async function cutAfter({ caller }: AmbitServer, body: string, ms: number): Promise<void> {
+  const response = await caller.open("/run", body, "application/x-ndjson");
+  response.on("error", () => undefined);
+  response.resume();
+  await pause(ms);
+  response.destroy();
+}

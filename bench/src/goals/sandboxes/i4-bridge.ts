@@ -1,0 +1,168 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { Readable } from "node:stream";
+import type { Sandbox } from "@ambit/core/plugin";
+import type { Goal, Measurement } from "../../goal.js";
+import { interleaved, mediansOf, type Side, timed } from "../../measure.js";
+import { type Namespaces, namespaces, openNamespaces } from "../../subjects/bridged.js";
+
+const MB = 2 ** 20;
+const rounds = 200;
+const atMost = 1.2;
+const hello = ["/bin/echo", "here"] as const;
+const cat = ["/bin/cat"] as const;
+const line = Buffer.from(`${"x".repeat(99)}\n`);
+
+/** What a program's streams cost over the bridge, over its pipe alone, and without either. */
+export const bridge: Goal = {
+  id: "I4",
+  title: "a process over the bridge ÷ over the bare pipe (nsenter) and ÷ a plain spawn",
+  goal: "≤ 1.2 of the bare pipe",
+  needs: [namespaces],
+  async run({ pairs }) {
+    const far = await openNamespaces();
+    try {
+      const sandbox = await far.open();
+      const few = pairs(10);
+      return [
+        ...(await against(
+          "open and first output",
+          few,
+          opened(far),
+          { pipe: piped(far, hello), plain: plain(hello) },
+          false,
+        )),
+        ...(await against("first output", pairs(40), bridged(sandbox, hello), {
+          pipe: piped(far, hello),
+          plain: plain(hello),
+        })),
+        ...(await against(`an echo of 100 bytes (${rounds} in turn)`, few, bridgedEchoes(sandbox), {
+          pipe: pipedEchoes(far),
+          plain: plainEchoes,
+        })),
+        ...(await outputs(far, sandbox, "1 MB", MB, few)),
+        ...(await outputs(far, sandbox, "100 MB", 100 * MB, pairs(5))),
+      ];
+    } finally {
+      await far.close();
+    }
+  },
+};
+
+interface Floors {
+  readonly pipe: Side;
+  readonly plain: Side;
+}
+
+async function against(
+  what: string,
+  pairs: number,
+  subject: Side,
+  { pipe, plain: without }: Floors,
+  // An opening is no part of a stream: it is told, and held against nothing.
+  isLimited = true,
+): Promise<readonly Measurement[]> {
+  const overPipe = await interleaved(subject, pipe, { pairs });
+  const overPlain = await interleaved(subject, without, { pairs });
+  return [
+    {
+      what: `${what} ÷ the bare pipe`,
+      unit: "×",
+      values: overPipe.ratios,
+      ...(isLimited ? { limit: { atMost } } : {}),
+      note: mediansOf(overPipe, "ms"),
+    },
+    {
+      what: `${what} ÷ a plain spawn`,
+      unit: "×",
+      values: overPlain.ratios,
+      note: mediansOf(overPlain, "ms"),
+    },
+  ];
+}
+
+function outputs(far: Namespaces, sandbox: Sandbox, what: string, bytes: number, pairs: number) {
+  const script = 'yes "some text, line after line" | head -c "$0"';
+  const argv = ["/bin/sh", "-c", script, `${bytes}`] as const;
+  const floors = { pipe: piped(far, argv), plain: plain(argv) };
+  return against(what, pairs, bridged(sandbox, argv), floors);
+}
+
+type Argv = readonly [string, ...string[]];
+
+const opened = (far: Namespaces) => async () => {
+  const begun = performance.now();
+  const sandbox = await far.open();
+  await all((await sandbox.spawn({ argv: hello, env: {} })).stdout);
+  const took = performance.now() - begun;
+  await sandbox.close();
+  return took;
+};
+
+const bridged = (sandbox: Sandbox, argv: Argv) => () =>
+  timed(async () => {
+    const child = await sandbox.spawn({ argv, env: { PATH: "/usr/bin:/bin" } });
+    await all(child.stdout);
+  });
+
+const piped = (far: Namespaces, argv: Argv) => () =>
+  timed(async () => {
+    const pipe = await far.openPipe(argv, new AbortController().signal);
+    await all(pipe.output);
+    await pipe.close();
+  });
+
+const plain =
+  ([program, ...rest]: Argv) =>
+  () =>
+    timed(async () => {
+      const child = spawn(program, rest, { env: { PATH: "/usr/bin:/bin" } });
+      await all(Readable.toWeb(child.stdout));
+    });
+
+const bridgedEchoes = (sandbox: Sandbox) => async () => {
+  const child = await sandbox.spawn({ argv: cat, env: {} });
+  const writer = child.stdin.getWriter();
+  const ms = await echoes(child.stdout, (bytes) => writer.write(bytes));
+  await child.kill();
+  return ms;
+};
+
+const pipedEchoes = (far: Namespaces) => async () => {
+  const pipe = await far.openPipe(cat, new AbortController().signal);
+  const ms = await echoes(pipe.output, (bytes) => pipe.write(bytes.toString("utf8")));
+  await pipe.close();
+  return ms;
+};
+
+const plainEchoes = async () => {
+  const child = spawn(cat[0]);
+  const ms = await echoes(Readable.toWeb(child.stdout), async (bytes) => void child.stdin.write(bytes));
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
+  return ms;
+};
+
+/** Milliseconds of all of them. */
+async function echoes(
+  output: ReadableStream<Uint8Array>,
+  write: (bytes: Buffer) => Promise<void>,
+): Promise<number> {
+  const reader = output.getReader();
+  const echo = async () => {
+    await write(line);
+    for (let length = 0; length < line.length; ) length += (await reader.read()).value?.length ?? line.length;
+  };
+  await echo();
+  const ms = await timed(async () => {
+    for (let round = 0; round < rounds; round++) await echo();
+  });
+  reader.releaseLock();
+  return ms;
+}
+
+async function all(output: ReadableStream<Uint8Array>): Promise<void> {
+  const reader = output.getReader();
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read());
+}

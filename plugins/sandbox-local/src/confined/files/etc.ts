@@ -1,0 +1,130 @@
+import { cp, readdir, readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { codeOf } from "@ambit/core/plugin";
+import { makeReadableFolder, writeReadable } from "../../folders/readable.js";
+import type { ShownPath } from "../launch/arguments.js";
+import { inside } from "../launch/inside.js";
+
+/**
+ * What of the host's `/etc` programs need: packages' settings that `/usr` links to, or that say what system this is.
+ * Nothing in it names a user, a key or another host.
+ */
+const copied: readonly RegExp[] = [
+  /^(alpine-release|debian_version|lsb-release|os-release|redhat-release)$/,
+  /^(ca-certificates\.conf|crypto-policies|pki\/java|pki\/tls\/certs|ssl\/openssl\.cnf)$/,
+  /^(gai\.conf|mime\.types|networks|protocols|rpc|services|shells)$/,
+  /^(groff|inputrc|ld\.so\.cache|ld\.so\.conf|ld\.so\.conf\.d|locale\.alias|localtime|magic|timezone)$/,
+  /^(ImageMagick-\d+|maven|perl|python\d[\d.]*|terminfo|vim)$/,
+];
+
+/** May hold passwords of the host's own: for mirrors, as a rule. */
+const secret: readonly string[] = ["/etc/maven/settings.xml"];
+
+/** The same, with hundreds of entries: a mount costs each jail 0.2 ms, copies would cost each start of Ambit half a second. */
+const mounted: readonly RegExp[] = [
+  /^(alternatives|fonts|pki\/ca-trust|ssl\/certs)$/,
+  /^(java|java-\d+-openjdk)$/,
+];
+
+/** Folders of which only some entries are shown. */
+const looked: readonly string[] = ["", "pki", "pki/tls", "ssl"];
+
+/** No host has it: programs only want one to be there. */
+const machineId = "abababababababababababababababab";
+
+/** A folder that stands in for `/etc`, made once for a runner. */
+export interface Etc {
+  readonly folder: string;
+  /** Shown over it in every jail. */
+  readonly shown: readonly ShownPath[];
+  /** And in agents' jails, whose home is another. */
+  readonly agent: readonly ShownPath[];
+  /** And in jails that share the host's network. */
+  readonly shared: readonly ShownPath[];
+}
+
+const loopbackHosts = `127.0.0.1 localhost ${inside.hostName}\n::1 localhost\n`;
+
+function passwd(home: string): string {
+  const { user, uid } = inside;
+  return `${user}:x:${uid}:${uid}:${user}:${home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`;
+}
+
+/** One user, no other host, no name servers; and what is the same on every host of its kind. */
+export async function makeEtc(parent: string): Promise<Etc> {
+  const folder = join(parent, "etc");
+  await makeReadableFolder(folder);
+  const names = await namesIn("/etc");
+  for (const name of names.filter(isOneOf(copied))) await copy(name, folder);
+  const files = {
+    passwd: passwd(inside.toolHome),
+    group: `${inside.user}:x:${inside.uid}:\nnogroup:x:65534:\n`,
+    "machine-id": `${machineId}\n`,
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+    hostname: `${inside.hostName}\n`,
+    hosts: loopbackHosts,
+    "resolv.conf": "",
+  };
+  for (const [name, content] of Object.entries(files)) await writeReadable(join(folder, name), content);
+  const shown: ShownPath[] = [];
+  for (const name of names.filter(isOneOf(mounted))) {
+    const source = join("/etc", name);
+    if (!(await isFolder(source))) continue;
+    await makeReadableFolder(join(folder, name));
+    shown.push({ source, path: source });
+  }
+  const agentPasswd = join(parent, "agent-passwd");
+  await writeReadable(agentPasswd, passwd(inside.agentHome));
+  return {
+    folder,
+    shown,
+    agent: [{ source: agentPasswd, path: "/etc/passwd" }],
+    shared: [
+      await contentOf(parent, "hosts", loopbackHosts),
+      // A link into /run on many hosts, so its content is what is shown.
+      await contentOf(parent, "resolv.conf", ""),
+    ],
+  };
+}
+
+async function copy(name: string, folder: string): Promise<void> {
+  const target = join(folder, name);
+  try {
+    // Links stay links: almost all lead to /usr, which is there.
+    await makeReadableFolder(dirname(target));
+    const filter = (source: string) => !secret.includes(source);
+    await cp(join("/etc", name), target, { recursive: true, verbatimSymlinks: true, filter });
+  } catch (error) {
+    // What the runner may not read, nobody inside may either.
+    if (codeOf(error) !== "ENOENT" && codeOf(error) !== "EACCES") throw error;
+  }
+}
+
+async function contentOf(parent: string, name: string, otherwise: string): Promise<ShownPath> {
+  const source = join(parent, `shared-${name}`);
+  // Not there: nothing to show of it.
+  await writeReadable(source, await readFile(join("/etc", name)).catch(() => otherwise));
+  return { source, path: `/etc/${name}` };
+}
+
+const isOneOf = (patterns: readonly RegExp[]) => (name: string) =>
+  patterns.some((pattern) => pattern.test(name));
+
+/** Entries of the folders that are looked into, relative to `/etc`. */
+async function namesIn(root: string): Promise<readonly string[]> {
+  const lists = looked.map(async (folder) => {
+    const names = await readdir(join(root, folder)).catch((error: unknown) => {
+      if (["ENOENT", "EACCES", "ENOTDIR"].includes(codeOf(error) ?? "")) return [];
+      throw error;
+    });
+    return names.map((name) => (folder === "" ? name : `${folder}/${name}`));
+  });
+  return (await Promise.all(lists)).flat();
+}
+
+function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}

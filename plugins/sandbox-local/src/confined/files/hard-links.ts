@@ -1,0 +1,148 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { constants } from "node:fs";
+import { open as openFile, rename, rm } from "node:fs/promises";
+import { inFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { beginningOf } from "../launch/gate-words.js";
+import { mostRepositories } from "./protected-paths.js";
+
+/** A file that has more names than the workspace shows: writing it here writes it there. */
+export interface OutsideLink {
+  /** How many names it has. */
+  readonly links: number;
+  /** Names relative to the workspace, each byte a character (latin1): they may be no UTF-8. */
+  readonly paths: readonly string[];
+}
+
+/** What a look through a workspace finds. */
+export interface Findings {
+  readonly outsideLinks: readonly OutsideLink[];
+  /** Paths of the first repositories' `.git`, whatever it is, except the workspace's own. */
+  readonly repositories: readonly string[];
+}
+
+/** Bytes that `find` may say: a tree can be made to have any number of linked files, at any depth. */
+const mostSaid = 16 * 1024 * 1024;
+
+/** A folder that its owner closed is opened for its owner before it is entered: inside, its owner can do the same. */
+const opened = ["-type", "d", "!", "-perm", "-0500", "-execdir", "chmod", "u+rx", "--", "{}", ";"];
+const repositories = ["-name", ".git", "!", "-path", "./.git", "-printf", "r %P\\0"];
+const linked = ["-type", "f", "-links", "+1", "-printf", "l %D:%i %n %P\\0"];
+
+/**
+ * Looks through a tree once, for repositories and for files that have names outside it too. A jail can't make such a
+ * link; one that somebody put there leads out through every mount. Links among the tree's own files (package managers
+ * make them) are none. find(1) goes down by descriptor, takes names as bytes, and takes no time of this process.
+ *
+ * @throws SandboxFailed when it can't be looked through.
+ */
+export async function lookThrough(root: string): Promise<Findings> {
+  const byInode = new Map<string, { links: number; paths: string[] }>();
+  const found: string[] = [];
+  for await (const line of recordsOf(root)) {
+    const [kind, ...rest] = line.split(" ");
+    if (kind === "r") {
+      if (found.length < mostRepositories) found.push(Buffer.from(rest.join(" "), "latin1").toString());
+      continue;
+    }
+    const [inode = "", links, ...path] = rest;
+    const known = byInode.get(inode) ?? { links: Number(links), paths: [] };
+    known.paths.push(path.join(" "));
+    byInode.set(inode, known);
+  }
+  const outsideLinks = [...byInode.values()].filter(({ links, paths }) => links > paths.length);
+  return { outsideLinks, repositories: found };
+}
+
+/** What `find` says of the tree, record by record, each byte a character. */
+async function* recordsOf(root: string): AsyncGenerator<string> {
+  // Other jails of the session may be at work: what vanishes meanwhile is no failure.
+  const expression = ["-ignore_readdir_race", ...opened, ",", ...repositories, ",", ...linked];
+  const child = spawn("find", [".", ...expression], {
+    cwd: root,
+    env: { PATH: "/usr/bin:/bin", LC_ALL: "C" },
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = once(child, "close");
+  ended.catch(() => undefined);
+  const complaint = beginningOf(child.stderr);
+  let said = 0;
+  let text = "";
+  try {
+    for await (const chunk of child.stdout) {
+      said += chunk.length;
+      if (said > mostSaid) {
+        throw new SandboxFailed("The workspace holds too many hard links to be looked through: remove some", {
+          concerns: "session",
+        });
+      }
+      const records = (text + chunk.toString("latin1")).split("\0");
+      text = records.pop() ?? "";
+      yield* records;
+    }
+    const [code] = await ended.catch((error: unknown) => [codeOf(error)]);
+    if (code === 0) return;
+    throw new SandboxFailed(
+      `The workspace can't be looked through for hard links (find: ${(await complaint) || code}): apt install findutils`,
+    );
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+/**
+ * Refuses a workspace that holds such files, or gives each name a copy of its own.
+ *
+ * @throws SandboxFailed naming the first ones, under `refuse`.
+ */
+export async function settleOutsideLinks(
+  root: string,
+  links: readonly OutsideLink[],
+  policy: "refuse" | "copy",
+): Promise<void> {
+  const found = links.flatMap(({ paths }) => paths);
+  if (found.length === 0) return;
+  if (policy === "refuse") {
+    const shown = found
+      .slice(0, 3)
+      .map((path) => Buffer.from(path, "latin1").toString())
+      .join(", ");
+    throw new SandboxFailed(
+      `The workspace holds files that have names outside it too (hard links): ${shown}: copy them instead, or set sandbox-local's hardLinks to "copy"`,
+      { concerns: "session" },
+    );
+  }
+  const names = (path: string) => path.split("/").map((name) => Buffer.from(name, "latin1"));
+  for (const path of found) await replaceByCopy(root, names(path));
+}
+
+async function replaceByCopy(root: string, names: readonly Buffer[]): Promise<void> {
+  const name = names.at(-1) ?? Buffer.of();
+  const folder = await openBeneath(root, names.slice(0, -1));
+  const draft = inFolder(folder, `.ambit-copy-${process.pid}`);
+  try {
+    const source = await openFile(
+      inFolder(folder, name),
+      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
+    try {
+      const { mode, uid, gid } = await source.stat();
+      const copy = await openFile(draft, "wx", mode & 0o777);
+      try {
+        for await (const chunk of source.createReadStream({ autoClose: false })) await copy.writeFile(chunk);
+        await copy.chown(uid, gid);
+        await copy.chmod(mode & 0o777);
+      } finally {
+        await copy.close();
+      }
+      await rename(draft, inFolder(folder, name));
+    } finally {
+      await source.close();
+    }
+  } finally {
+    await rm(draft, { force: true });
+    await folder.handle.close();
+  }
+}

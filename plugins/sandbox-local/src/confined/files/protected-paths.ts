@@ -1,0 +1,116 @@
+import { constants } from "node:fs";
+import { lstat, open, readlink } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { type OpenFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
+import { codeOf } from "@ambit/core/plugin";
+import { inside } from "../launch/inside.js";
+
+/** More repositories than this aren't looked at; those that were found first remain. */
+export const mostRepositories = 64;
+
+const mostLinks = 8;
+/** Of a file that leads to a repository elsewhere: a path and a keyword. */
+const longestPointer = 8_192;
+
+/**
+ * Where in the workspace the settings are that are kept: existing paths without links in them. What stands below
+ * `.git` holds for every repository. A `.git` that is a file (a worktree's, a submodule's) or a link, and any other
+ * link on the way, is followed as long as it leads to the workspace; what it leads to elsewhere isn't there inside.
+ *
+ * @param kept relative to the workspace.
+ * @param repositories paths of every `.git` below the workspace's own folder.
+ */
+export async function findProtectedPaths(
+  workspace: string,
+  kept: readonly string[],
+  repositories: readonly string[],
+): Promise<readonly string[]> {
+  const wanted = kept.flatMap((path) => {
+    const normal = posix.normalize(path);
+    if (normal !== ".git" && !normal.startsWith(".git/")) return [normal];
+    return [normal, ...repositories.map((repository) => posix.join(posix.dirname(repository), normal))];
+  });
+  const found = await Promise.all(wanted.map((path) => resolve(workspace, path.split("/"))));
+  return [...new Set(found.flat())].sort();
+}
+
+/** The paths that a name leads to, with the files that led there; nothing where it leads out or isn't there. */
+async function resolve(workspace: string, names: readonly string[], links = 0): Promise<readonly string[]> {
+  const passed: string[] = [];
+  for (const [index, name] of names.entries()) {
+    if (name === "..") return [];
+    const path = [...passed, name].join("/");
+    const rest = names.slice(index + 1);
+    const kind = await kindOf(workspace, [...passed, name]);
+    if (kind === "link") {
+      if (links === mostLinks) return [];
+      const target = within(passed, await readlink(join(workspace, path)).catch(() => ".."));
+      return target === undefined ? [] : resolve(workspace, [...target, ...rest], links + 1);
+    }
+    if (kind === "file" && name === ".git" && rest.length > 0 && links < mostLinks) {
+      const target = within(passed, await pointerIn(join(workspace, path), /^gitdir: (.+?)\n?$/));
+      const found = target === undefined ? [] : await resolveIn(workspace, target, rest, links + 1);
+      return [path, ...found];
+    }
+    if (kind === "other" || (kind === "file" && rest.length > 0)) return [];
+    passed.push(name);
+  }
+  return passed.length === 0 ? [] : [passed.join("/")];
+}
+
+/** In a repository's own folder, and in the one that it shares with other worktrees. */
+async function resolveIn(
+  workspace: string,
+  folder: readonly string[],
+  rest: readonly string[],
+  links: number,
+): Promise<readonly string[]> {
+  const shared = within(folder, await pointerIn(join(workspace, ...folder, "commondir"), /^(.+?)\n?$/));
+  const folders = shared === undefined ? [folder] : [folder, shared];
+  const found = await Promise.all(folders.map((one) => resolve(workspace, [...one, ...rest], links)));
+  return found.flat();
+}
+
+/** The names below the workspace that a path means to a program inside; undefined when it leads elsewhere. Pure. */
+function within(folder: readonly string[], target: string): readonly string[] | undefined {
+  const start = posix.join(inside.workspace, ...folder);
+  const path = posix.resolve(start, target);
+  return path.startsWith(`${inside.workspace}/`)
+    ? path.slice(inside.workspace.length + 1).split("/")
+    : undefined;
+}
+
+async function kindOf(
+  workspace: string,
+  names: readonly string[],
+): Promise<"folder" | "file" | "link" | "other"> {
+  const path = join(workspace, ...names);
+  let found = await lstat(path).catch(codeOf);
+  if (found === "EACCES") {
+    // A folder on the way that its owner closed: opened again, as the next jail's processes could do themselves.
+    const close = ({ handle }: OpenFolder) => handle.close();
+    await openBeneath(workspace, names.slice(0, -1)).then(close, () => undefined);
+    found = await lstat(path).catch(codeOf);
+  }
+  if (typeof found !== "object") return "other";
+  if (found.isSymbolicLink()) return "link";
+  if (found.isDirectory()) return "folder";
+  return found.isFile() ? "file" : "other";
+}
+
+/** What the pattern takes from a short file; a way out of the workspace when there is none. */
+async function pointerIn(path: string, pattern: RegExp): Promise<string> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+    () => undefined,
+  );
+  try {
+    if (file === undefined || !(await file.stat()).isFile()) return "/";
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(longestPointer));
+    return pattern.exec(buffer.toString("utf8", 0, bytesRead))?.[1] ?? "/";
+  } catch {
+    // Whatever it is, it isn't one of git's files.
+    return "/";
+  } finally {
+    await file?.close();
+  }
+}

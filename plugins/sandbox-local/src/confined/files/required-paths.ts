@@ -1,0 +1,78 @@
+import { realpath, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
+import type { ShownPath, SystemEntry } from "../launch/arguments.js";
+import type { Lift } from "../launch/stages.js";
+
+export interface RequiredPaths {
+  readonly shown: readonly ShownPath[];
+  /** What only the runner can reach: below a home that is closed to others. */
+  readonly lifts: readonly Lift[];
+  /** Folders inside what is shown that stay hidden. */
+  readonly covered: readonly string[];
+}
+
+/** This Node, for programs that are run by it: its installation when it has one of its own. */
+export async function nodeInstallation(): Promise<RequiredPath> {
+  const program = await realpath(process.execPath);
+  const folder = dirname(program);
+  if (program.startsWith("/nix/store/")) return { path: "/nix/store", what: "Node.js" };
+  return {
+    path: basename(folder) === "bin" && folder !== "/bin" ? dirname(folder) : program,
+    what: "Node.js",
+  };
+}
+
+/**
+ * Finds out how each runtime is shown at its own path, and at its real one where a link leads to it.
+ *
+ * @param lifted folder in which places for what has to be lifted are named; undefined when the runner's user is the
+ * session's, and nothing can be lifted or has to be.
+ * @throws SandboxFailed when one isn't there.
+ */
+export async function resolveRequiredPaths(
+  wanted: readonly RequiredPath[],
+  system: readonly SystemEntry[],
+  dataFolder: string,
+  lifted: string | undefined,
+): Promise<RequiredPaths> {
+  const shown: ShownPath[] = [];
+  const lifts: Lift[] = [];
+  const covered = new Set<string>();
+  const isShown = (path: string) =>
+    system.some((entry) => path === entry.path || path.startsWith(`${entry.path}/`));
+  for (const { path, what } of wanted) {
+    const real = await realpath(path).catch((error: unknown) => {
+      throw new SandboxFailed(`${what} isn't at ${path}: install it, or mend the path`, { cause: error });
+    });
+    if (real === "/")
+      throw new SandboxFailed(`${what} would show the whole host: name its own folder instead of /`);
+    const places = [...new Set([real, path])].filter(
+      (place) => !isShown(place) && !shown.some((other) => other.path === place),
+    );
+    if (places.length === 0) continue;
+    if (dataFolder === real || dataFolder.startsWith(`${real}/`)) {
+      for (const place of places) covered.add(place + dataFolder.slice(real.length));
+    }
+    let source = real;
+    if (lifted !== undefined && !(await isOpenToAll(real))) {
+      source = join(lifted, String(lifts.length));
+      lifts.push({ source: real, place: source });
+    }
+    for (const place of places) shown.push({ path: place, source });
+  }
+  shown.sort((one, other) => one.path.length - other.path.length);
+  return { shown, lifts, covered: [...covered] };
+}
+
+/** Whether a user with no rights of its own may pass through a folder and all those above it. */
+export async function isPassable(folder: string): Promise<boolean> {
+  for (let path = folder; ; path = dirname(path)) {
+    if (((await stat(path)).mode & 0o001) === 0) return false;
+    if (path === "/") return true;
+  }
+}
+
+async function isOpenToAll(path: string): Promise<boolean> {
+  return ((await stat(path)).mode & 0o004) !== 0 && (await isPassable(dirname(path)));
+}

@@ -1,0 +1,39 @@
+import { access, lstat, readlink } from "node:fs/promises";
+import { codeOf } from "@ambit/core/plugin";
+import type { SystemEntry } from "../launch/arguments.js";
+
+const systemFolders = [
+  ...["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"],
+  // How many processors there are, and of what kind: `/proc/cpuinfo` says it too.
+  ...["/sys/devices/system/cpu", "/sys/devices/system/node"],
+];
+
+/** What everybody may read and tells of the host; the rest of `/proc` is root's, or of the jail's namespaces. */
+export const tellsOfHost: readonly string[] = ["/proc/key-users", "/proc/keys", "/proc/sched_debug"];
+
+/** The parts of this host that every jail shows as they are. */
+export async function systemEntries(): Promise<readonly SystemEntry[]> {
+  const entries = await Promise.all(systemFolders.map(entryAt));
+  return entries.filter((entry) => entry !== undefined);
+}
+
+export async function coveredOfProc(): Promise<readonly string[]> {
+  const isThere = (path: string) =>
+    access(path).then(
+      () => true,
+      () => false,
+    );
+  const found = await Promise.all(tellsOfHost.map(isThere));
+  return tellsOfHost.filter((_path, index) => found[index]);
+}
+
+async function entryAt(path: string): Promise<SystemEntry | undefined> {
+  try {
+    const found = await lstat(path);
+    if (found.isSymbolicLink()) return { kind: "link", path, target: await readlink(path) };
+    return found.isDirectory() ? { kind: "folder", path } : undefined;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}

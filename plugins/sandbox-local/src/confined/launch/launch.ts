@@ -1,0 +1,222 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
+import { descriptorTable } from "../../process/descriptors.js";
+import { killMarked } from "../../process/marked-processes.js";
+import { startChild } from "../../process/start-child.js";
+import {
+  type Expected,
+  isGuarded,
+  type JailInfo,
+  jailInfoSchema,
+  judge,
+  type Namespaces,
+  type ProcessStatus,
+  statusOf,
+} from "../evidence.js";
+import { gateDescriptor } from "./gate.js";
+import { beginningOf, gateWords } from "./gate-words.js";
+import { endProcess, type HostProcess, hostProcess } from "./host-process.js";
+import type { Launch } from "./stages.js";
+
+/** Numbers of the descriptors that every launch has; those of what is bound follow. */
+export const jailDescriptors = { gate: gateDescriptor, info: 4, arguments: 5, seccomp: 6, bound: 7 } as const;
+
+export interface LaunchOptions {
+  readonly launch: Launch;
+  /** For `--args`. */
+  readonly bubblewrapArguments: readonly string[];
+  /** Open descriptors for numbers from `jailDescriptors.seccomp` on. */
+  readonly descriptors: readonly number[];
+  readonly devNull: number;
+  /** Descriptors that the launcher would inherit from the runner's own parent: they are closed. */
+  readonly inheritable: readonly number[];
+  readonly expected: Expected;
+  readonly runnerNamespaces: Namespaces;
+  /** For messages: the payload's program. */
+  readonly program: string;
+  /** Milliseconds until a jail that isn't up is given up. */
+  readonly startMs: number;
+  /** On the command line of bubblewrap, of what it starts, and of the jail's first process. */
+  readonly mark: string;
+  /** Puts the waiting process into the session's groups; undefined when nothing waits for it. */
+  readonly join: ((pid: number) => void) | undefined;
+  /** Takes out of a message what a caller isn't told. */
+  readonly conceal: (words: string) => string;
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface Launched {
+  readonly child: ChildProcess;
+  readonly init: HostProcess;
+  readonly payload: HostProcess;
+  readonly evidence: Evidence;
+}
+
+/**
+ * Starts a jail, looks at what came up, and lets the payload begin.
+ *
+ * @throws SandboxFailed when it doesn't come up, or isn't what was planned; nothing of it remains then.
+ */
+export async function launchJail(options: LaunchOptions): Promise<Launched> {
+  const { launch, signal } = options;
+  signal?.throwIfAborted();
+  const planned = ["pipe", "pipe", "pipe", "pipe", "pipe", "pipe", ...options.descriptors] as const;
+  const [program, ...args] = launch.argv;
+  const child = await startChild(program, args, {
+    // Nothing of the runner's: bubblewrap's own variables are those of a process of the jail.
+    env: {
+      PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    },
+    cwd: "/",
+    // A session of its own: what a terminal or a supervisor tells the runner's group isn't meant for the jails, which
+    // the runner ends itself once their runs have had their time.
+    detached: true,
+    stdio: [...descriptorTable(planned, options.inheritable, options.devNull)],
+    ...(launch.user ?? {}),
+  });
+  const stop = () => child.kill("SIGKILL");
+  // What bubblewrap leaves behind when it is killed so early may hold its pipes open: they tell no end then.
+  let giveUp = () => {};
+  const givenUp = new Promise<never>((_resolve, reject) => {
+    giveUp = () => {
+      stop();
+      reject(new SandboxFailed(`The jail didn't come up within ${options.startMs} ms`));
+    };
+  });
+  const timer = setTimeout(giveUp, options.startMs);
+  signal?.addEventListener("abort", giveUp, { once: true });
+  if (signal?.aborted) giveUp();
+  try {
+    return await Promise.race([seeIn(child, options), givenUp]);
+  } catch (error) {
+    stop();
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    // bubblewrap's child asks to end with bubblewrap only some time after it began; ended before, it is left over.
+    for (const pipe of child.stdio) pipe?.destroy();
+    await killMarked(options.mark);
+    throw signal?.aborted ? (signal.reason ?? error) : error;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", giveUp);
+  }
+}
+
+async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launched> {
+  const gate = pipeAt(child, jailDescriptors.gate);
+  const info = pipeAt(child, jailDescriptors.info);
+  const given = pipeAt(child, jailDescriptors.arguments);
+  // A launch that fails closes these; its own words say why, not a broken pipe.
+  for (const pipe of [gate, info, given]) pipe.on("error", () => undefined);
+  if (options.join !== undefined && child.pid !== undefined) {
+    options.join(child.pid);
+    gate.write("\n");
+  }
+  given.end(options.bubblewrapArguments.map((argument) => `${argument}\0`).join(""));
+
+  const words = gateWords(gate);
+  const next = async () => (await words.next()).value;
+  const told = await beginningOf(info);
+  const number = await next();
+  if (number === undefined || !/^\d+$/.test(number)) throw await explain(child, options, number);
+  const jail: JailInfo = jailInfoSchema.parse(JSON.parse(told));
+  const init = hostProcess(jail["child-pid"]);
+  try {
+    const { payload, evidence } = await look(jail, Number(number), options);
+    const word = await next();
+    if (word !== "up") throw await explain(child, options, word);
+    // Closed with that: whatever the jail's processes write into it from now on is read by nobody.
+    gate.end("\n", () => gate.destroy());
+    return { child, init, payload, evidence };
+  } catch (error) {
+    endProcess(init);
+    throw error;
+  }
+}
+
+/** Judges both the program that becomes the payload and the jail's init, which is of the same make. */
+async function look(
+  jail: JailInfo,
+  number: number,
+  { runnerNamespaces, expected }: LaunchOptions,
+): Promise<{ payload: HostProcess; evidence: Evidence }> {
+  const payload = childOf(jail["child-pid"], number);
+  judge(jail, await filteredStatus(jail["child-pid"], expected), runnerNamespaces, expected);
+  if (expected.isJudged && expected.firstGuarded && !isGuarded(jail["child-pid"], expected)) {
+    throw new SandboxFailed(
+      "The jail's first process can be changed by its payload, so nothing was started in it: set fs.suid_dumpable to 0 or 2",
+    );
+  }
+  return {
+    payload: hostProcess(payload),
+    evidence: judge(jail, statusOf(payload), runnerNamespaces, expected),
+  };
+}
+
+/** The jail's init loads its filter while its first program already runs; both are under way, so it is waited for. */
+async function filteredStatus(init: number, expected: Expected): Promise<ProcessStatus> {
+  for (let tries = 0; ; tries++) {
+    const status = statusOf(init);
+    if (!expected.seccomp || status.seccomp === 2 || tries === 500) return status;
+    await delay(1);
+  }
+}
+
+/** The host's number of the process that is `number` inside. */
+function childOf(init: number, number: number): number {
+  const children = readFileSync(`/proc/${init}/task/${init}/children`, "latin1")
+    .trim()
+    .split(" ")
+    .map(Number);
+  for (const child of children) {
+    const status = statusOf(child);
+    if (status.parent === init && status.numbers.at(-1) === number) return child;
+  }
+  throw new SandboxFailed("The jail's first program can't be found among its processes");
+}
+
+async function explain(
+  child: ChildProcess,
+  options: LaunchOptions,
+  word: string | undefined,
+): Promise<SandboxFailed> {
+  if (word === "missing") {
+    return new SandboxFailed(
+      `${options.program} can't be started: it isn't there, inside the sandbox (ENOENT)`,
+      { concerns: "session" },
+    );
+  }
+  if (word === "relay") {
+    return new SandboxFailed(
+      "The jail's relay doesn't listen: install socat, or look whether its process limit is too low",
+    );
+  }
+  return inItsOwnWords(child, options);
+}
+
+/** Nothing but bubblewrap and the stages before it have written to standard error so far. */
+async function inItsOwnWords(
+  child: ChildProcess,
+  { startMs, conceal }: LaunchOptions,
+): Promise<SandboxFailed> {
+  const words = (await beginningOf(child.stderr)).trim();
+  if (words !== "") {
+    return new SandboxFailed(`The jail can't be opened: ${conceal(words)}`, {
+      cause: words,
+      // The command's own folder, which the session may have closed or removed.
+      concerns: words.includes("Can't chdir") ? "session" : "host",
+    });
+  }
+  return new SandboxFailed(`The jail didn't come up (${startMs} ms at most), and gave no reason`);
+}
+
+function pipeAt(child: ChildProcess, index: number): Duplex {
+  const pipe = child.stdio[index];
+  if (pipe === null || pipe === undefined || !("write" in pipe) || !("read" in pipe)) {
+    throw new SandboxFailed(`A jail was started without its pipe ${index}`);
+  }
+  return pipe as Duplex;
+}

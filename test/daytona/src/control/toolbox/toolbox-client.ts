@@ -1,0 +1,21 @@
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
+import { ApiError } from "../../http/api-error.js";
+
+/** One request to the daemon of a sandbox, over its socket. The answer's body is the caller's to read. */
+export function askToolbox(
+  socketPath: string,
+  method: string,
+  path: string,
+  body?: Readable | string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ socketPath, method, path, headers }, resolve);
+    request.once("error", () =>
+      reject(new ApiError(502, "bad gateway: the sandbox doesn't answer", "BAD_GATEWAY")),
+    );
+    if (body === undefined || typeof body === "string") request.end(body);
+    else body.once("error", (error) => request.destroy(error)).pipe(request);
+  });
+}
