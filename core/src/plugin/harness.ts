@@ -9,6 +9,7 @@ import type {
 } from "../contract/index.js";
 import type { Actor, ActorGap } from "./actor.js";
 import type { PublishedServer } from "./delivery.js";
+import type { Installation } from "./installation.js";
 import type { Log } from "./log.js";
 import type { ModelRoute, ModelUse } from "./model-gateway.js";
 import type { OwnTools, ToolClass } from "./own-tools.js";
@@ -96,6 +97,8 @@ export interface Harness extends Actor<RunRequest> {
   readonly skillsFolder?: string;
   /** Milliseconds the agent lets one tool call wait before it gives up. */
   readonly maxToolCallMs: number;
+  /** How its program is installed. Default: it comes along, or its plugin can't install it. */
+  readonly installation?: Installation;
   /**
    * What keeps this request from being run by this agent: not installed, an unknown model. Pure.
    * @param rootfs of the sandbox: what an image holds isn't known before it is opened.

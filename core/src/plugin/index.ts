@@ -33,6 +33,7 @@ export * from "./delivery.js";
 export * from "./executor.js";
 export * from "./harness.js";
 export * from "./injection.js";
+export * from "./installation.js";
 export * from "./log.js";
 export * from "./model-gateway.js";
 export * from "./observer.js";

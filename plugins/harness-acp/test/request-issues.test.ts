@@ -70,7 +70,7 @@ describe("issues", () => {
   it("says how an agent that isn't installed is installed, at plan time and at the start", async () => {
     const program = { package: "@ambit/no-such-agent", bin: "x", inImage: "installed" } as const;
     const missing = new AcpHarness({ ...gemini, program }, here);
-    const fix = "npm install @ambit/no-such-agent";
+    const fix = "ambit agents install gemini";
     const refused = [{ path: "harness", message: expect.stringContaining(fix) }];
     expect(missing.issues(withKey, "host", false)).toEqual(refused);
     expect(missing.requiredPaths("host")).toEqual([]);

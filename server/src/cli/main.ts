@@ -49,6 +49,21 @@ function program(): Command {
       const { plugins } = await import("./plugins.js");
       await finish(plugins({ ...ambit.opts(), ...options }));
     });
+  const agents = ambit
+    .command("agents")
+    .description("the agents that runs can name, their versions, and how to install them")
+    .option("--json", "as data")
+    .action(async (options) => {
+      const { agents: list } = await import("./agents.js");
+      await finish(list({ ...ambit.opts(), ...options }));
+    });
+  agents
+    .command("install <agent>")
+    .description("install one, pinned to a version and checked against its digests")
+    .action(async (agent) => {
+      const { installAgent } = await import("./agents.js");
+      await finish(installAgent(agent, ambit.opts()));
+    });
   ambit
     .command("doctor")
     .description("what this host can guarantee, what it can't, and the fix")

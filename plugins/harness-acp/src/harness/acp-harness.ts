@@ -8,6 +8,7 @@ import {
   type Harness,
   HarnessFailed,
   type HiddenCredential,
+  type Installation,
   type Issue,
   type ModelUse,
   type OwnTools,
@@ -19,6 +20,7 @@ import {
 } from "@ambit/core/plugin";
 import { allowsDestination } from "@ambit/egress";
 import { type DriverLimits, defaultLimits } from "../driver/limits.js";
+import { installationOf } from "../installation/install-agent.js";
 import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
 import {
   isNeededOnRunner,
@@ -58,6 +60,7 @@ export class AcpHarness implements Harness {
   readonly supportsPermissionRequests: boolean;
   readonly ownTools: OwnTools;
   readonly skillsFolder?: string;
+  readonly installation?: Installation;
   readonly maxToolCallMs: number;
   readonly #profile: Profile;
   readonly #limits: DriverLimits;
@@ -81,6 +84,8 @@ export class AcpHarness implements Harness {
       this.skillsFolder = profile.instructions.skillsFolder;
     }
     this.maxToolCallMs = profile.maxToolCallMs;
+    const installation = installationOf(profile, { command: options.command, folder: this.#folder });
+    if (installation !== undefined) this.installation = installation;
   }
 
   touches(): readonly Domain[] {
@@ -165,7 +170,7 @@ export class AcpHarness implements Harness {
     const { title } = this.#profile;
     const { command } = this.#options;
     return command === undefined
-      ? `${title} isn't installed: ${installationFix(this.#profile)}`
+      ? `${title} isn't installed: ${installationFix(this.#profile, this.installation)}`
       : `${title} isn't at ${command}: correct its path in the configuration of harness-acp`;
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { RequiredPath } from "@ambit/core/plugin";
+import type { Installation, RequiredPath } from "@ambit/core/plugin";
 import type { Profile, ProgramSource } from "../profiles/profile.js";
 import { agentsFolder } from "./agents-folder.js";
 import { findPackage, type PackageFolder, packageAround, withDependencies } from "./package-folders.js";
@@ -17,6 +17,8 @@ export interface Executable {
 export interface LocatedProgram extends Executable {
   /** The entry file of the agent behind an adapter. */
   readonly companion?: Executable;
+  /** Its package's, where it is in one: of the agent itself where that is behind an adapter. */
+  readonly version?: string;
   /** The program with the packages it needs. */
   readonly files: readonly RequiredPath[];
 }
@@ -50,7 +52,13 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
     ...(behind === undefined ? [] : packagePaths(behind, title)),
     ...(program.files ?? []),
   ];
-  return { ...own, files, ...(behindEntry === undefined ? {} : { companion: executable(behindEntry) }) };
+  const version = (behind ?? folder)?.manifest.version;
+  return {
+    ...own,
+    files,
+    ...(version === undefined ? {} : { version }),
+    ...(behindEntry === undefined ? {} : { companion: executable(behindEntry) }),
+  };
 }
 
 function executable(entry: string): Executable {
@@ -59,7 +67,8 @@ function executable(entry: string): Executable {
 }
 
 /** How a deployer gets the program. */
-export function installationFix(profile: Profile): string {
+export function installationFix(profile: Profile, installation: Installation | undefined): string {
+  if (installation !== undefined) return `ambit agents install ${profile.id}`;
   const { package: name, companion } = profile.program;
   return `npm install ${[name, ...(companion === undefined ? [] : [companion.package])].join(" ")}`;
 }

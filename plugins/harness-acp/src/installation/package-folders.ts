@@ -4,6 +4,7 @@ import { z } from "zod";
 
 const manifestSchema = z.looseObject({
   name: z.string().optional(),
+  version: z.string().optional(),
   bin: z.union([z.string(), z.record(z.string(), z.string())]).optional(),
   dependencies: z.record(z.string(), z.string()).optional(),
   optionalDependencies: z.record(z.string(), z.string()).optional(),

@@ -1,0 +1,100 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { HarnessFailed, type Installation } from "@ambit/core/plugin";
+import { z } from "zod";
+import type { Profile } from "../profiles/profile.js";
+import { agentsFolder } from "./agents-folder.js";
+import { locateProgram, type WhereToLook } from "./locate-program.js";
+
+/** A manifest and a lockfile for each agent: its packages and all they need, each with its digest. */
+const pins = fileURLToPath(new URL("../../pins/", import.meta.url));
+
+const pinSchema = z.object({ dependencies: z.record(z.string(), z.string()) });
+
+/** How `ambit agents` shows and installs this agent; undefined for one that comes along. */
+export function installationOf(profile: Profile, where: WhereToLook): Installation | undefined {
+  const pin = join(pins, profile.id);
+  if (!existsSync(pin)) return undefined;
+  const { dependencies } = pinSchema.parse(JSON.parse(readFileSync(join(pin, "package.json"), "utf8")));
+  return {
+    title: profile.title,
+    packages: Object.entries(dependencies).map(([name, version]) => ({ name, version })),
+    installed: () => {
+      const located = locateProgram(profile, where);
+      return located && { version: located.version ?? "unknown", path: located.file };
+    },
+    install: (progress) => install(profile, pin, progress),
+  };
+}
+
+/** Beside its final place first: an installation that fails, or is interrupted, leaves what was there before. */
+async function install(profile: Profile, pin: string, progress: (line: string) => void) {
+  const folder = agentsFolder();
+  await mkdir(folder, { recursive: true });
+  const begun = await mkdtemp(join(folder, `.${profile.id}-`));
+  try {
+    for (const file of ["package.json", "package-lock.json"])
+      await copyFile(join(pin, file), join(begun, file));
+    await npmInstall(begun, progress);
+    await assertPinned(begun, pin, profile);
+    const path = join(folder, profile.id);
+    // Runs read it as another user where the operator says so.
+    await chmod(begun, 0o755);
+    await rm(path, { recursive: true, force: true });
+    await rename(begun, path);
+    if (locateProgram(profile, { command: undefined, folder: path }) === undefined) {
+      throw new HarnessFailed(
+        `${profile.title} isn't published for ${process.platform} on ${process.arch}: install it by other means, and name its program in overrides.${profile.id}.command.`,
+      );
+    }
+    return { path };
+  } finally {
+    await rm(begun, { recursive: true, force: true });
+  }
+}
+
+const lockSchema = z.object({
+  packages: z.record(z.string(), z.object({ integrity: z.string().optional() })),
+});
+
+/**
+ * npm checks the digest of each package that the lockfile has, and adds what it lacks, such as a binary for a platform
+ * that wasn't pinned: that isn't accepted.
+ */
+async function assertPinned(folder: string, pin: string, { id, title }: Profile): Promise<void> {
+  const locked = async (file: string) => lockSchema.parse(JSON.parse(await readFile(file, "utf8"))).packages;
+  const pinned = await locked(join(pin, "package-lock.json"));
+  const installed = await locked(join(folder, "node_modules", ".package-lock.json"));
+  const others = Object.entries(installed).filter(
+    ([path, { integrity }]) => integrity === undefined || pinned[path]?.integrity !== integrity,
+  );
+  if (others.length === 0) return;
+  const names = others.map(([path]) =>
+    path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length),
+  );
+  throw new HarnessFailed(
+    `${title} needs packages on this platform that Ambit has no digest of (${names.join(", ")}): install it by other means, and name its program in overrides.${id}.command of harness-acp.`,
+  );
+}
+
+/** No package's script is run. */
+async function npmInstall(folder: string, progress: (line: string) => void): Promise<void> {
+  const args = ["install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--workspaces=false"];
+  const npm = spawn("npm", args, { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
+  const lines = createInterface({ input: npm.stderr });
+  lines.on("line", progress);
+  try {
+    const [code] = await once(npm, "close");
+    if (code !== 0) throw new HarnessFailed(`npm ended with exit code ${code}: its lines above say why.`);
+  } catch (error) {
+    if (error instanceof HarnessFailed) throw error;
+    throw new HarnessFailed("npm could not be started: install it with Node.js, and have it on the PATH.", {
+      cause: error,
+    });
+  }
+}
