@@ -1,13 +1,15 @@
 /**
  * Prepares what the tests' Docker engine needs, beside everything else that CI does before the tests: the packages,
  * then the sandbox image. An engine changes the machine that it is installed on, so elsewhere than in CI nothing is
- * installed, and the tests that need it say what is missing.
+ * installed, and the tests that need it say what is missing. `node scripts/docker-engine.mjs`, as root, installs it.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { root } from "./setup.mjs";
 
 /** Debian's names: dockerd with containerd and runc, gVisor's runtime, and what builds the image. */
@@ -24,10 +26,11 @@ export const isDockerDemanded =
  * Starts a command, whose output is shown only if it fails.
  * @param {string} program
  * @param {readonly string[]} argv
+ * @param {string} [cwd]
  * @returns {Promise<boolean>} whether it succeeded.
  */
-async function runQuietly(program, argv) {
-  const child = spawn(program, argv, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+async function runQuietly(program, argv, cwd = root) {
+  const child = spawn(program, argv, { cwd, stdio: ["ignore", "pipe", "pipe"] });
   const [said, failed, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
@@ -37,8 +40,12 @@ async function runQuietly(program, argv) {
   return code === 0;
 }
 
-/** Installs the packages that are missing. Resolves with whether they are there then. */
+/** Brings what is missing. Resolves with whether all of it is there then. */
 export async function installDocker() {
+  return (await installMissing()) && (await fetchCompose());
+}
+
+async function installMissing() {
   const missing = Object.entries(packages).filter(
     ([, program]) => !["/usr/sbin", "/usr/bin"].some((folder) => existsSync(join(folder, program))),
   );
@@ -52,7 +59,42 @@ export async function installDocker() {
   );
 }
 
+/** Compose of version 2, which Debian has since version 13: version 1 doesn't know all that `compose.yaml` says. */
+const compose = {
+  suite: "trixie",
+  package: "docker-compose",
+  program: "usr/libexec/docker/cli-plugins/docker-compose",
+};
+
+/** Brings `.cache/docker-compose` from Debian, its signatures checked, and installs nothing. */
+async function fetchCompose() {
+  const target = join(root, ".cache/docker-compose");
+  if (existsSync(target)) return true;
+  const folder = mkdtempSync(join(tmpdir(), "ambit-compose-"));
+  const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+  const source = `deb [signed-by=${keyring}] http://deb.debian.org/debian ${compose.suite} main`;
+  const script = `set -e
+    mkdir -p lists/partial cache/archives/partial
+    echo "$1" > sources.list
+    apt() {
+      apt-get --quiet -o Dir::Etc::sourcelist="$PWD/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o Dir::State::lists="$PWD/lists" -o Dir::Cache="$PWD/cache" -o APT::Sandbox::User=root "$@"
+    }
+    apt update
+    apt download ${compose.package}
+    dpkg-deb --extract ${compose.package}_*.deb extracted
+    mkdir -p "$(dirname "$2")"
+    mv extracted/${compose.program} "$2"`;
+  try {
+    return await runQuietly("sh", ["-c", script, "sh", source, target], folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 /** Builds the sandbox image, unless it is in `.cache`. Needs a build of the repository. */
 export async function buildImage() {
   return await runQuietly(process.execPath, ["test/docker-engine/dist/prepare.js"]);
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = (await installDocker()) ? 0 : 1;

@@ -18,8 +18,11 @@ export interface RecipeOptions {
   readonly packages?: readonly string[];
 }
 
-/** Node's own libraries, what code tools and agents call, and TLS. */
-const basePackages = ["ca-certificates", "git", "libatomic1", "libstdc++6", "procps", "python3"];
+/** TLS, Node's own libraries, what agents and code tools call, and what sandboxes within a sandbox are built with. */
+const basePackages = [
+  ...["ca-certificates", "libatomic1", "libstdc++6", "curl", "git", "procps", "python3"],
+  ...["bubblewrap", "socat"],
+];
 
 /** Debian policy 5.6.7. */
 const packageName = /^[a-z\d][a-z\d+.-]+$/;

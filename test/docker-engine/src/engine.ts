@@ -9,6 +9,8 @@ export const engineSchema = z.strictObject({
   socket: z.string(),
   /** The default sandbox image, which it has. */
   image: z.string(),
+  /** For the one bridge that a test may create, as `com.docker.network.bridge.name`: it is removed with the engine. */
+  bridge: z.string(),
   /** Why a runtime doesn't run a container here; null where it does. */
   failures: z.record(z.enum(runtimes), z.string().nullable()),
 });

@@ -1,8 +1,12 @@
+import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+const execute = promisify(execFile);
 
 const prefix = "ambit-docker-";
 const pattern = /^ambit-docker-(\d+)-(\d+)-/;
@@ -31,8 +35,19 @@ export async function createFolder(): Promise<{ readonly folder: string; readonl
   return { folder, name: basename(folder) };
 }
 
+/** The bridge of an engine's network, which is the host's: unlike its other parts it outlives a killed engine. */
+export function bridgeOf(name: string): string {
+  const [, pid] = pattern.exec(name) ?? [];
+  return `ambit${pid}`;
+}
+
+export async function removeBridge(name: string): Promise<void> {
+  // It fails where there is none.
+  await execute("ip", ["link", "delete", bridgeOf(name), "type", "bridge"]).catch(() => {});
+}
+
 /**
- * Removes what killed owners left: folders and cgroups. Processes and mounts are gone already: an engine ends with its
+ * Removes what killed owners left: folders, cgroups and bridges. Processes and mounts are gone already: an engine ends with its
  * owner, and its namespaces with it.
  */
 export async function removeLeftovers(): Promise<void> {
@@ -40,6 +55,7 @@ export async function removeLeftovers(): Promise<void> {
   for (const name of names) {
     if (!isLeft(name)) continue;
     await removeCgroups(name);
+    await removeBridge(name);
     await rm(join(tmpdir(), name), { recursive: true, force: true });
   }
 }

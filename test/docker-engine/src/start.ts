@@ -5,7 +5,7 @@ import Docker from "dockerode";
 import { type Daemon, startDaemon } from "./daemon.js";
 import { type DockerEngine, runtimes } from "./engine.js";
 import { imageArchive } from "./image.js";
-import { createFolder, removeCgroups, removeLeftovers } from "./leftovers.js";
+import { bridgeOf, createFolder, removeBridge, removeCgroups, removeLeftovers } from "./leftovers.js";
 import { runtimeFailure } from "./runtimes.js";
 
 /** An engine of one's own. */
@@ -26,7 +26,7 @@ export async function startDockerEngine(): Promise<StartedEngine> {
   const lacking = whyNotStarted();
   if (lacking === undefined) return await startOwn();
   if (!existsSync(foundSocket)) throw new Error(lacking);
-  return await prepare(foundSocket, async () => {});
+  return await prepare(foundSocket, "ambit-tests", async () => {});
 }
 
 function whyNotStarted(): string | undefined {
@@ -43,18 +43,19 @@ async function startOwn(): Promise<StartedEngine> {
   const close = async () => {
     await daemon?.stop();
     await removeCgroups(name);
+    await removeBridge(name);
     await rm(folder, { recursive: true, force: true });
   };
   try {
     daemon = await startDaemon(folder, name);
-    return await prepare(daemon.socket, close);
+    return await prepare(daemon.socket, bridgeOf(name), close);
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function prepare(socket: string, close: () => Promise<void>): Promise<StartedEngine> {
+async function prepare(socket: string, bridge: string, close: () => Promise<void>): Promise<StartedEngine> {
   const docker = new Docker({ socketPath: socket });
   const image = sandboxImageName();
   const hasImage = await docker
@@ -74,6 +75,7 @@ async function prepare(socket: string, close: () => Promise<void>): Promise<Star
   return {
     socket,
     image,
+    bridge,
     failures: { runc: null, runsc: null, ...Object.fromEntries(tried) },
     close,
   };

@@ -1,0 +1,148 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { bodyOf, demo, repository } from "./support/ambit.js";
+
+const execute = promisify(execFile);
+const token = "token-of-the-container-test";
+const reason = unavailableReason() ?? (await composeProblem());
+const isRunnable = reason === undefined;
+
+const files = ["compose.yaml", "test/e2e/support/compose.override.yaml"].flatMap((path) => ["--file", path]);
+const project = `ambit-e2e-${process.pid}`;
+const confined = { ...demo("say hello"), sandboxPermission: { network: "off", filesystem: "workspace" } };
+let port = 0;
+
+interface Finished {
+  readonly code: number;
+  readonly text: string;
+}
+
+/** Docker's own command line and Compose, as a user calls them. */
+async function call(
+  program: string,
+  argv: readonly string[],
+  variables: Record<string, string> = {},
+  input = "",
+) {
+  const { socket, bridge, image } = dockerEngine();
+  const env = {
+    PATH: process.env.PATH,
+    DOCKER_HOST: `unix://${socket}`,
+    AMBIT_BASE_IMAGE: image,
+    AMBIT_PACKAGES: "prebuilt",
+    AMBIT_PORT: String(port),
+    AMBIT_TEST_BRIDGE: bridge,
+    ...variables,
+  };
+  const running = execute(program, argv, { cwd: repository, env, maxBuffer: 16 * 1024 * 1024 });
+  running.child.stdin?.end(input);
+  return await running.then(
+    ({ stdout, stderr }): Finished => ({ code: 0, text: stdout + stderr }),
+    ({ code, stdout, stderr }): Finished => ({ code: Number(code), text: stdout + stderr }),
+  );
+}
+
+const docker = (argv: readonly string[], input = "") => call("/usr/bin/docker", argv, {}, input);
+const compose = (argv: readonly string[], variables: Record<string, string> = { AMBIT_TOKEN: token }) =>
+  call(join(repository, ".cache/docker-compose"), ["--project-name", project, ...files, ...argv], variables);
+
+async function composeProblem(): Promise<string | undefined> {
+  if (!existsSync("/usr/bin/docker")) return "docker's command line is missing: apt-get install docker.io";
+  if (existsSync(join(repository, ".cache/docker-compose"))) return undefined;
+  return "Compose 2 is missing: node scripts/docker-engine.mjs brings it";
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+const post = (body: object, headers: Record<string, string> = {}) =>
+  fetch(`http://127.0.0.1:${port}/run`, { method: "POST", headers, body: JSON.stringify(body) });
+
+describe("the container image", () => {
+  beforeAll(async () => {
+    if (!isRunnable) return;
+    port = await freePort();
+    // In CI the check of the packages has just made it.
+    if (!process.env.CI)
+      await execute(process.execPath, ["scripts/install-packages.mjs", ".cache/container"], {
+        cwd: repository,
+      });
+    const built = await compose(["build"]);
+    if (built.code !== 0) throw new Error(built.text);
+  }, 300_000);
+
+  afterAll(async () => {
+    if (isRunnable) await compose(["down", "--volumes", "--timeout", "5"]);
+  }, 60_000);
+
+  it("isn't started without a token, by Compose or by Docker", async (context) => {
+    if (!isRunnable) context.skip(`host: ${reason}`);
+    const unset: Record<string, string>[] = [{}, { AMBIT_TOKEN: "" }];
+    for (const variables of unset) {
+      const refused = await compose(["up", "--detach"], variables);
+      expect(refused.text).toContain("AMBIT_TOKEN");
+      expect(refused.code).not.toBe(0);
+    }
+    const ended = await docker(["run", "--rm", "--network", "none", "ambit"]);
+    expect(ended.text).toContain("AMBIT_TOKEN");
+    expect(ended.code).toBe(2);
+    const short = await compose(["run", "--rm", "ambit"], { AMBIT_TOKEN: "short" });
+    expect(short.text).toContain("AMBIT_TOKEN");
+    expect(short.code).toBe(2);
+  });
+
+  it("answers a confined run, without rights of its own", async (context) => {
+    if (!isRunnable) context.skip(`host: ${reason}`);
+    const started = await compose(["up", "--detach", "--wait"]);
+    expect(started.text).toContain("Healthy");
+    expect((await post(confined)).status).toBe(401);
+    const response = await post(confined, { authorization: `Bearer ${token}` });
+    const result = await bodyOf(response);
+    expect(result).toMatchObject({ ok: true, output: "hello" });
+    expect(result.receipt).toMatchObject({
+      sandbox: "local",
+      confinement: "confined",
+      enforcement: "strict",
+    });
+    expect(result.receipt?.guarantees.map(({ capability }) => capability)).toEqual(
+      expect.arrayContaining(["network.deny", "filesystem.workspace-only", "process.contained"]),
+    );
+    expect(result.receipt?.guarantees.every(({ how }) => how !== undefined)).toBe(true);
+
+    const state = "grep -E '^(Uid|CapEff|NoNewPrivs)' /proc/1/status; touch /opt/ambit/x || echo read-only";
+    const seen = await compose(["exec", "--no-TTY", "ambit", "sh", "-c", state]);
+    expect(seen.text).toMatch(
+      /Uid:\s+10001\s[\s\S]*CapEff:\s+0{16}\s[\s\S]*NoNewPrivs:\s+1\s[\s\S]*read-only/,
+    );
+  });
+
+  it("refuses the same run where the container's flags don't allow a sandbox, and names them", async (context) => {
+    if (!isRunnable) context.skip(`host: ${reason}`);
+    const argv = [
+      "run",
+      "--rm",
+      "--interactive",
+      "--init",
+      "--network",
+      "none",
+      "ambit",
+      "run",
+      "--json",
+      "-",
+    ];
+    const { code, text } = await docker(argv, JSON.stringify(confined));
+    expect(text).toContain("boundary_refused");
+    expect(text).toContain("--security-opt seccomp=unconfined");
+    expect(code).not.toBe(0);
+  });
+});
