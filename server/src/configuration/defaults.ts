@@ -6,6 +6,7 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
   "@ambit/sandbox-local": () => import("@ambit/sandbox-local"),
   "@ambit/harness-acp": () => import("@ambit/harness-acp"),
   "@ambit/mcp-http": () => import("@ambit/mcp-http"),
+  "@ambit/model-route": () => import("@ambit/model-route"),
   "@ambit/mcp-client": () => import("@ambit/mcp-client"),
   "@ambit/executor-callback": () => import("@ambit/executor-callback"),
   "@ambit/executor-code": () => import("@ambit/executor-code"),

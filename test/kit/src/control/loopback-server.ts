@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage } from "node:http";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type Exposure, type FetchHandler, newToken } from "@ambit/core/plugin";
 
 /** Serves a handler to everybody on this host, and asks for no token. */
@@ -6,13 +7,18 @@ export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> 
   const server = createServer((incoming, outgoing) => {
     const gone = new AbortController();
     outgoing.on("close", () => gone.abort());
-    answer(handler, incoming, gone.signal).then(
-      async (response) => {
-        outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-        for await (const chunk of response.body ?? []) outgoing.write(chunk);
-        outgoing.end();
-      },
-      (error: unknown) => outgoing.destroy(error instanceof Error ? error : new Error(String(error))),
+    const passOn = async () => {
+      const response = await answer(handler, incoming, gone.signal);
+      outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+      for await (const chunk of response.body ?? []) {
+        // No further than the client reads: what is between has to wait too.
+        if (!outgoing.write(chunk) && !gone.signal.aborted) await drained(outgoing, gone.signal);
+        if (gone.signal.aborted) return;
+      }
+      outgoing.end();
+    };
+    passOn().catch((error: unknown) =>
+      outgoing.destroy(error instanceof Error ? error : new Error(String(error))),
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -26,6 +32,11 @@ export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> 
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+function drained(outgoing: ServerResponse, gone: AbortSignal): Promise<unknown> {
+  // A client that leaves ends the wait as well.
+  return once(outgoing, "drain", { signal: gone }).catch(() => undefined);
 }
 
 async function answer(

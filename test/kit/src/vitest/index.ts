@@ -2,6 +2,7 @@
 export type { ExecutorCase, ExecutorWorld, Reply } from "../executor/executor-case.js";
 export type { StoreRig } from "../store/store-rig.js";
 export { describeHarness } from "./describe-harness.js";
+export { describeModelGateway } from "./describe-model-gateway.js";
 export { describeSandboxBackend, type SandboxSuiteOptions } from "./describe-sandbox-backend.js";
 export { describeStore } from "./describe-store.js";
 export { describeToolDelivery } from "./describe-tool-delivery.js";

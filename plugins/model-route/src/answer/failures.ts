@@ -1,0 +1,40 @@
+import type { ModelFailure } from "@ambit/core/plugin";
+import { AddressRefused } from "@ambit/egress";
+
+const longestWords = 300;
+
+/** Whether the same request may succeed later. Pure. */
+export function isRetryable(status: number): boolean {
+  return status === 408 || status === 409 || status === 429 || status >= 500;
+}
+
+/** An answer with a status that is none of success. Pure. */
+export function failedAnswer(status: number, words: string | undefined): ModelFailure {
+  const said = words === undefined || words === "" ? "" : `: ${shortLine(words)}`;
+  return { status, retryable: isRetryable(status), message: `The model answered with ${status}${said}` };
+}
+
+/** No answer, or half of one. Pure. */
+export function failedConnection(error: unknown, host: string, hasBegun: boolean): ModelFailure {
+  const cause = causeOf(error);
+  if (cause instanceof AddressRefused) {
+    return { retryable: false, message: `The model's host may not be connected to: ${cause.message}` };
+  }
+  const code = codeOf(cause) ?? codeOf(error) ?? "no reason given";
+  const what = hasBegun ? "The model's answer was cut" : `The model at ${host} can't be reached`;
+  return { retryable: true, message: `${what} (${code})` };
+}
+
+export function shortLine(text: string): string {
+  const line = text.replace(/[\p{Cc}\s]+/gu, " ").trim();
+  return line.length > longestWords ? `${line.slice(0, longestWords)}…` : line;
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? error.cause : error;
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return "code" in error && typeof error.code === "string" ? error.code : undefined;
+}

@@ -1,0 +1,103 @@
+import type { ModelExchange } from "@ambit/core/plugin";
+import type { Price } from "../config.js";
+import { JsonScan } from "../json-scan.js";
+import { costOf } from "../models.js";
+import { type Counted, nothingCounted, type Protocol } from "../protocols/protocol.js";
+import { type AnswerReader, EventLines, WholeDocument } from "./readers.js";
+
+/** Bytes that are taken for a token where the provider doesn't count. */
+const bytesPerToken = 4;
+
+/** Where providers say what went wrong. */
+const errorPaths: readonly string[] = ["error.message", "message"];
+
+export interface MeterOptions {
+  readonly protocol: Protocol;
+  readonly model: string;
+  readonly price: Price | undefined;
+  readonly exchange: ModelExchange;
+  readonly requestBytes: number;
+  readonly contentType: string;
+  /** Whether the answer is one of success: another tells what went wrong, and counts nothing. */
+  readonly isFine: boolean;
+}
+
+/** Reads along in an answer what its provider counts, and tells what is new of it. */
+export class Meter {
+  readonly #options: MeterOptions;
+  readonly #reader: AnswerReader;
+  #counted = nothingCounted;
+  #told = nothingCounted;
+  #isCounted = false;
+  /** The provider's own words about a failure. */
+  error: string | undefined;
+
+  constructor(options: MeterOptions) {
+    this.#options = options;
+    const { protocol, isFine } = options;
+    const scan = () =>
+      new JsonScan({
+        paths: isFine ? protocol.usagePaths : errorPaths,
+        onCaptured: ({ path, value }) => this.#captured(path, value),
+      });
+    this.#reader = options.contentType.startsWith("text/event-stream")
+      ? new EventLines(scan)
+      : new WholeDocument(scan());
+  }
+
+  push(bytes: Buffer): void {
+    this.#reader.push(bytes);
+    this.#tell();
+  }
+
+  /**
+   * The answer is over.
+   * @param isWhole false for one that was cut or left: what the provider would have counted at its end is estimated.
+   */
+  end(isWhole: boolean): void {
+    const { requestBytes } = this.#options;
+    const { bytes, events } = this.#reader;
+    if (!this.#isCounted) {
+      const output = events > 0 ? events : Math.ceil(bytes / bytesPerToken);
+      this.#counted = { ...nothingCounted, input: Math.ceil(requestBytes / bytesPerToken), output };
+    } else if (!isWhole) {
+      this.#counted = { ...this.#counted, output: Math.max(this.#counted.output, events) };
+    }
+    this.#tell();
+  }
+
+  #captured(path: string, value: unknown): void {
+    const { protocol } = this.#options;
+    if (errorPaths.includes(path)) {
+      if (typeof value === "string") this.error ??= value;
+      return;
+    }
+    if (typeof value !== "object" || value === null) return;
+    this.#isCounted = true;
+    this.#counted = protocol.count(this.#counted, path, value);
+  }
+
+  #tell(): void {
+    const { price, model, exchange } = this.#options;
+    const before = this.#told;
+    const now = this.#counted;
+    if (isSame(before, now)) return;
+    this.#told = now;
+    exchange.used({
+      model,
+      input: now.input - before.input,
+      cached: now.cached - before.cached,
+      output: now.output - before.output,
+      ...(price === undefined ? {} : { cost: costOf(now, price) - costOf(before, price) }),
+    });
+  }
+}
+
+function isSame(one: Counted, other: Counted): boolean {
+  return (
+    one.input === other.input &&
+    one.cached === other.cached &&
+    one.cacheWritten === other.cacheWritten &&
+    one.output === other.output
+  );
+}

@@ -1,0 +1,83 @@
+import {
+  type FetchHandler,
+  type Finding,
+  type Issue,
+  type ModelGateway,
+  type ModelGatewayScope,
+  type ModelRoute,
+  type ModelUse,
+  requireBearer,
+} from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress";
+import type { ModelRouteConfig } from "./config.js";
+import { allowedModels, priceOf } from "./models.js";
+import { protocols } from "./protocols/index.js";
+import { HeldBytes } from "./request/held-bytes.js";
+import { endpointIssues } from "./upstream/endpoint.js";
+
+/**
+ * Carries requests to models through the sandbox's own door. Its network is the run's channel and no egress; what it
+ * could let into the sandbox is a secret, so that is what it claims.
+ */
+export class ModelRouteGateway implements ModelGateway {
+  readonly name = "model-route";
+  readonly site = "runner";
+  readonly claims = ["secrets.hidden"] as const;
+  readonly #config: ModelRouteConfig;
+  readonly #lookup: Lookup | undefined;
+  readonly #held: HeldBytes;
+
+  /** @param lookup default: this host's; tests put their own names in its place. */
+  constructor(config: ModelRouteConfig, lookup?: Lookup) {
+    this.#config = config;
+    this.#lookup = lookup;
+    this.#held = new HeldBytes(config.limits.heldBytes);
+  }
+
+  touches(): readonly ["network", "secrets"] {
+    return ["network", "secrets"];
+  }
+
+  gaps(): readonly [] {
+    return [];
+  }
+
+  async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+    const { probeSecrets } = await import("./probe.js");
+    return [await probeSecrets(signal)];
+  }
+
+  issues(use: ModelUse): readonly Issue[] {
+    const protocol = protocols[use.protocol];
+    if (protocol === undefined) {
+      return [
+        { path: "modelConnection.deployment", message: `the model route doesn't speak ${use.protocol}` },
+      ];
+    }
+    return [...endpointIssues(use, this.#config.allowedRanges), ...protocol.issues(use)];
+  }
+
+  unpriced(use: ModelUse): readonly string[] {
+    const { models, prices } = this.#config;
+    return allowedModels(use, models).filter((model) => priceOf(model, prices) === undefined);
+  }
+
+  async open(use: ModelUse, scope: ModelGatewayScope): Promise<ModelRoute> {
+    // The HTTP client takes tens of milliseconds to load: a server's start, and runs without a model, do without it.
+    const { openRoute } = await import("./open-route.js");
+    const { route, close } = openRoute(use, {
+      config: this.#config,
+      held: this.#held,
+      lookup: this.#lookup,
+      scope,
+    });
+    scope.defer(close);
+    // Until the token is here, nobody can present it.
+    let serve: FetchHandler = () => new Response(null, { status: 503 });
+    const exposure = await scope.sandbox.expose((request) => serve(request));
+    scope.defer(() => exposure.close());
+    // Once more, behind the backend's own check: a backend that forgot it must not open the model to its neighbours.
+    serve = requireBearer(exposure.token, route.handle);
+    return { baseUrl: exposure.url.replace(/\/$/, "") + use.basePath, key: exposure.token };
+  }
+}

@@ -1,0 +1,13 @@
+import { definePlugin } from "@ambit/core/plugin";
+import { configSchema } from "./config.js";
+import { ModelRouteGateway } from "./gateway.js";
+
+export { configSchema, type ModelRouteConfig } from "./config.js";
+export { ModelRouteGateway } from "./gateway.js";
+
+export default definePlugin({
+  name: "model-route",
+  api: 1,
+  config: configSchema,
+  register: (registrar, config) => registrar.add("gateway", new ModelRouteGateway(config)),
+});

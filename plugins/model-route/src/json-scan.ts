@@ -1,0 +1,228 @@
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** Characters of a key that can be wanted; a longer one is none. */
+const longestKey = 128;
+/** Bytes of one captured value. */
+const longestCapture = 16_384;
+
+export interface Captured {
+  /** Keys from the document's top, joined by dots. */
+  readonly path: string;
+  readonly value: unknown;
+  /** Where the value's bytes are, counted from the document's first. `end` is behind the last. */
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface ScanOptions {
+  /** Paths to capture: `model`, `message.usage`. Compared without regard to case, as some servers read keys. */
+  readonly paths: readonly string[];
+  onCaptured(captured: Captured): void;
+}
+
+type Level =
+  | { readonly kind: "array" }
+  | {
+      readonly kind: "object";
+      readonly path: string | undefined;
+      expects: "key" | "colon" | "value" | "comma";
+    };
+
+/**
+ * Finds a few members near the top of a JSON document that arrives in pieces, without keeping the document. It checks
+ * no grammar beyond what it needs to know where it is: what isn't JSON yields nothing, or is refused by who reads it.
+ */
+export class JsonScan {
+  readonly #wanted: ReadonlySet<string>;
+  readonly #depth: number;
+  readonly #onCaptured: ScanOptions["onCaptured"];
+  readonly #levels: Level[] = [];
+  /** Levels below those that can hold a wanted path. */
+  #below = 0;
+  #offset = 0;
+  #string: { escaped: boolean; bytes: number[] | undefined } | undefined;
+  #key: string | undefined;
+  #capture:
+    | { readonly path: string; readonly start: number; readonly depth: number; parts: Buffer[]; size: number }
+    | undefined;
+
+  constructor({ paths, onCaptured }: ScanOptions) {
+    this.#wanted = new Set(paths.map((path) => path.toLowerCase()));
+    this.#depth = Math.max(...paths.map((path) => path.split(".").length));
+    this.#onCaptured = onCaptured;
+  }
+
+  /** Bytes that were scanned. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  feed(bytes: Buffer): void {
+    let captureFrom = this.#capture === undefined ? undefined : 0;
+    for (let at = 0; at < bytes.length; at += 1) {
+      if (this.#string !== undefined) {
+        at = this.#inString(bytes, at);
+        continue;
+      }
+      const byte = bytes[at] ?? 0;
+      if (byte <= 0x20) continue;
+      // A scalar at a wanted path ends where its container goes on.
+      if (this.#capture !== undefined && (byte === 0x2c || byte === 0x7d || byte === 0x5d)) {
+        if (this.#depthNow() === this.#capture.depth) {
+          this.#endCapture(bytes, captureFrom ?? 0, at);
+          captureFrom = undefined;
+        }
+      }
+      const began = this.#structural(byte, at);
+      if (began) captureFrom = at;
+    }
+    if (this.#capture !== undefined) this.#keep(bytes.subarray(captureFrom ?? 0));
+    this.#offset += bytes.length;
+  }
+
+  /** @returns whether a wanted value begins here. */
+  #structural(byte: number, at: number): boolean {
+    const level = this.#below > 0 ? undefined : this.#levels.at(-1);
+    const isValue = level?.kind === "object" && level.expects === "value" && byte !== 0x2c && byte !== 0x7d;
+    const began = isValue && this.#beginValue(level, at);
+    switch (byte) {
+      case quote: {
+        const isKey = level?.kind === "object" && level.expects === "key";
+        this.#string = { escaped: false, bytes: isKey ? [] : undefined };
+        break;
+      }
+      case 0x3a:
+        if (level?.kind === "object" && level.expects === "colon") level.expects = "value";
+        break;
+      case 0x2c:
+        if (level?.kind === "object") level.expects = "key";
+        break;
+      case 0x7b:
+      case 0x5b:
+        this.#open(byte === 0x7b, level);
+        break;
+      case 0x7d:
+      case 0x5d:
+        this.#close();
+        break;
+    }
+    return began;
+  }
+
+  #beginValue(level: Level & { kind: "object" }, at: number): boolean {
+    level.expects = "comma";
+    const path = this.#pathOf(level);
+    if (path === undefined || this.#capture !== undefined || !this.#wanted.has(path)) return false;
+    this.#capture = { path, start: this.#offset + at, depth: this.#depthNow(), parts: [], size: 0 };
+    return true;
+  }
+
+  #pathOf(level: Level & { kind: "object" }): string | undefined {
+    if (level.path === undefined || this.#key === undefined) return undefined;
+    return level.path === "" ? this.#key : `${level.path}.${this.#key}`;
+  }
+
+  #open(isObject: boolean, parent: Level | undefined): void {
+    if (this.#below > 0 || this.#levels.length >= this.#depth) {
+      this.#below += 1;
+      return;
+    }
+    if (!isObject) {
+      this.#levels.push({ kind: "array" });
+      return;
+    }
+    const path =
+      this.#levels.length === 0 ? "" : parent?.kind === "object" ? this.#pathOf(parent) : undefined;
+    this.#levels.push({ kind: "object", path, expects: "key" });
+  }
+
+  #close(): void {
+    if (this.#below > 0) this.#below -= 1;
+    else this.#levels.pop();
+  }
+
+  #depthNow(): number {
+    return this.#levels.length + this.#below;
+  }
+
+  /** @returns the position of the last byte that belongs to the string. */
+  #inString(bytes: Buffer, from: number): number {
+    const string = this.#string;
+    if (string === undefined) return from;
+    let at = from;
+    if (string.escaped) {
+      string.bytes?.push(bytes[at] ?? 0);
+      string.escaped = false;
+      at += 1;
+    }
+    // Looked for again only when it was an escaped one: otherwise a text of escapes would be read once for each of them.
+    let end = -2;
+    for (;;) {
+      if (end !== -1 && end < at) end = bytes.indexOf(quote, at);
+      const stop = end === -1 ? bytes.length : end;
+      const escapeAt = bytes.subarray(at, stop).indexOf(backslash);
+      if (escapeAt !== -1) {
+        const next = at + escapeAt + 1;
+        this.#collect(string.bytes, bytes.subarray(at, Math.min(next + 1, bytes.length)));
+        if (next >= bytes.length) {
+          string.escaped = true;
+          return bytes.length;
+        }
+        at = next + 1;
+        continue;
+      }
+      this.#collect(string.bytes, bytes.subarray(at, stop));
+      if (end === -1) return bytes.length;
+      this.#endString(string.bytes);
+      return end;
+    }
+  }
+
+  #collect(into: number[] | undefined, bytes: Buffer): void {
+    if (into === undefined || into.length > longestKey) return;
+    for (const byte of bytes.subarray(0, longestKey + 1)) into.push(byte);
+  }
+
+  #endString(bytes: number[] | undefined): void {
+    this.#string = undefined;
+    if (bytes === undefined) return;
+    const level = this.#levels.at(-1);
+    if (level?.kind === "object") level.expects = "colon";
+    this.#key = bytes.length > longestKey ? undefined : keyIn(Buffer.from(bytes));
+  }
+
+  #keep(bytes: Buffer): void {
+    const capture = this.#capture;
+    if (capture === undefined) return;
+    capture.size += bytes.length;
+    if (capture.size <= longestCapture) capture.parts.push(Buffer.from(bytes));
+  }
+
+  #endCapture(bytes: Buffer, from: number, at: number): void {
+    const capture = this.#capture;
+    if (capture === undefined) return;
+    this.#keep(bytes.subarray(from, at));
+    this.#capture = undefined;
+    const { path, start, parts, size } = capture;
+    const text = size > longestCapture ? "" : Buffer.concat(parts).toString("utf8");
+    const end = start + Buffer.byteLength(text.trimEnd());
+    this.#onCaptured({ path, value: valueIn(text), start, end });
+  }
+}
+
+/** A key may be written with escapes: `mod\u0065l` is `model`. */
+function keyIn(bytes: Buffer): string | undefined {
+  const key = valueIn(`"${bytes.toString("utf8")}"`);
+  return typeof key === "string" ? key.toLowerCase() : undefined;
+}
+
+/** Undefined for what is no JSON, or was too long to keep. */
+function valueIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The provider refuses the document; nothing is concluded from it here.
+    return undefined;
+  }
+}

@@ -1,0 +1,45 @@
+import type { ModelUse } from "@ambit/core/plugin";
+import type { Price } from "./config.js";
+import type { Counted } from "./protocols/protocol.js";
+
+/** Whether a name fits a pattern in which `*` stands for any text. Linear in both. Pure. */
+export function fits(pattern: string, name: string): boolean {
+  const [first = "", ...rest] = pattern.split("*");
+  if (rest.length === 0) return name === pattern;
+  if (!name.startsWith(first)) return false;
+  const last = rest.pop() ?? "";
+  let from = first.length;
+  for (const part of rest) {
+    const at = name.indexOf(part, from);
+    if (at === -1) return false;
+    from = at + part.length;
+  }
+  return name.length - last.length >= from && name.endsWith(last);
+}
+
+/** The models that a run may ask for: its own, those that its agent asks for by itself, and the operator's. Pure. */
+export function allowedModels(use: ModelUse, operators: readonly string[]): readonly string[] {
+  return [use.model, ...use.auxiliaryModels, ...operators].filter((pattern) => pattern !== "");
+}
+
+export function isAllowed(model: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) => fits(pattern, model));
+}
+
+/** The price by the longest pattern that fits the model, or that is the same pattern. Pure. */
+export function priceOf(model: string, prices: Readonly<Record<string, Price>>): Price | undefined {
+  const found = Object.keys(prices)
+    .filter((pattern) => pattern === model || fits(pattern, model))
+    .sort((one, other) => other.length - one.length)[0];
+  return found === undefined ? undefined : prices[found];
+}
+
+const million = 1_000_000;
+
+/** US dollars. Pure. */
+export function costOf({ input, cached, cacheWritten, output }: Counted, price: Price): number {
+  const plain = Math.max(0, input - cached - cacheWritten);
+  const read = cached * (price.cached ?? price.input);
+  const written = cacheWritten * (price.cacheWrite ?? price.input);
+  return (plain * price.input + read + written + output * price.output) / million;
+}

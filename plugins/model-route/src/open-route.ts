@@ -1,0 +1,26 @@
+import { type ModelGatewayScope, type ModelUse, PluginBrokeContract } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress";
+import type { ModelRouteConfig } from "./config.js";
+import { protocols } from "./protocols/index.js";
+import type { HeldBytes } from "./request/held-bytes.js";
+import { Route } from "./route.js";
+import { connectionsTo } from "./upstream/connections.js";
+
+interface OpenOptions {
+  readonly config: ModelRouteConfig;
+  readonly held: HeldBytes;
+  readonly lookup: Lookup | undefined;
+  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision">;
+}
+
+/** A route with connections of its own. `close` ends every request that is under way. */
+export function openRoute(
+  use: ModelUse,
+  { config, held, lookup, scope }: OpenOptions,
+): { readonly route: Route; close(): Promise<void> } {
+  const protocol = protocols[use.protocol];
+  if (protocol === undefined) throw new PluginBrokeContract(`The model route doesn't speak ${use.protocol}.`);
+  const connections = connectionsTo(new URL(use.endpoint), config, lookup);
+  const route = new Route({ use, protocol, config, held, connections, scope });
+  return { route, close: () => connections.destroy() };
+}

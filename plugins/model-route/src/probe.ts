@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { Finding, ModelUse } from "@ambit/core/plugin";
+import { configSchema } from "./config.js";
+import { openRoute } from "./open-route.js";
+import { HeldBytes } from "./request/held-bytes.js";
+
+/**
+ * Sends a request through a route to a listener on this host's loopback that repeats, in a header and in its body, the
+ * credential that it got. The control is a request that is sent to it directly: there the credential comes back.
+ */
+export async function probeSecrets(
+  signal: AbortSignal,
+  open: typeof openRoute = openRoute,
+): Promise<Finding> {
+  const capability = "secrets.hidden";
+  const fix = "see the runner's log; this host's loopback interface must let the runner talk to itself";
+  const secret = `sk-probe-${randomUUID()}`;
+  const body = JSON.stringify({ model: "probe" });
+  const server = createServer((request, response) => {
+    const key = String(request.headers["x-api-key"]);
+    response.writeHead(200, { "content-type": "application/json", "request-id": key });
+    response.end(JSON.stringify({ key }));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const endpoint = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
+  const use: ModelUse = {
+    ...{ protocol: "anthropic", endpoint, basePath: "", credentials: { ANTHROPIC_API_KEY: secret } },
+    ...{ headers: {}, model: "probe", auxiliaryModels: [] },
+  };
+  const { route, close } = open(use, {
+    config: configSchema.parse({}),
+    held: new HeldBytes(body.length),
+    lookup: undefined,
+    scope: {
+      signal,
+      admit: async () => ({ allowed: true }),
+      begin: () => ({ used: () => {}, ended: () => {} }),
+      onDecision: () => {},
+    },
+  });
+  const path = "/v1/messages";
+  try {
+    const direct = await fetch(`${endpoint}${path}`, {
+      method: "POST",
+      headers: { "x-api-key": secret },
+      body,
+      signal,
+    });
+    const carried = await route.handle(new Request(`http://127.0.0.1${path}`, { method: "POST", body }));
+    const [control, seen] = await Promise.all(
+      [direct, carried].map(async (one) => [...one.headers.values(), await one.text()].join("\n")),
+    );
+    const failed = (reason: string): Finding => ({ capability, proven: false, reason, fix });
+    if (carried.status !== 200) return failed(`the route answered its probe with ${carried.status}`);
+    if (control?.includes(secret) !== true)
+      return failed("the control, a request without the route, came back without its key");
+    if (seen === undefined || seen.includes(secret)) return failed("an answer came back with the key");
+  } finally {
+    await close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+  return {
+    capability,
+    proven: true,
+    how: "a listener repeated the key that it got, in a header and in its body: it came back to a direct request, and not through the route",
+  };
+}

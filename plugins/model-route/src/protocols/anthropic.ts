@@ -1,0 +1,55 @@
+import type { ModelUse } from "@ambit/core/plugin";
+import {
+  type Authorization,
+  type Counted,
+  countAt,
+  fixedHeaders,
+  type Protocol,
+  queryOf,
+  unknownCall,
+} from "./protocol.js";
+
+const calls: Readonly<Record<string, "generate" | "count-tokens" | "list">> = {
+  "POST /v1/messages": "generate",
+  "POST /v1/messages/count_tokens": "count-tokens",
+  "GET /v1/models": "list",
+};
+
+/** Anthropic's Messages API. */
+export const anthropic: Protocol = {
+  read: ({ method, pathname, search }) => {
+    const kind = calls[`${method} ${pathname}`];
+    if (kind === undefined) return unknownCall;
+    const query = queryOf(search, { beta: /^true$/, limit: /^\d{1,4}$/ });
+    return typeof query === "string" ? { kind, path: pathname, query } : query;
+  },
+  requestHeaders: ["anthropic-version", "anthropic-beta", "x-app"],
+  usagePaths: ["usage", "message.usage"],
+  count: countAnthropic,
+  issues: () => [],
+  authorization,
+  headers: () => ({ "anthropic-version": "2023-06-01" }),
+};
+
+/** Input tokens come in three disjoint counts; later events of a stream tell only those that have changed. */
+export function countAnthropic(before: Counted, _path: string, usage: unknown): Counted {
+  const read = countAt(usage, "cache_read_input_tokens");
+  const written = countAt(usage, "cache_creation_input_tokens");
+  const plain = countAt(usage, "input_tokens");
+  return {
+    input: Math.max(before.input, plain + read + written),
+    cached: Math.max(before.cached, read),
+    cacheWritten: Math.max(before.cacheWritten, written),
+    output: Math.max(before.output, countAt(usage, "output_tokens")),
+  };
+}
+
+function authorization({ credentials }: ModelUse): Authorization | undefined {
+  const { ANTHROPIC_API_KEY, CLAUDE_CODE_OAUTH_TOKEN, ANTHROPIC_AUTH_TOKEN } = credentials;
+  const key = ANTHROPIC_API_KEY;
+  if (key !== undefined) return fixedHeaders({ "x-api-key": key });
+  const token = ANTHROPIC_AUTH_TOKEN ?? CLAUDE_CODE_OAUTH_TOKEN;
+  if (token !== undefined) return fixedHeaders({ authorization: `Bearer ${token}` });
+  const [other] = Object.values(credentials);
+  return other === undefined ? undefined : fixedHeaders({ "x-api-key": other });
+}

@@ -1,0 +1,47 @@
+import type { ModelUse } from "@ambit/core/plugin";
+import {
+  type Authorization,
+  type Counted,
+  countAt,
+  fixedHeaders,
+  type Protocol,
+  queryOf,
+  unknownCall,
+} from "./protocol.js";
+
+const call = /^\/(v1|v1beta)\/models\/([\w.-]{1,200}):(generateContent|streamGenerateContent|countTokens)$/;
+
+/** Google's Gemini API. */
+export const gemini: Protocol = {
+  read: ({ method, pathname, search }) => {
+    const query = queryOf(search, { alt: /^sse$/, pageSize: /^\d{1,4}$/ });
+    if (typeof query !== "string") return query;
+    if (method === "GET" && /^\/(v1|v1beta)\/models$/.test(pathname))
+      return { kind: "list", path: pathname, query };
+    const [, , model, verb] = call.exec(pathname) ?? [];
+    if (method !== "POST" || model === undefined) return unknownCall;
+    return { kind: verb === "countTokens" ? "count-tokens" : "generate", path: pathname, query, model };
+  },
+  requestHeaders: ["x-goog-api-client"],
+  usagePaths: ["usageMetadata"],
+  count: countGemini,
+  issues: () => [],
+  authorization,
+};
+
+/** Each piece of a stream tells the sum so far. What the model thought, and what tools brought it, is counted apart. */
+export function countGemini(before: Counted, _path: string, usage: unknown): Counted {
+  const input = countAt(usage, "promptTokenCount") + countAt(usage, "toolUsePromptTokenCount");
+  const output = countAt(usage, "candidatesTokenCount") + countAt(usage, "thoughtsTokenCount");
+  return {
+    input: Math.max(before.input, input),
+    cached: Math.max(before.cached, countAt(usage, "cachedContentTokenCount")),
+    cacheWritten: 0,
+    output: Math.max(before.output, output),
+  };
+}
+
+function authorization({ credentials }: ModelUse): Authorization | undefined {
+  const [key] = Object.values(credentials);
+  return key === undefined ? undefined : fixedHeaders({ "x-goog-api-key": key });
+}

@@ -1,0 +1,60 @@
+import type { ModelUse } from "@ambit/core/plugin";
+import {
+  type Authorization,
+  type Counted,
+  countAt,
+  fixedHeaders,
+  type Protocol,
+  queryOf,
+  unknownCall,
+} from "./protocol.js";
+
+const calls: Readonly<Record<string, "generate" | "list">> = {
+  "POST /v1/responses": "generate",
+  "POST /v1/chat/completions": "generate",
+  "GET /v1/models": "list",
+};
+
+/** OpenAI's Responses and Chat Completions, and what is compatible with them. */
+export const openai: Protocol = {
+  read: ({ method, pathname, search }) => {
+    // Codex tries a WebSocket first, and goes on at once with a POST when it is told that there is none.
+    if (method === "GET" && pathname === "/v1/responses") {
+      return { status: 426, reason: "no WebSocket is carried, POST is" };
+    }
+    const kind = calls[`${method} ${pathname}`];
+    if (kind === undefined) return unknownCall;
+    const query = queryOf(search, { "api-version": /^[\w.-]{1,40}$/, client_version: /^[\w.-]{1,40}$/ });
+    return typeof query === "string" ? { kind, path: pathname, query } : query;
+  },
+  // The last four keep a conversation's requests together, for the provider's cache.
+  requestHeaders: [
+    "openai-beta",
+    "originator",
+    "version",
+    "session_id",
+    "conversation_id",
+    "session-id",
+    "thread-id",
+  ],
+  usagePaths: ["usage", "response.usage"],
+  count: (before, _path, usage): Counted => ({
+    input: Math.max(before.input, countAt(usage, "input_tokens"), countAt(usage, "prompt_tokens")),
+    cached: Math.max(
+      before.cached,
+      countAt(usage, "input_tokens_details", "cached_tokens"),
+      countAt(usage, "prompt_tokens_details", "cached_tokens"),
+    ),
+    cacheWritten: 0,
+    output: Math.max(before.output, countAt(usage, "output_tokens"), countAt(usage, "completion_tokens")),
+  }),
+  issues: () => [],
+  authorization,
+};
+
+function authorization({ credentials }: ModelUse): Authorization | undefined {
+  const { AZURE_OPENAI_API_KEY } = credentials;
+  if (AZURE_OPENAI_API_KEY !== undefined) return fixedHeaders({ "api-key": AZURE_OPENAI_API_KEY });
+  const [key] = Object.values(credentials);
+  return key === undefined ? undefined : fixedHeaders({ authorization: `Bearer ${key}` });
+}

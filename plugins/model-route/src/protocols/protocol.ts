@@ -1,0 +1,102 @@
+import type { Issue, ModelUse } from "@ambit/core/plugin";
+
+/** What one request asks of the API, as its method, path and query tell. */
+export interface Operation {
+  /** `generate` is what a run pays for. */
+  readonly kind: "generate" | "count-tokens" | "list";
+  /** Canonical: made of parts that were checked, never the agent's own text. */
+  readonly path: string;
+  /** With `?`, or empty. */
+  readonly query: string;
+  /** The model, where the path names it. Otherwise the body does. */
+  readonly model?: string;
+}
+
+/** Why a request isn't carried. */
+export interface Refusal {
+  readonly status: number;
+  /** Completes "POST /x is refused: …". */
+  readonly reason: string;
+}
+
+export interface RequestLine {
+  readonly method: string;
+  /** Normalised: no `.` or `..` segments. */
+  readonly pathname: string;
+  readonly search: URLSearchParams;
+}
+
+/** What a provider counted, so far, for one request. */
+export interface Counted {
+  readonly input: number;
+  readonly cached: number;
+  readonly cacheWritten: number;
+  readonly output: number;
+}
+
+/** A credential as it goes on each request; asked for anew each time, for it may expire. */
+export interface Authorization {
+  /** Headers to set. `request`: what is signed, for an API that signs. */
+  headers(request: SignedRequest): Promise<Readonly<Record<string, string>>>;
+}
+
+export interface SignedRequest {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: readonly Buffer[];
+}
+
+/** One provider's API. */
+export interface Protocol {
+  /** What the request asks. Pure. */
+  read(line: RequestLine, use: ModelUse): Operation | Refusal;
+  /** Headers of the agent's that are passed on, in lower case, beside those that every API has. */
+  readonly requestHeaders: readonly string[];
+  /** Paths in the answer, or in each event of a streamed one, where the provider counts. */
+  readonly usagePaths: readonly string[];
+  /** Takes one of them: `before` is what was counted until then. Pure. */
+  count(before: Counted, path: string, value: unknown): Counted;
+  /** What is wrong with the use's credentials or endpoint. Pure. */
+  issues(use: ModelUse): readonly Issue[];
+  /** `undefined` for an endpoint that asks for no credential. */
+  authorization(use: ModelUse): Authorization | undefined;
+  /** Further headers that the API needs. */
+  readonly headers?: (use: ModelUse) => Readonly<Record<string, string>>;
+}
+
+export const nothingCounted: Counted = { input: 0, cached: 0, cacheWritten: 0, output: 0 };
+
+export function isRefusal(read: Operation | Refusal): read is Refusal {
+  return "reason" in read;
+}
+
+export const unknownCall: Refusal = { status: 404, reason: "it is no call of this API that is carried" };
+
+/** A non-negative whole number at a key of an unknown value; 0 for anything else. */
+export function countAt(value: unknown, ...keys: readonly string[]): number {
+  let inner: unknown = value;
+  for (const key of keys) {
+    if (typeof inner !== "object" || inner === null) return 0;
+    inner = Object.entries(inner).find(([name]) => name === key)?.[1];
+  }
+  return typeof inner === "number" && Number.isSafeInteger(inner) && inner > 0 ? inner : 0;
+}
+
+/** The same headers for every request. */
+export function fixedHeaders(headers: Readonly<Record<string, string>>): Authorization {
+  return { headers: async () => headers };
+}
+
+/** The query as far as it is known: anything else refuses the request. */
+export function queryOf(search: URLSearchParams, known: Readonly<Record<string, RegExp>>): string | Refusal {
+  const kept: string[] = [];
+  for (const [name, value] of search) {
+    const form = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (form === undefined || !form.test(value)) {
+      return { status: 400, reason: "its query has a parameter that isn't carried" };
+    }
+    kept.push(`${name}=${value}`);
+  }
+  return kept.length === 0 ? "" : `?${kept.join("&")}`;
+}

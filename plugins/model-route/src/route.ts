@@ -1,0 +1,129 @@
+import type { ModelExchange, ModelGatewayScope, ModelUse } from "@ambit/core/plugin";
+import type { Dispatcher } from "undici";
+import { shortLine } from "./answer/failures.js";
+import { ownAnswer } from "./answer/refusals.js";
+import type { ModelRouteConfig } from "./config.js";
+import { allowedModels, isAllowed } from "./models.js";
+import { isRefusal, type Operation, type Protocol } from "./protocols/protocol.js";
+import type { HeldBytes } from "./request/held-bytes.js";
+import { BodyRefused, type ReadBody, readBody } from "./request/read-body.js";
+import { Sending } from "./upstream/sending.js";
+
+export interface RouteOptions {
+  readonly use: ModelUse;
+  readonly protocol: Protocol;
+  readonly config: ModelRouteConfig;
+  readonly held: HeldBytes;
+  readonly connections: Dispatcher;
+  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision">;
+}
+
+/** One agent's way to its model: what it may ask there, and nothing else. */
+export class Route {
+  readonly #options: RouteOptions;
+  readonly #models: readonly string[];
+  readonly #host: string;
+  readonly #sending: Sending;
+  #underWay = 0;
+
+  constructor(options: RouteOptions) {
+    this.#options = options;
+    this.#models = allowedModels(options.use, options.config.models);
+    this.#host = hostOf(options.use);
+    this.#sending = new Sending(options);
+  }
+
+  /** Answers one request of the agent. Never throws. */
+  readonly handle = async (request: Request): Promise<Response> => {
+    const { limits } = this.#options.config;
+    if (this.#underWay >= limits.concurrentRequests) {
+      return ownAnswer(429, `${limits.concurrentRequests} requests are under way already`, {
+        "retry-after": "1",
+      });
+    }
+    this.#underWay += 1;
+    let isOver = false;
+    const over = () => {
+      if (!isOver) this.#underWay -= 1;
+      isOver = true;
+    };
+    try {
+      return await this.#answer(request, over);
+    } catch (error) {
+      over();
+      if (error instanceof BodyRefused)
+        return ownAnswer(error.status, `the request is refused: ${error.message}`);
+      return ownAnswer(502, "the request could not be carried");
+    }
+  };
+
+  /** @param over called when the request, its answer included, is over. */
+  async #answer(request: Request, over: () => void): Promise<Response> {
+    const { protocol, use, scope } = this.#options;
+    const { pathname, searchParams } = new URL(request.url);
+    const line = { method: request.method, pathname, search: searchParams };
+    const operation = protocol.read(line, use);
+    if (isRefusal(operation)) {
+      over();
+      // A client that tries a WebSocket first hasn't left its bounds.
+      if (operation.status !== 426) this.#decided(false, `${called(line)}: ${operation.reason}`);
+      return ownAnswer(operation.status, `${called(line)} is refused: ${operation.reason}`);
+    }
+    const held = this.#options.held.share();
+    try {
+      const signal = AbortSignal.any([request.signal, scope.signal]);
+      const body = await readBody(request, this.#options.config.limits, held, signal);
+      const refusal = await this.#whyRefused(operation, body, signal);
+      if (refusal !== undefined) {
+        over();
+        return refusal;
+      }
+      this.#decided(true, `the model route carries ${line.method} ${operation.path}`);
+      const model = modelOf(operation, body);
+      const exchange: ModelExchange =
+        operation.kind === "generate" ? scope.begin(model) : { used: () => {}, ended: () => {} };
+      return await this.#sending.send({ request, operation, body, model, exchange, signal, over });
+    } finally {
+      held.giveBack();
+    }
+  }
+
+  /** The model must be one of the run's, and what it may spend mustn't be spent. */
+  async #whyRefused(
+    operation: Operation,
+    body: ReadBody,
+    signal: AbortSignal,
+  ): Promise<Response | undefined> {
+    if (operation.kind === "list") return undefined;
+    const model = modelOf(operation, body);
+    if (!isAllowed(model, this.#models)) {
+      const named =
+        model === "" ? "no model that can be read" : `the model '${shortLine(model).slice(0, 100)}'`;
+      const reason = `it names ${named}, and this run's is '${this.#options.use.model}'`;
+      this.#decided(false, `the model route refuses a request: ${reason}`);
+      return ownAnswer(403, `the request is refused: ${reason}`);
+    }
+    if (operation.kind !== "generate") return undefined;
+    const admission = await this.#options.scope.admit(model, signal);
+    if (admission.allowed) return undefined;
+    this.#decided(false, `the model route refuses a request: ${admission.reason}`);
+    return ownAnswer(admission.status, admission.reason);
+  }
+
+  #decided(allowed: boolean, reason: string): void {
+    this.#options.scope.onDecision({ target: this.#host, allowed, reason });
+  }
+}
+
+function modelOf(operation: Operation, body: ReadBody): string {
+  return operation.model ?? body.model ?? "";
+}
+
+function called({ method, pathname }: { readonly method: string; readonly pathname: string }): string {
+  return `${method} ${shortLine(pathname).slice(0, 100)}`;
+}
+
+function hostOf({ endpoint }: ModelUse): string {
+  const { hostname, port, protocol } = new URL(endpoint);
+  return `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
+}

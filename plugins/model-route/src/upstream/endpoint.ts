@@ -1,0 +1,52 @@
+import type { Issue, ModelUse } from "@ambit/core/plugin";
+import { literalAddress, portOf, rangeOf, whyClosed } from "@ambit/egress";
+import { isReserved } from "../request/headers.js";
+
+/** What `localhost` and its subdomains lead to (RFC 6761). */
+const loopback = ["127.0.0.0/8", "::1/128"].map(rangeOf);
+/** What an endpoint opens by being such an address itself: no link-local and no metadata address among them. */
+const nameable = [
+  ...loopback,
+  ...["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].map(rangeOf),
+];
+
+/** Why this address isn't connected to for this endpoint; undefined when it is. Pure. */
+export function whyAddressClosed(url: URL, address: string, allowed: readonly string[]): string | undefined {
+  const isNamed = literalAddress(url) !== undefined || /(^|\.)localhost\.?$/.test(url.hostname);
+  const operators = allowed.map(rangeOf);
+  return whyClosed(address, isNamed ? [...nameable, ...operators] : operators, { port: portOf(url) });
+}
+
+/** What keeps the endpoint from being connected to at all. Pure. */
+export function endpointIssues(use: ModelUse, allowed: readonly string[]): readonly Issue[] {
+  const at = (message: string): Issue[] => [{ path: "modelConnection.endpoint.baseUrl", message }];
+  if (!URL.canParse(use.endpoint)) return at("is no URL");
+  const url = new URL(use.endpoint);
+  if (url.protocol !== "https:" && url.protocol !== "http:") return at("must begin with https:// or http://");
+  if (url.username !== "" || url.password !== "")
+    return at("must not hold a name or password: give credentials");
+  if (url.search !== "" || url.hash !== "")
+    return at("must end with its path: the model route makes the query");
+  const address = literalAddress(url);
+  const closed = address === undefined ? undefined : whyAddressClosed(url, address, allowed);
+  if (closed !== undefined) {
+    return at(`can't be connected to: ${closed}; list it in allowedRanges of the plugin model-route`);
+  }
+  return Object.keys(use.headers).flatMap((name) =>
+    isReserved(name)
+      ? [
+          {
+            path: `modelConnection.endpoint.headers.${name}`,
+            message: "is the runner's to set: leave it out",
+          },
+        ]
+      : [],
+  );
+}
+
+/** The real URL of a call. `path` is canonical, and so begins with what the base URL holds already. */
+export function upstreamUrl({ endpoint, basePath }: ModelUse, path: string, query: string): URL {
+  const base = new URL(endpoint);
+  const rest = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
+  return new URL(`${base.origin}${base.pathname.replace(/\/+$/, "")}${rest}${query}`);
+}

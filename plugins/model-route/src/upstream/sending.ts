@@ -1,0 +1,168 @@
+import { Readable } from "node:stream";
+import type { ModelExchange } from "@ambit/core/plugin";
+import { type Replacement, replacementsFor, StreamReplacer } from "@ambit/egress";
+import type { Dispatcher } from "undici";
+import { failedAnswer, failedConnection } from "../answer/failures.js";
+import { Meter } from "../answer/meter.js";
+import { ownAnswer } from "../answer/refusals.js";
+import { relay } from "../answer/relay.js";
+import { priceOf } from "../models.js";
+import type { Authorization, Operation } from "../protocols/protocol.js";
+import { answeredHeaders, passedHeaders } from "../request/headers.js";
+import type { ReadBody } from "../request/read-body.js";
+import { askingForUsage } from "../request/stream-usage.js";
+import type { RouteOptions } from "../route.js";
+import { upstreamUrl } from "./endpoint.js";
+
+export interface Sent {
+  readonly request: Request;
+  readonly operation: Operation;
+  readonly body: ReadBody;
+  readonly model: string;
+  readonly exchange: ModelExchange;
+  /** Aborts when the agent leaves, and when the route is closed. */
+  readonly signal: AbortSignal;
+  /** Called once, when the answer is over. */
+  over(): void;
+}
+
+type SendingOptions = Pick<RouteOptions, "use" | "protocol" | "config" | "connections">;
+
+/** Values shorter than this are no credential that could be told from other text. */
+const shortestSecret = 8;
+
+/** Sends what was decided on, with the real credential, and passes the answer back. */
+export class Sending {
+  readonly #options: SendingOptions;
+  readonly #authorization: Authorization | undefined;
+
+  constructor(options: SendingOptions) {
+    this.#options = options;
+    this.#authorization = options.protocol.authorization(options.use);
+  }
+
+  /** Never throws. */
+  async send(sent: Sent): Promise<Response> {
+    const { operation, body, exchange, signal, over } = sent;
+    const { use, connections } = this.#options;
+    const url = upstreamUrl(use, operation.path, operation.query);
+    const requestBytes = body.size;
+    let answer: Dispatcher.ResponseData;
+    let credential: Readonly<Record<string, string>>;
+    try {
+      const parts = this.#parts(sent);
+      const headers = this.#headers(sent, parts);
+      const method = sent.request.method;
+      credential = (await this.#authorization?.headers({ method, url, headers, body: parts })) ?? {};
+      answer = await connections.request({
+        ...{ origin: url.origin, path: `${url.pathname}${url.search}`, signal },
+        method: method === "GET" ? "GET" : "POST",
+        headers: { ...headers, ...credential },
+        body: bodyOf(parts),
+      });
+    } catch (error) {
+      over();
+      if (signal.aborted) {
+        exchange.ended();
+        return ownAnswer(499, "the request was given up");
+      }
+      const failure = failedConnection(error, url.host, false);
+      exchange.ended(failure);
+      return ownAnswer(502, failure.message);
+    }
+    return this.#pass(answer, { ...sent, credential, requestBytes });
+  }
+
+  #parts({ operation, body }: Sent): readonly Buffer[] {
+    const asksForUsage =
+      this.#options.config.requestStreamUsage && operation.path.endsWith("/chat/completions");
+    return asksForUsage ? askingForUsage(body) : body.parts;
+  }
+
+  #headers({ request, operation }: Sent, parts: readonly Buffer[]): Record<string, string> {
+    const { protocol, use } = this.#options;
+    const size = parts.reduce((sum, part) => sum + part.length, 0);
+    return {
+      ...protocol.headers?.(use),
+      ...passedHeaders(request.headers, protocol.requestHeaders),
+      ...lowerCased(use.headers),
+      // What is compressed couldn't be read along, nor a credential found in it.
+      "accept-encoding": "identity",
+      ...(operation.kind === "list" ? {} : { "content-length": String(size) }),
+    };
+  }
+
+  #pass(
+    answer: Dispatcher.ResponseData,
+    sent: Sent & { readonly credential: Readonly<Record<string, string>>; readonly requestBytes: number },
+  ): Response {
+    const { exchange, over, model, requestBytes } = sent;
+    const { protocol, config } = this.#options;
+    const { statusCode, headers, body } = answer;
+    const refused = whyUnusable(statusCode, headers["content-encoding"]);
+    if (refused !== undefined) {
+      body.destroy();
+      // Destroyed by us: nothing of it is of interest.
+      body.on("error", () => undefined);
+      over();
+      exchange.ended({ status: statusCode, retryable: false, message: refused });
+      return ownAnswer(502, refused);
+    }
+    const replacements = this.#replacements(sent.credential);
+    const contentType = typeof headers["content-type"] === "string" ? headers["content-type"] : "";
+    const price = priceOf(model, config.prices);
+    const isFine = statusCode < 300;
+    const meter = new Meter({ protocol, model, price, exchange, requestBytes, contentType, isFine });
+    const stream = relay(body, {
+      replacer: new StreamReplacer(replacements),
+      onBytes: (bytes) => meter.push(bytes),
+      onEnd: (how) => {
+        over();
+        // What failed isn't charged for.
+        if (isFine) meter.end(how === "whole");
+        if (how === "left") return exchange.ended();
+        if (how !== "whole") return exchange.ended(failedConnection(how.failed, "", true));
+        if (isFine) return exchange.ended();
+        exchange.ended(failedAnswer(statusCode, redacted(meter.error ?? "", replacements)));
+      },
+    });
+    return new Response(stream, {
+      status: statusCode,
+      headers: answeredHeaders(headers, (text) => redacted(text, replacements)),
+    });
+  }
+
+  #replacements(credential: Readonly<Record<string, string>>): readonly Replacement[] {
+    const values = [
+      ...Object.values(this.#options.use.credentials),
+      ...Object.values(this.#options.use.headers),
+    ];
+    const sent = Object.values(credential).map((value) => value.replace(/^Bearer /, ""));
+    return [...new Set([...values, ...sent])]
+      .filter((value) => value.length >= shortestSecret)
+      .flatMap((value) => replacementsFor(value, "*"));
+  }
+}
+
+function whyUnusable(status: number, encoding: string | string[] | undefined): string | undefined {
+  if (status >= 300 && status < 400)
+    return `the model answered with a redirect (${status}), which is never followed`;
+  if (status < 200 || status > 599) return `the model answered with an unusable status (${status})`;
+  if (encoding === undefined || encoding === "identity") return undefined;
+  return "the model compressed its answer, although it was asked not to";
+}
+
+function redacted(text: string, replacements: readonly Replacement[]): string {
+  const replacer = new StreamReplacer(replacements);
+  return Buffer.concat([replacer.push(Buffer.from(text)), replacer.end()]).toString();
+}
+
+function bodyOf(parts: readonly Buffer[]): Buffer | Readable | null {
+  const [only, ...rest] = parts;
+  if (only === undefined) return null;
+  return rest.length === 0 ? only : Readable.from(parts);
+}
+
+function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}

@@ -1,0 +1,155 @@
+import { startModelServer } from "@ambit/model-server";
+import { describe, expect, it } from "vitest";
+import { HeldBytes } from "../src/request/held-bytes.js";
+import { readBody } from "../src/request/read-body.js";
+import { askingForUsage } from "../src/request/stream-usage.js";
+import { routeTo, serving, useOf } from "./support/stage.js";
+
+const prices = { "m-*": { input: 10, output: 100, cached: 1 } };
+const openai = {
+  protocol: "openai",
+  basePath: "/v1",
+  credentials: { OPENAI_API_KEY: "sk-0123456789" },
+} as const;
+
+/** What the scripted model says of each answer. */
+const counted = { input: 1_200, output: 50 };
+
+describe("usage, from an independent server's streams and documents", () => {
+  it.each([
+    { api: "anthropic", use: {}, path: "/v1/messages" },
+    { api: "openai responses", use: openai, path: "/v1/responses" },
+    { api: "openai chat", use: openai, path: "/v1/chat/completions" },
+    {
+      api: "gemini",
+      use: { protocol: "gemini", credentials: { GEMINI_API_KEY: "g-0123456789" } } as const,
+      path: "/v1beta/models/m-1:streamGenerateContent?alt=sse",
+    },
+  ])("$api", async ({ use, path }) => {
+    await using model = await startModelServer({
+      expectedKey: Object.values({ ...useOf(use).credentials })[0] ?? "",
+    });
+    const endpoint = `${model.url}${useOf(use).basePath}`;
+    for (const stream of [true, false]) {
+      const { send, total, ends } = routeTo(useOf({ ...use, endpoint }), { prices });
+      const said = [{ role: "user", content: "hi" }];
+      const body = {
+        model: "m-1",
+        max_tokens: 99,
+        stream,
+        messages: said,
+        input: said,
+        contents: [{ role: "user", parts: [{ text: "hi" }] }],
+      };
+      const asked = stream ? path : path.replace("streamGenerateContent?alt=sse", "generateContent");
+      const response = await send(JSON.stringify(body), asked);
+      expect(response.status).toBe(200);
+      expect(await response.text()).toContain("Hello");
+      expect(ends).toEqual([undefined]);
+      expect(total()).toMatchObject(counted);
+      expect(total().cost).toBeCloseTo((1_200 * 10 + 50 * 100) / 1_000_000);
+    }
+  });
+});
+
+describe("usage that isn't told", () => {
+  const events = 40;
+  const streaming = (response: import("node:http").ServerResponse) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (let count = 0; count < events; count += 1) response.write('data: {"delta":"x"}\n\n');
+  };
+
+  it("is estimated when the agent leaves before the provider tells it", async () => {
+    const origin = await serving((_request, response) => streaming(response));
+    const { send, total, ends } = routeTo(useOf({ ...openai, endpoint: `${origin}/v1` }));
+    const body = JSON.stringify({ model: "m-1", input: "x".repeat(4_000) });
+    const response = await send(body, "/v1/responses");
+    const reader = response.body?.getReader();
+    for (let read = 0; read < events * 21; )
+      read += (await reader?.read())?.value?.length ?? Number.POSITIVE_INFINITY;
+    await reader?.cancel();
+    expect(ends).toEqual([undefined]);
+    expect(total()).toMatchObject({ input: Math.ceil(body.length / 4), output: events });
+  });
+
+  it("is estimated where the provider tells none, and costs what the estimate costs", async () => {
+    const origin = await serving((_request, response) => {
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ text: "x".repeat(400) }));
+    });
+    const { send, total } = routeTo(useOf({ endpoint: origin }), { prices });
+    await (await send()).text();
+    expect(total().output).toBeGreaterThan(100);
+    expect(total().cost).toBeGreaterThan(0);
+  });
+
+  it("a text of the model's that looks like usage counts for nothing", async () => {
+    const faked = {
+      content: [{ usage: { input_tokens: 0, output_tokens: 0 } }],
+      text: '"usage":{"output_tokens":1}',
+    };
+    const origin = await serving((_request, response) => {
+      const body = { ...faked, usage: { input_tokens: 30, output_tokens: 20 } };
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+    });
+    const { send, total } = routeTo(useOf({ endpoint: origin }));
+    await (await send()).text();
+    expect(total()).toMatchObject({ input: 30, output: 20 });
+  });
+
+  it("an answer that is cut is a failure that may be tried again", async () => {
+    const origin = await serving((_request, response) => {
+      streaming(response);
+      setTimeout(() => response.destroy(), 20);
+    });
+    const { send, ends } = routeTo(useOf({ endpoint: origin }));
+    await expect((await send()).text()).rejects.toThrow();
+    expect(ends).toMatchObject([{ retryable: true, message: expect.stringContaining("cut") }]);
+  });
+});
+
+describe("a streamed Chat Completions request", () => {
+  const asked = async (text: string, pieceSize = text.length) => {
+    const pieces = Buffer.from(text);
+    const stream = new ReadableStream({
+      start: (controller) => {
+        for (let at = 0; at < pieces.length; at += pieceSize)
+          controller.enqueue(pieces.subarray(at, at + pieceSize));
+        controller.close();
+      },
+    });
+    const request = new Request("http://127.0.0.1", {
+      method: "POST",
+      body: stream,
+      duplex: "half",
+    } as RequestInit);
+    const limits = { requestBytes: 10_000, receiveMs: 1_000 };
+    const body = await readBody(request, limits, new HeldBytes(10_000).share(), new AbortController().signal);
+    return JSON.parse(Buffer.concat([...askingForUsage(body)]).toString());
+  };
+
+  it.each([1, 3, 1_000])("is asked for its usage, in pieces of %i bytes", async (pieceSize) => {
+    const asks = { stream_options: { include_usage: true } };
+    expect(await asked('{"model":"m","stream":true,"x":"é"}', pieceSize)).toEqual({
+      model: "m",
+      stream: true,
+      x: "é",
+      ...asks,
+    });
+    expect(await asked('{"stream_options" : {"include_usage":false} , "stream":true}', pieceSize)).toEqual({
+      stream: true,
+      ...asks,
+    });
+    expect(await asked('{"stream":true,"stream_options":null}', pieceSize)).toEqual({
+      stream: true,
+      ...asks,
+    });
+  });
+
+  it("is left as it is when it isn't streamed, or asks already", async () => {
+    expect(await asked('{"stream":false}')).toEqual({ stream: false });
+    const asking = { stream: true, stream_options: { include_usage: true, extra: 1 } };
+    expect(await asked(JSON.stringify(asking))).toEqual(asking);
+  });
+});
