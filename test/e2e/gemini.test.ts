@@ -4,7 +4,9 @@ import { allOf, ndjson, recordsOf, serve } from "./support/ambit.js";
 import { callbackServer, callbackTool } from "./support/callback-server.js";
 
 describe("Gemini CLI", () => {
-  it("calls a callback tool end to end", { timeout: 90_000 }, async () => {
+  it("calls a callback tool end to end, with no key and no route to its model inside", {
+    timeout: 90_000,
+  }, async () => {
     await using model = await startModelServer({ expectedKey: "test-key-123" });
     const platform = await callbackServer((_name, { key }) => ({ [String(key)]: 42 }));
     const { post } = await serve();
@@ -37,7 +39,17 @@ describe("Gemini CLI", () => {
     expect(last).toMatchObject({
       result: {
         output: expect.stringContaining("42"),
-        receipt: { visibleCredentials: ["GEMINI_API_KEY"] },
+        receipt: {
+          visibleCredentials: [],
+          credentials: [{ name: "GEMINI_API_KEY", hosts: ["127.0.0.1"], by: "route" }],
+          actors: expect.arrayContaining([
+            expect.objectContaining({
+              kind: "gateway",
+              standing: "mediated",
+              subjects: [new URL(model.url).host],
+            }),
+          ]),
+        },
       },
     });
     expect(JSON.stringify(records)).not.toContain("test-key-123");

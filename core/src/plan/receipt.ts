@@ -10,6 +10,7 @@ import {
 } from "../contract/index.js";
 import type { Actor } from "../plugin/index.js";
 import type { Probed } from "./candidates.js";
+import { carriedBy } from "./choose-gateway.js";
 import type { AcceptedPlan } from "./plan.js";
 
 /** What only the run itself can say. */
@@ -33,11 +34,18 @@ export function receiptOf(plan: AcceptedPlan, request: RunRequest, facts: RunFac
     actors: actorsOf(plan, request),
     accepted: [...plan.outside],
     visibleCredentials: [...facts.visibleCredentials],
-    credentials: plan.hidden.map(({ name, hosts }) => ({ name, hosts: [...hosts], by: "broker" })),
+    credentials: [
+      ...carriedBy(plan.gateway).map((name) => ({ name, hosts: gatewayHosts(plan), by: "route" as const })),
+      ...plan.hidden.map(({ name, hosts }) => ({ name, hosts: [...hosts], by: "broker" as const })),
+    ],
     evidence: { ...facts.evidence },
     decisions: facts.decisions,
     session: facts.session,
   };
+}
+
+function gatewayHosts({ gateway }: AcceptedPlan): string[] {
+  return gateway === undefined ? [] : [new URL(gateway.use.endpoint).hostname];
 }
 
 function guaranteesOf(plan: AcceptedPlan, required: readonly Capability[]): Guarantee[] {

@@ -76,6 +76,7 @@ describe("a model gateway in the plan", () => {
       touches: ["network", "secrets"],
       subjects: ["api.example"],
     });
+    expect(receipt.credentials).toEqual([{ name: "MODEL_KEY", hosts: ["api.example"], by: "route" }]);
     expect(JSON.stringify(receipt)).not.toContain("sk-secret");
   });
 });
