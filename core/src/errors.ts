@@ -1,4 +1,7 @@
 import type { Failure, FailureCode, Gap, Issue } from "./contract/index.js";
+import { gapLines, issueLine, sentence } from "./error-lines.js";
+
+export { gapLine, gapLines, issueLine } from "./error-lines.js";
 
 const brand = "ambit.error";
 
@@ -13,7 +16,7 @@ export abstract class AmbitError extends Error {
   }
   abstract readonly code: FailureCode;
   /** HTTP status of an answer that hasn't begun yet. */
-  abstract readonly status: 400 | 401 | 404 | 422 | 429 | 499 | 500 | 502 | 504;
+  abstract readonly status: 400 | 401 | 404 | 409 | 422 | 429 | 499 | 500 | 502 | 503 | 504;
   /** Whether the same request may succeed later without a change. */
   readonly retryable: boolean = false;
 
@@ -175,6 +178,47 @@ export class RunTimedOut extends AmbitError {
   override readonly retryable = true;
 }
 
+/** The caller sends a new key with a new request. */
+export class IdempotencyKeyReused extends AmbitError {
+  readonly code = "idempotency_key_reused";
+  readonly status = 422;
+
+  constructor(key: string) {
+    super(
+      `The Idempotency-Key '${key}' belongs to another request: send each request with a key of its own.`,
+    );
+  }
+}
+
+/** The caller sends the request to the replica that has the session. */
+export class SessionElsewhere extends AmbitError {
+  readonly code = "session_elsewhere";
+  readonly status = 409;
+
+  constructor(session: string, address: string) {
+    const fix = `send its runs to ${address}, or have the load balancer choose by session`;
+    super(`Session '${session}' lives on another replica: ${fix}.`);
+  }
+}
+
+/** The replica that had the run died, or was cut off for too long. Its events up to then are in the log. */
+export class RunnerLost extends AmbitError {
+  readonly code = "runner_lost";
+  readonly status = 502;
+  override readonly retryable = true;
+
+  constructor() {
+    super("The replica that ran this was lost; its events up to then are in the log.");
+  }
+}
+
+/** The operator looks at the store: it can't be reached, or is full. */
+export class StoreFailed extends AmbitError {
+  readonly code = "store_failed";
+  readonly status = 503;
+  override readonly retryable = true;
+}
+
 /** We mend Ambit. The message says nothing of the cause; the log does. */
 export class InternalError extends AmbitError {
   readonly code = "internal";
@@ -201,36 +245,4 @@ export function messageOf(thrown: unknown): string {
 
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
-}
-
-/** `local · network.deny: no user namespace here (EPERM): run on docker` */
-export function gapLine(gap: Gap): string {
-  return lineOf(gap, gap.capability);
-}
-
-function lineOf({ actor, subject, reason, fix }: Gap, capabilities: string): string {
-  return `${actor}${subject === undefined ? "" : ` (${subject})`} · ${capabilities}: ${reason}: ${fix}`;
-}
-
-/** A line for each gap; those of one actor for one reason share theirs. */
-export function gapLines(gaps: readonly Gap[]): readonly string[] {
-  const grouped = new Map<string, { readonly gap: Gap; readonly capabilities: string[] }>();
-  for (const gap of gaps) {
-    const { capability, ...rest } = gap;
-    const key = JSON.stringify([rest.actor, rest.subject, rest.reason, rest.fix]);
-    const group = grouped.get(key);
-    if (group === undefined) grouped.set(key, { gap, capabilities: [capability] });
-    else group.capabilities.push(capability);
-  }
-  return [...grouped.values()].map(({ gap, capabilities }) => {
-    return lineOf(gap, capabilities.join(", "));
-  });
-}
-
-export function issueLine(issue: Issue): string {
-  return issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`;
-}
-
-function sentence(opening: string, lines: readonly string[]): string {
-  return lines.length === 0 ? `${opening}.` : `${opening}: ${lines.join("; ")}`;
 }

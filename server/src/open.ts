@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import { type Log, Registry } from "@ambit/core";
 import { Runner } from "@ambit/runner";
 import type { Environment } from "./configuration/environment.js";
@@ -15,6 +16,8 @@ export interface Ambit {
   readonly runner: Runner;
   readonly log: Log;
   readonly redaction: LogRedaction;
+  /** Of the ids of interactions, and of what is sealed in the store. */
+  readonly interactionKey: () => Promise<KeyObject>;
   /** Undefined where evidence isn't kept between processes. */
   readonly evidence: EvidenceFile | undefined;
 }
@@ -60,6 +63,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
     }),
     log,
     redaction,
+    interactionKey: key,
     evidence,
   };
 }

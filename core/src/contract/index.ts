@@ -23,6 +23,7 @@ export * from "./result/failure.js";
 export * from "./result/receipt.js";
 export * from "./result/responses.js";
 export * from "./result/result.js";
+export * from "./result/stored.js";
 export * from "./result/warning.js";
 export { type Field, requestFields } from "./schema/fields.js";
 export { nearestKey } from "./schema/spelling.js";

@@ -6,6 +6,7 @@ import {
   BoundaryRefused,
   gapLine,
   HarnessFailed,
+  IdempotencyKeyReused,
   InternalError,
   isAmbitError,
   issueLine,
@@ -15,8 +16,11 @@ import {
   PluginLoadFailed,
   RequestInvalid,
   RunCancelled,
+  RunnerLost,
   RunTimedOut,
   SandboxFailed,
+  SessionElsewhere,
+  StoreFailed,
   toAmbitError,
   Unauthorized,
 } from "../../src/errors.js";
@@ -45,6 +49,10 @@ const catalogue: [error: AmbitError, code: string, status: number, retryable: bo
   [new RunCancelled("x", "caller"), "run_cancelled", 499, false],
   [new RunTimedOut("x"), "run_timed_out", 504, true],
   [new InternalError("x"), "internal", 500, false],
+  [new RunnerLost(), "runner_lost", 502, true],
+  [new StoreFailed("x"), "store_failed", 503, true],
+  [new SessionElsewhere("s", "http://10.0.0.5:8765"), "session_elsewhere", 409, false],
+  [new IdempotencyKeyReused("k"), "idempotency_key_reused", 422, false],
 ];
 
 describe("the catalogue", () => {

@@ -1,9 +1,11 @@
 import "reflect-metadata";
 
 export type { Admitted } from "./admission.js";
+export { coalesced } from "./events/coalesced.js";
 export { Redactor } from "./events/redaction/redactor.js";
 export { secretsOf } from "./events/redaction/secrets.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
+export { readAnswer } from "./permission/interaction/interactions.js";
 export { isPattern } from "./permission/pattern.js";
 export type { PermissionCeiling } from "./permission/permission.js";
 export { Run } from "./run.js";

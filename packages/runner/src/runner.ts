@@ -13,7 +13,7 @@ import { callPlugin } from "./lifetime/plugin-error.js";
 import type { RunLimits } from "./limits.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";
-import { Sessions } from "./session/sessions.js";
+import { type SessionName, Sessions } from "./session/sessions.js";
 import { ArgumentsChecker } from "./tools/arguments/checker.js";
 
 export interface RunnerOptions extends AdmissionRules {
@@ -128,6 +128,16 @@ export class Runner {
     const deep = pathBeyondDepth(body);
     if (deep !== undefined) throw new RequestInvalid([tooDeep(deep)]);
     this.#run(runId).answer(interactionId, body);
+  }
+
+  /** The named sessions that are open here. */
+  get sessions(): readonly SessionName[] {
+    return this.#sessions.names;
+  }
+
+  /** Whether a run of this id is under way here. */
+  has(runId: string): boolean {
+    return this.#runs.has(runId);
   }
 
   /** Ends a session of the project, and the run that uses it. False when the project has none of that id. */

@@ -106,6 +106,7 @@ Exit codes:
 
 Environment:
   AMBIT_HOST, AMBIT_PORT   where to listen
+  AMBIT_ADDRESS            where callers reach this replica, for other replicas to tell
   AMBIT_TOKEN              the token callers must send; required beyond loopback
   AMBIT_CONFIG             the configuration file
   AMBIT_CONCURRENT_RUNS    runs at once; overrides limits.concurrentRuns

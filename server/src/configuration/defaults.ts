@@ -11,9 +11,10 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
   "@ambit/executor-callback": () => import("@ambit/executor-callback"),
   "@ambit/executor-code": () => import("@ambit/executor-code"),
   "@ambit/executor-client": () => import("@ambit/executor-client"),
+  "@ambit/store-sqlite": () => import("@ambit/store-sqlite"),
 };
 
 /** Ours that a deployer installs beside the configuration. */
-export const furtherPlugins: readonly string[] = ["@ambit/sandbox-daytona"];
+export const furtherPlugins: readonly string[] = ["@ambit/sandbox-daytona", "@ambit/store-postgres"];
 
 export const defaultPlugins: readonly string[] = Object.keys(ownPlugins);

@@ -23,6 +23,10 @@ const environmentSchema = z.object({
       .refine((port) => port <= 65_535, "must be a port: 0 to 65535")
       .optional(),
   ),
+  AMBIT_ADDRESS: z.preprocess(
+    blankIsAbsent,
+    z.url({ protocol: /^https?$/, error: "must be an http:// or https:// URL" }).optional(),
+  ),
   // An empty token is never meant: whoever passes one believes that the server is guarded.
   AMBIT_TOKEN: z
     .string()

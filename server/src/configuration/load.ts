@@ -12,6 +12,8 @@ import { type Configuration, configurationSchema, type LogLevel, renamedSettings
 /** The configuration as it holds, once the environment had its say. */
 export interface Settings extends Omit<Configuration, "plugins" | "permissions" | "interactions" | "log"> {
   readonly plugins: NonNullable<Configuration["plugins"]>;
+  /** Whether no configuration names them. */
+  readonly pluginsAreDefault: boolean;
   readonly permissionCeiling: PermissionCeiling;
   /** Of the key that tells a user's answer from an invented one. */
   readonly keyFile: string | undefined;
@@ -65,6 +67,8 @@ export async function loadSettings(
   const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
   return {
     plugins,
+    pluginsAreDefault: parsed.data.plugins === undefined,
+    store: parsed.data.store,
     limits: { ...limits, concurrentRuns },
     probes,
     contract,
@@ -74,6 +78,7 @@ export async function loadSettings(
     server: {
       ...server,
       host: overrides.host ?? environment.AMBIT_HOST ?? server.host,
+      address: environment.AMBIT_ADDRESS ?? server.address,
       port: overrides.port ?? environment.AMBIT_PORT ?? server.port,
     },
     token: environment.AMBIT_TOKEN,

@@ -1,4 +1,5 @@
 import { contractSettingsSchema, pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
+import { storeSettingsSchema } from "@ambit/durable";
 import { isPattern, runLimitsSchema } from "@ambit/runner";
 import { z } from "zod";
 
@@ -20,6 +21,11 @@ const serverSchema = z.strictObject({
   port: z.int().min(0).max(65_535).default(8765),
   /** Names besides the loopback ones under which a server on loopback may be called: a reverse proxy's. */
   allowedHosts: z.array(z.string().min(1)).default([]),
+  /**
+   * Where other replicas' callers reach this one: `http://10.0.0.5:8765`. Default: where it listens.
+   * `AMBIT_ADDRESS` overrides it.
+   */
+  address: z.url({ protocol: /^https?$/ }).optional(),
   bodyMs: z
     .int()
     .positive()
@@ -49,6 +55,8 @@ export const configurationSchema = z.strictObject({
   /** What this runner makes of requests. */
   contract: contractSettingsSchema.prefault({}),
   server: serverSchema.prefault({}),
+  /** What becomes of stored runs, where a store is loaded. */
+  store: storeSettingsSchema.prefault({}),
   interactions: z
     .strictObject({
       /**

@@ -10,9 +10,10 @@ import { openApiDocument } from "./openapi/document.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
 import { refuseCallersOfRuns } from "./run-caller.js";
 import { handleRun } from "./run-route.js";
+import { storedRoutes } from "./runs/routes.js";
 import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
-import { handleAnswer, handleCancel, handleKill } from "./session-routes.js";
+import { handleKill } from "./session-routes.js";
 import { presentsToken } from "./token.js";
 
 type Environment = { Bindings: HttpBindings };
@@ -58,12 +59,13 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     sendJson(outgoing, 200, planResponse(await runner.plan(body)));
   });
   on("POST", "/kill", (exchange) => handleKill(context, exchange));
-  on("POST", "/runs/:runId/cancel", (exchange, parameter) =>
-    handleCancel(context, exchange, parameter("runId")),
-  );
-  on("POST", "/runs/:runId/interactions/:interactionId", (exchange, parameter) =>
-    handleAnswer(context, exchange, parameter("runId"), parameter("interactionId")),
-  );
+  for (const [path, methods] of Object.entries(storedRoutes(context))) {
+    for (const [method, route] of Object.entries(methods)) app.on(method, path, handler(route));
+    const allowed = Object.keys(methods).join(", ");
+    app.all(path, () => {
+      throw new HttpRefusal(405, `Use ${allowed} ${path}.`, "not_found", { allow: allowed });
+    });
+  }
   on("GET", "/plugins", async ({ outgoing }) => {
     sendJson(outgoing, 200, { actors: await runner.registry.describe() });
   });

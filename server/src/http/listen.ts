@@ -1,7 +1,9 @@
 import { createServer, type Server } from "node:http";
+import type { Store } from "@ambit/core/plugin";
 import { getRequestListener } from "@hono/node-server";
 import { tokenFix } from "../configuration/environment.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
+import { durableServer, openStore } from "../durable-server.js";
 import type { Ambit } from "../open.js";
 import { version } from "../version.js";
 import { serverApp } from "./app.js";
@@ -50,6 +52,9 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       `${host} can be reached from other machines, and the token has fewer than ${shortestToken} characters, which can be guessed: ${tokenFix}`,
     ]);
   }
+  // A store that the configuration names is there, or the server doesn't start. The default one opens beside.
+  const store = settings.pluginsAreDefault ? undefined : await openStore(ambit);
+  let opening: Promise<Awaited<ReturnType<typeof durableServer>> | undefined> | undefined;
   let waiting = true;
   const probing = () => waiting || registry.probing;
   const app = serverApp({
@@ -67,6 +72,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     loopback,
     allowedHosts,
     probing,
+    durable: () => opening ?? Promise.resolve(undefined),
     version: version(),
   });
   const server = createServer(
@@ -82,6 +88,9 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
   });
   const url = await listen(server, host, port);
+  opening = openDurable(ambit, store, url);
+  if (store === undefined) opening.catch((error: unknown) => log.error({ error }, "the store can't be used"));
+  else await opening;
   // A probe starts programs, and each start holds everything else up: who waits for the server is answered first.
   const beginning = setTimeout(() => {
     waiting = false;
@@ -92,10 +101,21 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     url,
     close: () => {
       clearTimeout(beginning);
-      closing ??= drain(server, () => runner.drain(drainMs));
+      closing ??= drain(server, async () => {
+        const durable = await opening?.catch(() => undefined);
+        await durable?.queue.close();
+        await runner.drain(drainMs);
+        await durable?.close();
+      });
       return closing;
     },
   };
+}
+
+/** @returns undefined where there is no store. */
+async function openDurable(ambit: Ambit, named: Store | undefined, url: string) {
+  const store = named ?? (ambit.settings.pluginsAreDefault ? await openStore(ambit) : undefined);
+  return store === undefined ? undefined : durableServer(ambit, store, url);
 }
 
 function listen(server: Server, host: string, port: number): Promise<string> {

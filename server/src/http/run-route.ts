@@ -1,7 +1,8 @@
-import type { IncomingMessage } from "node:http";
-import { limits, RequestInvalid, runIdSchema } from "@ambit/core";
+import { limits, RequestInvalid } from "@ambit/core";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { answerRun } from "./answer-run.js";
+import { handleDurableRun } from "./runs/durable-run.js";
+import { asksToDetach, idempotencyKey, prefersAsync } from "./runs/run-body.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
 /**
@@ -10,19 +11,30 @@ import type { Exchange, ServerContext } from "./server-context.js";
  */
 export async function handleRun(
   context: ServerContext,
-  { incoming, outgoing }: Exchange,
+  exchange: Exchange,
   byDefault: AnswerForm,
 ): Promise<void> {
+  const server = await context.durable();
+  if (server !== undefined) return handleDurableRun(context, server, exchange, byDefault);
   const { runner, log, bodies } = context;
+  const { incoming, outgoing } = exchange;
   const form = answerForm(incoming.headers.accept, byDefault);
   const begun = performance.now();
   // A body that comes slowly keeps no run from its place, but none is read where there is no place.
   runner.requireRoom();
   const body = await bodies.json(incoming, limits.bodyBytes);
   const runId = idempotencyKey(incoming);
+  if (prefersAsync(incoming) || asksToDetach(body)) {
+    const message =
+      "needs a store, which this server hasn't: load @ambit/store-sqlite or @ambit/store-postgres";
+    throw new RequestInvalid([{ path: "detach", message }]);
+  }
   const slot = runner.reserve();
   try {
-    const run = await slot.admit(body, { keepsEvents: form === "json", ...runId });
+    const run = await slot.admit(body, {
+      keepsEvents: form === "json",
+      ...(runId === undefined ? {} : { runId }),
+    });
     const { harness, sandbox } = run.plan;
     log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
     const result = await answerRun(run, form, outgoing, log);
@@ -31,14 +43,4 @@ export async function handleRun(
   } finally {
     slot.release();
   }
-}
-
-/** The run's id as a header gives it. @throws RequestInvalid */
-function idempotencyKey({ headers }: IncomingMessage): { readonly runId?: string } {
-  const key = headers["idempotency-key"];
-  if (key === undefined) return {};
-  const parsed = runIdSchema.safeParse(key);
-  if (parsed.success) return { runId: parsed.data };
-  const messages = parsed.error.issues.map(({ message }) => ({ path: "Idempotency-Key", message }));
-  throw new RequestInvalid(messages);
 }

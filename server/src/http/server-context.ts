@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "@ambit/core";
+import type { DurableRuns, Sealing } from "@ambit/durable";
 import type { Runner } from "@ambit/runner";
 import type { Bodies } from "./body.js";
+import type { RunQueue } from "./runs/run-queue.js";
 
 /** What the routes work with. */
 export interface ServerContext {
@@ -13,6 +15,8 @@ export interface ServerContext {
   /** Whether the server listens on loopback, where web pages must be kept out. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];
+  /** Undefined where no store is loaded: runs end with their connection. */
+  durable(): Promise<DurableServer | undefined>;
   /** Whether this host is being probed, or is about to be. */
   probing(): boolean;
   readonly version: string;
@@ -22,4 +26,11 @@ export interface ServerContext {
 export interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
+}
+
+/** What a store brings. */
+export interface DurableServer {
+  readonly durable: DurableRuns;
+  readonly sealing: Sealing;
+  readonly queue: RunQueue;
 }

@@ -115,7 +115,7 @@ describe("loadSettings", () => {
     ['{"server":{"port":-1}}', "server.port"],
     [
       '{"server":{"xyz":1}}',
-      "server.xyz is not a known setting: known are host, port, allowedHosts, bodyMs, drainMs",
+      "server.xyz is not a known setting: known are host, port, allowedHosts, address, bodyMs, drainMs",
     ],
     ['{"permissions":{"deny":["Bash(rm *)"]}}', "Name(prefix:*)"],
     ["{", "is not JSON"],

@@ -32,16 +32,19 @@ test("every reference leads somewhere", () => {
 });
 
 test.each([
-  ["post", "/run", [200, 400, 401, 403, 408, 413, 422, 429, 499, 500, 502, 504]],
-  ["post", "/stream", [200, 401, 403, 408, 413, 429]],
+  ["post", "/run", [200, 202, 400, 401, 403, 408, 409, 413, 422, 429, 499, 500, 502, 503, 504]],
+  ["post", "/stream", [200, 202, 401, 403, 408, 413, 429, 503]],
   ["post", "/plan", [200, 400, 401, 403, 408, 413, 422, 500]],
   ["post", "/kill", [200, 400, 401, 403, 408, 413, 500]],
-  ["post", "/runs/{runId}/cancel", [200, 401, 403, 404, 500]],
+  ["post", "/runs/{runId}/cancel", [200, 401, 403, 404, 500, 503]],
+  ["get", "/runs", [200, 400, 401, 403, 404, 500, 503]],
+  ["get", "/runs/{runId}/events", [200, 204, 400, 401, 403, 404, 500, 503]],
+  ["delete", "/sessions/{sessionId}", [200, 401, 403, 404, 409, 500, 503]],
   ["get", "/plugins", [200, 401, 403, 500]],
   ["get", "/subscription-status", [200, 401, 403, 500]],
   ["get", "/health", [200]],
   ["get", "/openapi.json", [200]],
-  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 403, 404, 408, 413, 500]],
+  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 403, 404, 408, 413, 500, 503]],
 ] as const)("%s %s answers as documented", (method, path, statuses) => {
   expect(Object.keys(document.paths[path][method].responses).map(Number)).toEqual(statuses);
 });

@@ -2,7 +2,15 @@ import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 /** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
-const floors = [["contract"], ["errors.ts"], ["boundary"], ["plugin"], ["plan"], ["registry"]];
+const floors = [
+  ["contract"],
+  ["error-lines.ts"],
+  ["errors.ts"],
+  ["boundary"],
+  ["plugin"],
+  ["plan"],
+  ["registry"],
+];
 const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =

@@ -69,7 +69,7 @@ const telemetrySchema = z.strictObject({
 export const runRequestSchema = z.strictObject({
   runId: runIdSchema.optional().meta({
     description:
-      "Names the run, so that it can be cancelled before its result is known; the header `Idempotency-Key` does the same. 1 to 128 of `A-Z a-z 0-9 _ . : -`. Refused while a run with this id is in progress. Default: an id that the runner generates.",
+      "Names the run, so that it can be cancelled before its result is known; the header `Idempotency-Key` does the same, and with a store gives the run of that id again. 1 to 128 of `A-Z a-z 0-9 _ . : -`. Refused while a run with this id is in progress, or stored. Default: an id that the runner generates.",
   }),
   harness: z.string().min(1).optional().meta({
     description: "The agent to run, by its id or an alias. Default: the first one loaded.",
@@ -159,6 +159,10 @@ export const runRequestSchema = z.strictObject({
   interactions: interactionSettingsSchema.optional().meta({
     description:
       "How the run waits for its user when a call needs one: a client tool, or a permission that asks.",
+  }),
+  detach: z.boolean().optional().meta({
+    description:
+      "True: the run is answered with 202 and its address, `/runs/{runId}`, and goes on by itself; the header `Prefer: respond-async` does the same, and lets it wait for a place. Needs a store. Default: false.",
   }),
   onDisconnect: onDisconnectSchema.optional().meta({
     description:

@@ -34,6 +34,10 @@ export const failureCodeSchema = z.enum([
   "model_failed",
   "run_cancelled",
   "run_timed_out",
+  "runner_lost",
+  "store_failed",
+  "session_elsewhere",
+  "idempotency_key_reused",
   "internal",
 ]);
 export type FailureCode = z.infer<typeof failureCodeSchema>;

@@ -13,6 +13,12 @@ interface Kept {
   readonly expiry: NodeJS.Timeout;
 }
 
+/** A session as its project names it. */
+export interface SessionName {
+  readonly project: string | undefined;
+  readonly session: string;
+}
+
 /** A session on loan to one run. */
 export interface Loan {
   readonly session: Session;
@@ -58,6 +64,11 @@ export class Sessions {
       this.#lent.delete(key);
       throw error;
     }
+  }
+
+  /** Those that are open here, lent ones included. */
+  get names(): readonly SessionName[] {
+    return [...this.#lent, ...this.#kept.keys()].map(nameOf);
   }
 
   /** Ends a kept session. False when there is none of that name; a lent one is refused. */
@@ -143,4 +154,9 @@ function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]):
 function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
   if (sessionId === undefined || sessionId.trim() === "") return undefined;
   return JSON.stringify([project ?? null, sessionId]);
+}
+
+function nameOf(key: string): SessionName {
+  const [project, session]: [string | null, string] = JSON.parse(key);
+  return { project: project ?? undefined, session };
 }

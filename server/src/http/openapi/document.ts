@@ -1,24 +1,7 @@
 import type { JsonObject } from "@ambit/core/contract";
-import { type SchemaName, wireSchemas } from "./json-schema.js";
-
-const base = "#/components/schemas/";
-
-/** What each status means, whatever the route. `FailedResult` says more: its `failure.code`, gaps and issues. */
-const failures = {
-  400: "`request_invalid`: the body can't be used; every issue is listed by its path.",
-  401: "`unauthorized`: the runner's token is missing or wrong.",
-  403: "`unauthorized`: a web page of another site calls.",
-  404: "`not_found`: there is no such route or run here.",
-  408: "`request_invalid`: the body came too slowly.",
-  413: "`request_invalid`: the body is too large.",
-  422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its fix.",
-  429: "`at_capacity`: try again later; nothing was begun.",
-  499: "`run_cancelled`: the run was cancelled.",
-  500: "`internal` or `plugin_broke_contract`: the runner's log has the cause.",
-  502: "`sandbox_failed`, `harness_failed` or `model_failed`.",
-  504: "`run_timed_out`: a time limit of the runner ended the run.",
-} as const;
-type FailureStatus = keyof typeof failures;
+import { wireSchemas } from "./json-schema.js";
+import { answer, base, body, type FailureStatus, failed, failures, reference } from "./parts.js";
+import { storedPaths } from "./stored-paths.js";
 
 /** The OpenAPI 3.1 document of the server, made from the schemas that validate. */
 export function openApiDocument(version: string): JsonObject {
@@ -59,7 +42,7 @@ function paths(): JsonObject {
         description:
           "With `Accept: application/x-ndjson` or `text/event-stream` it answers as `POST /stream` does. The header `x-ambit-run-id` has the run's id; a caller that gave none learns it with the result.",
         answers: { "application/json": { schema: reference("RunResult") } },
-        failures: [400, 401, 403, 408, 413, 422, 429, 499, 500, 502, 504],
+        failures: [400, 401, 403, 408, 409, 413, 422, 429, 499, 500, 502, 503, 504],
       }),
     },
     "/stream": {
@@ -72,7 +55,7 @@ function paths(): JsonObject {
           "application/x-ndjson": { schema: reference("StreamRecord") },
           "text/event-stream": { schema: reference("StreamRecord") },
         },
-        failures: [401, 403, 408, 413, 429],
+        failures: [401, 403, 408, 413, 429, 503],
       }),
     },
     "/plan": {
@@ -97,33 +80,7 @@ function paths(): JsonObject {
         },
       },
     },
-    "/runs/{runId}/cancel": {
-      post: {
-        operationId: "cancel",
-        summary: "Ends a run early; it still ends in its one result",
-        parameters: [{ name: "runId", in: "path", required: true, schema: { type: "string" } }],
-        responses: { 200: answer("The run is ending.", "EndedResponse"), ...failed(401, 403, 404, 500) },
-      },
-    },
-    "/runs/{runId}/interactions/{interactionId}": {
-      post: {
-        operationId: "answer",
-        summary: "A live answer to what a run that is held open asks its user",
-        description:
-          "Each question is answered once, in any order; an answer that comes too late is refused with 404.",
-        parameters: ["runId", "interactionId"].map((name) => ({
-          name,
-          in: "path",
-          required: true,
-          schema: { type: "string" },
-        })),
-        requestBody: body("InteractionAnswer", true),
-        responses: {
-          200: answer("It was forwarded.", "ForwardedResponse"),
-          ...failed(400, 401, 403, 404, 408, 413, 500),
-        },
-      },
-    },
+    ...storedPaths(),
     "/plugins": {
       get: {
         operationId: "plugins",
@@ -183,7 +140,14 @@ function run({ operationId, summary, description, answers, failures: statuses }:
         name: "Idempotency-Key",
         in: "header",
         description:
-          "The run's id, as `runId` in the body. A second run of the id is refused while the first is under way; its result isn't kept.",
+          "The run's id, as `runId` in the body. With a store, the same key and body give the same run again, under way or ended; another body is refused with 422. Without a store, a second run of the id is refused while the first is under way.",
+        schema: { type: "string" },
+      },
+      {
+        name: "Prefer",
+        in: "header",
+        description:
+          "`respond-async`: the answer is 202 with the run's address, and the run goes on by itself, or waits for a place. Needs a store.",
         schema: { type: "string" },
       },
     ],
@@ -193,6 +157,13 @@ function run({ operationId, summary, description, answers, failures: statuses }:
         description: "The run's id is in a header, its outcome in the body.",
         headers: { "x-ambit-run-id": { schema: { type: "string" } } },
         content: answers,
+      },
+      202: {
+        ...answer("Detached: the run goes on by itself.", "AcceptedResponse"),
+        headers: {
+          location: { schema: { type: "string" } },
+          "x-ambit-run-id": { schema: { type: "string" } },
+        },
       },
       ...Object.fromEntries(refusals),
     },
@@ -204,19 +175,3 @@ const streamedFailure = {
   "application/x-ndjson": { schema: reference("StreamRecord") },
   "text/event-stream": { schema: reference("StreamRecord") },
 };
-
-function failed(...statuses: readonly FailureStatus[]): JsonObject {
-  return Object.fromEntries(statuses.map((status) => [status, answer(failures[status], "FailedResult")]));
-}
-
-function answer(description: string, schema: SchemaName): JsonObject {
-  return { description, content: { "application/json": { schema: reference(schema) } } };
-}
-
-function body(schema: SchemaName, required: boolean): JsonObject {
-  return { required, content: { "application/json": { schema: reference(schema) } } };
-}
-
-function reference(schema: SchemaName): JsonObject {
-  return { $ref: `${base}${schema}` };
-}

@@ -66,7 +66,8 @@ export class Interactions {
   }
 }
 
-function readAnswer(kind: InteractionKind, body: unknown): Answer {
+/** What a user's answer says. @throws RequestInvalid when it doesn't fit the question. */
+export function readAnswer(kind: InteractionKind, body: unknown): Answer {
   const parsed = interactionAnswerSchema.safeParse(body);
   if (kind === "user_approval") {
     if (parsed.success && "approved" in parsed.data) return { output: parsed.data, isError: false };

@@ -1,0 +1,243 @@
+import { randomUUID } from "node:crypto";
+import { messageOf, NotFound, RunCancelled, RunnerLost } from "@ambit/core";
+import { projectOf } from "@ambit/core/contract";
+import type { Log, NewRun, Renewal, Store, StoredRun } from "@ambit/core/plugin";
+import { BoundSessions, type SessionName } from "./bound-sessions.js";
+import { follow, type Records } from "./follow.js";
+import { Heads } from "./heads.js";
+import { Lease } from "./lease.js";
+import { endedBy, lostEnd } from "./lost-result.js";
+import { patiently } from "./outage.js";
+import type { RecordedRun } from "./recorded-run.js";
+import { Recorder } from "./recorder.js";
+import type { Sealing } from "./sealing.js";
+import type { StoreSettings } from "./settings.js";
+
+export interface DurableOptions {
+  readonly store: Store;
+  readonly settings: StoreSettings;
+  readonly sealing: Sealing;
+  /** Where callers reach this replica: `http://10.0.0.5:8765`. */
+  readonly address: string;
+  /** The named sessions that are open here. */
+  readonly openSessions: () => readonly SessionName[];
+  readonly log: Log;
+}
+
+/** What to do with a run that was admitted under an id that the store has already. */
+export type Started = { readonly recorder: Recorder } | { readonly existing: StoredRun };
+
+/** Milliseconds between two looks for what is too old. */
+const retentionMs = 60_000;
+
+/** The runs of this replica, recorded, and those of all replicas, as the store has them. */
+export class DurableRuns {
+  readonly replica = randomUUID();
+  readonly #recorders = new Map<string, Recorder>();
+  /** Being created: not in the store's list of ours yet, or already. */
+  readonly #starting = new Set<string>();
+  readonly sessions: BoundSessions;
+  readonly #heads: Heads;
+  readonly #lease: Lease;
+  #retaining: NodeJS.Timeout | undefined;
+
+  private constructor(readonly options: DurableOptions) {
+    const { store, settings, address, log } = options;
+    this.#heads = new Heads(store, log);
+    this.sessions = new BoundSessions(options, this.replica);
+    this.#lease = new Lease({
+      ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs },
+      isBusy: () => this.#recorders.size > 0,
+      onRenewal: (renewal) => this.#renewed(renewal),
+    });
+  }
+
+  /** Takes this replica's lease. @throws Error when the store can't be reached. */
+  static async open(options: DurableOptions): Promise<DurableRuns> {
+    const runs = new DurableRuns(options);
+    await runs.#lease.take();
+    runs.#retaining = setInterval(() => void runs.retain(), retentionMs);
+    runs.#retaining.unref();
+    return runs;
+  }
+
+  get store(): Store {
+    return this.options.store;
+  }
+
+  /** Creates the run in the store, and begins it; unless the store has one of its id. @throws StoreFailed */
+  async start(run: RecordedRun, digest: string): Promise<Started> {
+    const { settings, log, store } = this.options;
+    this.#starting.add(run.id);
+    try {
+      const created = { ...this.newRun(run, digest), state: "running" as const };
+      const existing = await patiently("create a run", settings.outageMs, log, () => store.create(created));
+      // Created by an attempt of ours whose answer was lost.
+      const isOurs = existing?.replica === this.replica && existing.state === "running";
+      if (existing !== undefined && !(isOurs && !this.#recorders.has(run.id))) return { existing };
+      return { recorder: this.record(run, 1) };
+    } finally {
+      this.#starting.delete(run.id);
+    }
+  }
+
+  newRun(run: RecordedRun, digest: string): Omit<NewRun, "state"> {
+    const { request, plan } = run;
+    return {
+      ...{
+        id: run.id,
+        project: projectOf(request),
+        session: request.sessionId,
+        replica: this.replica,
+        digest,
+      },
+      ...{ harness: plan.harness.actor.id, sandbox: plan.sandbox.actor.name },
+    };
+  }
+
+  /** Begins a run that the store has as this replica's. */
+  record(run: RecordedRun, fence: number): Recorder {
+    const { store, settings, log } = this.options;
+    const recorder = new Recorder(store, run, fence, settings, log);
+    this.#recorders.set(run.id, recorder);
+    this.#lease.hurry();
+    void recorder.done.then(() => this.#recorders.delete(run.id));
+    return recorder;
+  }
+
+  /** Holds an id against the lease's clean-up while a claimed run is being admitted. */
+  async whileStarting<Result>(id: string, act: () => Promise<Result>): Promise<Result> {
+    this.#starting.add(id);
+    try {
+      return await act();
+    } finally {
+      this.#starting.delete(id);
+    }
+  }
+
+  get(id: string): Promise<StoredRun | undefined> {
+    const { settings, log, store } = this.options;
+    return patiently("read a run", settings.outageMs, log, () => store.get(id));
+  }
+
+  /** Its records after that one, until its result. @throws NotFound, StoreFailed */
+  follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
+    const { store, settings, log } = this.options;
+    const source = {
+      ...{ store, log, heads: this.#heads, outageMs: settings.outageMs },
+      tail: (runId: string) => this.#recorders.get(runId)?.tail,
+    };
+    return follow(source, id, after, signal);
+  }
+
+  /** Ends a run early, wherever it is; it still ends in its one result. @throws NotFound when it has ended */
+  async cancel(id: string): Promise<void> {
+    const recorder = this.#recorders.get(id);
+    if (recorder !== undefined) {
+      recorder.run.cancel(new RunCancelled("The run was cancelled.", "caller"));
+      return;
+    }
+    const run = await this.get(id);
+    if (run === undefined || run.state === "ended")
+      throw new NotFound(`There is no run '${id}' that could be cancelled: it has ended, or never began.`);
+    if (run.state === "queued" && (await this.#cancelQueued(run))) return;
+    await this.store.requestCancel(id);
+  }
+
+  /** Ends it without a start. False when a replica has just begun it. */
+  async #cancelQueued(run: StoredRun): Promise<boolean> {
+    const claim = await this.store.claim(run.id, this.replica);
+    if (claim === undefined) return false;
+    const end = endedBy(new RunCancelled("The run was cancelled before it began.", "caller"), run);
+    await this.store.finish(run.id, claim.fence, end);
+    return true;
+  }
+
+  /** Deletes what has ended and is too old, or too much, and ends questions that waited too long. */
+  async retain(): Promise<void> {
+    const { store, settings, log } = this.options;
+    try {
+      await store.expireInteractions(settings.interactionMs);
+      const deleted = await store.retain({
+        maxAgeMs: settings.maxAgeMs,
+        maxSize: settings.maxMiB * 1_048_576,
+      });
+      if (deleted > 0) log.info({ deleted }, "runs were deleted by age or size");
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, "the store could not be cleaned");
+    }
+  }
+
+  /** The run once it has ended, wherever it is. Undefined when it is gone, or the reader left. */
+  async ended(id: string, signal: AbortSignal): Promise<StoredRun | undefined> {
+    while (!signal.aborted) {
+      const tail = this.#recorders.get(id)?.tail;
+      if (tail !== undefined && !tail.isLost && tail.result === undefined) {
+        await tail.changed(signal);
+        continue;
+      }
+      const run = await this.get(id);
+      if (run === undefined || run.state === "ended") return run;
+      await this.#heads.beyond(id, Number.POSITIVE_INFINITY, signal);
+    }
+    return undefined;
+  }
+
+  /** After the runs have ended: gives the lease back, and closes the store. */
+  async close(): Promise<void> {
+    clearInterval(this.#retaining);
+    await Promise.all([...this.#recorders.values()].map(({ done }) => done));
+    await this.#lease.leave().catch((error: unknown) => {
+      this.options.log.warn({ error: messageOf(error) }, "the lease could not be given back: it runs out");
+    });
+    await this.store.close();
+  }
+
+  #renewed({ runs, answers }: Renewal): void {
+    const held = new Map(runs.map((run) => [run.id, run]));
+    for (const [id, recorder] of this.#recorders) {
+      const run = held.get(id);
+      if (run === undefined || run.fence !== recorder.fence) void this.#recheck(id, recorder);
+      else if (run.cancelRequested) recorder.run.cancel(new RunCancelled("The run was cancelled.", "caller"));
+    }
+    void this.sessions.releaseClosed();
+    for (const { runId, interactionId, answer } of answers) {
+      this.#forward(runId, interactionId, answer);
+    }
+    for (const { id, fence } of runs) {
+      if (!this.#recorders.has(id) && !this.#starting.has(id)) void this.#endLeftOver(id, fence);
+    }
+  }
+
+  /** The list may be older than the run, or the run may have just ended: only its own row decides. */
+  async #recheck(id: string, recorder: Recorder): Promise<void> {
+    const run = await this.store.get(id).catch(() => null);
+    if (run === null || this.#recorders.get(id) !== recorder) return;
+    if (run?.replica === this.replica && run.fence === recorder.fence) return;
+    recorder.lose("Another replica has taken this run over.");
+  }
+
+  /** Ours by the store, and not here: its result couldn't be stored. */
+  async #endLeftOver(id: string, fence: number): Promise<void> {
+    const { log } = this.options;
+    try {
+      const run = await this.store.get(id);
+      if (run?.state !== "running" || this.#recorders.has(id) || this.#starting.has(id)) return;
+      log.warn({ runId: id }, new RunnerLost().message);
+      await this.store.finish(id, fence, lostEnd(run));
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, "a run that was lost could not be ended");
+    }
+  }
+
+  #forward(runId: string, interactionId: string, answer: string): void {
+    try {
+      this.#recorders.get(runId)?.run.answer(interactionId, JSON.parse(answer));
+    } catch (error) {
+      this.options.log.debug(
+        { runId, error: messageOf(error) },
+        "an answer came too late for the running turn",
+      );
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import { NotFound } from "@ambit/core";
+import type { EventChunk, Log, Store } from "@ambit/core/plugin";
+import type { Heads } from "./heads.js";
+import type { LogTail } from "./log-tail.js";
+import { patiently } from "./outage.js";
+
+/** Characters that are read for one reader at a time. */
+const pageCharacters = 262_144;
+
+/** Stream records as NDJSON, the first one's number, and how many. */
+export type Records = EventChunk;
+
+export interface Source {
+  readonly store: Store;
+  readonly heads: Heads;
+  readonly log: Log;
+  readonly outageMs: number;
+  /** Of a run that this replica has. */
+  tail(id: string): LogTail | undefined;
+}
+
+/**
+ * A run's records after that one: events as they are committed, by whichever replica, then the result. Ends early when
+ * the reader leaves.
+ * @throws NotFound when the run is deleted; StoreFailed
+ */
+export async function* follow(
+  source: Source,
+  id: string,
+  after: number,
+  signal: AbortSignal,
+): AsyncGenerator<Records, void, undefined> {
+  let last = after;
+  while (!signal.aborted) {
+    const known = source.tail(id);
+    const tail = known?.isLost === false ? known : undefined;
+    const recent = tail?.after(last);
+    const chunks = recent ?? (await read(source, id, last));
+    for (const chunk of chunks) {
+      yield without(chunk, last);
+      last = chunk.first + chunk.count - 1;
+      if (signal.aborted) return;
+    }
+    if (chunks.length > 0) continue;
+    const end = tail === undefined ? await endOf(source, id, last) : endOfTail(tail);
+    if (end !== undefined) {
+      // A reader that has the result already gets nothing.
+      const isNew = last <= end.events;
+      if (isNew) yield { first: last + 1, count: 1, text: `{"kind":"result","result":${end.result}}\n` };
+      return;
+    }
+    await (tail === undefined ? source.heads.beyond(id, last, signal) : tail.changed(signal));
+  }
+}
+
+function read({ store, log, outageMs }: Source, id: string, after: number): Promise<readonly EventChunk[]> {
+  return patiently("read events", outageMs, log, () => store.read(id, after, pageCharacters));
+}
+
+interface End {
+  readonly events: number;
+  readonly result: string;
+}
+
+function endOfTail({ result, last }: LogTail): End | undefined {
+  return result === undefined ? undefined : { events: last, result };
+}
+
+/** The result, once all events before it were read. */
+async function endOf({ store, log, outageMs }: Source, id: string, last: number): Promise<End | undefined> {
+  const run = await patiently("read a run", outageMs, log, () => store.get(id));
+  if (run === undefined) throw new NotFound(`There is no run '${id}': it was deleted, or never began.`);
+  const { events, result } = run;
+  return events <= last && result !== undefined ? { events, result } : undefined;
+}
+
+/** A chunk without the records up to that one. */
+function without(chunk: EventChunk, last: number): Records {
+  const surplus = last + 1 - chunk.first;
+  if (surplus <= 0) return chunk;
+  let start = 0;
+  for (let line = 0; line < surplus; line += 1) start = chunk.text.indexOf("\n", start) + 1;
+  return { first: last + 1, count: chunk.count - surplus, text: chunk.text.slice(start) };
+}

@@ -1,0 +1,57 @@
+import { messageOf } from "@ambit/core";
+import type { Log, RunHead, Store } from "@ambit/core/plugin";
+
+/** Milliseconds between two looks at runs that other replicas have. */
+const pollMs = 100;
+
+interface Watch {
+  head: RunHead | undefined;
+  readonly wake: Set<() => void>;
+}
+
+/** Looks for readers how far runs of other replicas are: one question for all of them. */
+export class Heads {
+  readonly #watched = new Map<string, Watch>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    readonly store: Store,
+    readonly log: Log,
+  ) {}
+
+  /** Resolves when the run has more events than that, has ended, or is gone; or the reader left. */
+  beyond(id: string, event: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const watch = this.#watched.get(id) ?? { head: undefined, wake: new Set() };
+      this.#watched.set(id, watch);
+      const done = () => {
+        watch.wake.delete(check);
+        signal.removeEventListener("abort", done);
+        if (watch.wake.size === 0) this.#watched.delete(id);
+        resolve();
+      };
+      const check = () => {
+        const { head } = watch;
+        if (head === undefined || head.state === "ended" || head.events > event) done();
+      };
+      watch.wake.add(check);
+      signal.addEventListener("abort", done, { once: true });
+      if (signal.aborted) done();
+      this.#timer ??= setTimeout(() => void this.#poll(), pollMs);
+    });
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      const heads = await this.store.heads([...this.#watched.keys()]);
+      const byId = new Map(heads.map((head) => [head.id, head]));
+      for (const [id, watch] of [...this.#watched]) {
+        watch.head = byId.get(id);
+        for (const check of [...watch.wake]) check();
+      }
+    } catch (error) {
+      this.log.warn({ error: messageOf(error) }, "the store could not be read: readers wait");
+    }
+    this.#timer = this.#watched.size === 0 ? undefined : setTimeout(() => void this.#poll(), pollMs);
+  }
+}

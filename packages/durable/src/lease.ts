@@ -1,0 +1,86 @@
+import { messageOf } from "@ambit/core";
+import type { Log, Renewal, Store } from "@ambit/core/plugin";
+import { lostEnd } from "./lost-result.js";
+
+/** Milliseconds between two renewals while runs are here: what others ask of them comes with the answer. */
+const busyMs = 250;
+
+export interface LeaseOptions {
+  readonly store: Store;
+  readonly replica: string;
+  /** Where callers reach this replica. */
+  readonly address: string;
+  readonly leaseMs: number;
+  readonly log: Log;
+  /** Whether runs are here whose owners may be asked something. */
+  readonly isBusy: () => boolean;
+  readonly onRenewal: (renewal: Renewal) => void;
+}
+
+/** Says that this replica lives, and ends the runs of those that don't any more. */
+export class Lease {
+  #timer: NodeJS.Timeout | undefined;
+  #renewing: Promise<void> | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(readonly options: LeaseOptions) {}
+
+  /** @throws Error when the store can't be reached. */
+  async take(): Promise<void> {
+    await this.#renew();
+    this.#schedule();
+  }
+
+  /** Renews soon, now that there are runs. */
+  hurry(): void {
+    clearTimeout(this.#timer);
+    this.#schedule();
+  }
+
+  async leave(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#renewing;
+    await this.options.store.leave(this.options.replica);
+  }
+
+  #schedule(): void {
+    if (this.#isClosed) return;
+    const { leaseMs, isBusy } = this.options;
+    const waitMs = isBusy() ? Math.min(busyMs, leaseMs / 5) : leaseMs / 5;
+    this.#timer = setTimeout(() => {
+      this.#renewing ??= this.#beat().finally(() => {
+        this.#renewing = undefined;
+        this.#schedule();
+      });
+    }, waitMs);
+    this.#timer.unref();
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      await this.#renew();
+      await this.#endAbandoned();
+    } catch (error) {
+      this.options.log.warn({ error: messageOf(error) }, "the store could not be reached to renew the lease");
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const { store, replica, address, leaseMs, onRenewal } = this.options;
+    onRenewal(await store.renew(replica, address, leaseMs));
+  }
+
+  async #endAbandoned(): Promise<void> {
+    const { store, replica, leaseMs, log } = this.options;
+    if (performance.now() - this.#lookedAt < leaseMs / 5) return;
+    this.#lookedAt = performance.now();
+    for (const run of await store.abandoned()) {
+      const fence = await store.takeOver(run.id, run.fence, replica);
+      if (fence === undefined) continue;
+      log.warn({ runId: run.id, of: run.replica }, "a run's replica is lost: the run ends");
+      await store.finish(run.id, fence, lostEnd(run));
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import type { EventChunk } from "@ambit/core/plugin";
+
+/** Characters of committed events that are kept for readers that are nearly up to date. */
+const mostCharacters = 1_048_576;
+
+/** The end of a running run's log, as committed. Readers that are further behind read the store. */
+export class LogTail {
+  readonly #chunks: EventChunk[] = [];
+  #size = 0;
+  #last = 0;
+  #result: string | undefined;
+  #isLost = false;
+  readonly #waiting = new Set<() => void>();
+
+  /** The number of the last committed event. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** The result as JSON, once it is in the store. */
+  get result(): string | undefined {
+    return this.#result;
+  }
+
+  /** Nothing more is recorded here: the store knows how the run goes on. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  add(chunk: EventChunk): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.text.length;
+    this.#last = chunk.first + chunk.count - 1;
+    while (this.#size > mostCharacters && this.#chunks.length > 1) {
+      this.#size -= this.#chunks.shift()?.text.length ?? 0;
+    }
+    this.#wake();
+  }
+
+  end(result: string): void {
+    this.#result = result;
+    this.#wake();
+  }
+
+  lose(): void {
+    this.#isLost = true;
+    this.#wake();
+  }
+
+  /** What was committed after that event; undefined where only the store has it. */
+  after(event: number): readonly EventChunk[] | undefined {
+    if (event >= this.#last) return [];
+    const first = this.#chunks.findIndex((chunk) => chunk.first + chunk.count > event + 1);
+    const [oldest] = this.#chunks;
+    if (oldest === undefined || oldest.first > event + 1) return undefined;
+    return this.#chunks.slice(first);
+  }
+
+  /** Resolves when more was committed, the run ended, or the reader left. */
+  changed(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#waiting.delete(wake);
+        signal.removeEventListener("abort", wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", wake, { once: true });
+      if (signal.aborted) wake();
+    });
+  }
+
+  #wake(): void {
+    for (const wake of [...this.#waiting]) wake();
+  }
+}

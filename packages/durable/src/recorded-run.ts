@@ -1,0 +1,19 @@
+import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
+import type { RunRequest, StreamRecord } from "@ambit/core/contract";
+
+/** A run as it is recorded. The runner's `Run` is one. */
+export interface RecordedRun {
+  readonly id: string;
+  readonly request: RunRequest;
+  readonly plan: {
+    readonly harness: { readonly actor: { readonly id: string } };
+    readonly sandbox: { readonly actor: { readonly name: string } };
+  };
+  /** Resolves when everything the run opened is closed, with its failure if there was one. */
+  readonly ended: Promise<AmbitError | undefined>;
+  /** Begins it: its events, then its one result. */
+  records(): AsyncIterable<StreamRecord>;
+  cancel(reason: RunCancelled | AtCapacity): void;
+  /** A live answer. @throws NotFound, RequestInvalid */
+  answer(interactionId: string, body: unknown): void;
+}

@@ -1,0 +1,152 @@
+import { AtCapacity, messageOf, RunCancelled, toAmbitError } from "@ambit/core";
+import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
+import type { EventGroup, Log, NewInteraction, Store } from "@ambit/core/plugin";
+import { LogTail } from "./log-tail.js";
+import { patiently } from "./outage.js";
+import type { RecordedRun } from "./recorded-run.js";
+import type { StoreSettings } from "./settings.js";
+
+/** Characters that may gather while a group is on its way to the store; then the run waits. */
+const mostGathered = 1_048_576;
+
+interface Gathered {
+  count: number;
+  texts: string[];
+  size: number;
+  asked: NewInteraction[];
+  answered: string[];
+}
+
+const nothing = (): Gathered => ({ count: 0, texts: [], size: 0, asked: [], answered: [] });
+
+/**
+ * Writes what a run tells into the store, in groups: while one is on its way, the next one gathers. What readers get
+ * is what was committed.
+ */
+export class Recorder {
+  readonly tail = new LogTail();
+  #gathered = nothing();
+  #recorded = 0;
+  #size = 0;
+  #writing: Promise<void> | undefined;
+  #isLost = false;
+  /** Resolves with the result that is in the store; undefined when the run was lost. Never rejects. */
+  readonly done: Promise<RunResult | undefined>;
+
+  constructor(
+    readonly store: Store,
+    readonly run: RecordedRun,
+    readonly fence: number,
+    readonly settings: StoreSettings,
+    readonly log: Log,
+  ) {
+    this.done = this.#record().catch((thrown: unknown) => {
+      log.error({ runId: run.id, error: toAmbitError(thrown) }, "a run could not be recorded");
+      this.lose("The store can't be reached.");
+      return undefined;
+    });
+  }
+
+  /** The run belongs to somebody else by now, or can't be recorded: it ends here, and nothing more is written. */
+  lose(reason: string): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.run.cancel(new RunCancelled(reason));
+    this.tail.lose();
+  }
+
+  async #record(): Promise<RunResult | undefined> {
+    let result: RunResult | undefined;
+    for await (const record of this.run.records()) {
+      if (this.#isLost) continue;
+      if (record.kind === "result") result = record.result;
+      else if (this.#gather(record)) await this.#writing;
+    }
+    while (this.#gathered.count > 0 || this.#writing !== undefined) await this.#write();
+    if (this.#isLost || result === undefined) return undefined;
+    return (await this.#finish(result)) ? result : undefined;
+  }
+
+  /** Whether the run has to wait until some of it is written. */
+  #gather(record: StreamRecord & { readonly kind: "event" }): boolean {
+    const text = `${JSON.stringify(record)}\n`;
+    const gathered = this.#gathered;
+    gathered.texts.push(text);
+    gathered.size += text.length;
+    gathered.count += 1;
+    note(record.event, gathered);
+    if (this.#writing === undefined) this.#writeSoon();
+    return gathered.size >= mostGathered;
+  }
+
+  /** What is told at once is written together. */
+  #writeSoon(): void {
+    this.#writing = new Promise<void>((resolve) => process.nextTick(resolve)).then(() => this.#writeAll());
+  }
+
+  #write(): Promise<void> {
+    if (this.#writing === undefined) this.#writeSoon();
+    return this.#writing ?? Promise.resolve();
+  }
+
+  async #writeAll(): Promise<void> {
+    try {
+      while (this.#gathered.count > 0 && !this.#isLost) await this.#append(this.#take());
+    } catch (thrown) {
+      this.log.error(
+        { runId: this.run.id, error: messageOf(thrown) },
+        "events could not be stored: the run ends",
+      );
+      this.lose("The store can't be reached.");
+    } finally {
+      this.#writing = undefined;
+      if (this.#isLost) this.#gathered = nothing();
+    }
+  }
+
+  #take(): EventGroup {
+    const { count, texts, asked, answered } = this.#gathered;
+    this.#gathered = nothing();
+    return {
+      ...{ runId: this.run.id, fence: this.fence, first: this.#recorded + 1, count, text: texts.join("") },
+      ...(asked.length === 0 ? {} : { asked }),
+      ...(answered.length === 0 ? {} : { answered }),
+    };
+  }
+
+  async #append(group: EventGroup): Promise<void> {
+    const { store, settings, log } = this;
+    const written = await patiently("keep events", settings.outageMs, log, () => store.append(group));
+    if (written === "fenced") {
+      this.lose("Another replica has taken this run over.");
+      return;
+    }
+    const { first, count, text } = group;
+    this.#recorded += count;
+    this.#size += text.length;
+    this.tail.add({ first, count, text });
+    if (this.#size <= settings.runMiB * 1_048_576) return;
+    this.run.cancel(
+      new AtCapacity(`The run told more than ${settings.runMiB} MiB, which is all that is kept of one.`),
+    );
+  }
+
+  async #finish(result: RunResult): Promise<boolean> {
+    const { store, run, fence, settings, log, tail } = this;
+    const text = JSON.stringify({ ...result, events: [] });
+    const end = { result: text, session: result.sessionId, paused: result.stopReason === "paused" };
+    const written = await patiently("keep a result", settings.outageMs, log, () =>
+      store.finish(run.id, fence, end),
+    );
+    if (written === "fenced") this.lose("Another replica has taken this run over.");
+    else tail.end(text);
+    return written === "written";
+  }
+}
+
+/** Questions and answers are kept apart as well, in the same group. */
+function note(event: AgentEvent, { asked, answered }: Gathered): void {
+  if (event.type === "interaction_request")
+    asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
+  else if (event.type === "interaction_response") answered.push(event.id);
+}

@@ -1,0 +1,40 @@
+import { z } from "zod";
+
+const milliseconds = z.int().positive().max(2_147_483_647);
+const day = 86_400_000;
+
+/** What becomes of stored runs. What each setting is for is in the schema itself. */
+export const storeSettingsSchema = z.strictObject({
+  maxAgeMs: z
+    .int()
+    .positive()
+    .default(7 * day)
+    .meta({ description: "Milliseconds that an ended run is kept." }),
+  maxMiB: z
+    .int()
+    .positive()
+    .default(1_024)
+    .meta({ description: "MiB of all events and results; beyond, the runs that ended first are deleted." }),
+  runMiB: z
+    .int()
+    .positive()
+    .default(256)
+    .meta({ description: "MiB of one run's events; a run that tells more ends with `at_capacity`." }),
+  interactionMs: z
+    .int()
+    .positive()
+    .default(7 * day)
+    .meta({ description: "Milliseconds that a question of a paused run waits for its answer." }),
+  leaseMs: milliseconds.min(1_000).default(15_000).meta({
+    description: "Milliseconds without a sign of life after which a replica's runs end as `runner_lost`.",
+  }),
+  outageMs: milliseconds.default(30_000).meta({
+    description: "Milliseconds that a run waits for a store that can't be reached or is full; then it ends.",
+  }),
+  queuedRuns: z
+    .int()
+    .nonnegative()
+    .default(1_000)
+    .meta({ description: "Detached runs that wait for a place; beyond, 429." }),
+});
+export type StoreSettings = z.infer<typeof storeSettingsSchema>;

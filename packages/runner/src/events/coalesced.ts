@@ -1,0 +1,15 @@
+import type { AgentEvent } from "@ambit/core/contract";
+import { TurnRecord } from "./turn-record.js";
+
+/**
+ * A run's events as its result carries them: each text and thought in one piece.
+ * @param most characters, as `limits.resultCharacters`.
+ */
+export async function coalesced(
+  events: AsyncIterable<AgentEvent>,
+  most: number,
+): Promise<readonly AgentEvent[]> {
+  const record = new TurnRecord(true, most);
+  for await (const event of events) record.add(event);
+  return record.events;
+}

@@ -1,0 +1,57 @@
+import { messageOf } from "@ambit/core";
+import type { Store } from "@ambit/core/plugin";
+import { DurableRuns, Sealing } from "@ambit/durable";
+import { ConfigurationInvalid } from "./configuration/problems.js";
+import { RunQueue } from "./http/runs/run-queue.js";
+import type { DurableServer } from "./http/server-context.js";
+import type { Ambit } from "./open.js";
+
+/**
+ * Opens the store that a plugin offers.
+ * @returns undefined where there is none, or where the default one can't be opened, which is logged.
+ * @throws ConfigurationInvalid when one that the configuration names can't be opened.
+ */
+export async function openStore({ registry, settings, log }: Ambit): Promise<Store | undefined> {
+  const backend = registry.store;
+  if (backend === undefined) return undefined;
+  try {
+    return await backend.open({ log });
+  } catch (cause) {
+    const reason = `the store '${backend.name}' can't be opened: ${messageOf(cause)}`;
+    if (!settings.pluginsAreDefault) throw new ConfigurationInvalid("plugins", [reason], { cause });
+    log.warn({}, `${reason}; runs end with their connection until this is mended`);
+    return undefined;
+  }
+}
+
+/** What the server does with an open store. @param address where callers reach this replica. */
+export async function durableServer(
+  { runner, settings, log, interactionKey }: Ambit,
+  store: Store,
+  address: string,
+): Promise<DurableServer & { close(): Promise<void> }> {
+  const sealing = new Sealing(await interactionKey());
+  const durable = await openRuns(store, () =>
+    DurableRuns.open({
+      ...{ store, sealing, log, settings: settings.store, address: settings.server.address ?? address },
+      openSessions: () => runner.sessions,
+    }),
+  );
+  const queue = new RunQueue({ durable, runner, sealing, log, mostQueued: settings.store.queuedRuns });
+  return {
+    ...{ durable, sealing, queue },
+    close: async () => {
+      await queue.close();
+      await durable.close();
+    },
+  };
+}
+
+async function openRuns<Result>(store: Store, open: () => Promise<Result>): Promise<Result> {
+  try {
+    return await open();
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}

@@ -1,0 +1,40 @@
+import type { JsonObject } from "@ambit/core/contract";
+import type { SchemaName } from "./json-schema.js";
+
+/** Where references to schemas lead. */
+export const base = "#/components/schemas/";
+
+/** What each status means, whatever the route. `FailedResult` says more: its `failure.code`, gaps and issues. */
+export const failures = {
+  400: "`request_invalid`: the body can't be used; every issue is listed by its path.",
+  401: "`unauthorized`: the runner's token is missing or wrong.",
+  403: "`unauthorized`: a web page of another site calls.",
+  404: "`not_found`: there is no such route, run, session or question here, or no store.",
+  409: "`session_elsewhere`: another replica has the session; the message has its address.",
+  408: "`request_invalid`: the body came too slowly.",
+  413: "`request_invalid`: the body is too large.",
+  422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its fix. `idempotency_key_reused`: the key belongs to another request.",
+  429: "`at_capacity`: try again later; nothing was begun.",
+  499: "`run_cancelled`: the run was cancelled.",
+  500: "`internal` or `plugin_broke_contract`: the runner's log has the cause.",
+  502: "`sandbox_failed`, `harness_failed`, `model_failed` or `runner_lost`.",
+  503: "`store_failed`: the store can't be reached, or is full.",
+  504: "`run_timed_out`: a time limit of the runner ended the run.",
+} as const;
+export type FailureStatus = keyof typeof failures;
+
+export function failed(...statuses: readonly FailureStatus[]): JsonObject {
+  return Object.fromEntries(statuses.map((status) => [status, answer(failures[status], "FailedResult")]));
+}
+
+export function answer(description: string, schema: SchemaName): JsonObject {
+  return { description, content: { "application/json": { schema: reference(schema) } } };
+}
+
+export function body(schema: SchemaName, required: boolean): JsonObject {
+  return { required, content: { "application/json": { schema: reference(schema) } } };
+}
+
+export function reference(schema: SchemaName): JsonObject {
+  return { $ref: `${base}${schema}` };
+}

@@ -1,0 +1,141 @@
+import type { JsonObject } from "@ambit/core/contract";
+import { answer, body, failed, reference } from "./parts.js";
+
+const inPath = (name: string) => ({ name, in: "path", required: true, schema: { type: "string" } });
+const inQuery = (name: string, description: string, schema: JsonObject = { type: "string" }) => ({
+  ...{ name, in: "query", description, schema },
+});
+const count = { type: "integer", minimum: 0 };
+const paging = [
+  inQuery("projectId", "Only this project's; empty: those of no project."),
+  inQuery("limit", "At most so many: 1 to 1,000. Default: 100.", count),
+];
+const after = (what: string) =>
+  inQuery("after", `The next page: the id of the last ${what} of the page before.`);
+
+/** The paths of runs beyond their own connection. */
+export function storedPaths(): JsonObject {
+  return {
+    "/runs": {
+      get: {
+        operationId: "runs",
+        summary: "The stored runs, the newest first",
+        parameters: [
+          inQuery("sessionId", "Only this session's."),
+          inQuery("state", "Only those.", { enum: ["queued", "running", "ended"] }),
+          after("run"),
+          ...paging,
+        ],
+        responses: {
+          200: answer("A page of them, without results.", "RunsResponse"),
+          ...failed(400, 401, 403, 404, 500, 503),
+        },
+      },
+    },
+    "/runs/{runId}": {
+      get: {
+        operationId: "runInfo",
+        summary: "A run's state, and its result once it has ended",
+        parameters: [inPath("runId")],
+        responses: { 200: answer("The run.", "RunInfo"), ...failed(401, 403, 404, 500, 503) },
+      },
+      delete: {
+        operationId: "deleteRun",
+        summary: "Deletes an ended run, with its events and questions",
+        parameters: [inPath("runId")],
+        responses: { 200: answer("It is gone.", "EndedResponse"), ...failed(400, 401, 403, 404, 500, 503) },
+      },
+    },
+    "/runs/{runId}/events": {
+      get: {
+        operationId: "events",
+        summary: "A run's records from any point on: replays them, follows them, and ends with the result",
+        description:
+          "Any number of readers, each at its own pace. A reader whose connection drops comes again with the number of records that it has. NDJSON, unless `Accept` asks for `text/event-stream`, where `id:` is a record's number.",
+        parameters: [
+          inPath("runId"),
+          inQuery("after", "The records that the reader has already. Default: 0.", count),
+          {
+            name: "Last-Event-ID",
+            in: "header",
+            description:
+              "As `after`; a browser's EventSource sends it by itself, and it counts before `after`.",
+            schema: count,
+          },
+        ],
+        responses: {
+          200: {
+            description: "The records after that one.",
+            content: {
+              "application/x-ndjson": { schema: reference("StreamRecord") },
+              "text/event-stream": { schema: reference("StreamRecord") },
+            },
+          },
+          204: { description: "The reader has everything: the run has ended." },
+          ...failed(400, 401, 403, 404, 500, 503),
+        },
+      },
+    },
+    "/runs/{runId}/cancel": {
+      post: {
+        operationId: "cancel",
+        summary: "Ends a run early, on whichever replica; it still ends in its one result",
+        parameters: [inPath("runId")],
+        responses: { 200: answer("The run is ending.", "EndedResponse"), ...failed(401, 403, 404, 500, 503) },
+      },
+    },
+    "/runs/{runId}/interactions/{interactionId}": {
+      post: {
+        operationId: "answer",
+        summary: "An answer to what a run asks its user",
+        description:
+          "A run that is held open gets it at once. With a store, an answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; an answer that comes too late is refused with 404.",
+        parameters: ["runId", "interactionId"].map(inPath),
+        requestBody: body("InteractionAnswer", true),
+        responses: {
+          200: answer("It was forwarded, or kept.", "ForwardedResponse"),
+          ...failed(400, 401, 403, 404, 408, 413, 500, 503),
+        },
+      },
+    },
+    "/interactions": {
+      get: {
+        operationId: "interactions",
+        summary: "What runs asked their users, the newest first",
+        parameters: [
+          inQuery("state", "Only those.", { enum: ["open", "answered", "used", "expired"] }),
+          inQuery("runId", "Only this run's."),
+          inQuery("sessionId", "Only this session's."),
+          after("question"),
+          ...paging,
+        ],
+        responses: {
+          200: answer("A page of them.", "InteractionsResponse"),
+          ...failed(400, 401, 403, 404, 500, 503),
+        },
+      },
+    },
+    "/sessions": {
+      get: {
+        operationId: "sessions",
+        summary: "The sessions that are kept open, on whichever replica",
+        parameters: paging,
+        responses: {
+          200: answer("A page of them.", "SessionsResponse"),
+          ...failed(400, 401, 403, 404, 500, 503),
+        },
+      },
+    },
+    "/sessions/{sessionId}": {
+      delete: {
+        operationId: "deleteSession",
+        summary: "Closes a session's sandbox and agent, and ends the run that uses it",
+        parameters: [inPath("sessionId"), inQuery("projectId", "The project of its runs.")],
+        responses: {
+          200: answer("Nothing of it is left.", "EndedResponse"),
+          ...failed(401, 403, 404, 409, 500, 503),
+        },
+      },
+    },
+  };
+}

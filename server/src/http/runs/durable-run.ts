@@ -1,0 +1,169 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type AcceptedResponse,
+  AtCapacity,
+  IdempotencyKeyReused,
+  limits,
+  onDisconnectOf,
+  RequestInvalid,
+  RunCancelled,
+} from "@ambit/core";
+import type { StoredRun } from "@ambit/core/plugin";
+import type { Recorder } from "@ambit/durable";
+import type { Run } from "@ambit/runner";
+import { type AnswerForm, answerForm } from "../answer-form.js";
+import { sendJson } from "../send.js";
+import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
+import { asksToDetach, idempotencyKey, prefersAsync } from "./run-body.js";
+import { sendRecords } from "./send-records.js";
+import { sendStoredResult } from "./stored-answer.js";
+
+/**
+ * `POST /run` and `/stream` where there is a store: the caller reads the run's log like any other reader.
+ * @throws AtCapacity, HttpRefusal, RequestInvalid, BoundaryRefused, IdempotencyKeyReused, SessionElsewhere,
+ * StoreFailed before anything was answered.
+ */
+export async function handleDurableRun(
+  context: ServerContext,
+  server: DurableServer,
+  exchange: Exchange,
+  byDefault: AnswerForm,
+): Promise<void> {
+  const { runner, bodies, log } = context;
+  const { incoming } = exchange;
+  const form = answerForm(incoming.headers.accept, byDefault);
+  const isAsync = prefersAsync(incoming);
+  // A body that comes slowly keeps no run from its place, but none is read where there is no place.
+  if (!isAsync) runner.requireRoom();
+  const body = await bodies.json(incoming, limits.bodyBytes);
+  const isDetached = isAsync || asksToDetach(body);
+  const key = idempotencyKey(incoming);
+  const digest = key === undefined ? "" : server.sealing.digest(body);
+  const existing = key === undefined ? undefined : await server.durable.get(key);
+  const respond = (run: StoredRun) => {
+    if (key === undefined) throw new RequestInvalid([{ path: "runId", message: taken }]);
+    if (run.digest !== digest) throw new IdempotencyKeyReused(key);
+    return answerExisting(context, server, exchange, isDetached ? "detached" : form, run);
+  };
+  if (existing !== undefined) return respond(existing);
+  if (isDetached && !hasRoom(context)) {
+    const queued = await server.queue.add(body, key, digest);
+    return "existing" in queued ? respond(queued.existing) : accept(exchange, queued.runId, "queued");
+  }
+  const keepsEvents = form === "json" && !isDetached;
+  const options = { keepsEvents, ...(key === undefined ? {} : { runId: key }) };
+  const slot = runner.reserve();
+  if (key !== undefined && runner.has(key)) {
+    slot.release();
+    const begun = await beingCreated(server, key);
+    if (begun !== undefined) return respond(begun);
+  }
+  const run = await slot.admit(body, options);
+  const started = await begin(server, run, digest);
+  if ("existing" in started) return respond(started.existing);
+  const { harness, sandbox } = run.plan;
+  log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
+  void started.recorder.done.then((result) => {
+    const outcome = result?.failure?.code ?? result?.stopReason ?? "lost";
+    log.info({ runId: run.id, outcome }, "a run has ended");
+  });
+  if (isDetached) return accept(exchange, run.id, "running");
+  await answer(context, server, exchange, form, run, started.recorder);
+}
+
+/** The same request came a moment ago, and its run isn't in the store yet. */
+async function beingCreated({ durable }: DurableServer, key: string): Promise<StoredRun | undefined> {
+  for (let attempt = 0; attempt < 50; attempt += 1) {
+    const run = await durable.get(key);
+    if (run !== undefined) return run;
+    await sleep(20);
+  }
+  return undefined;
+}
+
+const taken = "is the id of a run that is under way or stored: give each run an id of its own";
+
+function hasRoom({ runner }: ServerContext): boolean {
+  try {
+    runner.requireRoom();
+    return true;
+  } catch (error) {
+    if (error instanceof AtCapacity) return false;
+    throw error;
+  }
+}
+
+/** A run that was admitted and can't begin still ends, and gives its place back. */
+async function begin({ durable }: DurableServer, run: Run, digest: string) {
+  try {
+    await durable.sessions.bind(run);
+    const started = await durable.start(run, digest);
+    if ("existing" in started) run.cancel(new RunCancelled("A run of this id exists."));
+    return started;
+  } catch (error) {
+    run.cancel(new RunCancelled("The run could not be stored."));
+    throw error;
+  }
+}
+
+function accept({ outgoing }: Exchange, runId: string, state: AcceptedResponse["state"]): void {
+  const headers = { location: `/runs/${encodeURIComponent(runId)}`, "x-ambit-run-id": runId };
+  sendJson(outgoing, 202, { ok: true, runId, state } satisfies AcceptedResponse, {
+    ...headers,
+    "preference-applied": "respond-async",
+  });
+}
+
+/** To the caller that began the run, and may leave it. */
+async function answer(
+  { log, runner }: ServerContext,
+  { durable }: DurableServer,
+  { outgoing }: Exchange,
+  form: AnswerForm,
+  run: Run,
+  recorder: Recorder,
+): Promise<void> {
+  const left = new AbortController();
+  const leave = () => {
+    if (outgoing.writableFinished) return;
+    left.abort();
+    const onDisconnect = onDisconnectOf(run.request);
+    log.info({ runId: run.id, onDisconnect }, "the caller left");
+    if (onDisconnect === "cancel") run.cancel(new RunCancelled("The client went away.", "caller"));
+  };
+  outgoing.once("close", leave);
+  if (outgoing.destroyed) leave();
+  if (form !== "json") {
+    await sendRecords(run.id, form, durable.follow(run.id, 0, left.signal), outgoing, log);
+    return;
+  }
+  const result = await recorder.done;
+  if (result !== undefined) {
+    const failure = result.ok ? undefined : await run.ended;
+    sendJson(outgoing, failure?.status ?? 200, result, { "x-ambit-run-id": run.id });
+    return;
+  }
+  // Another replica has given the run its end.
+  const stored = await durable.ended(run.id, left.signal);
+  const most = runner.options.limits.resultCharacters;
+  if (stored !== undefined) await sendStoredResult(durable, stored, most, outgoing, left.signal);
+}
+
+/** To a caller that sends the same request again: the run that it began. */
+async function answerExisting(
+  { log, runner }: ServerContext,
+  { durable }: DurableServer,
+  exchange: Exchange,
+  form: AnswerForm | "detached",
+  run: StoredRun,
+): Promise<void> {
+  const { outgoing } = exchange;
+  if (form === "detached") return accept(exchange, run.id, run.state === "queued" ? "queued" : "running");
+  const left = new AbortController();
+  outgoing.once("close", () => left.abort());
+  if (form !== "json")
+    return sendRecords(run.id, form, durable.follow(run.id, 0, left.signal), outgoing, log);
+  const ended = await durable.ended(run.id, left.signal);
+  const most = runner.options.limits.resultCharacters;
+  if (ended !== undefined) await sendStoredResult(durable, ended, most, outgoing, left.signal);
+}

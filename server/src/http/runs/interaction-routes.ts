@@ -1,0 +1,115 @@
+import {
+  type EndedResponse,
+  type ForwardedResponse,
+  type InteractionsResponse,
+  interactionKindSchema,
+  interactionStateSchema,
+  limits,
+  NotFound,
+  pathBeyondDepth,
+  RequestInvalid,
+  SessionElsewhere,
+  type SessionsResponse,
+} from "@ambit/core";
+import type { StoredInteraction } from "@ambit/core/plugin";
+import { readAnswer } from "@ambit/runner";
+import { sendJson } from "../send.js";
+import { callersProjects } from "./projects.js";
+import { limitOf, projectFilter, type StoredRoute, visibleRun } from "./run-routes.js";
+import { timeOf } from "./stored-answer.js";
+
+/** Questions of one run that are looked at for one answer. */
+const mostOfRun = 1_000;
+
+/** `GET /interactions` */
+export async function handleInteractions({ server, exchange, query }: StoredRoute): Promise<void> {
+  const state = interactionStateSchema.optional().safeParse(query.get("state") ?? undefined);
+  if (!state.success) {
+    const message = `must be one of ${interactionStateSchema.options.join(", ")}`;
+    throw new RequestInvalid([{ path: "state", message }]);
+  }
+  const found = await server.durable.store.interactions({
+    ...projectFilter(query, callersProjects(exchange.incoming)),
+    ...(state.data === undefined ? {} : { state: state.data }),
+    ...(query.has("runId") ? { runId: query.get("runId") ?? "" } : {}),
+    ...(query.has("sessionId") ? { session: query.get("sessionId") ?? "" } : {}),
+    ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
+    limit: limitOf(query),
+  });
+  const interactions = found.map(interactionInfo);
+  sendJson(exchange.outgoing, 200, { interactions } satisfies InteractionsResponse);
+}
+
+function interactionInfo(one: StoredInteraction): InteractionsResponse["interactions"][number] {
+  const { id, runId, session, project, kind, payload, state, createdAt } = one;
+  return {
+    ...{ id, runId, sessionId: session, projectId: project, state },
+    kind: interactionKindSchema.parse(kind),
+    payload: JSON.parse(payload),
+    createdAt: timeOf(createdAt),
+  };
+}
+
+/**
+ * `POST /runs/:runId/interactions/:interactionId`: to a run that waits, on whichever replica; else it is kept for the
+ * next turn of the session.
+ */
+export async function handleStoredAnswer(route: StoredRoute, runId: string, id: string): Promise<void> {
+  const { context, server, exchange } = route;
+  const { runner, bodies } = context;
+  const body = await bodies.json(exchange.incoming, limits.bodyBytes);
+  await visibleRun(route, runId);
+  if (!answeredHere(() => runner.answer(runId, id, body))) {
+    if (pathBeyondDepth(body) !== undefined) throw new RequestInvalid([{ path: "", message: "is too deep" }]);
+    const { store } = server.durable;
+    const asked = await store.interactions({ runId, limit: mostOfRun });
+    const question = asked.find((one) => one.id === id);
+    if (question?.state !== "open") throw closed(id);
+    readAnswer(interactionKindSchema.parse(question.kind), body);
+    const text = JSON.stringify(body);
+    const now = await store.answer(id, text);
+    if (now?.state !== "answered" || now.answer !== text) throw closed(id);
+  }
+  sendJson(exchange.outgoing, 200, { ok: true } satisfies ForwardedResponse);
+}
+
+/** False when the question isn't held open by a run of this replica. */
+function answeredHere(answer: () => void): boolean {
+  try {
+    answer();
+    return true;
+  } catch (error) {
+    if (error instanceof NotFound) return false;
+    throw error;
+  }
+}
+
+const closed = (id: string) =>
+  new NotFound(`There is no open interaction '${id}': it was answered, has expired, or was never asked.`);
+
+/** `GET /sessions` */
+export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<void> {
+  const filter = projectFilter(query, callersProjects(exchange.incoming));
+  const found = await server.durable.store.sessions({ ...filter, limit: limitOf(query) });
+  const sessions = found.map(({ session, project, sandbox, address, createdAt, usedAt }) => ({
+    ...{ sessionId: session, projectId: project, sandbox, address },
+    createdAt: timeOf(createdAt),
+    usedAt: timeOf(usedAt),
+  }));
+  sendJson(exchange.outgoing, 200, { sessions } satisfies SessionsResponse);
+}
+
+/** `DELETE /sessions/:sessionId`: closes its sandbox and agent, and the run that uses it. */
+export async function handleDeleteSession(route: StoredRoute, session: string): Promise<void> {
+  const { context, server, exchange, query } = route;
+  const { project } = projectFilter(query, callersProjects(exchange.incoming));
+  const ended = await context.runner.endSession(session, project ?? undefined);
+  if (!ended) {
+    const elsewhere = await server.durable.sessions.addressOf(session, project ?? undefined);
+    if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
+    const fix = "send ?projectId= with the project of its runs, unless it has ended already";
+    throw new NotFound(`There is no session ${JSON.stringify(session)}: ${fix}.`);
+  }
+  await server.durable.sessions.release(session, project ?? undefined);
+  sendJson(exchange.outgoing, 200, { ok: true, ended } satisfies EndedResponse);
+}

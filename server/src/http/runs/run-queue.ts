@@ -1,0 +1,118 @@
+import { randomUUID } from "node:crypto";
+import { AtCapacity, type Log, messageOf, projectOf, RunCancelled, toAmbitError } from "@ambit/core";
+import type { StoredRun } from "@ambit/core/plugin";
+import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
+import type { Runner } from "@ambit/runner";
+
+/** Milliseconds between two looks for runs that other replicas queued. */
+const pollMs = 1_000;
+
+export interface RunQueueOptions {
+  readonly durable: DurableRuns;
+  readonly runner: Runner;
+  readonly sealing: Sealing;
+  /** Runs that may wait. */
+  readonly mostQueued: number;
+  readonly log: Log;
+}
+
+/** Detached runs that wait for a place, on whichever replica has one first. */
+export class RunQueue {
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(readonly options: RunQueueOptions) {
+    this.#schedule();
+  }
+
+  /**
+   * Lets a request wait. It is planned first: what would be refused now isn't queued.
+   * @throws RequestInvalid, BoundaryRefused, AtCapacity when too many wait
+   */
+  async add(
+    body: unknown,
+    id: string | undefined,
+    digest: string,
+  ): Promise<{ readonly runId: string } | { readonly existing: StoredRun }> {
+    const { durable, runner, sealing, mostQueued } = this.options;
+    const { request, plan } = await runner.plan(body);
+    const runId = request.runId ?? id ?? randomUUID();
+    const waiting = await durable.store.list({ state: "queued", limit: mostQueued });
+    if (waiting.length >= mostQueued) throw new AtCapacity(`${mostQueued} runs wait for a place already.`);
+    const existing = await durable.store.create({
+      ...{ id: runId, project: projectOf(request), session: request.sessionId, state: "queued" },
+      ...{
+        replica: durable.replica,
+        digest,
+        harness: plan.harness.actor.id,
+        sandbox: plan.sandbox.actor.name,
+      },
+      sealedRequest: sealing.seal(runId, body),
+    });
+    return existing === undefined ? { runId } : { existing };
+  }
+
+  /** Begins as many as there is room for. */
+  look(): Promise<void> {
+    this.#looking ??= this.#take().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#looking;
+  }
+
+  #schedule(): void {
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => void this.look().then(() => this.#schedule()), pollMs);
+    this.#timer.unref();
+  }
+
+  async #take(): Promise<void> {
+    const { durable, log } = this.options;
+    try {
+      while (!this.#isClosed && this.#hasRoom()) {
+        const [id] = await durable.store.nextQueued(1);
+        if (id === undefined) return;
+        await durable.whileStarting(id, () => this.#begin(id));
+      }
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, "the queue of runs could not be read");
+    }
+  }
+
+  #hasRoom(): boolean {
+    try {
+      this.options.runner.requireRoom();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #begin(id: string): Promise<void> {
+    const { durable, runner, sealing, log } = this.options;
+    const claim = await durable.store.claim(id, durable.replica);
+    if (claim === undefined) return;
+    try {
+      const body = sealing.unseal(id, claim.sealedRequest);
+      const run = await runner.reserve().admit(body, { keepsEvents: false, runId: id });
+      await durable.sessions.bind(run).catch((error: unknown) => {
+        run.cancel(new RunCancelled("The run's session lives elsewhere."));
+        throw error;
+      });
+      const recorder = durable.record(run, claim.fence);
+      log.info({ runId: id, harness: run.plan.harness.actor.id }, "a queued run begins");
+      void recorder.done.then(() => this.look());
+    } catch (error) {
+      log.warn({ runId: id, error }, "a queued run could not begin");
+      const run = await durable.get(id);
+      if (run !== undefined) await durable.store.finish(id, claim.fence, endedBy(toAmbitError(error), run));
+    }
+  }
+}

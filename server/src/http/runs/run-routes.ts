@@ -1,0 +1,115 @@
+import {
+  type EndedResponse,
+  NotFound,
+  RequestInvalid,
+  type RunInfo,
+  type RunsResponse,
+  runStateSchema,
+} from "@ambit/core";
+import type { StoredRun } from "@ambit/core/plugin";
+import { answerForm } from "../answer-form.js";
+import { sendJson } from "../send.js";
+import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
+import { callersProjects, isVisibleTo, type Projects } from "./projects.js";
+import { countOf } from "./run-body.js";
+import { sendRecords } from "./send-records.js";
+import { resultOf, summaryOf } from "./stored-answer.js";
+
+const mostListed = 1_000;
+const listedByDefault = 100;
+
+/** What a route of stored runs works with. */
+export interface StoredRoute {
+  readonly context: ServerContext;
+  readonly server: DurableServer;
+  readonly exchange: Exchange;
+  readonly query: URLSearchParams;
+}
+
+/** A run that this caller may see. @throws NotFound, the same for one that it may not */
+export async function visibleRun({ server, exchange }: StoredRoute, id: string): Promise<StoredRun> {
+  const run = await server.durable.get(id);
+  if (run === undefined || !isVisibleTo(callersProjects(exchange.incoming), run)) {
+    throw new NotFound(`There is no run '${id}': it was deleted, or never began.`);
+  }
+  return run;
+}
+
+/** `GET /runs/:runId` */
+export async function handleRunInfo(route: StoredRoute, id: string): Promise<void> {
+  const run = await visibleRun(route, id);
+  const info = { ...summaryOf(run), result: resultOf(run) } satisfies RunInfo;
+  sendJson(route.exchange.outgoing, 200, info);
+}
+
+/** `GET /runs` */
+export async function handleRuns({ server, exchange, query }: StoredRoute): Promise<void> {
+  const state = query.get("state") ?? undefined;
+  const parsed = runStateSchema.optional().safeParse(state);
+  if (!parsed.success) {
+    const message = `must be one of ${runStateSchema.options.join(", ")}`;
+    throw new RequestInvalid([{ path: "state", message }]);
+  }
+  const runs = await server.durable.store.list({
+    ...projectFilter(query, callersProjects(exchange.incoming)),
+    ...(query.has("sessionId") ? { session: query.get("sessionId") ?? "" } : {}),
+    ...(parsed.data === undefined ? {} : { state: parsed.data }),
+    ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
+    limit: limitOf(query),
+  });
+  sendJson(exchange.outgoing, 200, { runs: runs.map(summaryOf) } satisfies RunsResponse);
+}
+
+/** `GET /runs/:runId/events`: replays, then follows; the reader may come again from where it was. */
+export async function handleEvents(route: StoredRoute, id: string): Promise<void> {
+  const { context, server, exchange, query } = route;
+  const { incoming, outgoing } = exchange;
+  const accepted = answerForm(incoming.headers.accept, "ndjson");
+  const form = accepted === "json" ? "ndjson" : accepted;
+  // A browser reconnects with the address that it began with: the header is newer.
+  const lastId = [incoming.headers["last-event-id"] ?? []].flat()[0];
+  const after = countOf(
+    lastId === undefined ? "after" : "Last-Event-ID",
+    lastId ?? query.get("after") ?? "",
+    0,
+  );
+  const run = await visibleRun(route, id);
+  if (run.state === "ended" && after > run.events) {
+    // Tells a browser's EventSource not to come again.
+    outgoing.writeHead(204).end();
+    return;
+  }
+  const left = new AbortController();
+  outgoing.once("close", () => left.abort());
+  await sendRecords(id, form, server.durable.follow(id, after, left.signal), outgoing, context.log);
+}
+
+/** `DELETE /runs/:runId` */
+export async function handleDelete(route: StoredRoute, id: string): Promise<void> {
+  const run = await visibleRun(route, id);
+  if (run.state !== "ended") {
+    const message = "names a run that hasn't ended: cancel it first (POST /runs/{runId}/cancel)";
+    throw new RequestInvalid([{ path: "runId", message }]);
+  }
+  await route.server.durable.store.delete(id);
+  sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
+}
+
+/** `POST /runs/:runId/cancel`, on any replica. */
+export async function handleStoredCancel(route: StoredRoute, id: string): Promise<void> {
+  await visibleRun(route, id);
+  await route.server.durable.cancel(id);
+  sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
+}
+
+/** @throws RequestInvalid */
+export function limitOf(query: URLSearchParams): number {
+  const limit = countOf("limit", query.get("limit") ?? undefined, listedByDefault);
+  return Math.min(Math.max(limit, 1), mostListed);
+}
+
+/** The project that a query names, within those that its caller may see. */
+export function projectFilter(query: URLSearchParams, projects: Projects): { project?: string | null } {
+  if (projects !== "all") return { project: projects };
+  return query.has("projectId") ? { project: query.get("projectId") || null } : {};
+}

@@ -1,0 +1,56 @@
+import type { ServerResponse } from "node:http";
+import { type Log, messageOf } from "@ambit/core";
+import type { Records } from "@ambit/durable";
+import { type AnswerForm, mediaTypes } from "../answer-form.js";
+import { RecordWriter } from "../record-writer.js";
+
+/** Proxies cut a connection on which nothing moves; a comment is not a record, and readers skip it. */
+const heartbeatMs = 15_000;
+
+/**
+ * Sends records as they are committed, at the reader's own pace. A log that can't be read any further ends the
+ * connection without a result: the reader asks again from where it is.
+ */
+export async function sendRecords(
+  runId: string,
+  form: Exclude<AnswerForm, "json">,
+  records: AsyncIterable<Records>,
+  response: ServerResponse,
+  log: Log,
+): Promise<void> {
+  response.writeHead(200, {
+    "content-type": mediaTypes[form],
+    "cache-control": "no-store",
+    // nginx buffers an answer unless it is told not to.
+    "x-accel-buffering": "no",
+    "x-ambit-run-id": runId,
+  });
+  response.flushHeaders();
+  const writer = new RecordWriter(response);
+  const beat = form === "events" ? ": running\n\n" : "";
+  const beats = beat === "" ? undefined : setInterval(() => writer.idle && writer.write(beat), heartbeatMs);
+  try {
+    for await (const { first, text } of records) {
+      const room = writer.write(form === "ndjson" ? text : asEvents(first, text));
+      if (room !== undefined) await room;
+    }
+    writer.end();
+  } catch (error) {
+    log.warn({ runId, error: messageOf(error) }, "a reader's connection is ended: the log can't be read");
+    response.destroy();
+  } finally {
+    clearInterval(beats);
+  }
+}
+
+/** Lines as server-sent events, each with its number. */
+function asEvents(first: number, text: string): string {
+  const events: string[] = [];
+  let number = first;
+  for (let start = 0; start < text.length; number += 1) {
+    const end = text.indexOf("\n", start);
+    events.push(`id: ${number}\ndata: ${text.slice(start, end)}\n\n`);
+    start = end + 1;
+  }
+  return events.join("");
+}

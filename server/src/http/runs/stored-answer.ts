@@ -1,0 +1,74 @@
+import type { ServerResponse } from "node:http";
+import {
+  type AgentEvent,
+  type FailureCode,
+  type RunInfo,
+  type RunResult,
+  runResultSchema,
+  type StreamRecord,
+} from "@ambit/core";
+import type { StoredRun } from "@ambit/core/plugin";
+import type { DurableRuns } from "@ambit/durable";
+import { coalesced } from "@ambit/runner";
+import { sendJson } from "../send.js";
+
+/** HTTP statuses of failed runs, as the errors have them. */
+const statuses: Partial<Record<FailureCode, number>> = {
+  request_invalid: 400,
+  boundary_refused: 422,
+  at_capacity: 429,
+  run_cancelled: 499,
+  run_timed_out: 504,
+  sandbox_failed: 502,
+  harness_failed: 502,
+  model_failed: 502,
+  runner_lost: 502,
+  store_failed: 503,
+};
+
+export function statusOfResult({ ok, failure }: RunResult): number {
+  if (ok) return 200;
+  return (failure === undefined ? undefined : statuses[failure.code]) ?? 500;
+}
+
+/** The result as the store has it. @throws Error for what another version stored that can't be read */
+export function resultOf({ result }: StoredRun): RunResult | undefined {
+  return result === undefined ? undefined : runResultSchema.parse(JSON.parse(result));
+}
+
+/** The run's result with its events, as it was answered to the caller that waited for it. */
+export async function sendStoredResult(
+  durable: DurableRuns,
+  run: StoredRun,
+  mostCharacters: number,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  const result = resultOf(run);
+  if (result === undefined) return;
+  const events = await coalesced(eventsOf(durable, run.id, signal), mostCharacters);
+  sendJson(response, statusOfResult(result), { ...result, events }, { "x-ambit-run-id": run.id });
+}
+
+async function* eventsOf(durable: DurableRuns, id: string, signal: AbortSignal): AsyncGenerator<AgentEvent> {
+  for await (const { text } of durable.follow(id, 0, signal)) {
+    for (const line of text.split("\n")) {
+      if (line === "") continue;
+      const record: StreamRecord = JSON.parse(line);
+      if (record.kind === "event") yield record.event;
+    }
+  }
+}
+
+/** What a list says of a run. */
+export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
+  const { id, state, harness, sandbox, session, project, events, createdAt, startedAt, endedAt } = run;
+  return {
+    ...{ runId: id, state, harness, sandbox, sessionId: session, projectId: project, events },
+    createdAt: timeOf(createdAt),
+    startedAt: startedAt === undefined ? undefined : timeOf(startedAt),
+    endedAt: endedAt === undefined ? undefined : timeOf(endedAt),
+  };
+}
+
+export const timeOf = (milliseconds: number): string => new Date(milliseconds).toISOString();

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { asking, recordsOf } from "../support/server.js";
+import { counting, serveStored } from "../support/stored-server.js";
+
+const key = { "idempotency-key": "order-17" };
+
+describe("a request with an Idempotency-Key", () => {
+  it("that comes again gets the run that it began, under way or ended, in the form that it asks for", async () => {
+    const { agent, script, proceed } = counting();
+    const { post, get } = await serveStored(script);
+    const first = post("/run", asking, key);
+    await expect.poll(() => agent.begun).toBe(1);
+    const second = post("/run", asking, { ...key, accept: "application/x-ndjson" });
+    const detached = await post("/run", asking, { ...key, prefer: "respond-async" });
+    expect([detached.status, detached.headers.get("location")]).toEqual([202, "/runs/order-17"]);
+    proceed(3);
+    const result = await (await first).json();
+    expect(result).toMatchObject({ ok: true, runId: "order-17" });
+    expect((await recordsOf(await second)).at(-1)).toMatchObject({ kind: "result", result: { ok: true } });
+    const again = await post("/run", asking, key);
+    expect(again.status).toBe(200);
+    expect(await again.json()).toEqual(result);
+    expect(agent.begun).toBe(1);
+    expect(await (await get("/runs")).json()).toMatchObject({ runs: [{ runId: "order-17" }] });
+  });
+
+  it("sent twice at once begins one run", async () => {
+    const { agent, script, proceed } = counting();
+    const { post } = await serveStored(script);
+    const both = [post("/run", asking, key), post("/run", asking, key)];
+    proceed(3);
+    const [one, other] = await Promise.all((await Promise.all(both)).map((response) => response.json()));
+    expect(other).toEqual(one);
+    expect(agent.begun).toBe(1);
+  });
+
+  it("with another body is refused with 422, after a restart too", async () => {
+    const { script, proceed } = counting();
+    const one = await serveStored(script);
+    proceed(3);
+    await (await one.post("/run", asking, key)).json();
+    const other = { ...asking, sessionId: "s" };
+    const refused = await one.post("/run", other, key);
+    expect(refused.status).toBe(422);
+    expect(await refused.json()).toMatchObject({ failure: { code: "idempotency_key_reused" } });
+    await one.server.close();
+    const two = await serveStored(script, { file: one.file });
+    expect((await two.post("/run", other, key)).status).toBe(422);
+    expect((await two.post("/run", asking, key)).status).toBe(200);
+  });
+
+  it("as runId in the body names a run once", async () => {
+    const { script, proceed } = counting();
+    const { post } = await serveStored(script);
+    proceed(3);
+    expect((await post("/run", { ...asking, runId: "r" })).status).toBe(200);
+    const again = await post("/run", { ...asking, runId: "r" });
+    expect(again.status).toBe(400);
+    expect(await again.json()).toMatchObject({ failure: { issues: [{ path: "runId" }] } });
+  });
+});

@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import { asking, bodyOf } from "../support/server.js";
+import { counting, databaseFile, serveStored } from "../support/stored-server.js";
+
+describe("after a restart", () => {
+  it("runs that had ended can be read, and those that hadn't have their one end", async () => {
+    const file = await databaseFile();
+    const { agent, script, proceed } = counting();
+    const one = await serveStored(script, { file });
+    const detached = { prefer: "respond-async" };
+    const { runId } = await bodyOf<{ runId: string }>(await one.post("/run", asking, detached));
+    await expect.poll(() => agent.begun).toBe(1);
+    proceed(1);
+    // Ends it with its result: the drain's.
+    await one.server.close();
+    const two = await serveStored(script, { file });
+    expect(await (await two.get(`/runs/${runId}`)).json()).toMatchObject({
+      state: "ended",
+      result: { ok: false, failure: { code: "run_cancelled", retryable: true } },
+    });
+    const text = await (await two.get(`/runs/${runId}/events`)).text();
+    expect(text).toContain("step 1");
+    expect(text.match(/"kind":"result"/g)).toHaveLength(1);
+  });
+
+  it("a queued run begins on the next server", async () => {
+    const file = await databaseFile();
+    const configuration = { limits: { concurrentRuns: 1 } };
+    const first = counting();
+    const one = await serveStored(first.script, { file, configuration });
+    const detached = { prefer: "respond-async" };
+    await one.post("/run", asking, detached);
+    const { runId, state } = await bodyOf<{ runId: string; state: string }>(
+      await one.post("/run", asking, detached),
+    );
+    expect(state).toBe("queued");
+    await one.server.close();
+    const second = counting();
+    second.proceed(3);
+    const two = await serveStored(second.script, { file, configuration });
+    await expect
+      .poll(async () => (await two.get(`/runs/${runId}`)).json(), { timeout: 10_000 })
+      .toMatchObject({ state: "ended", result: { ok: true } });
+  });
+});
