@@ -1,6 +1,7 @@
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { driverLimitsSchema } from "./driver/limits.js";
+import { customAgentSchema, variablesSchema } from "./profiles/custom.js";
 import { profileIds } from "./profiles/index.js";
 
 const profileIdSchema = z.enum(profileIds);
@@ -13,7 +14,7 @@ const overrideSchema = z.strictObject({
   /** Absolute path of the Node.js that runs the agent where it is a script. Default: the runner's own. */
   node: z.string().refine(isAbsolute, "must be an absolute path").optional(),
   /** Variables that this agent gets in every run. A key among them is visible inside, and the receipt says so. */
-  env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string()).default({}),
+  env: variablesSchema.default({}),
 });
 
 export const configSchema = z.strictObject({
@@ -26,6 +27,17 @@ export const configSchema = z.strictObject({
   folder: z.string().refine(isAbsolute, "must be an absolute path").optional(),
   /** What is particular to one agent, by its profile. */
   overrides: z.partialRecord(profileIdSchema, overrideSchema).default({}),
+  /** Further agents that speak ACP, by the name that requests give as `harness`. */
+  agents: z
+    .record(
+      z.string().regex(/^[a-z][a-z0-9_-]*$/, "must be lower-case letters, digits, - and _"),
+      customAgentSchema,
+    )
+    .refine(
+      (agents) => !profileIds.some((id) => Object.hasOwn(agents, id)),
+      "must not take the name of a profile",
+    )
+    .default({}),
   /** What every agent is granted. */
   limits: driverLimitsSchema.prefault({}),
 });

@@ -1,6 +1,7 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { configSchema } from "./config.js";
 import { AcpHarness } from "./harness/acp-harness.js";
+import { customProfile } from "./profiles/custom.js";
 import { profiles } from "./profiles/index.js";
 
 export { type DriverLimits, defaultLimits } from "./driver/limits.js";
@@ -26,11 +27,16 @@ export default definePlugin({
   name: "harness-acp",
   api: 1,
   config: configSchema,
-  register: (registrar, { profiles: ids, folder = process.cwd(), overrides, limits }) => {
+  register: (registrar, { profiles: ids, folder = process.cwd(), overrides, agents, limits }) => {
     for (const id of ids) {
       const { command, commandInImage, node, env = {} } = overrides[id] ?? {};
       const options = { limits, folder, command, commandInImage, node, env };
       registrar.add("harness", new AcpHarness(profiles[id], options));
+    }
+    for (const [id, agent] of Object.entries(agents)) {
+      const { command, commandInImage } = agent;
+      const options = { limits, folder, command, commandInImage };
+      registrar.add("harness", new AcpHarness(customProfile(id, agent), options));
     }
   },
 });

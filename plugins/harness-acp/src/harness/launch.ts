@@ -24,12 +24,14 @@ export function planLaunch(options: LaunchOptions): Launch {
   const access = modelAccess(profile, request);
   const model = modelName(profile, request);
   const { companion } = program;
+  const credential = credentialInside(options, access);
   const prepared = profile.prepare({
     request,
     home,
     model,
     endpoint: endpointOf(options, access),
     servers,
+    ...(credential === undefined ? {} : { credential }),
     ...(companion === undefined ? {} : { companion }),
   });
   const files = [...prepared.files];
@@ -60,6 +62,16 @@ export function planLaunch(options: LaunchOptions): Launch {
     sessionMeta: { ...profile.sessionMeta, ...prepared.sessionMeta },
     session: prepared.session ?? {},
   };
+}
+
+function credentialInside(
+  { request, env, route, sandbox }: LaunchOptions,
+  model: ModelAccess | undefined,
+): string | undefined {
+  if (route !== undefined) return route.key;
+  const given = { ...env, ...request.modelConnection?.environment, ...credentials(request) };
+  const name = model?.credentials.find((known) => Object.hasOwn(given, known));
+  return name === undefined ? undefined : (sandbox.placeholders?.[name] ?? given[name]);
 }
 
 function endpointOf({ request, env, route }: LaunchOptions, model: ModelAccess | undefined): ModelEndpoint {

@@ -97,6 +97,8 @@ export interface Preparation {
   readonly model: string;
   /** The model gateway inside the sandbox, or the request's own endpoint. */
   readonly endpoint: ModelEndpoint;
+  /** What stands for the model's credential inside: a gateway's token, a placeholder, or itself. */
+  readonly credential?: string;
   /** How the program's companion is started; undefined where there is none. */
   readonly companion?: Command["argv"];
   /** The MCP servers over HTTP that publish the run's tools, with the headers that they ask for. */
