@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
+import { messageOf } from "@ambit/core";
 import type { Goal, RunOptions } from "./goal.js";
 import { goals } from "./goals/index.js";
 import { machineDescription } from "./machine/description.js";
@@ -52,7 +53,7 @@ async function outcomeOf(goal: Goal, options: RunOptions): Promise<Outcome & { r
     return { goal, measurements: await goal.run(options) };
   } catch (error) {
     report(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     return { goal, measurements: [], notMeasured: `it broke: ${why.split("\n")[0]}`, broken: true };
   }
 }

@@ -4,6 +4,7 @@ import { link, mkdir, open, unlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Log } from "@ambit/core";
+import { messageOf } from "@ambit/core";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 
 /** Characters of a key file at least. */
@@ -50,7 +51,7 @@ export async function namedInteractionKey(file: string): Promise<() => Promise<K
     const key = await readOrMake(file);
     return () => Promise.resolve(key);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigurationInvalid("interactions.keyFile", [`can't be used: ${reason}`], { cause });
   }
 }

@@ -1,4 +1,5 @@
 /** A body or a file that isn't JSON; the message says where it breaks off. */
+import { messageOf } from "@ambit/core";
 export class MalformedJson extends Error {
   override readonly name = "MalformedJson";
 }
@@ -14,7 +15,7 @@ export function parseJson(text: string, where = ""): unknown {
     return JSON.parse(text);
   } catch (cause) {
     // V8's message quotes a few characters around the fault: at most what the caller sent itself.
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new MalformedJson(`Invalid JSON${where}: ${reason}`, { cause });
   }
 }

@@ -1,6 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
+import { messageOf } from "@ambit/core";
 import type { Need } from "../goal.js";
 import { openBackend } from "../subjects/confined.js";
 
@@ -19,9 +20,7 @@ export const confinement: Need = {
         await close();
         return undefined;
       })
-      .catch(
-        (error: unknown) => `this host can't confine: ${error instanceof Error ? error.message : error}`,
-      );
+      .catch((error: unknown) => `this host can't confine: ${messageOf(error)}`);
     return confinementMissing;
   },
 };

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { messageOf } from "@ambit/core";
 import { confinement } from "../machine/needs.js";
 import { pause } from "../machine/program.js";
 import { temporaryFolder } from "../machine/temporary-folder.js";
@@ -75,7 +76,7 @@ export async function soak({ seconds, atOnce, only = "" }: SoakOptions): Promise
       await run(stage);
       runs[name] = (runs[name] ?? 0) + 1;
     } catch (error) {
-      surprises.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+      surprises.push(`${name}: ${messageOf(error)}`);
     }
   };
 

@@ -11,6 +11,7 @@ import {
   type RemotePlatform,
   type RemoteSandbox,
 } from "@ambit/bridge";
+import { messageOf } from "@ambit/core";
 import type { Need } from "../goal.js";
 import { temporaryFolder } from "../machine/temporary-folder.js";
 import { boundaryOf, silent } from "./confined.js";
@@ -72,7 +73,7 @@ export const namespaces: Need = {
       await (await openNamespaces()).close();
       return undefined;
     } catch (error) {
-      return `no namespaces can be made here: ${error instanceof Error ? error.message : error}`;
+      return `no namespaces can be made here: ${messageOf(error)}`;
     }
   },
 };

@@ -1,12 +1,12 @@
-import { type LookupAddress, type LookupAllOptions, lookup as systemLookup } from "node:dns";
-import type { LookupFunction } from "node:net";
+import { lookup as systemLookup } from "node:dns/promises";
+import { isIPv6, type LookupFunction } from "node:net";
+import { messageOf } from "@ambit/core/plugin";
 
-/** `dns.lookup` for all addresses of a name; tests put their own names in its place. */
-export type Lookup = (
-  hostname: string,
-  options: LookupAllOptions,
-  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void;
+/** Resolves a name to all its addresses; rejects when there is none. Tests pass their own. */
+export type Lookup = (name: string) => Promise<readonly string[]>;
+
+export const lookupOnThisHost: Lookup = async (name) =>
+  (await systemLookup(name, { all: true, verbatim: true })).map(({ address }) => address);
 
 /** A name leads to an address that is closed to whoever asked. */
 export class AddressRefused extends Error {
@@ -21,18 +21,27 @@ export class AddressRefused extends Error {
  */
 export function guardedLookup(
   whyClosed: (address: string) => string | undefined,
-  lookup: Lookup = systemLookup,
+  lookup: Lookup = lookupOnThisHost,
 ): LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, []);
-      const objections = addresses.flatMap(({ address }) => whyClosed(address) ?? []);
-      const [first] = addresses;
-      if (objections.length > 0 || first === undefined) {
-        const why = objections.length === 0 ? "it has no address" : [...new Set(objections)].join("; ");
-        return callback(new AddressRefused(`${hostname}: ${why}`), []);
-      }
-      return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family);
-    });
+  return (hostname, { all, family }, callback) => {
+    lookup(hostname).then(
+      (found) => {
+        const entries = found.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
+        const addresses = entries.filter((entry) => isWanted(entry.family, family));
+        const objections = addresses.flatMap(({ address }) => whyClosed(address) ?? []);
+        const [first] = addresses;
+        if (objections.length > 0 || first === undefined) {
+          const why = objections.length === 0 ? "it has no address" : [...new Set(objections)].join("; ");
+          return callback(new AddressRefused(`${hostname}: ${why}`), []);
+        }
+        return all === true ? callback(null, addresses) : callback(null, first.address, first.family);
+      },
+      (error: unknown) => callback(error instanceof Error ? error : new Error(messageOf(error)), []),
+    );
   };
+}
+
+function isWanted(family: number, asked: number | "IPv4" | "IPv6" | undefined): boolean {
+  if (asked === 4 || asked === "IPv4") return family === 4;
+  return asked === 6 || asked === "IPv6" ? family === 6 : true;
 }

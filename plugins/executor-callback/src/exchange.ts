@@ -1,4 +1,4 @@
-import { unlessAborted } from "@ambit/core/plugin";
+import { messageOf, unlessAborted } from "@ambit/core/plugin";
 import { type Dispatcher, request } from "undici";
 import { type Answer, longestAnswer, type Posting } from "./posting.js";
 
@@ -48,7 +48,7 @@ async function readRejection(body: Dispatcher.ResponseData["body"]): Promise<str
   try {
     return (await read(body, longestRejection)).text;
   } catch (error) {
-    return `(its text could not be read: ${error instanceof Error ? error.message : String(error)})`;
+    return `(its text could not be read: ${messageOf(error)})`;
   } finally {
     clearTimeout(late);
   }

@@ -3,6 +3,7 @@ import {
   type Boundary,
   type Finding,
   type Issue,
+  messageOf,
   RunTimedOut,
   shortened,
   type ToolCall,
@@ -126,10 +127,7 @@ function explain(error: unknown, name: string, { signal, log }: ToolScope): stri
       : `Tool '${name}' was cancelled.`;
   }
   if (error instanceof CallInvalid) return `Tool '${name}' failed: ${error.message}.`;
-  log.warn(
-    { tool: name, error: error instanceof Error ? error.message : String(error) },
-    "a callback could not be made",
-  );
+  log.warn({ tool: name, error: messageOf(error) }, "a callback could not be made");
   if (error instanceof AddressRefused) {
     return `Tool '${name}' failed: the run's boundary refuses its destination. This is not a network fault; trying again won't help.`;
   }

@@ -17,8 +17,7 @@ export async function probeCallback(
 ): Promise<readonly Finding[]> {
   await using target = await listen(() => undefined);
   await using lure = await listen(() => `${target.origin("127.0.0.1")}/`);
-  // Every name leads to the loopback address, as with a name server that an attacker owns.
-  const outbound = open((_name, _options, found) => found(null, [{ address: "127.0.0.1", family: 4 }]));
+  const outbound = open(toLoopback);
   try {
     const trial = { outbound, signal, target, lure };
     return [
@@ -43,6 +42,9 @@ export async function probeCallback(
     await outbound.close();
   }
 }
+
+/** Every name resolves to the loopback address, as with a name server that an attacker owns. */
+const toLoopback: Lookup = async () => ["127.0.0.1"];
 
 interface Trial {
   readonly outbound: Pick<Outbound, "send">;

@@ -27,11 +27,8 @@ const refused = {
 };
 const leadsTo =
   (...addresses: string[]): Lookup =>
-  (_name, _options, found) =>
-    found(
-      null,
-      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
-    );
+  async () =>
+    addresses;
 
 describe("the plan", () => {
   const off: Boundary["network"] = { mode: "off", rules: [] };
@@ -238,8 +235,9 @@ describe("at the time of the call", () => {
   });
 
   it("says of a name that can't be resolved what the resolver says", async () => {
-    const lookup: Lookup = (_name, _options, found) =>
-      found(Object.assign(new Error("getaddrinfo ENOTFOUND x.invalid"), { code: "ENOTFOUND" }), []);
+    const lookup: Lookup = async () => {
+      throw Object.assign(new Error("getaddrinfo ENOTFOUND x.invalid"), { code: "ENOTFOUND" });
+    };
     expect(await call({ endpoint: "http://x.invalid/", lookup })).toEqual({
       status: "failed",
       output: "Tool 'weather' failed: the platform could not be reached (ENOTFOUND).",

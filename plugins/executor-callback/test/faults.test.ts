@@ -258,7 +258,7 @@ describe("a callback server that", () => {
 
 describe("an aborted call", () => {
   it("is left at the time limit while its name is being resolved", async () => {
-    const executor = executorOf({ lookup: () => undefined });
+    const executor = executorOf({ lookup: () => new Promise(() => {}) });
     expect(await call({ endpoint: "http://platform.invalid/", executor, signal: timeLimit() })).toEqual(
       outOfTime,
     );
@@ -277,11 +277,10 @@ describe("an aborted call", () => {
     const asked = deferred<() => void>();
     let lookups = 0;
     const executor = executorOf({
-      lookup: (_name, _options, found) => {
-        const answer = () => found(null, [{ address: "127.0.0.1", family: 4 }]);
+      lookup: async () => {
         lookups += 1;
-        if (lookups === 1) asked.resolve(answer);
-        else answer();
+        if (lookups === 1) await new Promise<void>((resolve) => asked.resolve(resolve));
+        return ["127.0.0.1"];
       },
     });
     const cancel = new AbortController();

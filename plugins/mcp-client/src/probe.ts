@@ -40,7 +40,7 @@ async function reaches(port: number, ranges: readonly string[], signal: AbortSig
   const rules = ranges.map((cidr) => ({ kind: "range", cidr, family: 4 }) as const);
   const lookup = guardedLookup(
     (address) => whyClosed(address, rules),
-    (_name, _options, callback) => callback(null, [{ address: "127.0.0.1", family: 4 }]),
+    async () => ["127.0.0.1"],
   );
   const dispatcher = new Agent({ connect: { lookup } });
   try {

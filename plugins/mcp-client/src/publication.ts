@@ -1,6 +1,7 @@
 import {
   HarnessFailed,
   type McpServer,
+  messageOf,
   type Publication,
   type PublishedOutcome,
   type PublishedTool,
@@ -86,7 +87,7 @@ async function callTool(
     return { output: shortened(textOf(result)), isError: result.isError === true };
   } catch (error) {
     if (call.signal.aborted) return { output: `The call of '${call.name}' was given up.`, isError: true };
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return { output: `MCP server '${server.name}' failed: ${shortened(reason, 1_000)}`, isError: true };
   }
 }

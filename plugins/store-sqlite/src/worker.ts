@@ -1,4 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
+import { messageOf } from "@ambit/core/plugin";
 import type { Question, Reply, WorkerSettings } from "./messages.js";
 
 // node:sqlite is stable enough for us on every Node that we support; its warning would come with each start.
@@ -6,7 +7,7 @@ process.removeAllListeners("warning");
 
 const settings: WorkerSettings = workerData;
 const reply = (message: Reply) => parentPort?.postMessage(message);
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const reasonOf = (error: unknown) => messageOf(error);
 
 try {
   const { SqliteFile } = await import("./sqlite-file.js");

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
+import { messageOf } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { parseJson } from "../parse-json.js";
 
@@ -16,7 +17,7 @@ async function contentOf(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigurationInvalid(file, [`can't be read: ${reason}`], { cause });
   }
 }

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { messageOf } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Goal, Measurement } from "../../goal.js";
 import { confinement } from "../../machine/needs.js";
@@ -27,7 +28,7 @@ export const spawnInJail: Goal = {
         }),
       );
     } catch (error) {
-      progress(`I3 with cgroups isn't measured: ${error instanceof Error ? error.message : error}`);
+      progress(`I3 with cgroups isn't measured: ${messageOf(error)}`);
     }
     return [...measurements, ...(await manyAtOnce())];
   },

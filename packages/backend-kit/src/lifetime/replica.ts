@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { codeOf, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { type OpenFolder, openFolder } from "../safe-fs/index.js";
 import { atExit } from "./at-exit.js";
 import { answerAt, answers } from "./lifeline.js";
@@ -47,7 +47,7 @@ export async function claimReplica(dataFolder: string, plugin: string): Promise<
       },
     };
   } catch (cause) {
-    const why = codeOf(cause) ?? (cause instanceof Error ? cause.message : String(cause));
+    const why = codeOf(cause) ?? messageOf(cause);
     throw new SandboxFailed(
       `${dataFolder} can't be used (${why}): set ${plugin}'s dataFolder to a folder of the runner's user, with a short path`,
       { cause },

@@ -1,4 +1,5 @@
 import type { Capability, Finding } from "@ambit/core/plugin";
+import { messageOf } from "@ambit/core/plugin";
 import { NotProven, type Outcome } from "./trial.js";
 
 /** What a deployer does about an error that says nothing of it itself. */
@@ -20,7 +21,7 @@ export function findingsOf<Claim extends Capability>(
 }
 
 export function unproven(capability: Capability, error: unknown, fixFor: FixFor): Finding {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   const fix = error instanceof NotProven ? error.fix : undefined;
   return { capability, proven: false, reason, fix: fix ?? fixFor(error) };
 }

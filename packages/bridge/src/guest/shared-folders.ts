@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, lstatSync, rmSync } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@ambit/core/plugin";
 import { runAs, startAs } from "./run-as.js";
 import type { User } from "./users.js";
 
@@ -28,7 +29,7 @@ export function isolateTmp(one: User, other: User, mayChange: boolean): string |
       if (isWritten && runAs(other, 'cat "$0"', path))
         return `what one user writes to ${folder}, another can read`;
     } catch (error) {
-      return `${folder} can't be kept apart: ${error instanceof Error ? error.message : error}`;
+      return `${folder} can't be kept apart: ${messageOf(error)}`;
     } finally {
       rmSync(path, { force: true });
     }

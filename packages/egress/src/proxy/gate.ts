@@ -1,8 +1,8 @@
-import { lookup as systemLookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
-import type { NetworkBoundary } from "@ambit/core/plugin";
+import { codeOf, type NetworkBoundary } from "@ambit/core/plugin";
 import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
+import type { Lookup } from "../guarded-lookup.js";
 import type { Target } from "../target.js";
 import type { EgressChecks } from "./checks.js";
 import type { EgressLimits } from "./limits.js";
@@ -20,12 +20,6 @@ export interface EgressDecision {
   /** The address that was dialled or was first in line; absent when nothing was resolved. */
   readonly address?: string;
 }
-
-/** Resolves a name to its addresses; rejects when there is none. */
-export type Lookup = (name: string) => Promise<readonly string[]>;
-
-export const lookupOnThisHost: Lookup = async (name) =>
-  (await systemLookup(name, { all: true, verbatim: true })).map((entry) => entry.address);
 
 export const addressesOfThisHost = (): string[] =>
   Object.values(networkInterfaces()).flatMap((entries) => (entries ?? []).map((entry) => entry.address));
@@ -178,9 +172,13 @@ export class Gate {
       return await Promise.race([lookup(name), late]);
     } catch (error) {
       if (error instanceof UpstreamFailure) throw error;
-      throw new UpstreamFailure(`${name} can't be resolved (${codeOf(error)})`, "unresolved", {
-        cause: error,
-      });
+      throw new UpstreamFailure(
+        `${name} can't be resolved (${codeOf(error) ?? "unknown error"})`,
+        "unresolved",
+        {
+          cause: error,
+        },
+      );
     } finally {
       clearTimeout(timer);
     }
@@ -206,9 +204,13 @@ export class Gate {
       socket.once("error", (error) => {
         const kind = codeOf(error) === "ETIMEDOUT" ? "timed-out" : "unreachable";
         fail(
-          new UpstreamFailure(`${address} refused or is unreachable (${codeOf(error)})`, kind, {
-            cause: error,
-          }),
+          new UpstreamFailure(
+            `${address} refused or is unreachable (${codeOf(error) ?? "unknown error"})`,
+            kind,
+            {
+              cause: error,
+            },
+          ),
         );
       });
       socket.once("connect", () => {
@@ -217,12 +219,6 @@ export class Gate {
       });
     });
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error && typeof error.code === "string"
-    ? error.code
-    : "unknown error";
 }
 
 /** A client's unreadable spelling, safe to log: printable ASCII, at most 255 characters. */

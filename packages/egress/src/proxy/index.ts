@@ -1,6 +1,7 @@
+export type { Lookup } from "../guarded-lookup.js";
 export { type EgressChecks, egressChecks } from "./checks.js";
 export { serverBudget } from "./connection-budget.js";
-export type { EgressDecision, EgressProtocol, Lookup } from "./gate.js";
+export type { EgressDecision, EgressProtocol } from "./gate.js";
 export { BOUNDARY_HEADER } from "./http/answers.js";
 export type { OwnServer } from "./http/own-address.js";
 export { defaultLimits, type EgressLimits } from "./limits.js";

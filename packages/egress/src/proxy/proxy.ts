@@ -1,11 +1,12 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { NetworkBoundary } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../credentials/broker.js";
+import { type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
 import { type EgressChecks, egressChecks } from "./checks.js";
 import { ClientAdmission } from "./client-admission.js";
 import { type Share, serverBudget } from "./connection-budget.js";
 import { CredentialSide } from "./credentials/side.js";
-import { addressesOfThisHost, type EgressDecision, Gate, type Lookup, lookupOnThisHost } from "./gate.js";
+import { addressesOfThisHost, type EgressDecision, Gate } from "./gate.js";
 import { answerBytes, unusable } from "./http/answers.js";
 import type { OwnServer } from "./http/own-address.js";
 import { HttpSide } from "./http/side.js";

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { HiddenCredential } from "@ambit/core/plugin";
+import { makeCertificate } from "../../../../core/test/fakes/certificate.js";
 import { type CredentialBroker, openCredentialBroker } from "../../src/credentials/index.js";
 import {
   allow,
@@ -11,7 +12,6 @@ import {
   openSession,
   type Session,
 } from "../proxy/session.js";
-import { makeCertificate } from "../proxy/tls.js";
 
 export const host = "git.example.test";
 export const otherHost = "other.example.test";

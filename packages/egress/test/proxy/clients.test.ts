@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { connect } from "node:net";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { makeCertificate } from "../../../../core/test/fakes/certificate.js";
 import {
   allow,
   connectThrough,
@@ -14,7 +15,6 @@ import {
   openTcp,
   type Session,
 } from "./session.js";
-import { makeCertificate } from "./tls.js";
 
 const CURL = "/usr/bin/curl";
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { addressesOfThisHost, lookupOnThisHost } from "../../src/proxy/gate.js";
+import { addressesOfThisHost, lookupOnThisHost } from "../../src/guarded-lookup.js";
 import {
   allow,
   denyAll,

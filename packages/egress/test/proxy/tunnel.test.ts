@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { makeCertificate } from "../../../../core/test/fakes/certificate.js";
 import {
   allow,
   connectThrough,
@@ -13,7 +14,7 @@ import {
   type Session,
   socksThrough,
 } from "./session.js";
-import { makeCertificate, realClientHello } from "./tls.js";
+import { realClientHello } from "./tls.js";
 
 const certificate = makeCertificate("ok.test", "evil.test");
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { codeOf, type Evidence, type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
+import { codeOf, type Evidence, messageOf, type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
 import { signal } from "../process/signal.js";
 import { type Controller, findHierarchies, type Hierarchy } from "./hierarchy.js";
 import { type Setting, settingsFor } from "./limits.js";
@@ -110,7 +110,7 @@ async function makeIn(
     }
   }
   // Not the system's whole sentence: it names the group, and with it the runner.
-  const why = codeOf(refusal) ?? (refusal instanceof Error ? refusal.message : String(refusal));
+  const why = codeOf(refusal) ?? messageOf(refusal);
   throw new SandboxFailed(`The ${controller} limit can't be set (${why}): ${fixes[hierarchy.version]}`, {
     cause: refusal,
   });

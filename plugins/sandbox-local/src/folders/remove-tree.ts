@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { Socket } from "node:net";
 import { constants, setPriority } from "node:os";
 import type { Readable } from "node:stream";
+import { messageOf } from "@ambit/core/plugin";
 
 /**
  * Of a folder that its owner made unreadable, rm(1) can't remove what is in it: then the modes are mended first. Both
@@ -39,7 +40,7 @@ export async function removeTree(path: string): Promise<string | undefined> {
     if (code === 0) return undefined;
     return (await complaint) || `rm ended with ${signal ?? code}`;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

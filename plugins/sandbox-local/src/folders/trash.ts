@@ -3,6 +3,7 @@ import { readdir, rename } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "@ambit/core/plugin";
+import { messageOf } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
 import { removeTree } from "./remove-tree.js";
 
@@ -60,7 +61,7 @@ export class Trash {
 
   /** Something else that is left behind. */
   note(path: string, error: unknown): void {
-    this.#note({ path, reason: error instanceof Error ? error.message : String(error) });
+    this.#note({ path, reason: messageOf(error) });
   }
 
   /** Logs what couldn't be removed since the last call. */

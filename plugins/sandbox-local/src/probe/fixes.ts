@@ -1,4 +1,6 @@
 /** What a deployer does about a jail that can't be opened, by bubblewrap's own words. The first that fits stands. */
+import { messageOf } from "@ambit/core/plugin";
+
 const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
   [/bubblewrap isn't installed/, "apt install bubblewrap socat"],
   [/has no namespaces/, "run Ambit on Linux, or name a sandbox that doesn't need this host"],
@@ -28,7 +30,7 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
 ];
 
 export function fixFor(error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   const known = fixes.find(([words]) => words.test(reason));
   return known?.[1] ?? "run `ambit doctor` on the host, or name another sandbox";
 }

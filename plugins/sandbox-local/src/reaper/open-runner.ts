@@ -1,4 +1,4 @@
-import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { codeOf, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { claimRunnerFolder, type RunnerFolder } from "../folders/runner-folder.js";
 import { reap } from "./reap.js";
 import { watchOver } from "./watch.js";
@@ -19,7 +19,7 @@ export async function openRunner(dataFolder: string, isWatched = true): Promise<
     return runner;
   } catch (error) {
     if (error instanceof SandboxFailed) throw error;
-    const why = codeOf(error) ?? (error instanceof Error ? error.message : String(error));
+    const why = codeOf(error) ?? messageOf(error);
     throw new SandboxFailed(`the data folder ${dataFolder} can't be used (${why})`, { cause: error });
   }
 }

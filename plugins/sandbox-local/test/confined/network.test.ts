@@ -4,7 +4,7 @@ import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { ConnectionDecision, NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
 import { expect, onTestFinished, test } from "vitest";
-import { makeCertificate } from "../support/certificate.js";
+import { makeCertificate } from "../../../../core/test/fakes/certificate.js";
 import { finish, openConfined, path, run, shell } from "../support/specs.js";
 
 const loopback = { kind: "range", cidr: "127.0.0.1/32", family: 4 } as const;

@@ -7,7 +7,7 @@ import { canary } from "../decoys/canary.js";
 import type { ChangingNames } from "../decoys/changing-names.js";
 import { type Decoys, startDecoys } from "../decoys/decoys.js";
 import { opens, planRefuses } from "./refusal.js";
-import { GuardedTrials, messageOf, tryUnguarded } from "./trials.js";
+import { allMessagesOf, GuardedTrials, tryUnguarded } from "./trials.js";
 import { type AllowanceRow, type Assurance, type AttackRow, assuranceOf, verdictOf } from "./verdict.js";
 
 export interface JudgeOptions {
@@ -122,7 +122,7 @@ async function judgeGuard(
   } finally {
     restore();
     await guarded.close().catch((error: unknown) => {
-      fault = messageOf(error);
+      fault = allMessagesOf(error);
     });
   }
   if (fault !== undefined) {

@@ -1,4 +1,5 @@
 import type { Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import { messageOf } from "@ambit/core/plugin";
 import { type Allowance, type Attack, notRun, type Outcome } from "../attacks/attack.js";
 import type { Control } from "../control/control.js";
 import type { Decoys } from "../decoys/decoys.js";
@@ -26,7 +27,7 @@ export class GuardedTrials {
     try {
       this.#shared ??= await openStage(this.#place);
     } catch (error) {
-      return notRun(`the sandbox didn't open: ${messageOf(error)}`);
+      return notRun(`the sandbox didn't open: ${allMessagesOf(error)}`);
     }
     return performed(trial, this.#shared);
   }
@@ -52,13 +53,13 @@ async function tryAlone(trial: Attack | Allowance, place: Place): Promise<Outcom
   try {
     stage = await openStage(place);
   } catch (error) {
-    return notRun(`the sandbox didn't open: ${messageOf(error)}`);
+    return notRun(`the sandbox didn't open: ${allMessagesOf(error)}`);
   }
   const outcome = await performed(trial, stage);
   try {
     await stage.close();
   } catch (error) {
-    return notRun(`the sandbox didn't close: ${messageOf(error)}`);
+    return notRun(`the sandbox didn't close: ${allMessagesOf(error)}`);
   }
   return outcome;
 }
@@ -67,11 +68,11 @@ async function performed(trial: Attack | Allowance, stage: OpenStage): Promise<O
   try {
     return await trial.perform(stage);
   } catch (error) {
-    return notRun(messageOf(error));
+    return notRun(allMessagesOf(error));
   }
 }
 
-export function messageOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
-  return error instanceof Error ? error.message : String(error);
+export function allMessagesOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(allMessagesOf).join("; ");
+  return messageOf(error);
 }

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { SandboxBackend } from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress";
 
 /** One mechanism taken out of the built local sandbox: a piece of its code, and what stands there instead. */
 export interface Patch {
@@ -27,12 +28,9 @@ const built = {
   core: dirname(dirname(resolve("@ambit/core"))),
   "backend-kit": dirname(dirname(resolve("@ambit/backend-kit"))),
   egress: dirname(dirname(resolve("@ambit/egress"))),
-  backendKit: dirname(dirname(resolve("@ambit/backend-kit"))),
 };
 /** Inside this package, so that the copies find what they import; and where nothing transforms them. */
 const workshop = fileURLToPath(new URL("../../../node_modules/.mutants/", import.meta.url));
-
-export type Lookup = (name: string) => Promise<readonly string[]>;
 
 /** A copy of the built plugin with some of it changed. A copy, so that the product has no switch that weakens it. */
 export async function makeMutant(name: string, patches: readonly Patch[], lookup: Lookup): Promise<Mutant> {
@@ -43,13 +41,11 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
     core: join(folder, "node_modules", "@ambit", "core"),
     "backend-kit": join(folder, "node_modules", "@ambit", "backend-kit"),
     egress: join(folder, "node_modules", "@ambit", "egress"),
-    backendKit: join(folder, "node_modules", "@ambit", "backend-kit"),
   };
   copyPackage(built.plugin, folders.plugin, ["dist", "inside"]);
   copyPackage(built.core, folders.core, ["dist"]);
   copyPackage(built["backend-kit"], folders["backend-kit"], ["dist"]);
   copyPackage(built.egress, folders.egress, ["dist"]);
-  copyPackage(built.backendKit, folders.backendKit, ["dist"]);
   for (const patch of patches) apply(patch, folders[patch.of]);
   const module = join(folder, "backend.mjs");
   writeFileSync(module, factory);

@@ -1,6 +1,7 @@
 import { lookup as systemLookup } from "node:dns/promises";
 import type { Capability } from "@ambit/core/plugin";
-import type { Lookup, Patch } from "./make-mutant.js";
+import type { Lookup } from "@ambit/egress";
+import type { Patch } from "./make-mutant.js";
 
 /** A local sandbox without one of its mechanisms, and the attacks that must catch it. */
 export interface MutantCase {

@@ -1,3 +1,4 @@
+import { messageOf } from "@ambit/core/plugin";
 import { type Attack, blocked, type Outcome, reached, type Stage } from "../attack.js";
 import { outcomeOf } from "../program-attack.js";
 import { type ProgramOptions, runProgram } from "../run-program.js";
@@ -40,7 +41,7 @@ function deniedFile(slug: string, title: string, action: string): Attack {
 async function contentOf(sandbox: Stage["sandbox"], path: string): Promise<string> {
   return sandbox.readFile(path).then(
     (bytes) => new TextDecoder().decode(bytes),
-    (error: unknown) => `nothing (${error instanceof Error ? error.message : String(error)})`,
+    (error: unknown) => `nothing (${messageOf(error)})`,
   );
 }
 
@@ -107,7 +108,7 @@ async function enter(
     return happened === undefined ? ran : reached(happened);
   } catch (error) {
     // Refusing to start a process over a path that was tampered with is a way to hold.
-    return blocked(`no process was started: ${error instanceof Error ? error.message : String(error)}`);
+    return blocked(`no process was started: ${messageOf(error)}`);
   }
 }
 
