@@ -127,13 +127,8 @@ describe("where the route connects", () => {
   it.each(["127.0.0.1", "169.254.169.254", "10.0.0.7", "::1"])("no name leads it to %s", async (address) => {
     const { origin, seen } = await endpoint();
     const { port } = new URL(origin);
-    const family = address.includes(":") ? 6 : 4;
     const use = useOf({ endpoint: `http://model.example:${port}` });
-    const lookup = (
-      _name: string,
-      _options: object,
-      found: (error: null, all: { address: string; family: number }[]) => void,
-    ) => found(null, [{ address, family }]);
+    const lookup = async () => [address];
     const guarded = routeTo(use, {}, lookup);
     expect((await guarded.send()).status).toBe(502);
     expect(guarded.ends).toMatchObject([{ retryable: false, message: expect.stringContaining(address) }]);

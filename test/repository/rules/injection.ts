@@ -8,8 +8,10 @@ const injecting = new Set(["inject", "injectAll"]);
 export function missingInjections(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) =>
     classesOf(file).flatMap((found) => {
-      const parameters = constructorParameters(found);
-      const missing = parameters.filter((decorators) => !decorators.some((name) => injecting.has(name)));
+      const all = constructorParameters(found);
+      // What isn't injected and comes last may be left out: tests give it.
+      const parameters = all.slice(0, all.findLastIndex((one) => isInjectedInto(one) || !one.isOptional) + 1);
+      const missing = parameters.filter((one) => !isInjectedInto(one));
       const isInjected = namesOf(found.decorators).some((name) => injectable.has(name));
       if (!isInjected && missing.length === parameters.length) return [];
       return missing.map(
@@ -19,14 +21,28 @@ export function missingInjections(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** For each parameter, the names of its decorators. */
-function constructorParameters(found: Class): string[][] {
+interface Parameter {
+  /** Names. */
+  readonly decorators: readonly string[];
+  readonly isOptional: boolean;
+}
+
+const isInjectedInto = ({ decorators }: Parameter) => decorators.some((name) => injecting.has(name));
+
+function constructorParameters(found: Class): Parameter[] {
   return found.body.body
     .filter((member) => member.type === "MethodDefinition" && member.kind === "constructor")
     .flatMap((member) =>
       "value" in member && member.value && "params" in member.value ? member.value.params : [],
     )
-    .map((parameter) => namesOf("decorators" in parameter ? parameter.decorators : []));
+    .map((parameter) => {
+      const pattern = "parameter" in parameter ? parameter.parameter : parameter;
+      return {
+        decorators: namesOf("decorators" in parameter ? parameter.decorators : []),
+        isOptional:
+          pattern.type === "AssignmentPattern" || ("optional" in pattern && pattern.optional === true),
+      };
+    });
 }
 
 function namesOf(decorators: readonly Decorator[] = []): string[] {

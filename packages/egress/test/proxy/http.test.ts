@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { addressesOfThisHost, lookupOnThisHost } from "../../src/guarded-lookup.js";
+import { lookupOnThisHost } from "../../src/guarded-lookup.js";
+import { addressesOfThisHost } from "../../src/proxy/gate.js";
 import {
   allow,
   denyAll,
