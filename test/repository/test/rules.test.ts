@@ -166,7 +166,7 @@ const cases: Case[] = [
       ["one.ts", `@injectable() class One { constructor(two: Two) {} }`],
       ["one.ts", `@injectable() class One { constructor(@inject(TWO) two: Two, private three: Three) {} }`],
       ["one.ts", `class One { constructor(@inject(TWO) two: Two, three: Three) {} }`],
-      ["one.ts", `class One { constructor(two?: Two, @inject(THREE) three: Three) {} }`],
+      ["one.ts", `class One { constructor(two = 2, @inject(THREE) three: Three) {} }`],
       [
         "one.ts",
         `const One = scoped("x")(class {}); @scoped(X) class Two { constructor(...rest: Two[]) {} }`,
