@@ -14,6 +14,8 @@ export interface PublishedCall {
   readonly id?: string;
   /** Aborts when the agent gives the call up. */
   readonly signal: AbortSignal;
+  /** To send on with what the call requests of others (W3C Trace Context). Absent where the run belongs to no trace. */
+  readonly traceparent?: string;
 }
 
 /** Text for the model. */

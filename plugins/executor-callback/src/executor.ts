@@ -135,7 +135,7 @@ function explain(error: unknown, name: string, { signal, log }: ToolScope): stri
   return `Tool '${name}' failed: the platform could not be reached${typeof code === "string" ? ` (${code})` : ""}.`;
 }
 
-function postingOf(call: ToolCall, { request }: ToolScope): Posting {
+function postingOf(call: ToolCall, { request, traceparent }: ToolScope): Posting {
   const { tool } = call;
   const { toolCallback } = request;
   if (toolCallback === undefined) throw new CallInvalid("the request has no toolCallback.endpoint");
@@ -146,6 +146,7 @@ function postingOf(call: ToolCall, { request }: ToolScope): Posting {
     // What is read is what was sent: undici's request() unpacks nothing.
     "accept-encoding": "identity",
     ...(toolCallback.authorization === undefined ? {} : { authorization: toolCallback.authorization }),
+    ...(traceparent === undefined ? {} : { traceparent }),
     ...(typeof runKind === "string" ? { "x-agenta-run-kind": runKind } : {}),
   };
   const given = argumentsOf(tool, call.arguments, request);

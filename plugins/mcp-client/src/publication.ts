@@ -3,6 +3,7 @@ import {
   type McpServer,
   messageOf,
   type Publication,
+  type PublishedCall,
   type PublishedOutcome,
   type PublishedTool,
   type Scope,
@@ -72,16 +73,12 @@ export function isIncluded({ policy }: McpServer, tool: string): boolean {
   return policy.tools.names?.includes(tool) ?? false;
 }
 
-async function callTool(
-  client: Client,
-  server: McpServer,
-  call: Parameters<Publication["call"]>[0],
-): Promise<PublishedOutcome> {
+async function callTool(client: Client, server: McpServer, call: PublishedCall): Promise<PublishedOutcome> {
   // The list said so; a call may say otherwise.
   if (!isIncluded(server, call.name)) return { output: `There is no tool '${call.name}'.`, isError: true };
   try {
     const result = await client.callTool(
-      { name: call.name, arguments: { ...call.arguments } },
+      { name: call.name, arguments: { ...call.arguments }, ...metaOf(call) },
       { signal: call.signal, timeout: silenceMs, resetTimeoutOnProgress: true, onprogress: () => undefined },
     );
     return { output: shortened(textOf(result)), isError: result.isError === true };
@@ -90,6 +87,11 @@ async function callTool(
     const reason = messageOf(error);
     return { output: `MCP server '${server.name}' failed: ${shortened(reason, 1_000)}`, isError: true };
   }
+}
+
+/** MCP keeps `traceparent` of a request's `_meta` for W3C Trace Context. Pure. */
+function metaOf({ traceparent }: PublishedCall): { readonly _meta?: { readonly traceparent: string } } {
+  return traceparent === undefined ? {} : { _meta: { traceparent } };
 }
 
 /** A result's text; what is no text is named, and structured content stands in for a silent result. Pure. */

@@ -48,9 +48,11 @@ export class Observation {
     return this.#first((one) => one.traceId) ?? traceIdOf(this.request);
   }
 
-  /** To send on with a request that the run makes, or one of its tool calls. Default: the caller's. */
-  traceparent(callId?: string): string | undefined {
-    return this.#first((one) => one.traceparent?.(callId)) ?? this.request.context?.propagation?.traceparent;
+  /** To send on with what the run requests, or one of its tool calls. Default: the caller's. Empty without a trace. */
+  trace(callId?: string): { readonly traceparent?: string } {
+    const given = this.request.context?.propagation?.traceparent;
+    const found = this.#first((one) => one.traceparent?.(callId)) ?? given;
+    return found !== undefined && wellFormed.test(found) ? { traceparent: found } : {};
   }
 
   entered(stage: ObservedStage): void {
@@ -106,6 +108,9 @@ export class Observation {
     }
   }
 }
+
+/** W3C Trace Context, version 00; of a later version, what it has in common with it. */
+const wellFormed = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** The trace that the caller's `traceparent` belongs to (W3C Trace Context: version-traceid-parentid-flags). */
 function traceIdOf(request: RunRequest): string | undefined {

@@ -43,14 +43,13 @@ export class Turn {
     scope.signal.throwIfAborted();
     using ended = new LinkedAbort(scope.signal, pause.signal);
     deadlines.prompted();
-    const traceparent = this.observation.traceparent();
     let done = false;
     let stopReason: string | undefined;
     try {
       const events = agent.prompt({
         prompt,
         signal: ended.signal,
-        ...(traceparent === undefined ? {} : { traceparent }),
+        ...this.observation.trace(),
         onPermission: (question) => toolCalls.answer(question),
       });
       for await (const event of bounded(events, ended.signal, limits.closeMs)) {

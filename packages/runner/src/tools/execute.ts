@@ -8,7 +8,6 @@ import type {
   ToolCall,
   ToolExecutor,
   ToolOutcome,
-  ToolScope,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
@@ -69,7 +68,7 @@ export class ToolExecution {
     if (given === undefined) throw new Error("A call was to be executed before its run was prepared.");
     const timeoutMs = call.tool.timeoutMs ?? this.limits.toolMs;
     const outcome = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
-      executor.execute(call, { ...given, ...traceOf(this.observation, call.id), signal: limited, timeoutMs }),
+      executor.execute(call, { ...given, ...this.observation.trace(call.id), signal: limited, timeoutMs }),
     ).catch((error: unknown) => {
       throw asPluginError(`Executor '${executor.name}'`, error);
     });
@@ -118,12 +117,6 @@ export class ToolExecution {
       release();
     }
   }
-}
-
-/** Pure. */
-function traceOf(observation: Observation, callId: string): Pick<ToolScope, "traceparent"> {
-  const traceparent = observation.traceparent(callId);
-  return traceparent === undefined ? {} : { traceparent };
 }
 
 /** What the model learns of a call beyond the run's limit. */

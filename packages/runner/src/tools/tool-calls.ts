@@ -86,7 +86,7 @@ export class ToolCalls {
       const call = { ...this.#taken(made, { server: name }), server: this.known.servers.get(name) };
       return this.#permitted(call, made.signal, undefined, async () => ({
         outcome: await this.execution.foreign(made.name, made.signal, (signal) =>
-          publication.call({ ...made, signal }),
+          publication.call({ ...made, ...this.execution.observation.trace(call.id), signal }),
         ),
       }));
     });
