@@ -1,6 +1,5 @@
 import type { Boundary } from "@ambit/core/plugin";
-import { allowsDestination, rangeOf } from "@ambit/egress";
-import { type AddressPolicy, operatorPolicy } from "./address-policy.js";
+import { type AddressPolicy, allowsDestination, operatorPolicy, rangeOf } from "@ambit/egress";
 import type { CallbackConfig } from "./config.js";
 
 export type Admission =

@@ -1,6 +1,5 @@
-import { guardedLookup, type Lookup } from "@ambit/egress";
+import { guardedLookup, type Lookup, whyForbidden } from "@ambit/egress";
 import { Agent, type Dispatcher } from "undici";
-import { whyForbidden } from "./address-policy.js";
 import type { OpenRoute } from "./route.js";
 
 const mostAgents = 64;

@@ -1,6 +1,5 @@
 import type { ActorGap, Boundary, RunRequest } from "@ambit/core/plugin";
-import { destinationGap, entryFor, portOf } from "@ambit/egress";
-import { whyForbidden } from "./address-policy.js";
+import { destinationGap, entryFor, portOf, whyForbidden } from "@ambit/egress";
 import { boundaryPolicy } from "./admission.js";
 import type { CallbackConfig } from "./config.js";
 

@@ -1,6 +1,5 @@
 import type { Issue, RunRequest, ToolUse } from "@ambit/core/plugin";
-import { literalAddress, portOf } from "@ambit/egress";
-import { operatorPolicy, whyForbidden } from "./address-policy.js";
+import { literalAddress, operatorPolicy, portOf, whyForbidden } from "@ambit/egress";
 import { bindingProblem, runContextOf } from "./call-arguments.js";
 import type { CallbackConfig } from "./config.js";
 import { directPathProblem } from "./direct-call.js";

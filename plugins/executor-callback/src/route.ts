@@ -1,6 +1,5 @@
 import { type Boundary, formatRule } from "@ambit/core/plugin";
-import { literalAddress, portOf } from "@ambit/egress";
-import { type AddressPolicy, whyForbidden } from "./address-policy.js";
+import { type AddressPolicy, literalAddress, portOf, whyForbidden } from "@ambit/egress";
 import { admit } from "./admission.js";
 import type { CallbackConfig } from "./config.js";
 

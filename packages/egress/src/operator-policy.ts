@@ -1,9 +1,17 @@
 import type { RangeRule } from "@ambit/core/plugin";
-import { rangeOf, whyClosed } from "@ambit/egress";
-import type { CallbackConfig } from "./config.js";
+import { whyClosed } from "./decide.js";
+import { rangeOf } from "./destination.js";
 
 /** What a connection may lead to beyond the public internet: special addresses, each by a range inside its block. */
 export type AddressPolicy = readonly RangeRule[];
+
+/** What the deployer says of the connections that the runner itself makes to a caller's destination. */
+export interface OperatorAddresses {
+  /** Whether private and loopback addresses are open. Link-local and metadata addresses aren't in either case. */
+  readonly privateHosts: "allow" | "refuse";
+  /** Ranges that are open beside them; a metadata service only by its own address. */
+  readonly allowedRanges: readonly string[];
+}
 
 /** What `privateHosts: "allow"` opens. A metadata service inside has a narrower block, so it stays closed. */
 const neighbourhood = [
@@ -16,15 +24,15 @@ const neighbourhood = [
   "fc00::/7",
 ].map(rangeOf);
 
-/** What the deployer lets any callback reach, whatever a run's boundary says. */
-export function operatorPolicy({ privateHosts, allowedRanges }: CallbackConfig): AddressPolicy {
+/** Pure. */
+export function operatorPolicy({ privateHosts, allowedRanges }: OperatorAddresses): AddressPolicy {
   const opened = allowedRanges.map(rangeOf);
   return privateHosts === "allow" ? [...neighbourhood, ...opened] : opened;
 }
 
 /**
  * Why a connection to this address and port is refused, as in "10.0.0.1 is private, and no listed range names it";
- * undefined when it may be made. Every policy must let it through.
+ * undefined when it may be made. Every policy must let it through. Pure.
  */
 export function whyForbidden(
   policies: readonly AddressPolicy[],

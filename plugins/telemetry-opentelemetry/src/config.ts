@@ -1,0 +1,31 @@
+import { isRange } from "@ambit/egress";
+import { z } from "zod";
+
+const rangeSchema = z
+  .string()
+  .refine(isRange, "must be a range of addresses, such as 10.0.0.0/8 or fd00::/8");
+
+const endpointSchema = z.url({ protocol: /^https?$/, error: "must be an http or https URL" });
+
+export const configSchema = z.strictObject({
+  /**
+   * Where traces go whose request names no endpoint: OTLP over HTTP, `http://127.0.0.1:4318` or the whole path
+   * (`…/v1/traces`). Default: nowhere.
+   */
+  endpoint: endpointSchema.optional(),
+  /** Sent with each export to `endpoint`, and to no endpoint of a request: a collector's token. Default none. */
+  headers: z.record(z.string(), z.string()).default({}),
+  /** Whether a request's `telemetry.exporters.otlp` counts. Default `allow`; `ignore`: all traces go to `endpoint`. */
+  requestEndpoints: z.enum(["allow", "ignore"]).default("allow"),
+  /**
+   * Whether a request's endpoint may lead to a private or loopback address. Default `allow`: platforms are usually
+   * neighbours. Link-local and metadata addresses are refused either way.
+   */
+  privateHosts: z.enum(["allow", "refuse"]).default("allow"),
+  /** Ranges that a request's endpoint may lead to, beside those. Default none. */
+  allowedRanges: z.array(rangeSchema).default([]),
+  /** The resource's `service.name`. Default `ambit`. */
+  serviceName: z.string().min(1).default("ambit"),
+});
+
+export type TelemetryConfig = z.output<typeof configSchema>;

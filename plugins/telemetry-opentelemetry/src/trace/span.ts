@@ -1,0 +1,116 @@
+import { randomBytes } from "node:crypto";
+
+export type AttributeValue = string | number | boolean | readonly string[];
+
+/** What OpenTelemetry calls a span event. */
+export interface SpanEvent {
+  readonly name: string;
+  /** Milliseconds since the epoch, with a fraction. */
+  readonly at: number;
+  readonly attributes: Readonly<Record<string, AttributeValue>>;
+}
+
+/** A span that has ended. */
+export interface EndedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** W3C trace flags. */
+  readonly flags: number;
+  readonly parent: SpanParent | undefined;
+  readonly name: string;
+  readonly kind: "internal" | "client";
+  readonly start: number;
+  readonly end: number;
+  readonly attributes: Readonly<Record<string, AttributeValue>>;
+  readonly events: readonly SpanEvent[];
+  readonly droppedEvents: number;
+  /** Why it failed, in one sentence; undefined when it didn't. */
+  readonly error: string | undefined;
+}
+
+export interface SpanParent {
+  readonly spanId: string;
+  /** Whether it is the caller's. */
+  readonly isRemote: boolean;
+}
+
+export interface SpanStart {
+  readonly traceId: string;
+  readonly flags: number;
+  readonly parent: SpanParent | undefined;
+  readonly name: string;
+  readonly kind?: "internal" | "client";
+  readonly attributes?: Readonly<Record<string, AttributeValue | undefined>>;
+}
+
+/** Characters of one attribute; the rest is cut. */
+const longestText = 16_384;
+const mostEvents = 128;
+
+/** A span under way. */
+export class Span {
+  readonly spanId = randomBytes(8).toString("hex");
+  readonly #start: number;
+  readonly #attributes: Record<string, AttributeValue> = {};
+  readonly #events: SpanEvent[] = [];
+  #droppedEvents = 0;
+  #error: string | undefined;
+  #name: string;
+
+  constructor(
+    readonly given: SpanStart,
+    readonly now: () => number,
+  ) {
+    this.#start = now();
+    this.#name = given.name;
+    this.set(given.attributes ?? {});
+  }
+
+  /** To send on (W3C Trace Context). */
+  get traceparent(): string {
+    const { traceId, flags } = this.given;
+    return `00-${traceId}-${this.spanId}-${flags.toString(16).padStart(2, "0")}`;
+  }
+
+  rename(name: string): void {
+    this.#name = name;
+  }
+
+  /** Leaves out what is undefined. */
+  set(attributes: Readonly<Record<string, AttributeValue | undefined>>): void {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value !== undefined) this.#attributes[name] = shortened(value);
+    }
+  }
+
+  happened(name: string, attributes: Readonly<Record<string, AttributeValue | undefined>> = {}): void {
+    if (this.#events.length >= mostEvents) {
+      this.#droppedEvents += 1;
+      return;
+    }
+    const told = Object.entries(attributes).flatMap(([key, value]) =>
+      value === undefined ? [] : [[key, shortened(value)] as const],
+    );
+    this.#events.push({ name, at: this.now(), attributes: Object.fromEntries(told) });
+  }
+
+  /** @param type a short word of the failure's kind (`error.type`). */
+  failed(type: string, message: string): void {
+    this.#error = shortened(message).toString();
+    this.set({ "error.type": type });
+  }
+
+  end(): EndedSpan {
+    const { traceId, flags, parent, kind = "internal" } = this.given;
+    return {
+      ...{ traceId, flags, parent, kind, spanId: this.spanId, name: this.#name },
+      ...{ start: this.#start, end: this.now() },
+      ...{ attributes: this.#attributes, events: this.#events, droppedEvents: this.#droppedEvents },
+      error: this.#error,
+    };
+  }
+}
+
+function shortened<Value extends AttributeValue>(value: Value): Value | string {
+  return typeof value === "string" && value.length > longestText ? value.slice(0, longestText) : value;
+}

@@ -1,0 +1,209 @@
+import { parseRunRequest } from "@ambit/core/contract";
+import type { AgentEvent, ObservedRun, RunObservation, RunResult } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { configSchema, TelemetryObserver } from "../src/index.js";
+import { Collector } from "./support/collector.js";
+
+const caller = { traceId: "a".repeat(32), spanId: "b".repeat(16) };
+const traceparent = `00-${caller.traceId}-${caller.spanId}-01`;
+
+function observed(body: object, log: unknown[] = []): ObservedRun {
+  const parsed = parseRunRequest({ messages: [{ role: "user", content: "say sk-secret" }], ...body });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+  const write = (fields: unknown, message: string) => void log.push([fields, message]);
+  return {
+    ...{ runId: "run-1", request: parsed.request, harness: "demo", sandbox: "local" },
+    guarantees: ["network.deny"],
+    redact: (text) => text.replaceAll("sk-secret", "[redacted]"),
+    log: { debug: write, info: write, warn: write, error: write },
+  };
+}
+
+const events: readonly AgentEvent[] = [
+  { type: "tool_call", id: "call-1", name: "look_up", input: { city: "Bern" } },
+  { type: "boundary_decision", target: "example.com:443", allowed: false, reason: "not listed", count: 2 },
+  { type: "tool_result", id: "call-1", output: "sunny" },
+  { type: "tool_call", id: "call-2", name: "remove" },
+  { type: "tool_result", id: "call-2", output: "no", isError: true, denied: true },
+  { type: "tool_call", id: "call-3", name: "wait" },
+];
+const result: RunResult = {
+  ...{ ok: true, runId: "run-1", events: [], output: "It is sunny.", stopReason: "end_turn", model: "m-1" },
+  usage: { input: 10, cached: 2, output: 5, total: 15, cost: 0.25 },
+};
+
+function play(run: RunObservation | undefined, end: RunResult = result): void {
+  if (run === undefined) throw new Error("not observed");
+  run.entered?.("opening");
+  run.entered?.("starting");
+  run.entered?.("streaming");
+  const exchange = run.modelCalled?.("m-1");
+  exchange?.used({ model: "m-1", input: 10, cached: 2, output: 5 });
+  exchange?.ended();
+  run.modelCalled?.("m-2")?.ended({ status: 529, retryable: true, message: "overloaded" });
+  for (const event of events) run.happened?.(event);
+  run.entered?.("closing");
+  run.ended?.(end);
+}
+
+const observer = (config: object) => new TelemetryObserver(configSchema.parse(config));
+const never = new AbortController().signal;
+
+describe("the trace of a run, as it arrives at a collector", () => {
+  it("goes on with the caller's, and tells stages, tools, requests to the model and refusals", async () => {
+    await using collector = await Collector.start();
+    const telemetry = observer({ endpoint: collector.url, headers: { authorization: "Bearer t" } });
+    const run = telemetry.observe(observed({ sessionId: "s-1", context: { propagation: { traceparent } } }));
+    expect(run?.traceId).toBe(caller.traceId);
+    const sent = run?.traceparent?.("call-1");
+    play(run);
+    await telemetry.close(never);
+
+    expect(collector.paths).toEqual(["/v1/traces"]);
+    expect(collector.headers[0]).toMatchObject({ authorization: "Bearer t" });
+    expect(collector.resources[0]).toMatchObject({ "service.name": "ambit" });
+    const root = collector.named("invoke_agent demo");
+    expect(root).toMatchObject({ traceId: caller.traceId, parentSpanId: caller.spanId, status: {} });
+    expect(root.attributes).toMatchObject({
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.conversation.id": "s-1",
+      "gen_ai.usage.input_tokens": "10",
+      "gen_ai.usage.output_tokens": "5",
+      "gen_ai.response.finish_reasons": ["end_turn"],
+      "ambit.usage.cost_usd": 0.25,
+      "ambit.guarantees": ["network.deny"],
+    });
+    for (const name of ["sandbox.open", "agent.start", "turn", "run.close"])
+      expect(collector.named(name)).toMatchObject({ traceId: caller.traceId, parentSpanId: root.spanId });
+    const turn = collector.named("turn");
+    expect(turn.events).toMatchObject([
+      { name: "ambit.boundary.decision", attributes: { "ambit.decision.target": "example.com:443" } },
+    ]);
+    expect(collector.named("chat m-1")).toMatchObject({
+      kind: "SPAN_KIND_CLIENT",
+      parentSpanId: turn.spanId,
+      attributes: { "gen_ai.usage.cache_read.input_tokens": "2" },
+    });
+    expect(collector.named("chat m-2")).toMatchObject({
+      status: { code: "STATUS_CODE_ERROR", message: "overloaded" },
+      attributes: { "error.type": "529" },
+    });
+    expect(collector.named("execute_tool look_up")).toMatchObject({ status: {} });
+    expect(collector.named("execute_tool remove").attributes).toMatchObject({
+      "error.type": "permission_denied",
+    });
+    expect(collector.named("execute_tool wait").attributes).toMatchObject({ "ambit.interrupted": true });
+    // What the tool sent on is the tool's own span.
+    expect(sent).toBe(`00-${caller.traceId}-${collector.named("execute_tool look_up").spanId}-01`);
+    expect(collector.spans).toHaveLength(10);
+  });
+
+  it("holds content only where the request lets it, and never a credential", async () => {
+    await using collector = await Collector.start();
+    const telemetry = observer({ endpoint: collector.url });
+    play(telemetry.observe(observed({ sessionId: "without" })));
+    const capture = { content: { enabled: true } };
+    play(telemetry.observe(observed({ sessionId: "with", telemetry: { capture } })));
+    await telemetry.close(never);
+    const roots = collector.spans.filter(({ name }) => name.startsWith("invoke_agent"));
+    const of = (id: string) =>
+      roots.find((one) => one.attributes["gen_ai.conversation.id"] === id)?.attributes;
+    expect(JSON.stringify(of("without"))).not.toMatch(/sunny|redacted|say/);
+    expect(of("with")?.["gen_ai.output.messages"]).toContain("It is sunny.");
+    expect(of("with")?.["gen_ai.input.messages"]).toContain("say [redacted]");
+    expect(JSON.stringify(collector.spans)).not.toContain("sk-secret");
+    const tools = collector.spans.filter(({ name }) => name === "execute_tool look_up");
+    expect(tools.map((one) => one.attributes["gen_ai.tool.call.arguments"]).toSorted()).toEqual([
+      '{"city":"Bern"}',
+      undefined,
+    ]);
+  });
+
+  it("goes to the request's endpoint with its headers, and with none of the operator's", async () => {
+    await using mine = await Collector.start();
+    await using theirs = await Collector.start();
+    const telemetry = observer({ endpoint: mine.url, headers: { "x-operator": "1" } });
+    const otlp = { endpoint: `${theirs.url}/otlp/v1/traces`, headers: { authorization: "ApiKey k" } };
+    play(telemetry.observe(observed({ telemetry: { exporters: { otlp } } })));
+    await telemetry.close(never);
+    expect(mine.spans).toEqual([]);
+    expect(theirs.paths).toEqual(["/otlp/v1/traces"]);
+    expect(theirs.headers[0]).toMatchObject({ authorization: "ApiKey k" });
+    expect(theirs.headers[0]).not.toHaveProperty("x-operator");
+  });
+
+  it.for(["127.0.0.1", "localhost"])(
+    "reaches no private address where the operator refuses them: %s",
+    async (host) => {
+      await using collector = await Collector.start();
+      const otlp = { endpoint: `http://${host}:${collector.port}` };
+      const request = { telemetry: { exporters: { otlp } } };
+      // The control: by default it does.
+      const control = observer({});
+      play(control.observe(observed(request)));
+      await control.close(never);
+      expect(collector.spans.length).toBeGreaterThan(0);
+      const before = collector.spans.length;
+      const log: unknown[] = [];
+      const telemetry = observer({ privateHosts: "refuse" });
+      play(telemetry.observe(observed(request, log)));
+      await telemetry.close(AbortSignal.timeout(2_000));
+      expect(collector.spans).toHaveLength(before);
+      expect(JSON.stringify(log)).toContain("trace");
+    },
+  );
+
+  it("that the caller doesn't sample is sent on and not exported", async () => {
+    await using collector = await Collector.start();
+    const telemetry = observer({ endpoint: collector.url });
+    const unsampled = traceparent.replace(/01$/, "00");
+    const run = telemetry.observe(observed({ context: { propagation: { traceparent: unsampled } } }));
+    expect(run?.traceparent?.()).toMatch(/-00$/);
+    play(run);
+    await telemetry.close(never);
+    expect(collector.spans).toEqual([]);
+  });
+
+  it("is lost while the collector is down, which is said once, and again when it is back", async () => {
+    await using collector = await Collector.start();
+    collector.status = 400;
+    const log: unknown[] = [];
+    const telemetry = observer({ endpoint: collector.url });
+    play(telemetry.observe(observed({}, log)));
+    await expect.poll(() => collector.paths.length, { timeout: 5_000 }).toBe(1);
+    play(telemetry.observe(observed({}, log)));
+    await expect.poll(() => collector.paths.length, { timeout: 5_000 }).toBe(2);
+    collector.status = 200;
+    play(telemetry.observe(observed({}, log)));
+    await telemetry.close(never);
+    const said = log.map((line) => JSON.stringify(line)).filter((line) => line.includes("export"));
+    expect(said).toHaveLength(2);
+    expect(said[0]).toContain("can't be exported");
+    expect(said[1]).toContain("exported again");
+  });
+
+  it("isn't made where there is nowhere to send it", () => {
+    expect(observer({}).observe(observed({}))).toBeUndefined();
+  });
+
+  it("counts what it leaves out of a run with very many calls", async () => {
+    await using collector = await Collector.start();
+    const telemetry = observer({ endpoint: collector.url });
+    const run = telemetry.observe(observed({}));
+    for (let id = 0; id < 1_200; id += 1) {
+      run?.happened?.({ type: "tool_call", id: `${id}`, name: "again" });
+      run?.happened?.({ type: "tool_result", id: `${id}`, output: "" });
+    }
+    run?.ended?.({
+      ...result,
+      ok: false,
+      error: "It broke.",
+      failure: { code: "internal", retryable: false },
+    });
+    await telemetry.close(never);
+    const root = collector.named("invoke_agent demo");
+    expect(root.attributes).toMatchObject({ "ambit.spans.dropped": "200", "error.type": "internal" });
+    expect(root.status).toMatchObject({ code: "STATUS_CODE_ERROR", message: "It broke." });
+    expect(collector.spans).toHaveLength(1_001);
+  });
+});
