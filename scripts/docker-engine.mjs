@@ -12,8 +12,13 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { root } from "./setup.mjs";
 
-/** Debian's names: dockerd with containerd and runc, gVisor's runtime, and what builds the image. */
-const packages = { "docker.io": "dockerd", runsc: "runsc", mmdebstrap: "mmdebstrap" };
+/** Debian's names: dockerd with containerd and runc, gVisor's runtime, and what builds the image; what scrapes metrics. */
+const packages = {
+  "docker.io": "dockerd",
+  runsc: "runsc",
+  mmdebstrap: "mmdebstrap",
+  prometheus: "prometheus",
+};
 
 /** In CI as root on Debian or Ubuntu the engine must run: `AMBIT_MUST_RUN_DOCKER`. */
 export const isDockerDemanded =

@@ -1,4 +1,5 @@
 import type { AgentEvent, RunRequest, RunResult } from "../contract/index.js";
+import type { Finding } from "./actor.js";
 import type { Log } from "./log.js";
 import type { ModelExchange } from "./model-gateway.js";
 
@@ -13,9 +14,24 @@ export interface RunObserver {
   /** A request was refused before it became a run. Synchronous. */
   refused?(refusal: ObservedRefusal): void;
   /** Its figures, in the Prometheus text format (version 0.0.4), for `GET /metrics`. */
-  scrape?(): Promise<string>;
+  scrape?(state: RunnerState): Promise<string>;
   /** Sends what it still has, until `signal` aborts. Called once, when no run is left. */
   close?(signal: AbortSignal): Promise<void>;
+}
+
+/** What is so at this moment, and in no run. */
+export interface RunnerState {
+  /** Runs under way. */
+  readonly runs: number;
+  /** Open sessions, those of runs under way included. */
+  readonly sessions: number;
+  /** Of the actors whose evidence may still be used. */
+  readonly probes: readonly {
+    readonly kind: string;
+    readonly actor: string;
+    readonly ageMs: number;
+    readonly findings: readonly Finding[];
+  }[];
 }
 
 export interface ObservedRun {

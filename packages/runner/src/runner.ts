@@ -1,11 +1,12 @@
 import type { KeyObject } from "node:crypto";
 import type { Registry } from "@ambit/core";
-import { AtCapacity, NotFound, RequestInvalid, RunCancelled, toAmbitError } from "@ambit/core";
+import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
 import { pathBeyondDepth, projectOf, tooDeep } from "@ambit/core/contract";
-import type { LocalConnection, Log } from "@ambit/core/plugin";
+import type { LocalConnection, Log, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import { rootContainer, runContainer } from "./containers.js";
+import { closeObservers, tellRefused } from "./events/observers.js";
 import { type HideSecrets, secretsOf } from "./events/redaction/secrets.js";
 import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
@@ -88,7 +89,7 @@ export class Runner {
           return this.#begin(runContainer(this.#container, admitted, options), () => free());
         } catch (error) {
           free();
-          this.#tellRefused(error);
+          tellRefused(this.registry.observers, error, this.options.log);
           throw error;
         }
       },
@@ -162,6 +163,18 @@ export class Runner {
     clearTimeout(timer);
     await this.#sessions.close();
     await this.#argumentsChecker.close();
+    await closeObservers(this.registry.observers, this.options);
+  }
+
+  /** What is so at this moment, for an observer's figures. */
+  state(): RunnerState {
+    const now = Date.now();
+    const probes = this.registry.evidence().map(({ kind, name, probedAt, findings }) => ({
+      ...{ kind, findings },
+      actor: name,
+      ageMs: now - probedAt,
+    }));
+    return { runs: this.#runs.size, sessions: this.#sessions.count, probes };
   }
 
   #refuseWhileDraining(): void {
@@ -178,18 +191,6 @@ export class Runner {
     const id = inBody ?? beside;
     if (id !== undefined && this.#runs.has(id))
       refuse("is the id of a run that is under way: give each run an id of its own");
-  }
-
-  #tellRefused(error: unknown): void {
-    const { code, gaps = [] } = toAmbitError(error).toFailure();
-    const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
-    for (const observer of this.registry.observers) {
-      try {
-        observer.refused?.({ code, capabilities });
-      } catch (failure) {
-        this.options.log.error({ observer: observer.name, error: failure }, "an observer failed");
-      }
-    }
   }
 
   #run(runId: string): Run {

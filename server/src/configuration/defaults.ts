@@ -12,6 +12,8 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
   "@ambit/executor-code": () => import("@ambit/executor-code"),
   "@ambit/executor-client": () => import("@ambit/executor-client"),
   "@ambit/store-sqlite": () => import("@ambit/store-sqlite"),
+  "@ambit/telemetry-opentelemetry": () => import("@ambit/telemetry-opentelemetry"),
+  "@ambit/metrics-prometheus": () => import("@ambit/metrics-prometheus"),
 };
 
 /** Ours that a deployer installs beside the configuration. */

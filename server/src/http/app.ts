@@ -6,6 +6,7 @@ import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { requireLocalCaller } from "./loopback.js";
+import { sendMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi/document.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
 import { refuseCallersOfRuns } from "./run-caller.js";
@@ -69,6 +70,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   on("GET", "/plugins", async ({ outgoing }) => {
     sendJson(outgoing, 200, { actors: await runner.registry.describe() });
   });
+  on("GET", "/metrics", ({ outgoing }) => sendMetrics(outgoing, runner));
   on("GET", "/subscription-status", ({ outgoing }) =>
     sendJson(outgoing, 200, subscriptionStatus(runner.registry)),
   );

@@ -41,6 +41,7 @@ test.each([
   ["get", "/runs/{runId}/events", [200, 204, 400, 401, 403, 404, 500, 503]],
   ["delete", "/sessions/{sessionId}", [200, 401, 403, 404, 409, 500, 503]],
   ["get", "/plugins", [200, 401, 403, 500]],
+  ["get", "/metrics", [200, 401, 403, 404, 500]],
   ["get", "/subscription-status", [200, 401, 403, 500]],
   ["get", "/health", [200]],
   ["get", "/openapi.json", [200]],

@@ -166,6 +166,7 @@ describe("the token", () => {
     ["POST", "/kill"],
     ["POST", "/runs/x/cancel"],
     ["GET", "/plugins"],
+    ["GET", "/metrics"],
     ["GET", "/subscription-status"],
     ["GET", "/nowhere"],
   ])("guards %s %s", async (method, path) => {

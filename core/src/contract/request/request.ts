@@ -29,40 +29,38 @@ const contextSchema = z.strictObject({
 
 const contentCaptureSchema = z.strictObject({
   enabled: z.boolean().optional().meta({
-    effect: "informational",
-    description: "True or false.",
+    description:
+      "True: prompts, output, and arguments and results of tools are part of the trace. Default: false.",
     earlier: "`trace.captureContent`",
   }),
 });
 
 const captureSchema = z.strictObject({
   content: contentCaptureSchema.optional().meta({
-    effect: "informational",
     description: "Whether content may be captured.",
   }),
 });
 
 const otlpSchema = z.strictObject({
   endpoint: httpUrlSchema.optional().meta({
-    effect: "informational",
-    description: "Its URL.",
+    description:
+      "Its URL: OTLP over HTTP, the base or the whole path (`…/v1/traces`). Default: where the operator's configuration sends traces, if anywhere.",
     earlier: "`trace.endpoint`",
   }),
   headers: headersSchema.optional().meta({
-    effect: "informational",
-    description: "Its headers.",
+    description: "Its headers, such as an API key.",
     earlier: "`trace.authorization`",
   }),
 });
 
 const telemetrySchema = z.strictObject({
-  capture: captureSchema.optional().meta({ effect: "informational", description: "What may be captured." }),
+  capture: captureSchema.optional().meta({ description: "What may be captured." }),
   exporters: z
     .strictObject({
-      otlp: otlpSchema.optional().meta({ effect: "informational", description: "An OTLP exporter." }),
+      otlp: otlpSchema.optional().meta({ description: "An OTLP exporter." }),
     })
     .optional()
-    .meta({ effect: "informational", description: "Where telemetry would go." }),
+    .meta({ description: "Where the run's trace goes." }),
 });
 
 /** One turn of one agent. Every key is optional; an unknown key is refused by its path. */
@@ -150,8 +148,8 @@ export const runRequestSchema = z.strictObject({
   }),
   context: contextSchema.optional().meta({ description: "What this call is part of." }),
   telemetry: telemetrySchema.optional().meta({
-    effect: "informational",
-    description: "Ambit exports no telemetry of its own. Credentials in it are redacted like all others.",
+    description:
+      "The run's trace, exported by `@ambit/telemetry-opentelemetry`. Credentials are redacted in it.",
   }),
   harnessMode: z.string().optional().meta({
     description: "A mode of the agent, such as Codex's `read-only`. An issue for an agent without this mode.",

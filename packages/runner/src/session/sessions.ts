@@ -71,6 +71,11 @@ export class Sessions {
     return [...this.#lent, ...this.#kept.keys()].map(nameOf);
   }
 
+  /** How many are open, lent ones included. */
+  get count(): number {
+    return this.#open.size;
+  }
+
   /** Ends a kept session. False when there is none of that name; a lent one is refused. */
   async end(sessionId: string, project: string | undefined): Promise<boolean> {
     const key = keyOf(sessionId, project);

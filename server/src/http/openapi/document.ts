@@ -88,6 +88,19 @@ function paths(): JsonObject {
         responses: { 200: answer("Every actor.", "PluginsResponse"), ...failed(401, 403, 500) },
       },
     },
+    "/metrics": {
+      get: {
+        operationId: "metrics",
+        summary: "Figures for Prometheus, where a plugin counts them",
+        responses: {
+          200: {
+            description: "The Prometheus text format, version 0.0.4.",
+            content: { "text/plain": { schema: { type: "string" } } },
+          },
+          ...failed(401, 403, 404, 500),
+        },
+      },
+    },
     "/subscription-status": {
       get: {
         operationId: "subscriptionStatus",

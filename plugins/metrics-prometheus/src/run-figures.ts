@@ -1,0 +1,108 @@
+import type {
+  AgentEvent,
+  ModelExchange,
+  ModelUsage,
+  ObservedRun,
+  ObservedStage,
+  RunObservation,
+  RunResult,
+} from "@ambit/core/plugin";
+import type { Metrics } from "./metrics.js";
+
+type Count = (step: (metrics: Metrics) => void) => void;
+
+/** Open calls whose duration is measured in one run. */
+const mostOpenCalls = 1_000;
+
+/** What one run adds to the figures. */
+export class RunFigures implements RunObservation {
+  readonly #began = performance.now();
+  readonly #calls = new Map<string, number>();
+  #stage: { readonly name: ObservedStage; readonly began: number } | undefined;
+  /** Whether a gateway counted the tokens: then the agent's own count isn't added. */
+  #isCounted = false;
+
+  constructor(
+    readonly run: Pick<ObservedRun, "harness" | "sandbox">,
+    readonly count: Count,
+  ) {}
+
+  entered(stage: ObservedStage): void {
+    this.#endStage();
+    this.#stage = { name: stage, began: performance.now() };
+  }
+
+  happened(event: AgentEvent): void {
+    if (event.type === "boundary_decision") {
+      const { allowed, count } = event;
+      this.count(({ decisions }) => decisions.inc({ allowed: String(allowed) }, count));
+    } else if (event.type === "tool_call" && event.id !== undefined) {
+      if (this.#calls.size < mostOpenCalls && !this.#calls.has(event.id))
+        this.#calls.set(event.id, performance.now());
+    } else if (event.type === "tool_result") this.#returned(event);
+  }
+
+  modelCalled(): ModelExchange {
+    this.#isCounted = true;
+    return {
+      used: (usage) => this.#used(usage),
+      ended: (failure) => {
+        const status = failure === undefined ? "200" : String(failure.status ?? "none");
+        this.count(({ modelRequests }) => modelRequests.inc({ status }));
+      },
+    };
+  }
+
+  ended(result: RunResult): void {
+    this.#endStage();
+    const { harness, sandbox } = this.run;
+    const seconds = secondsSince(this.#began);
+    const outcome = outcomeOf(result);
+    const { usage } = result;
+    this.count(({ runs, runSeconds }) => {
+      runs.inc({ outcome, harness, sandbox });
+      runSeconds.observe({ harness }, seconds);
+    });
+    if (usage !== undefined && !this.#isCounted) {
+      const { input = 0, cached = 0, output = 0, cost } = usage;
+      this.#used({ input, cached, output, ...(cost === undefined ? {} : { cost }) });
+    }
+  }
+
+  #used({ input, cached, output, cost }: Omit<ModelUsage, "model">): void {
+    const { harness } = this.run;
+    this.count((metrics) => {
+      metrics.tokens.inc({ type: "input", harness }, input);
+      metrics.tokens.inc({ type: "cached", harness }, cached);
+      metrics.tokens.inc({ type: "output", harness }, output);
+      if (cost !== undefined) metrics.cost.inc({ harness }, cost);
+    });
+  }
+
+  #returned({ id, isError, denied }: Extract<AgentEvent, { type: "tool_result" }>): void {
+    const outcome = denied === true ? "denied" : isError === true ? "failed" : "completed";
+    const began = id === undefined ? undefined : this.#calls.get(id);
+    if (id !== undefined) this.#calls.delete(id);
+    this.count(({ toolCalls, toolSeconds }) => {
+      toolCalls.inc({ outcome });
+      if (began !== undefined) toolSeconds.observe(secondsSince(began));
+    });
+  }
+
+  #endStage(): void {
+    const stage = this.#stage;
+    if (stage === undefined) return;
+    const seconds = secondsSince(stage.began);
+    this.count(({ stageSeconds }) => stageSeconds.observe({ stage: stage.name }, seconds));
+    this.#stage = undefined;
+  }
+}
+
+function outcomeOf({ ok, stopReason, failure }: RunResult): string {
+  if (!ok) return failure?.code ?? "internal";
+  return stopReason === "paused" || stopReason === "cancelled" ? stopReason : "ok";
+}
+
+function secondsSince(began: number): number {
+  return (performance.now() - began) / 1_000;
+}
