@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { version } from "../version.js";
+import { holdYoungHeap } from "../young-heap.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
 import { tooFewOpenFiles } from "./open-files.js";
@@ -21,6 +22,7 @@ function program(): Command {
     .option("--host <address>", "where to listen (default: 127.0.0.1)")
     .option("--port <number>", "0 takes a free one (default: 8765)", portNumber)
     .action(async (options) => {
+      holdYoungHeap();
       const { serve } = await import("./serve.js");
       await finish(serve({ ...ambit.opts(), ...options }));
     });

@@ -6,6 +6,7 @@ import { ConfigurationInvalid } from "../configuration/problems.js";
 import { durableServer, openStore } from "../durable-server.js";
 import type { Ambit } from "../open.js";
 import { version } from "../version.js";
+import { releaseYoungHeap } from "../young-heap.js";
 import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
 import { isLoopback } from "./loopback.js";
@@ -94,7 +95,10 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   // A probe starts programs, and each start holds everything else up: who waits for the server is answered first.
   const beginning = setTimeout(() => {
     waiting = false;
-    registry.candidates().catch((error: unknown) => log.error({ error }, "probing failed"));
+    registry
+      .candidates()
+      .catch((error: unknown) => log.error({ error }, "probing failed"))
+      .finally(releaseYoungHeap);
   }, firstAnswersMs);
   let closing: Promise<void> | undefined;
   return {

@@ -1,15 +1,37 @@
 import { limits } from "../request/limits.js";
 import type { Issue } from "../result/failure.js";
 import { pathText } from "../schema/issue-text.js";
+import { isJsonObject } from "../values/json.js";
 
 /**
- * The path of a value that lies deeper than `most` levels of lists and objects; undefined when there is none. Keeps a
- * list of its own instead of recursing: what is checked here would overflow the stack of all that recurse.
+ * The path of a value that lies deeper than `most` levels of lists and objects; undefined when there is none. Recurses
+ * no deeper than that itself: what is checked here would overflow the stack of all that recurse without a limit.
  */
 export function pathBeyondDepth(
   value: unknown,
   most: number = limits.depth,
 ): readonly PropertyKey[] | undefined {
+  return isWithin(value, most) ? undefined : pathOfFirst(value, most);
+}
+
+/** Every request and event comes by here: nothing is made on the way. */
+function isWithin(value: unknown, levels: number): boolean {
+  if (Array.isArray(value)) {
+    if (levels === 0) return false;
+    for (let at = 0; at < value.length; at += 1) if (!isWithin(value[at], levels - 1)) return false;
+    return true;
+  }
+  if (!isJsonObject(value)) return true;
+  if (levels === 0) return false;
+  for (const key in value) {
+    const inner = value[key];
+    if (typeof inner === "object" && !isWithin(inner, levels - 1)) return false;
+  }
+  return true;
+}
+
+/** Keeps a list of its own instead of recursing. */
+function pathOfFirst(value: unknown, most: number): readonly PropertyKey[] | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   // One entry a level: the values that are still to be looked at, and their keys.
   const levels = [levelOf(value)];

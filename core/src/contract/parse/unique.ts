@@ -24,6 +24,7 @@ export function repeatedNames(request: unknown): Issue[] {
 }
 
 function repeatedIn(list: unknown, key: string, path: string, same = (name: string) => name): Issue[] {
+  if (!Array.isArray(list) || list.length < 2) return [];
   const first = new Map<string, number>();
   const issues: Issue[] = [];
   for (const [index, entry] of listOf(list).entries()) {

@@ -2,8 +2,11 @@
  * Many writers, one reader, bounded: `push` resolves when the reader has caught up, so that a slow client slows
  * the agent instead of filling our memory.
  */
-export class EventChannel<Event> implements AsyncIterable<Event> {
-  readonly #waiting: Event[] = [];
+export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIterable<Event> {
+  #waiting: Event[] = [];
+  /** What the reader has by now, and how far it is. */
+  #batch: readonly Event[] = [];
+  #at = 0;
   #size = 0;
   readonly #writers: (() => void)[] = [];
   #reader: (() => void) | undefined;
@@ -48,27 +51,37 @@ export class EventChannel<Event> implements AsyncIterable<Event> {
     this.close();
   }
 
-  /** By hand: each async generator on its way would cost an event as much as the rest of the way. */
-  [Symbol.asyncIterator](): AsyncIterator<Event, undefined> {
-    let batch: IterableIterator<Event> = [].values();
-    const next = async (): Promise<IteratorResult<Event, undefined>> => {
-      for (;;) {
-        const taken = batch.next();
-        if (taken.done !== true) return taken;
-        if (this.#waiting.length > 0) {
-          batch = this.#waiting.splice(0).values();
-          this.#size = 0;
-          this.#wakeWriters();
-        } else if (this.#closed) {
-          return { done: true, value: undefined };
-        } else {
-          await new Promise<void>((resolve) => {
-            this.#reader = resolve;
-          });
-        }
-      }
-    };
-    return { next };
+  /** What came first of all that waits; undefined when nothing does. */
+  take(): Event | undefined {
+    if (this.#at === this.#batch.length) {
+      if (this.#waiting.length === 0) return undefined;
+      this.#batch = this.#waiting;
+      this.#at = 0;
+      this.#waiting = [];
+      this.#size = 0;
+      this.#wakeWriters();
+    }
+    const event = this.#batch[this.#at];
+    this.#at += 1;
+    return event;
+  }
+
+  /** Resolves when there is something to take; with false when nothing more comes. */
+  async more(): Promise<boolean> {
+    while (this.#waiting.length === 0) {
+      if (this.#closed) return false;
+      await new Promise<void>((resolve) => {
+        this.#reader = resolve;
+      });
+    }
+    return true;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Event, undefined, undefined> {
+    do {
+      for (let event = this.take(); event !== undefined; event = this.take()) yield event;
+    } while (await this.more());
+    return undefined;
   }
 
   #wakeReader(): void {

@@ -1,20 +1,31 @@
 import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
+import type { RunEvents } from "./run-events.js";
 
 /** Gives the events one after the other, then the result once. @param result once everything is closed. */
 export function nextRecord(
-  source: AsyncIterable<AgentEvent, undefined>,
+  events: Pick<RunEvents, "take" | "more">,
   result: () => Promise<RunResult | undefined>,
 ): () => Promise<IteratorResult<StreamRecord, undefined>> {
-  const events = source[Symbol.asyncIterator]();
   let told = false;
-  return async () => {
-    const { done, value: event } = await events.next();
-    if (done !== true) return { done, value: { kind: "event", event } };
+  const waitForNext = async (): Promise<IteratorResult<StreamRecord, undefined>> => {
+    while (await events.more()) {
+      const event = events.take();
+      if (event !== undefined) return recordOf(event);
+    }
     const last = told ? undefined : await result();
-    if (last === undefined) return { done, value: undefined };
+    if (last === undefined) return { done: true, value: undefined };
     told = true;
     return { done: false, value: { kind: "result", result: last } };
   };
+  // What is there already costs no more than one promise.
+  return () => {
+    const event = events.take();
+    return event === undefined ? waitForNext() : Promise.resolve(recordOf(event));
+  };
+}
+
+function recordOf(event: AgentEvent): IteratorResult<StreamRecord, undefined> {
+  return { done: false, value: { kind: "event", event } };
 }
 
 /**

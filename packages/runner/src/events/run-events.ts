@@ -13,7 +13,7 @@ import { TurnRecord } from "./turn-record.js";
 
 /** What a run tells: every event is redacted, then recorded, then queued for the reader. */
 @injectable()
-export class RunEvents implements AsyncIterable<AgentEvent> {
+export class RunEvents {
   readonly record: TurnRecord;
   readonly decisions = new Decisions((event) => this.push(event));
   readonly #channel = new EventChannel<AgentEvent>();
@@ -89,7 +89,13 @@ export class RunEvents implements AsyncIterable<AgentEvent> {
     this.#channel.abandon();
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
-    return this.#channel[Symbol.asyncIterator]();
+  /** For the run's one reader: the next event, if there is one yet. */
+  take(): AgentEvent | undefined {
+    return this.#channel.take();
+  }
+
+  /** Resolves when there is another event; with false when nothing more comes. */
+  more(): Promise<boolean> {
+    return this.#channel.more();
   }
 }

@@ -1,22 +1,31 @@
+import { isJsonObject } from "@ambit/core/contract";
+
 /** What a value costs beside its texts. */
 const nodeCost = 16;
 
 /** About how many characters a JSON value takes in memory. Keeps a list of its own: its depth may be anything. */
 export function sizeOf(value: unknown): number {
-  if (typeof value === "string") return nodeCost + value.length;
-  let size = nodeCost;
-  const open: unknown[] = [value];
-  while (open.length > 0) {
-    const next = open.pop();
-    if (typeof next === "string") size += nodeCost + next.length;
-    else if (Array.isArray(next)) for (const item of next) open.push(item);
-    else if (typeof next === "object" && next !== null) {
-      for (const [key, inner] of Object.entries(next)) {
-        size += key.length;
-        open.push(inner);
+  let size = nodeCost + sizeOfScalar(value);
+  if (typeof value !== "object" || value === null) return size;
+  const open: object[] = [value];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (Array.isArray(next)) {
+      for (const item of next) {
+        size += sizeOfScalar(item);
+        if (typeof item === "object" && item !== null) open.push(item);
+      }
+    } else if (isJsonObject(next)) {
+      // Every event comes by here: without a list of its entries.
+      for (const key in next) {
+        const inner = next[key];
+        size += key.length + sizeOfScalar(inner);
+        if (typeof inner === "object" && inner !== null) open.push(inner);
       }
     }
-    size += nodeCost;
   }
   return size;
+}
+
+function sizeOfScalar(value: unknown): number {
+  return typeof value === "string" ? nodeCost + value.length : nodeCost;
 }
