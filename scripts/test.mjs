@@ -33,6 +33,7 @@ const mustProve = [
   "resources.memory",
   "resources.processes",
   "resources.cpu",
+  "resources.disk",
 ];
 
 /** The same for a loopback Daytona: what the kit can attack there. */

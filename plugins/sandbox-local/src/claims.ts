@@ -16,12 +16,13 @@ export const claims = [
   "resources.memory",
   "resources.processes",
   "resources.cpu",
+  "resources.disk",
 ] as const satisfies readonly Capability[];
 
 export type Claim = (typeof claims)[number];
 
 /** What of a boundary can't be had here, whatever the host offers. Pure. */
-export function limitsOf({ network, filesystem, resources }: Boundary): readonly ActorGap[] {
+export function limitsOf({ network, filesystem }: Boundary): readonly ActorGap[] {
   const gaps: ActorGap[] = [...loopbackGaps(network)];
   if (filesystem.mode === "readonly" && filesystem.writable.length > 0) {
     gaps.push({
@@ -35,13 +36,6 @@ export function limitsOf({ network, filesystem, resources }: Boundary): readonly
       capability: "filesystem.none",
       reason: "paths of the workspace are listed",
       fix: 'use the mode "workspace" or "readonly" with these lists',
-    });
-  }
-  if (resources.diskMb !== undefined) {
-    gaps.push({
-      capability: "resources.disk",
-      reason: "sessions share one file system, and nothing on this host limits a folder of it",
-      fix: "leave diskMb out and limit what the tools write, or name a sandbox with a disk of its own",
     });
   }
   return gaps;

@@ -16,6 +16,7 @@ export async function openConfined(options: SessionOptions): Promise<ConfinedSan
     return new ConfinedSandbox(session, {
       ...trial.evidence,
       ...session.groups?.evidence,
+      ...(session.folder.diskBytes === undefined ? {} : { "disk.bytes": String(session.folder.diskBytes) }),
       ...session.weakening?.evidence,
     });
   } catch (error) {

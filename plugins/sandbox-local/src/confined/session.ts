@@ -78,7 +78,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       opened.push(() => user.release());
       await checkReachable(runner.path, options.dataFolder);
     }
-    const folder = await makeSessionFolder(runner, spec.id, user);
+    const folder = await makeSessionFolder(runner, spec.id, user, spec.boundary.resources.diskMb);
     opened.push(async () => {
       await folder.remove();
       runner.trash.report(spec.log);

@@ -6,11 +6,12 @@ import { answerAt, answers, atExit } from "@ambit/backend-kit";
 import { type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
 import { codeOf } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
+import { diskMount } from "./disk.js";
 import { Trash } from "./trash.js";
 
 const lifeline = "alive";
-/** What every session's folder has. */
-const sessionMark = "workspace";
+/** What every session's folder has one of. */
+const sessionMarks = ["workspace", diskMount];
 const unfinished = ".new-";
 const unfinishedForMs = 60_000;
 
@@ -20,7 +21,9 @@ const unfinishedForMs = 60_000;
  */
 function removeUnused(path: string): void {
   if (!existsSync(path)) return;
-  const isOpen = readdirSync(path).some((name) => existsSync(join(path, name, sessionMark)));
+  const isOpen = readdirSync(path).some((name) =>
+    sessionMarks.some((mark) => existsSync(join(path, name, mark))),
+  );
   if (!isOpen) rmSync(path, { recursive: true, force: true });
 }
 

@@ -2,6 +2,7 @@ import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Ownership } from "@ambit/backend-kit/safe-fs";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { makeSessionDisk } from "./disk.js";
 import type { RunnerFolder } from "./runner-folder.js";
 
 /** In a session's folder: the cgroups made for it, as a JSON list of folders. */
@@ -12,26 +13,27 @@ export interface SessionFolder {
   readonly path: string;
   readonly workspace: string;
   readonly home: string;
+  /** Bytes of the file system that both are on, where they have one of their own. */
+  readonly diskBytes: number | undefined;
   /** Takes everything away. Safe to call twice; never rejects. */
   remove(): Promise<void>;
 }
 
-/** @param owner whose the workspace and home become, when that isn't the runner's own user. */
+/**
+ * @param owner whose the workspace and home become, when that isn't the runner's own user.
+ * @param diskMb MiB that the workspace and home have together. Default: no limit.
+ */
 export async function makeSessionFolder(
   runner: Pick<RunnerFolder, "path" | "trash">,
   id: string,
   owner?: Ownership,
+  diskMb?: number,
 ): Promise<SessionFolder> {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(id)) {
     throw new SandboxFailed(`A sandbox's id must match [A-Za-z0-9_-]{1,64}, but is ${JSON.stringify(id)}`);
   }
   const path = join(runner.path, id);
-  const folder: SessionFolder = {
-    path,
-    workspace: join(path, "workspace"),
-    home: join(path, "home"),
-    remove: () => runner.trash.discard(path),
-  };
+  const remove = () => runner.trash.discard(path);
   try {
     await mkdir(path);
     await chmod(path, 0o711);
@@ -40,13 +42,15 @@ export async function makeSessionFolder(
     throw new SandboxFailed(`A sandbox with the id ${id} is open already: close it first`, { cause: error });
   }
   try {
-    for (const part of [folder.workspace, folder.home]) {
+    const disk = diskMb === undefined ? undefined : await makeSessionDisk(path, diskMb);
+    const [workspace, home] = [join(disk?.path ?? path, "workspace"), join(disk?.path ?? path, "home")];
+    for (const part of [workspace, home]) {
       await mkdir(part, { mode: 0o700 });
       if (owner !== undefined) await chown(part, owner.uid, owner.gid);
     }
-    return folder;
+    return { path, workspace, home, diskBytes: disk?.bytes, remove };
   } catch (error) {
-    await folder.remove();
+    await remove();
     if (codeOf(error) !== "EINVAL") throw error;
     throw new SandboxFailed(
       `There is no user id ${owner?.uid} in this container: set sandbox-local's userIds to a range that it maps`,

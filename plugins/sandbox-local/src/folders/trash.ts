@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
+import { unmountBelow } from "./disk.js";
 import { removeTree } from "./remove-tree.js";
 
 /** Milliseconds for which a caller is kept waiting for a removal; it then goes on by itself. */
@@ -46,6 +47,7 @@ export class Trash {
    * @param waits for the removal, as long as that takes no longer than a moment. Default true.
    */
   async discard(folder: string, waits = true): Promise<void> {
+    await this.#unmount(folder);
     const removed = this.#remove(await this.#take(folder));
     if (waits) await unlessLate(removed);
   }
@@ -53,6 +55,7 @@ export class Trash {
   /** Tries again to remove what is left here. Never rejects, and waits for nothing. */
   async retry(): Promise<void> {
     try {
+      await this.#unmount(this.#path);
       for (const name of await readdir(this.#path)) void this.#remove(join(this.#path, name));
     } catch (error) {
       this.#note({ path: this.#path, reason: String(error) });
@@ -83,6 +86,11 @@ export class Trash {
     } catch {
       return folder;
     }
+  }
+
+  /** What is still mounted is no part of the host's disk, and can't be removed with the folder. */
+  async #unmount(folder: string): Promise<void> {
+    await unmountBelow(folder).catch((error: unknown) => this.note(folder, error));
   }
 
   async #remove(path: string): Promise<void> {

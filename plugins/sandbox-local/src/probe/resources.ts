@@ -89,4 +89,31 @@ async function throttled(groups: readonly string[]): Promise<number> {
   return Math.max(0, ...stats.map((text) => Number(/nr_throttled (\d+)/.exec(text)?.[1] ?? 0)));
 }
 
-export const resourceTrials: readonly Trial[] = [memory, processes, cpu];
+const diskMb = 8;
+const tooMuchMb = 12;
+/** How many MiB a workspace takes. */
+const occupy = shell(`head -c $((${tooMuchMb} << 20)) /dev/zero > fill; stat -c %s fill; rm fill; echo ran`);
+
+const disk: Trial = {
+  shows: ["resources.disk"],
+  run: async (bench) => {
+    const [limited, free] = await Promise.all([
+      bench.open({ resources: { diskMb } }),
+      bench.open(unlimitedBoundary),
+    ]);
+    const written = async (sandbox: typeof free) => {
+      const { stdout } = await runIn(sandbox, occupy);
+      expectThat(stdout.endsWith("ran\n"), "the attempt to write didn't come to its end");
+      return Number.parseInt(stdout, 10);
+    };
+    const all = tooMuchMb * 1024 * 1024;
+    expectThat((await written(free)) === all, "the control couldn't write this much, so nothing is shown");
+    const bytes = await written(limited);
+    expectThat(bytes > 0 && bytes <= diskMb * 1024 * 1024, `${bytes} bytes were written under the limit`);
+    return {
+      "resources.disk": `${tooMuchMb} MiB were written without a limit, and ${bytes >> 20} under one of ${diskMb} MiB, on a file system of the session's own`,
+    };
+  },
+};
+
+export const resourceTrials: readonly Trial[] = [memory, processes, cpu, disk];

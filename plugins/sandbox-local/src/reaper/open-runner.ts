@@ -12,7 +12,7 @@ import { watchOver } from "./watch.js";
 export async function openRunner(dataFolder: string, isWatched = true): Promise<RunnerFolder> {
   try {
     const runner = await claimRunnerFolder(dataFolder);
-    if (isWatched) await watchOver(runner.key);
+    if (isWatched) await watchOver(runner.key, runner.path);
     // Before this start adds to it.
     await runner.trash.retry();
     await reap(dataFolder, runner.trash);

@@ -1,13 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
+import { realpath } from "node:fs/promises";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
 import { markerVariable } from "../process/marked-processes.js";
 
 /**
  * Waits for the end of its input, which comes with the runner's, however that ends. Then kills whatever carries the
- * runner's mark, until nothing has been found for a while: what was being started in that moment shows up late.
+ * runner's mark, until nothing has been found for a while: what was being started in that moment shows up late. At last
+ * it unmounts the disks in the runner's folder.
  */
 const script = `
 read -r _
@@ -22,23 +24,30 @@ while [ $quiet -lt 8 ] && [ $rounds -lt 200 ]; do
     kill -9 "\${pid%/*}"
   done
   sleep 0.04
-done`;
+done
+while read -r _ _ _ _ place _; do
+  case $place in "$3"/*) umount -l "$place" ;; esac
+done < /proc/self/mountinfo`;
 
 /**
  * Starts the process that outlives this one for a moment. Jails and unconfined processes end with the runner only
  * from some point of their start on: bubblewrap's child waits for bubblewrap, and asks to end with it afterwards.
  */
-export async function watchOver(runnerKey: string): Promise<void> {
+export async function watchOver(runnerKey: string, folder: string): Promise<void> {
   if (process.platform !== "linux") return; // Nothing to look through.
   const devNull = openSync("/dev/null", "r+");
   try {
-    const child = spawn("/bin/sh", ["-c", script, "ambit-watch", markerVariable, runnerKey], {
-      cwd: "/",
-      env: { PATH: "/usr/bin:/bin" },
-      // A group of its own: what a terminal tells the runner isn't meant for it.
-      detached: true,
-      stdio: [...descriptorTable(["pipe", "ignore", "ignore"] as const, inheritableDescriptors(), devNull)],
-    });
+    const child = spawn(
+      "/bin/sh",
+      ["-c", script, "ambit-watch", markerVariable, runnerKey, await realpath(folder)],
+      {
+        cwd: "/",
+        env: { PATH: "/usr/bin:/bin" },
+        // A group of its own: what a terminal tells the runner isn't meant for it.
+        detached: true,
+        stdio: [...descriptorTable(["pipe", "ignore", "ignore"] as const, inheritableDescriptors(), devNull)],
+      },
+    );
     await once(child, "spawn");
     const { stdin } = child;
     if (stdin === null) throw new SandboxFailed("The runner's watch was started without its pipe");

@@ -123,8 +123,7 @@ describe("what no host can do for a boundary", () => {
     ["nothing asked", {}, []],
     ["a range", { network: { mode: "allowlist", rules: [range] } }, []],
     ["a range and a port", { network: { mode: "allowlist", rules: [{ ...range, port: 443 }] } }, []],
-    ["a disk limit", { resources: { diskMb: 10 } }, ["resources.disk"]],
-    ["the other limits", { resources: { memoryMb: 10, processes: 10, cpus: 1 } }, []],
+    ["limits", { resources: { memoryMb: 10, processes: 10, cpus: 1, diskMb: 10 } }, []],
     [
       "read-only, but",
       { filesystem: { ...filesystem, mode: "readonly", writable: ["out"] } },

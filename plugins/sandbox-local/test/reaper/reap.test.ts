@@ -41,6 +41,48 @@ async function restart(dataFolder: string): Promise<void> {
   await sandbox.close();
 }
 
+test("the next start unmounts the disk of a killed runner's session", async (context) => {
+  if (!isRoot) context.skip("host: only root can mount a file system");
+  const dataFolder = await temporaryFolder();
+  await chmod(dataFolder, 0o711);
+  const spec = { boundary: { ...closed, resources: { diskMb: 8 } } };
+  const runner = await startRunner(
+    { dataFolder },
+    "dd if=/dev/zero of=kept bs=1M count=4; echo up; sleep 60",
+    {
+      spec,
+    },
+  );
+  const mounted = async () =>
+    (await readFile("/proc/self/mountinfo", "utf8")).split("\n").filter((line) => line.includes(dataFolder));
+  const loops = async () => (await readLoopFiles()).filter((file) => file.includes(dataFolder));
+  expect(await mounted()).toHaveLength(1);
+  expect(await loops()).toHaveLength(1);
+  await runner.killWithWatch();
+  // The control: a mount outlives the process that made it.
+  expect(await mounted()).toHaveLength(1);
+
+  await restart(dataFolder);
+  expect(await mounted()).toEqual([]);
+  await expect.poll(loops).toEqual([]);
+  await expect.poll(() => readdir(join(dataFolder, "trash"))).toEqual([]);
+
+  // With its watch, it needs no next start.
+  const watched = await startRunner({ dataFolder }, "echo up; sleep 60", { spec });
+  expect(await mounted()).toHaveLength(1);
+  await watched.kill();
+  await expect.poll(mounted, { timeout: 10_000 }).toEqual([]);
+});
+
+/** The files behind the host's loop devices. */
+async function readLoopFiles(): Promise<string[]> {
+  const devices = (await readdir("/sys/block")).filter((name) => name.startsWith("loop"));
+  const files = devices.map((name) =>
+    readFile(`/sys/block/${name}/loop/backing_file`, "utf8").catch(() => ""),
+  );
+  return await Promise.all(files);
+}
+
 const resources = { memoryMb: 256, processes: 60, cpus: 1 };
 
 test.each([

@@ -95,7 +95,12 @@ export class WeakenedSandboxes {
   /** What the sandbox's own probe says of jails without the parts. Of limits nothing: no part of a jail holds them. */
   async probe(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
     const { trialsOf } = await import("../../probe/probe.js");
-    const limits = new Set<Capability>(["resources.memory", "resources.processes", "resources.cpu"]);
+    const limits = new Set<Capability>([
+      "resources.memory",
+      "resources.processes",
+      "resources.cpu",
+      "resources.disk",
+    ]);
     const trials = trialsOf(this.#setup.config).filter(({ shows }) => !shows.some((one) => limits.has(one)));
     const findings = await this.#probe(change, signal, trials);
     return findings.filter(({ capability }) => !limits.has(capability));

@@ -190,6 +190,13 @@ export const mutants: readonly MutantCase[] = [
     caughtBy: ["process.contained/shared-segment", "process.contained/message-queue"],
   },
   {
+    name: "disk larger than its limit",
+    needsRoot: true,
+    patches: [plugin("folders/disk.js", "sizeMb * 1024 * 1024", "sizeMb * 4 * 1024 * 1024")],
+    capability: "resources.disk",
+    caughtBy: ["resources.disk/removed-file", "resources.disk/reserved"],
+  },
+  {
     name: "server name not compared",
     patches: [
       egress(
