@@ -34,9 +34,11 @@ export async function durableServer(
   const durable = await openRuns(store, () =>
     DurableRuns.open({
       ...{ store, sealing, log, settings: settings.store, address: settings.server.address ?? address },
+      place: address,
       openSessions: () => runner.sessions,
     }),
   );
+  runner.keepAnswersIn(durable.answers);
   const queue = new RunQueue({ durable, runner, sealing, log, mostQueued: settings.store.queuedRuns });
   return {
     ...{ durable, sealing, queue },

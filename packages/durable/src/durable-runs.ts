@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { messageOf, NotFound, RunCancelled, RunnerLost } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import type { Log, NewRun, Renewal, Store, StoredRun } from "@ambit/core/plugin";
@@ -10,8 +9,11 @@ import { endedBy, lostEnd } from "./lost-result.js";
 import { patiently } from "./outage.js";
 import type { RecordedRun } from "./recorded-run.js";
 import { Recorder } from "./recorder.js";
+import { newReplica, placePrefix } from "./replica.js";
+import { Retaining } from "./retaining.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
+import { StoredAnswers } from "./stored-answers.js";
 
 export interface DurableOptions {
   readonly store: Store;
@@ -19,6 +21,8 @@ export interface DurableOptions {
   readonly sealing: Sealing;
   /** Where callers reach this replica: `http://10.0.0.5:8765`. */
   readonly address: string;
+  /** Where this process listens; no other one of this host can at the same time. */
+  readonly place: string;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly SessionName[];
   readonly log: Log;
@@ -27,23 +31,24 @@ export interface DurableOptions {
 /** What to do with a run that was admitted under an id that the store has already. */
 export type Started = { readonly recorder: Recorder } | { readonly existing: StoredRun };
 
-/** Milliseconds between two looks for what is too old. */
-const retentionMs = 60_000;
-
 /** The runs of this replica, recorded, and those of all replicas, as the store has them. */
 export class DurableRuns {
-  readonly replica = randomUUID();
+  readonly replica: string;
   readonly #recorders = new Map<string, Recorder>();
   /** Being created: not in the store's list of ours yet, or already. */
   readonly #starting = new Set<string>();
   readonly sessions: BoundSessions;
+  readonly answers: StoredAnswers;
   readonly #heads: Heads;
   readonly #lease: Lease;
-  #retaining: NodeJS.Timeout | undefined;
+  readonly #retaining: Retaining;
 
   private constructor(readonly options: DurableOptions) {
-    const { store, settings, address, log } = options;
+    const { store, settings, address, log, place } = options;
+    this.replica = newReplica(place);
     this.#heads = new Heads(store, log);
+    this.#retaining = new Retaining(options);
+    this.answers = new StoredAnswers(options);
     this.sessions = new BoundSessions(options, this.replica);
     this.#lease = new Lease({
       ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs },
@@ -55,9 +60,10 @@ export class DurableRuns {
   /** Takes this replica's lease. @throws Error when the store can't be reached. */
   static async open(options: DurableOptions): Promise<DurableRuns> {
     const runs = new DurableRuns(options);
+    // Whoever had this place before is gone: two processes can't listen there.
+    await options.store.supersede(placePrefix(options.place), runs.replica);
     await runs.#lease.take();
-    runs.#retaining = setInterval(() => void runs.retain(), retentionMs);
-    runs.#retaining.unref();
+    runs.#retaining.start();
     return runs;
   }
 
@@ -153,21 +159,6 @@ export class DurableRuns {
     return true;
   }
 
-  /** Deletes what has ended and is too old, or too much, and ends questions that waited too long. */
-  async retain(): Promise<void> {
-    const { store, settings, log } = this.options;
-    try {
-      await store.expireInteractions(settings.interactionMs);
-      const deleted = await store.retain({
-        maxAgeMs: settings.maxAgeMs,
-        maxSize: settings.maxMiB * 1_048_576,
-      });
-      if (deleted > 0) log.info({ deleted }, "runs were deleted by age or size");
-    } catch (error) {
-      log.warn({ error: messageOf(error) }, "the store could not be cleaned");
-    }
-  }
-
   /** The run once it has ended, wherever it is. Undefined when it is gone, or the reader left. */
   async ended(id: string, signal: AbortSignal): Promise<StoredRun | undefined> {
     while (!signal.aborted) {
@@ -185,7 +176,7 @@ export class DurableRuns {
 
   /** After the runs have ended: gives the lease back, and closes the store. */
   async close(): Promise<void> {
-    clearInterval(this.#retaining);
+    await this.#retaining.close();
     await Promise.all([...this.#recorders.values()].map(({ done }) => done));
     await this.#lease.leave().catch((error: unknown) => {
       this.options.log.warn({ error: messageOf(error) }, "the lease could not be given back: it runs out");
@@ -231,8 +222,11 @@ export class DurableRuns {
   }
 
   #forward(runId: string, interactionId: string, answer: string): void {
+    const recorder = this.#recorders.get(runId);
+    const body = recorder === undefined ? undefined : this.answers.unsealed(interactionId, answer);
+    if (body === undefined) return;
     try {
-      this.#recorders.get(runId)?.run.answer(interactionId, JSON.parse(answer));
+      recorder?.run.answer(interactionId, body.value);
     } catch (error) {
       this.options.log.debug(
         { runId, error: messageOf(error) },

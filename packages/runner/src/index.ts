@@ -6,6 +6,7 @@ export { Redactor } from "./events/redaction/redactor.js";
 export { secretsOf } from "./events/redaction/secrets.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
 export { readAnswer } from "./permission/interaction/interactions.js";
+export type { AnswerKeeper, GivenAnswer } from "./permission/interaction/used-answers.js";
 export { isPattern } from "./permission/pattern.js";
 export type { PermissionCeiling } from "./permission/permission.js";
 export { Run } from "./run.js";

@@ -12,6 +12,7 @@ import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import type { RunLimits } from "./limits.js";
+import { type AnswerKeeper, UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";
 import { type SessionName, Sessions } from "./session/sessions.js";
@@ -129,6 +130,11 @@ export class Runner {
     const deep = pathBeyondDepth(body);
     if (deep !== undefined) throw new RequestInvalid([tooDeep(deep)]);
     this.#run(runId).answer(interactionId, body);
+  }
+
+  /** Keeps answers beyond this process from now on. */
+  keepAnswersIn(keeper: AnswerKeeper): void {
+    this.#container.resolve(UsedAnswers).keeper = keeper;
   }
 
   /** The named sessions that are open here. */

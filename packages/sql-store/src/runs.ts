@@ -92,7 +92,10 @@ export class Runs {
         ),
       ),
       ...(answered ?? []).map((id) =>
-        statement("UPDATE ambit_interactions SET state = 'used' WHERE id = $1 AND state <> 'expired'", id),
+        statement(
+          "UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = $1 AND state <> 'expired'",
+          id,
+        ),
       ),
     ];
     if (questions.length === 0 && this.database.append !== undefined) {

@@ -51,6 +51,15 @@ export class Shared {
     };
   }
 
+  async supersede(prefix: string, replica: string): Promise<void> {
+    await this.database.run([
+      statement(
+        "DELETE FROM ambit_replicas WHERE SUBSTR(id, 1, CAST($2 AS INTEGER)) = $1 AND id <> $3",
+        ...[prefix, prefix.length, replica],
+      ),
+    ]);
+  }
+
   async leave(replica: string): Promise<void> {
     await this.database.run([
       statement("DELETE FROM ambit_replicas WHERE id = $1", replica),
@@ -108,7 +117,7 @@ export class Shared {
         ON CONFLICT (id) DO NOTHING RETURNING id`,
         id,
       ),
-      statement("UPDATE ambit_interactions SET state = 'used' WHERE id = $1", id),
+      statement("UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = $1", id),
     ]);
     return used?.length === 1;
   }

@@ -23,6 +23,7 @@ export function sqlStore(database: Database): Store {
     delete: (id) => runs.delete(id),
     retain: (retention) => runs.retain(retention),
     renew: (replica, address, leaseMs) => shared.renew(replica, address, leaseMs),
+    supersede: (prefix, replica) => shared.supersede(prefix, replica),
     leave: (replica) => shared.leave(replica),
     abandoned: () => shared.abandoned(),
     takeOver: (id, fence, replica) => shared.takeOver(id, fence, replica),

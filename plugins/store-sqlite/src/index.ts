@@ -4,7 +4,10 @@ import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
 import { z } from "zod";
 
 const configSchema = z.strictObject({
-  /** The database's file, made where it isn't there. Default: `runs.sqlite` in the runner's data folder. */
+  /**
+   * The database's file, made where it isn't there. Default: `AMBIT_SQLITE_FILE`, else `runs.sqlite` in the runner's data
+   * folder.
+   */
   file: z.string().min(1).optional(),
   /**
    * `process`: what was committed survives the end of the process; a power failure may take the last seconds ·
@@ -26,6 +29,8 @@ export function sqliteStore(config: SqliteStoreConfig): StoreBackend {
 }
 
 function defaultFile(): string {
+  const { AMBIT_SQLITE_FILE: file } = process.env;
+  if (file !== undefined && file !== "") return file;
   if (process.getuid?.() === 0) return "/var/lib/ambit/runs.sqlite";
   const state = process.env.XDG_STATE_HOME;
   return join(state?.startsWith("/") ? state : join(homedir(), ".local", "state"), "ambit", "runs.sqlite");

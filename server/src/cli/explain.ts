@@ -2,6 +2,7 @@ import { PluginLoadFailed } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { printable } from "../logging/printable.js";
 import { exitCodes } from "./exit-codes.js";
+import { ServerRefused } from "./server-client.js";
 
 /** Says why a command could not begin, a line for each thing to mend. Returns the exit code. */
 export function explain(error: unknown, output: { write(text: string): unknown }): number {
@@ -18,5 +19,6 @@ function linesOf(error: unknown): readonly string[] {
   if (error instanceof PluginLoadFailed) {
     return error.failures.map(({ plugin, reason, fix }) => `${plugin}: ${reason}: ${fix}`);
   }
+  if (error instanceof ServerRefused) return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }

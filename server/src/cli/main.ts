@@ -44,6 +44,39 @@ function program(): Command {
       await finish(plan(file, ambit.opts()));
     });
   ambit
+    .command("runs")
+    .description("the runs that a server keeps, and which questions wait for an answer")
+    .option("--state <state>", "queued, running or ended (default: all)")
+    .option("--session <id>", "only this session's")
+    .option("--url <url>", serverOption)
+    .option("--json", "as data")
+    .action(async (options) => {
+      const { runs } = await import("./runs.js");
+      await finish(runs(options));
+    });
+  ambit
+    .command("attach <run>")
+    .description("follow a run of a server from its beginning, until its result")
+    .option("--url <url>", serverOption)
+    .option("--stream", "print NDJSON records as they happen")
+    .option("--json", "print the result, even at a terminal")
+    .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
+    .action(async (run, options) => {
+      const { attach } = await import("./attach.js");
+      await finish(attach(run, options));
+    });
+  ambit
+    .command("answer <question>")
+    .description("answer what a run of a server asks its user, live or for the next turn")
+    .option("--approve", "the call may be made")
+    .option("--deny", "it may not")
+    .option("--output <json>", "the call's output, for a client tool")
+    .option("--url <url>", serverOption)
+    .action(async (question, options) => {
+      const { answer } = await import("./answer.js");
+      await finish(answer(question, options));
+    });
+  ambit
     .command("plugins")
     .description("what is loaded, and what it claims")
     .option("--json", "with findings and the JSON Schemas of the configuration")
@@ -94,6 +127,8 @@ function program(): Command {
     });
   return ambit;
 }
+
+const serverOption = "the server (default: where AMBIT_HOST and AMBIT_PORT say)";
 
 const help = `
 Results go to stdout, logs to stderr.

@@ -17,12 +17,14 @@ const program = join(dirname(require.resolve("ambit")), "cli/main.js");
 
 /** Evidence is kept from one command to the next within a test file, and not among files or with the tester's own. */
 const cache = mkdtempSync(join(tmpdir(), "ambit-e2e-cache-"));
+/** So are stored runs: their ids and sessions belong to one file's servers. */
+const store = join(cache, "runs.sqlite");
 process.once("exit", () => rmSync(cache, { recursive: true, force: true }));
 
 /** What a test may add; nothing of the tester's own AMBIT_ variables gets in. */
 function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("AMBIT_"));
-  return { ...Object.fromEntries(own), XDG_CACHE_HOME: cache, ...variables };
+  return { ...Object.fromEntries(own), XDG_CACHE_HOME: cache, AMBIT_SQLITE_FILE: store, ...variables };
 }
 
 /** An empty folder, gone with the test. */

@@ -107,7 +107,7 @@ export interface StoredInteraction extends OfProject {
   readonly kind: string;
   readonly payload: string;
   readonly state: InteractionState;
-  /** As JSON: `{output, isError}`. */
+  /** Sealed by whoever stored it; until it is used. */
   readonly answer: string | undefined;
   readonly createdAt: number;
 }

@@ -81,6 +81,8 @@ export interface Store {
 
   /** This replica lives, for so long from now. */
   renew(replica: string, address: string, leaseMs: number): Promise<Renewal>;
+  /** Ends the leases of other replicas whose ids begin so: earlier processes in this one's place. */
+  supersede(prefix: string, replica: string): Promise<void>;
   /** This replica leaves: what it still has is free at once. */
   leave(replica: string): Promise<void>;
   /** Runs whose owner's lease has run out. */

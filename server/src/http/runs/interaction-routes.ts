@@ -66,9 +66,7 @@ export async function handleStoredAnswer(route: StoredRoute, runId: string, id: 
     const question = asked.find((one) => one.id === id);
     if (question?.state !== "open") throw closed(id);
     readAnswer(interactionKindSchema.parse(question.kind), body);
-    const text = JSON.stringify(body);
-    const now = await store.answer(id, text);
-    if (now?.state !== "answered" || now.answer !== text) throw closed(id);
+    if (!(await server.durable.answers.keep(id, body))) throw closed(id);
   }
   sendJson(exchange.outgoing, 200, { ok: true } satisfies ForwardedResponse);
 }

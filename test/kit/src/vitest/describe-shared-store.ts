@@ -92,6 +92,16 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.sessions({ project: "p", limit: 10 })).toEqual([]);
   });
 
+  it("ends the lease of an earlier process in the same place", async () => {
+    const store = await opened();
+    for (const replica of ["a-1", "b-1"]) {
+      await store.renew(replica, "", 60_000);
+      await store.create(newRun(replica, { replica }));
+    }
+    await store.supersede("a-", "a-2");
+    expect((await store.abandoned()).map(({ id }) => id)).toEqual(["a-1"]);
+  });
+
   it("gives a delivery to one sender at a time, until it is settled", async () => {
     const [one, two] = [await opened(), await opened()];
     const delivery = {

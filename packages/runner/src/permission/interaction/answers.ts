@@ -1,8 +1,15 @@
-import type { ContentBlock, Message, RunRequest, Warning } from "@ambit/core/contract";
+import {
+  type ContentBlock,
+  interactionKindSchema,
+  type Message,
+  type RunRequest,
+  type Warning,
+} from "@ambit/core/contract";
 import { isUnsettled } from "../../calls/unsettled.js";
 import { canonicalJson } from "../../canonical-json.js";
 import { type AskedCall, type CallIds, type IssuedId, looksIssued } from "./call-ids.js";
-import type { UsedAnswers } from "./used-answers.js";
+import { readAnswer } from "./interactions.js";
+import type { AnswerKeeper, UsedAnswers } from "./used-answers.js";
 
 /** The user's answer to a call that waits for it. */
 export interface Answer {
@@ -39,13 +46,15 @@ export class Answers {
   }
 
   /**
-   * @param idsOf gives the ids of this run; called only when the messages bring something that could be an answer.
+   * @param idsOf gives the ids of this run; called only when there is something that could be an answer.
+   * @param given answers that came apart from messages.
    * @returns the answers, and a warning for each that doesn't count.
    */
   static async of(
     request: Pick<RunRequest, "messages" | "customTools">,
     idsOf: () => Promise<CallIds>,
     used: UsedAnswers,
+    given: Awaited<ReturnType<AnswerKeeper["given"]>> = { newest: undefined, answers: [] },
   ): Promise<{ readonly answers: Answers; readonly warnings: readonly Warning[] }> {
     const placed = answerBlocks(request.messages);
     const clientTools = new Set(
@@ -56,7 +65,8 @@ export class Answers {
         looksIssued(block.toolCallId ?? "") ||
         (isResult(block) && (approvalIn(answerOf(block)) !== undefined || clientTools.has(name ?? ""))),
     );
-    if (suspects.length === 0) return { answers: new Answers(undefined, used, []), warnings: [] };
+    if (suspects.length + given.answers.length === 0)
+      return { answers: new Answers(undefined, used, []), warnings: [] };
     const ids = await idsOf();
     const warnings: Warning[] = [];
     const found: Stored[] = [];
@@ -74,11 +84,12 @@ export class Answers {
     }
     // A run pauses when it asks, so what it asks next makes its earlier questions past ones.
     const current = found.filter(({ issued }) => issued.turn === latest);
-    return { answers: new Answers(ids, used, agreed(current)), warnings };
+    const kept = keptAnswers(given, ids);
+    return { answers: new Answers(ids, used, agreed([...current, ...kept])), warnings };
   }
 
   /** The oldest answer to a question about just this call, once. */
-  take(call: AskedCall): Answered | undefined {
+  async take(call: AskedCall): Promise<Answered | undefined> {
     if (this.ids === undefined || this.#waiting.length === 0) return undefined;
     const digest = this.ids.digest(call);
     for (;;) {
@@ -88,9 +99,23 @@ export class Answers {
       );
       const [stored] = index < 0 ? [] : this.#waiting.splice(index, 1);
       if (stored === undefined) return undefined;
-      if (this.used.use(stored.id)) return { id: stored.id, answer: stored.answer };
+      if (await this.used.use(stored.id)) return { id: stored.id, answer: stored.answer };
     }
   }
+}
+
+/** Those to the questions that were asked last. */
+function keptAnswers(
+  { newest, answers }: Awaited<ReturnType<AnswerKeeper["given"]>>,
+  ids: CallIds,
+): Stored[] {
+  const latest = newest === undefined ? undefined : ids.read(newest)?.turn;
+  return answers.flatMap(({ id, kind, body }) => {
+    const issued = ids.read(id);
+    const known = interactionKindSchema.safeParse(kind);
+    if (issued === undefined || issued.turn !== latest || !known.success) return [];
+    return [{ id, issued, answer: readAnswer(known.data, body) }];
+  });
 }
 
 const unasked =

@@ -43,7 +43,10 @@ export class Asking {
 
   /** Reads the answers that the request brings. @returns a warning for each that doesn't count. */
   async read(): Promise<readonly Warning[]> {
-    const { answers, warnings } = await Answers.of(this.request, this.ids, this.used);
+    const { sessionId: session } = this.request;
+    const conversation = session === undefined ? undefined : { project: projectOf(this.request), session };
+    const given = conversation === undefined ? undefined : await this.used.keeper?.given(conversation);
+    const { answers, warnings } = await Answers.of(this.request, this.ids, this.used, given);
     this.#answers = answers;
     return warnings;
   }

@@ -27,7 +27,7 @@ export class Questions {
     const { asking, calls, callEvents } = this;
     const { origin, name, input } = call;
     const asked = { kind, origin, name, input };
-    const stored = asking.answers().take(asked);
+    const stored = await asking.answers().take(asked);
     if (stored !== undefined) {
       callEvents.announce(call);
       return stored;
@@ -39,7 +39,7 @@ export class Questions {
     calls.step(call.id, { step: answer === undefined ? "park" : "answer" });
     if (answer === undefined) return undefined;
     // It allowed this call: brought again by later messages, it allows no other.
-    this.used.use(id);
+    await this.used.use(id);
     return { id, answer };
   }
 

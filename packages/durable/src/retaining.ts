@@ -1,0 +1,44 @@
+import { messageOf } from "@ambit/core";
+import type { Log, Store } from "@ambit/core/plugin";
+import type { StoreSettings } from "./settings.js";
+
+/** Milliseconds between two looks for what is too old: at least, and at most. */
+const everyMs = { least: 1_000, most: 60_000 };
+
+/** Deletes what has ended and is too old, or too much, and ends questions that waited too long. */
+export class Retaining {
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+
+  constructor(
+    readonly options: { readonly store: Store; readonly settings: StoreSettings; readonly log: Log },
+  ) {}
+
+  start(): void {
+    const { maxAgeMs, interactionMs } = this.options.settings;
+    const pauseMs = Math.max(everyMs.least, Math.min(everyMs.most, maxAgeMs, interactionMs));
+    this.#timer = setInterval(() => {
+      this.#looking ??= this.#look().finally(() => {
+        this.#looking = undefined;
+      });
+    }, pauseMs);
+    this.#timer.unref();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { store, settings, log } = this.options;
+    try {
+      await store.expireInteractions(settings.interactionMs);
+      const maxSize = settings.maxMiB * 1_048_576;
+      const deleted = await store.retain({ maxAgeMs: settings.maxAgeMs, maxSize });
+      if (deleted > 0) log.info({ deleted }, "runs were deleted by age or size");
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, "the store could not be cleaned");
+    }
+  }
+}

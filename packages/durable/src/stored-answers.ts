@@ -1,0 +1,69 @@
+import { messageOf } from "@ambit/core";
+import type { Log, Store, StoredInteraction } from "@ambit/core/plugin";
+import { patiently } from "./outage.js";
+import type { Sealing } from "./sealing.js";
+import type { StoreSettings } from "./settings.js";
+
+/** Questions of one conversation that are looked at. */
+const mostQuestions = 1_000;
+
+export interface StoredAnswersOptions {
+  readonly store: Store;
+  readonly settings: StoreSettings;
+  readonly sealing: Sealing;
+  readonly log: Log;
+}
+
+/** Users' answers that are kept until a turn uses them, on whichever replica, each once. */
+export class StoredAnswers {
+  constructor(readonly options: StoredAnswersOptions) {}
+
+  /** Keeps an answer to an open question. False when the question isn't open. */
+  async keep(id: string, body: unknown): Promise<boolean> {
+    const { store, sealing } = this.options;
+    const sealed = sealing.seal(id, body);
+    const question = await store.answer(id, sealed);
+    return question?.state === "answered" && question.answer === sealed;
+  }
+
+  /** False when it was used before, or when the store can't say: then the user is asked again. */
+  async use(id: string): Promise<boolean> {
+    const { store, settings, log } = this.options;
+    try {
+      return await patiently("mark an answer as used", settings.outageMs, log, () => store.useAnswer(id));
+    } catch (error) {
+      log.error({ error }, "an answer is left out: the store can't say whether it was used");
+      return false;
+    }
+  }
+
+  async given(conversation: { readonly project: string | undefined; readonly session: string }) {
+    const { store, settings, log } = this.options;
+    const { project = null, session } = conversation;
+    const questions = await patiently("read answers", settings.outageMs, log, () =>
+      store.interactions({ project, session, limit: mostQuestions }),
+    );
+    return {
+      newest: questions[0]?.id,
+      answers: questions.flatMap((question) => {
+        const body = question.state === "answered" ? this.#unsealed(question) : undefined;
+        return body === undefined ? [] : [{ id: question.id, kind: question.kind, body: body.value }];
+      }),
+    };
+  }
+
+  /** An answer that came over another replica. Undefined for what was sealed with another key. */
+  unsealed(id: string, answer: string): { readonly value: unknown } | undefined {
+    try {
+      return { value: this.options.sealing.unseal(id, answer) };
+    } catch (error) {
+      const hint = "do all replicas have the same interactions.keyFile?";
+      this.options.log.error({ error: messageOf(error) }, `an answer can't be read: ${hint}`);
+      return undefined;
+    }
+  }
+
+  #unsealed({ id, answer }: StoredInteraction) {
+    return answer === undefined ? undefined : this.unsealed(id, answer);
+  }
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import type { Script } from "../support/scripted-agent.js";
+import { asking, bodyOf } from "../support/server.js";
+import { databaseFile, serveStored } from "../support/stored-server.js";
+
+/** Asks to do the same thing in each turn, and says what it was told. */
+const cautious: Script = async function* ({ onPermission }) {
+  const verdict = await onPermission({ toolCallId: "c1", toolName: "wipe", input: { path: "/tmp" } });
+  if (verdict === "park") return;
+  yield { type: "message", text: `wipe: ${verdict}` };
+  yield { type: "done", stopReason: "end_turn" };
+};
+
+interface Result {
+  readonly runId: string;
+  readonly stopReason?: string;
+  readonly output?: string;
+  readonly sessionId: string;
+}
+interface Listed {
+  readonly interactions: readonly { readonly id: string; readonly runId: string; readonly payload: object }[];
+}
+
+const turn = { ...asking, sessionId: "s", permissions: { default: "ask" } };
+
+describe("a question of a paused run", () => {
+  it("is answered on another server after a restart, and the answer is used by the next turn, once", async () => {
+    const file = await databaseFile();
+    const one = await serveStored(cautious, { file });
+    const paused = await bodyOf<Result>(await one.post("/run", turn));
+    expect(paused.stopReason).toBe("paused");
+    await one.server.close();
+    const [two, three] = [await serveStored(cautious, { file }), await serveStored(cautious, { file })];
+    const { interactions } = await bodyOf<Listed>(await two.get("/interactions?state=open"));
+    expect(interactions).toMatchObject([
+      {
+        runId: paused.runId,
+        sessionId: "s",
+        state: "open",
+        payload: { toolName: "wipe", input: { path: "/tmp" } },
+      },
+    ]);
+    const path = `/runs/${paused.runId}/interactions/${interactions[0]?.id}`;
+    expect((await two.post(path, { output: 1 })).status).toBe(400);
+    expect((await two.post(path, { approved: true })).status).toBe(200);
+    expect((await three.post(path, { approved: false })).status).toBe(404);
+    expect(await bodyOf<Result>(await three.post("/run", turn))).toMatchObject({ output: "wipe: allow" });
+    expect(await (await two.get("/interactions?state=used")).json()).toMatchObject({
+      interactions: [{ id: interactions[0]?.id }],
+    });
+    // Each answer allows one call.
+    expect(await bodyOf<Result>(await three.post("/run", turn))).toMatchObject({ stopReason: "paused" });
+  });
+
+  it("that comes in messages counts once on all servers", async () => {
+    const file = await databaseFile();
+    const [one, two] = [await serveStored(cautious, { file }), await serveStored(cautious, { file })];
+    await one.post("/run", turn);
+    const { interactions } = await bodyOf<Listed>(await one.get("/interactions?state=open"));
+    const block = { type: "tool_result", toolCallId: interactions[0]?.id, output: { approved: true } };
+    const answered = { ...turn, messages: [...asking.messages, { role: "user", content: [block] }] };
+    expect(await bodyOf<Result>(await one.post("/run", answered))).toMatchObject({ output: "wipe: allow" });
+    await one.server.close();
+    const again = await bodyOf<Result>(await two.post("/run", answered));
+    expect(again).toMatchObject({ stopReason: "paused" });
+  });
+
+  it("of another project or session is none of its business", async () => {
+    const { post, get } = await serveStored(cautious);
+    await post("/run", { ...turn, projectId: "p" });
+    const { interactions } = await bodyOf<Listed>(await get("/interactions?state=open&projectId=p"));
+    expect(await (await get("/interactions?state=open&projectId=q")).json()).toEqual({ interactions: [] });
+    const [asked] = interactions;
+    await post(`/runs/${asked?.runId}/interactions/${asked?.id}`, { approved: true });
+    for (const other of [{ projectId: "q" }, {}, { projectId: "p", sessionId: "t" }])
+      expect(await bodyOf<Result>(await post("/run", { ...turn, ...other }))).toMatchObject({
+        stopReason: "paused",
+      });
+    expect(await bodyOf<Result>(await post("/run", { ...turn, projectId: "p" }))).toMatchObject({
+      output: "wipe: allow",
+    });
+  });
+
+  it("expires, and then takes no answer", async () => {
+    const { post, get } = await serveStored(cautious, { configuration: { store: { interactionMs: 1 } } });
+    const { runId } = await bodyOf<Result>(await post("/run", turn));
+    const ids = async (state: string) =>
+      (await bodyOf<Listed>(await get(`/interactions?state=${state}`))).interactions.map(({ id }) => id);
+    await expect.poll(() => ids("expired"), { timeout: 10_000 }).toHaveLength(1);
+    const [id] = await ids("expired");
+    expect((await post(`/runs/${runId}/interactions/${id}`, { approved: true })).status).toBe(404);
+  });
+});
+
+describe("a question of a run that waits", () => {
+  it("gets its answer over another server", async () => {
+    const file = await databaseFile();
+    const [one, two] = [await serveStored(cautious, { file }), await serveStored(cautious, { file })];
+    const answer = one.post("/run", { ...turn, interactions: { waitMs: 20_000 } });
+    const open = async () => (await bodyOf<Listed>(await two.get("/interactions?state=open"))).interactions;
+    await expect.poll(open).toHaveLength(1);
+    const [asked] = await open();
+    expect(
+      (await two.post(`/runs/${asked?.runId}/interactions/${asked?.id}`, { approved: false })).status,
+    ).toBe(200);
+    expect(await bodyOf<Result>(await answer)).toMatchObject({ output: "wipe: deny" });
+  });
+});
