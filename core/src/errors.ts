@@ -16,7 +16,7 @@ export abstract class AmbitError extends Error {
   }
   abstract readonly code: FailureCode;
   /** HTTP status of an answer that hasn't begun yet. */
-  abstract readonly status: 400 | 401 | 404 | 409 | 422 | 429 | 499 | 500 | 502 | 503 | 504;
+  abstract readonly status: 400 | 401 | 402 | 404 | 409 | 422 | 429 | 499 | 500 | 502 | 503 | 504;
   /** Whether the same request may succeed later without a change. */
   readonly retryable: boolean = false;
 
@@ -154,6 +154,12 @@ export class ModelFailed extends AmbitError {
   }
 
   override readonly retryable: boolean;
+}
+
+/** The caller allows more, or the operator corrects a price. What was said until then is in the result. */
+export class BudgetExceeded extends AmbitError {
+  readonly code = "budget_exceeded";
+  readonly status = 402;
 }
 
 /** The caller cancelled or went away, or the runner is shutting down. */

@@ -3,6 +3,7 @@ export * from "./capability.js";
 export { olderNamesOf } from "./compat/older-values.js";
 export * from "./parse/depth.js";
 export * from "./parse/parse.js";
+export * from "./request/budget.js";
 export * from "./request/credentials.js";
 export { onDisconnectOf } from "./request/disconnect.js";
 export * from "./request/interactions.js";

@@ -37,6 +37,26 @@ export function chooseGateway(
   return { chosen: undefined, why };
 }
 
+/** What keeps a budget from being held: nothing counts what is used, or nothing prices it. Pure. */
+export function budgetIssues({ budget }: RunRequest, { chosen, why }: GatewayChoice): readonly Issue[] {
+  if (budget === undefined) return [];
+  if (chosen === undefined) {
+    const reason = why ?? "this agent's requests to a model go through no model gateway";
+    const message = `can't be held, for nothing counts what is used (${reason}): load @ambit/model-route and use an agent that it carries, or leave it out`;
+    return [{ path: "budget", message }];
+  }
+  const paths = [
+    ...(budget.usd === undefined ? [] : ["budget.usd"]),
+    ...(budget.session?.usd === undefined ? [] : ["budget.session.usd"]),
+  ];
+  if (paths.length === 0) return [];
+  const { actor } = chosen.probed;
+  const unpriced = asked(actor, "unpriced", () => actor.unpriced(chosen.use));
+  if (unpriced.length === 0) return [];
+  const message = `can't be held, for ${actor.name} has no price for ${unpriced.join(", ")}: set prices in its configuration, or limit tokens`;
+  return paths.map((path) => ({ path, message }));
+}
+
 /** Names of the credentials that the gateway keeps outside the sandbox. */
 export function carriedBy(gateway: PlannedGateway | undefined): readonly string[] {
   return Object.keys(gateway?.use.credentials ?? {});

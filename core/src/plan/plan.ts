@@ -20,7 +20,7 @@ import {
   chooseSandbox,
   chooseToolSources,
 } from "./choose.js";
-import { carriedBy, chooseGateway, type PlannedGateway } from "./choose-gateway.js";
+import { budgetIssues, carriedBy, chooseGateway, type PlannedGateway } from "./choose-gateway.js";
 import { credentialsHidden } from "./credentials.js";
 import { gapsOf, type Question } from "./gaps.js";
 import { type Requirement, requirementsOf } from "./requirements.js";
@@ -121,6 +121,8 @@ export function planRun(
     issues,
     harness.issues,
     agent.issues,
+    // Of a harness that isn't known, nothing else is.
+    harness.chosen === undefined ? [] : budgetIssues(request, gateway),
     sandbox.issues,
     delivery.issues,
     executors.issues,

@@ -3,6 +3,7 @@ import type {
   Agent,
   Harness,
   HiddenCredential,
+  ModelUse,
   OwnTools,
   PermissionQuestion,
   StartScope,
@@ -32,6 +33,7 @@ export interface HarnessBehaviour {
   readonly visibleCredentials?: (request: RunRequest) => readonly string[];
   readonly hideableCredentials?: (request: RunRequest) => readonly HiddenCredential[];
   readonly issues?: (request: RunRequest) => readonly Issue[];
+  readonly model?: (request: RunRequest) => ModelUse | undefined;
   onStart?(scope: StartScope): Promise<void> | void;
   onClose?(): Promise<void> | void;
 }
@@ -91,6 +93,10 @@ export class ScriptedHarness implements Harness {
 
   hideableCredentials(request: RunRequest): readonly HiddenCredential[] {
     return this.behaviour.hideableCredentials?.(request) ?? [];
+  }
+
+  model(request: RunRequest): ModelUse | undefined {
+    return this.behaviour.model?.(request);
   }
 
   async start(scope: StartScope): Promise<Agent> {

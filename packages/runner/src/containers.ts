@@ -9,8 +9,10 @@ import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
 import { OwnedScope } from "./lifetime/scope.js";
+import { Budget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { ModelRoutes } from "./model/model-routes.js";
+import { SessionSpending } from "./model/session-spending.js";
 import { Gatekeeper } from "./permission/gatekeeper.js";
 import { Asking } from "./permission/interaction/asking.js";
 import { Questions } from "./permission/interaction/questions.js";
@@ -35,7 +37,7 @@ import { ToolCalls } from "./tools/tool-calls.js";
 export const runClasses = [
   ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause],
   ...[RunTools, ToolArguments, ToolExecution, ToolCalls],
-  ...[ModelCalls, ModelRoutes],
+  ...[Budget, ModelCalls, ModelRoutes],
   ...[AgentStarter, Publisher, Deadlines, Observation, RunEvents, Turn, Run],
 ];
 
@@ -57,6 +59,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.registerInstance(tokens.callSlots, new FairSlots({ atOnce, perOwner, waiting }));
   root.registerInstance(ArgumentsChecker, new ArgumentsChecker(limits.argumentsMs, log));
   root.registerInstance(UsedAnswers, new UsedAnswers());
+  root.registerInstance(SessionSpending, new SessionSpending());
   root.registerSingleton(Sessions);
   root.resolve(Sessions);
   for (const one of runClasses) {

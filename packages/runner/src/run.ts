@@ -159,6 +159,7 @@ export class Run {
     const end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
     try {
       this.turn.tellEnd(end);
+      this.turn.tellUsage();
       return end;
     } catch (thrown) {
       return this.#failed(thrown, end);
@@ -218,6 +219,7 @@ export class Run {
     const stopReason = await this.turn.stream(agent, composePrompt(request, remembers));
     turnEnded = true;
     if (this.pause.isPaused) return { how: "paused" };
+    this.modelCalls.requireAnswer();
     requireListed(started.servers);
     this.turn.requireOutput(stopReason);
     return { how: "completed", stopReason };
@@ -236,7 +238,9 @@ export class Run {
       return before ?? { how: "paused" };
     }
     // Once the scope is aborted, its reason is the story; what broke because of it isn't.
-    const failure = toAmbitError(this.scope.signal.aborted ? this.scope.signal.reason : thrown);
+    const failure = this.scope.signal.aborted
+      ? toAmbitError(this.scope.signal.reason)
+      : this.modelCalls.explained(toAmbitError(thrown));
     logFailure(this.log, this.id, failure);
     return before?.how === "failed" ? before : { how: "failed", failure };
   }

@@ -9,6 +9,7 @@ import { rootContainer, runClasses, runContainer } from "../src/containers.js";
 import { Warnings } from "../src/events/warnings.js";
 import { runLimitsSchema } from "../src/index.js";
 import { OwnedScope } from "../src/lifetime/scope.js";
+import { SessionSpending } from "../src/model/session-spending.js";
 import { UsedAnswers } from "../src/permission/interaction/used-answers.js";
 import { Sessions } from "../src/session/sessions.js";
 import { tokens } from "../src/tokens.js";
@@ -49,13 +50,13 @@ test("every class that is injected is registered", async () => {
   const text = (await Promise.all(paths.map((path) => readFile(join(folder, path), "utf8")))).join("\n");
   const namesIn = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name]) => name);
   const ofRun = runClasses.map(({ name }) => name);
-  const ofRunner = [Sessions, ArgumentsChecker, UsedAnswers].map(({ name }) => name);
+  const ofRunner = [Sessions, ArgumentsChecker, UsedAnswers, SessionSpending].map(({ name }) => name);
   expect(namesIn(/@injectable\(\)\nexport class (\w+)/g).sort()).toEqual([...ofRun, Sessions.name].sort());
   const injected = new Set(namesIn(/@inject\((\w+)\)/g));
   expect(injected.size).toBeGreaterThan(5);
   expect([...ofRun, ...ofRunner, Warnings.name]).toEqual(expect.arrayContaining([...injected]));
   const { one } = await containers();
-  for (const found of [Sessions, ArgumentsChecker, UsedAnswers, Warnings])
+  for (const found of [Sessions, ArgumentsChecker, UsedAnswers, SessionSpending, Warnings])
     expect(one.resolve<object>(found)).toBe(one.resolve<object>(found));
 });
 

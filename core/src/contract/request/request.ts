@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { headersSchema, httpUrlSchema } from "../values/http.js";
 import { jsonObjectSchema } from "../values/json.js";
+import { budgetSchema } from "./budget.js";
 import { credentialSchema } from "./credentials.js";
 import { onDisconnectSchema } from "./disconnect.js";
 import { interactionSettingsSchema } from "./interactions.js";
@@ -131,6 +132,10 @@ export const runRequestSchema = z.strictObject({
   modelConnection: modelConnectionSchema.optional().meta({
     description: "How the agent reaches its model.",
     earlier: "`secrets`, `provider`, `deployment`, `endpoint`, `credentialMode`",
+  }),
+  budget: budgetSchema.optional().meta({
+    description:
+      "What the run may use of its model. A run whose model no loaded model gateway counts is refused.",
   }),
   credentials: z
     .array(credentialSchema)

@@ -32,6 +32,7 @@ export const failureCodeSchema = z.enum([
   "sandbox_failed",
   "harness_failed",
   "model_failed",
+  "budget_exceeded",
   "run_cancelled",
   "run_timed_out",
   "runner_lost",

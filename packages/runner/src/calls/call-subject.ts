@@ -1,8 +1,8 @@
 import { type McpServer, ownServerName, type ToolSpec } from "@ambit/core/contract";
 import type { PermissionQuestion, ToolClass } from "@ambit/core/plugin";
 
-/** The request's own tool, the agent's own, or one of the MCP server of that name. */
-export type CallOrigin = "request" | "agent" | { readonly server: string };
+/** The request's own tool, the agent's own, or one of the MCP server of that name. `runner`: no tool, but a question of ours. */
+export type CallOrigin = "request" | "agent" | "runner" | { readonly server: string };
 
 /** What a call is about: all that a permission depends on, and that its user is shown. */
 export interface CallSubject {

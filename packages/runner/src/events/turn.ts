@@ -1,5 +1,5 @@
 import { type AcceptedPlan, HarnessFailed, ModelFailed, PluginBrokeContract } from "@ambit/core";
-import { type AgentEvent, type ContentBlock, pathBeyondDepth } from "@ambit/core/contract";
+import { type AgentEvent, type ContentBlock, pathBeyondDepth, type Usage } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallEvents } from "../calls/call-events.js";
@@ -9,6 +9,7 @@ import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
+import { ModelCalls } from "../model/model-calls.js";
 import { cancelledByCaller } from "../outcome.js";
 import { Pause } from "../permission/pause.js";
 import type { TurnEnd } from "../run-state.js";
@@ -30,7 +31,11 @@ export class Turn {
     @inject(ToolCalls) readonly toolCalls: ToolCalls,
     @inject(CallEvents) readonly callEvents: CallEvents,
     @inject(Pause) readonly pause: Pause,
+    @inject(ModelCalls) readonly modelCalls: ModelCalls,
   ) {}
+
+  /** The agent's own figures, held back: its model's provider may know better. */
+  #usage: Usage | undefined;
 
   /**
    * Prompts the agent and tells what it does, until its turn ends. The end itself isn't told: the run has more to do.
@@ -59,6 +64,11 @@ export class Turn {
           stopReason = event.stopReason;
           continue;
         }
+        if (event.type === "usage") {
+          const { type: _type, ...usage } = event;
+          this.#usage = { ...this.#usage, ...usage };
+          continue;
+        }
         requireShallow(event, who);
         for (const completed of callEvents.complete(event)) {
           const room = this.events.push(completed);
@@ -85,6 +95,12 @@ export class Turn {
       "The agent ended its turn without saying or doing anything: see its model's name, credential and quota.",
       { retryable: true },
     );
+  }
+
+  /** What the turn used: as its model's provider counted it, and what only the agent tells. */
+  tellUsage(): void {
+    const usage = { ...this.#usage, ...this.modelCalls.usage };
+    if (Object.keys(usage).length > 0) this.events.emit({ type: "usage", ...usage });
   }
 
   /** What a turn that didn't come to its own end leaves to be told. */

@@ -3,7 +3,7 @@ import { createSecretKey, type KeyObject } from "node:crypto";
 import type { AmbitError } from "@ambit/core";
 import { Registry } from "@ambit/core";
 import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
-import { definePlugin, type RunObserver, type ToolExecutor } from "@ambit/core/plugin";
+import { definePlugin, type ModelGateway, type RunObserver, type ToolExecutor } from "@ambit/core/plugin";
 import { z } from "zod";
 import { FakeDelivery } from "../../../../core/test/fakes/delivery.js";
 import { clientExecutor, FakeExecutor } from "../../../../core/test/fakes/executor.js";
@@ -27,6 +27,7 @@ export interface WorldOptions {
   readonly executors?: readonly ToolExecutor[];
   readonly observers?: readonly RunObserver[];
   readonly limits?: Partial<RunLimits>;
+  readonly gateway?: ModelGateway;
   readonly ceiling?: PermissionCeiling;
   readonly hideSecrets?: HideSecrets;
   /** The runner's key for the ids of what it asks. */
@@ -66,6 +67,7 @@ export async function createWorld(options: WorldOptions = {}) {
       registrar.add("harness", harness);
       registrar.add("delivery", delivery);
       registrar.add("toolSource", toolSource);
+      if (options.gateway !== undefined) registrar.add("gateway", options.gateway);
       for (const observer of options.observers ?? []) registrar.add("observer", observer);
       for (const executor of executors) registrar.add("executor", executor);
     },

@@ -4,6 +4,8 @@ import type { StreamReplacer } from "@ambit/egress";
 export interface RelayOptions {
   /** Puts something else over a credential that the answer repeats. */
   readonly replacer: StreamReplacer;
+  /** Aborts when who asked is gone, also while nothing is read. */
+  readonly signal: AbortSignal;
   /** Reads along. */
   onBytes(bytes: Buffer): void;
   /** Called once. `left`: who asked is gone. */
@@ -13,15 +15,21 @@ export interface RelayOptions {
 /** An answer's body as it is passed on: a piece at a time, and only when the reader asks for it. */
 export function relay(
   body: Readable,
-  { replacer, onBytes, onEnd }: RelayOptions,
+  { replacer, signal, onBytes, onEnd }: RelayOptions,
 ): ReadableStream<Uint8Array> {
   const pieces: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
   let isOver = false;
   const over = (how: Parameters<RelayOptions["onEnd"]>[0]) => {
     if (isOver) return;
     isOver = true;
+    signal.removeEventListener("abort", leave);
     onEnd(how);
   };
+  const leave = () => {
+    over("left");
+    body.on("error", () => undefined).destroy();
+  };
+  signal.addEventListener("abort", leave, { once: true });
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
@@ -42,10 +50,7 @@ export function relay(
           controller.error(error);
         }
       },
-      cancel: () => {
-        over("left");
-        body.destroy();
-      },
+      cancel: leave,
     },
     { highWaterMark: 0 },
   );

@@ -115,6 +115,7 @@ export class Sending {
     const meter = new Meter({ protocol, model, price, exchange, requestBytes, contentType, isFine });
     const stream = relay(body, {
       replacer: new StreamReplacer(replacements),
+      signal: sent.signal,
       onBytes: (bytes) => meter.push(bytes),
       onEnd: (how) => {
         over();

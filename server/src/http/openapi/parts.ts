@@ -8,6 +8,7 @@ export const base = "#/components/schemas/";
 export const failures = {
   400: "`request_invalid`: the body can't be used; every issue is listed by its path.",
   401: "`unauthorized`: the runner's token is missing or wrong.",
+  402: "`budget_exceeded`: the run used more of its model than its budget.",
   403: "`unauthorized`: a web page of another site calls.",
   404: "`not_found`: there is no such route, run, session or question here, or no store.",
   409: "`session_elsewhere`: another replica has the session; the message has its address.",

@@ -1,0 +1,156 @@
+import { BudgetExceeded } from "@ambit/core";
+import type { Budget as BudgetSettings, RunRequest } from "@ambit/core/contract";
+import type { ModelAdmission, ModelUsage } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { RunEvents } from "../events/run-events.js";
+import { Deadlines } from "../lifetime/deadlines.js";
+import { unlessAborted } from "../lifetime/linked-abort.js";
+import type { OwnedScope } from "../lifetime/scope.js";
+import { approvalIn } from "../permission/interaction/answers.js";
+import { Asking } from "../permission/interaction/asking.js";
+import { UsedAnswers } from "../permission/interaction/used-answers.js";
+import { Pause } from "../permission/pause.js";
+import { tokens } from "../tokens.js";
+import { SessionSpending } from "./session-spending.js";
+import { inWords, overdrawn, Spent, type Used, usedUp } from "./spent.js";
+
+/** Requests at once under a budget of tokens or dollars: what these use is known only when they have answered. */
+const mostAtOnce = 4;
+
+const kind = "user_approval";
+
+/** What one run may use of its model, and what it has used. */
+@injectable()
+export class Budget {
+  readonly spent = new Spent();
+  readonly #settings: BudgetSettings | undefined;
+  readonly #session: Spent;
+  #asked: Promise<"yes" | "no" | "later"> | undefined;
+  #underWay = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(
+    @inject(tokens.request) request: RunRequest,
+    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(SessionSpending) spending: SessionSpending,
+    @inject(Asking) readonly asking: Asking,
+    @inject(UsedAnswers) readonly usedAnswers: UsedAnswers,
+    @inject(Pause) readonly pause: Pause,
+    @inject(Deadlines) readonly deadlines: Deadlines,
+    @inject(RunEvents) readonly events: RunEvents,
+  ) {
+    this.#settings = request.budget;
+    this.#session = spending.of(request);
+  }
+
+  /** Before each request is sent. An admitted one is counted at once, and ends with `release`. */
+  async admit(signal: AbortSignal): Promise<ModelAdmission> {
+    const settings = this.#settings;
+    if (settings === undefined) return { allowed: true };
+    await this.#turnOf(signal);
+    let isAdmitted = false;
+    try {
+      for (;;) {
+        const used = this.#usedUp(settings);
+        if (used === undefined) break;
+        const answer = settings.onExceeded === "ask" ? await this.#ask(settings, used, signal) : "no";
+        if (answer === "yes") continue;
+        if (answer === "no") this.#end(used);
+        const reason = answer === "no" ? "the run's budget is used up" : "the run waits for its user";
+        return { allowed: false, status: 402, reason };
+      }
+      for (const each of [this.spent, this.#session]) each.requests += 1;
+      isAdmitted = true;
+      return { allowed: true };
+    } finally {
+      if (!isAdmitted) this.release();
+    }
+  }
+
+  release(): void {
+    if (this.#settings === undefined) return;
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#underWay -= 1;
+    else next();
+  }
+
+  used(usage: ModelUsage): void {
+    this.spent.add(usage);
+    this.#session.add(usage);
+    const settings = this.#settings;
+    if (settings === undefined || settings.onExceeded === "ask") return;
+    const used =
+      overdrawn(settings, this.spent) ?? (settings.session && overdrawn(settings.session, this.#session));
+    if (used !== undefined) this.#end(used);
+  }
+
+  async #turnOf(signal: AbortSignal): Promise<void> {
+    if (this.#underWay < mostAtOnce) {
+      this.#underWay += 1;
+      return;
+    }
+    let turn = () => {};
+    const given = new Promise<void>((resolve) => {
+      turn = resolve;
+      this.#waiting.push(turn);
+    });
+    try {
+      // Whoever ends hands its place over: it stays counted.
+      await unlessAborted(signal, () => given);
+    } catch (error) {
+      const index = this.#waiting.indexOf(turn);
+      if (index === -1) this.release();
+      else this.#waiting.splice(index, 1);
+      throw error;
+    }
+  }
+
+  #usedUp(settings: BudgetSettings): Used | undefined {
+    return usedUp(settings, this.spent) ?? (settings.session && usedUp(settings.session, this.#session));
+  }
+
+  #end(used: Used): void {
+    this.scope.abort(new BudgetExceeded(`The run's budget is used up: ${inWords(used)}.`));
+  }
+
+  /** One question for all requests that wait for it. `later`: the run pauses. */
+  async #ask(settings: BudgetSettings, used: Used, signal: AbortSignal): Promise<"yes" | "no" | "later"> {
+    this.#asked ??= this.#put(settings, used).finally(() => {
+      this.#asked = undefined;
+    });
+    const asked = this.#asked;
+    return await unlessAborted(signal, () => asked);
+  }
+
+  async #put(settings: BudgetSettings, used: Used): Promise<"yes" | "no" | "later"> {
+    const { onExceeded: _onExceeded, ...input } = settings;
+    const question = { kind, origin: "runner", name: "budget", input } as const;
+    const stored = await this.asking.answers().take(question);
+    if (stored !== undefined) return this.#answered(stored.id, approvalIn(stored.answer) === true);
+    const id = (await this.asking.ids()).issue(question);
+    const payload = { toolCallId: id, toolName: "budget", input, used: inWords(used) };
+    const release = this.deadlines.hold();
+    try {
+      const answer = await this.asking.interactions.ask({ id, kind, payload }, this.scope.signal);
+      if (answer !== undefined) {
+        await this.usedAnswers.use(id);
+        return this.#answered(id, approvalIn(answer) === true);
+      }
+    } finally {
+      release();
+    }
+    this.pause.begin();
+    return "later";
+  }
+
+  /** A yes grants each amount that is used up once more. */
+  #answered(id: string, approved: boolean): "yes" | "no" {
+    this.events.emit({ type: "interaction_response", id, kind, payload: { toolName: "budget", approved } });
+    if (!approved) return "no";
+    const settings = this.#settings;
+    if (settings !== undefined && usedUp(settings, this.spent) !== undefined) this.spent.granted += 1;
+    if (settings?.session !== undefined && usedUp(settings.session, this.#session) !== undefined)
+      this.#session.granted += 1;
+    return "yes";
+  }
+}
