@@ -45,7 +45,7 @@ describe("Gemini CLI", () => {
           actors: expect.arrayContaining([
             expect.objectContaining({
               kind: "gateway",
-              standing: "mediated",
+              assurance: "mediated",
               subjects: [new URL(model.url).host],
             }),
           ]),
