@@ -7,6 +7,7 @@ import {
 } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
 import { readPrompt } from "./answers.js";
+import { inputTold } from "./await-input.js";
 import type { AcpConnection, MessageReceiver } from "./connection.js";
 import { EventQueue } from "./event-queue.js";
 import { eventWeight, isDelta } from "./event-weight.js";
@@ -109,6 +110,9 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     } catch (error) {
       this.#fail(error);
       return cancelled;
+    }
+    if (this.#options.profile.quirks.asksBeforeInput === true) {
+      await inputTold(tools, id, () => this.#stop !== undefined);
     }
     if (tools.isSettled(id)) return cancelled;
     const question = questionOf(id, tools.describe(id), this.#options.profile.ownTools);

@@ -78,6 +78,10 @@ export class ToolCalls {
     return this.#settled.has(id);
   }
 
+  isInputTold(id: string): boolean {
+    return isTold(this.#open.get(id)?.input);
+  }
+
   /** Announces a call, and tells which tool it is of and what is known of its input. */
   describe(id: string): DescribedCall {
     const call = this.#call(id) ?? newCall(id);

@@ -97,6 +97,8 @@ function settings(model: string): object {
       disableAlwaysAllow: true,
     },
     hooksConfig: { enabled: false },
+    // Of what its interactive shell shows, it passes nothing on.
+    tools: { shell: { enableInteractiveShell: false } },
     // Its ten retries, with growing waits, would hide a failed model for minutes.
     general: { maxAttempts: 1, enableAutoUpdate: false, enableAutoUpdateNotification: false },
     privacy: { usageStatisticsEnabled: false },

@@ -55,7 +55,13 @@ export const opencode: Profile = {
   clientCapabilities: {},
   // Its usage is that of the turn's last model call.
   reports: { reasoning: true, plans: true, usage: false },
-  quirks: { savesBeforeAnswering: true, promptsBeforeTools: false, replaysLate: false, failureMeta: [] },
+  quirks: {
+    savesBeforeAnswering: true,
+    promptsBeforeTools: false,
+    replaysLate: false,
+    asksBeforeInput: true,
+    failureMeta: [],
+  },
   prepare,
   permissionCall,
   identify,

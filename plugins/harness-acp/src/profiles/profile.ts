@@ -164,6 +164,8 @@ export interface Quirks {
   readonly promptsBeforeTools: boolean;
   /** Whether it goes on replaying a loaded conversation after it has answered that it is loaded. */
   readonly replaysLate: boolean;
+  /** Whether it may ask for permission before it has told the call's input: then the driver waits for that a moment. */
+  readonly asksBeforeInput?: boolean;
   /** Paths into the `_meta` of an update or prompt response where it reports a failed turn that it ends well. */
   readonly failureMeta: readonly { readonly path: readonly string[]; readonly failed?: string }[];
 }

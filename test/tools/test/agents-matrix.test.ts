@@ -1,0 +1,179 @@
+import { appendFileSync } from "node:fs";
+import type { ModelServer } from "@ambit/model-server";
+import type { Runner } from "@ambit/runner";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { answering, asking, modelKey, ownToolsAllowed } from "./support/agents.js";
+import { LiveRun } from "./support/live-run.js";
+import { agentRequest, openMatrix, testedAgents, testsAll } from "./support/matrix.js";
+import { type Platform, startPlatform } from "./support/platform.js";
+import { callbackTool, clientTool, pythonTool } from "./support/tools.js";
+
+let runner: Runner;
+let model: ModelServer;
+let platform: Platform;
+let hidesSecrets: boolean;
+beforeAll(async () => {
+  [{ runner, model, hidesSecrets }, platform] = await Promise.all([openMatrix(), startPlatform()]);
+});
+afterAll(async () => {
+  await runner.drain(0);
+  await model.close();
+  await platform[Symbol.asyncDispose]();
+});
+
+/** For `node scripts/agents.mjs`, which makes docs/agents.md of it. */
+function record(agent: string, row: string, note = "yes"): void {
+  const file = process.env.AMBIT_AGENTS_RESULTS;
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify({ agent, row, note })}\n`);
+}
+
+describe.each(testedAgents)(
+  "$id, confined, without a network, its key outside",
+  { timeout: 60_000 },
+  (agent) => {
+    const asksNobody = agent.asksNobody === true;
+    const tools = [pythonTool("twice", "def main(number): return number * 2"), clientTool("pick")];
+    const held = [
+      { pattern: "shell(rm:*)", permission: "deny" },
+      { pattern: "shell(mkdir:*)", permission: "ask" },
+    ];
+    const confined = () => ({
+      ...agentRequest(agent, model),
+      sessionId: `matrix-${agent.id}`,
+      customTools: tools,
+      permissions: { default: "allow", rules: asksNobody ? ownToolsAllowed : held },
+      sandboxPermission: {
+        network: "off",
+        filesystem: "workspace",
+        ...(hidesSecrets ? { secrets: "hidden" } : {}),
+      },
+    });
+    const begin = (more: object) => LiveRun.begin(runner, { ...confined(), ...more });
+    const run = async (prompt: string, more: object = {}) => {
+      const begun = await begin({ ...asking(prompt), ...more });
+      return { run: begun, result: await begun.result };
+    };
+    const asked = () =>
+      model.requests.filter(({ operation, toolNames }) => operation === "generate" && toolNames.length > 0);
+
+    it("answers with text and calls a code tool", async () => {
+      const { run: done, result } = await run(
+        '[[say Let me see.]] [[call twice {"number":21}]] [[say Done.]]',
+      );
+      expect(result).toMatchObject({
+        ok: true,
+        stopReason: "end_turn",
+        receipt: { confinement: "confined" },
+      });
+      expect(done.of("tool_call")).toMatchObject([{ name: "twice", input: { number: 21 } }]);
+      expect(done.of("tool_result")).toMatchObject([{ output: "42" }]);
+      expect(result.output).toContain("Done.");
+      expect(result.receipt?.visibleCredentials).toEqual([]);
+      expect(asked().at(-1)?.credentials).toEqual([modelKey]);
+      record(agent.id, "text");
+      record(agent.id, "code tool");
+      record(agent.id, "network off, key outside");
+    });
+
+    it("goes on in a warm session", async () => {
+      const { result } = await run("[[say second]]");
+      expect(result).toMatchObject({ ok: true, output: "second" });
+      expect(JSON.stringify(asked().at(-1)?.body)).toContain("Let me see.");
+      record(agent.id, "second turn, warm");
+    });
+
+    const isHeld = () =>
+      it("is held to what its own tools are allowed, denied and asked", async () => {
+        const { run: done } = await run("[[shell touch allowed]] [[shell ls]]");
+        expect(done.of("tool_result").at(-1)).toMatchObject({ output: expect.stringContaining("allowed") });
+        const denied = await run("[[shell rm allowed]]");
+        expect(denied.run.of("tool_result")).toMatchObject([{ denied: true }]);
+        const first = "[[shell mkdir made]]";
+        const paused = await run(first);
+        expect(paused.result.stopReason).toBe("paused");
+        const [question] = paused.run.of("interaction_request");
+        const { toolName, input } = Object(question?.payload);
+        const output = { approved: true };
+        const { messages } = answering(first, [{ tool: toolName, input, output }], first, paused.run);
+        const approved = await run("", { messages });
+        expect(approved.result).toMatchObject({ ok: true, stopReason: "end_turn" });
+        expect(approved.run.of("tool_result").map(({ denied }) => denied)).toEqual([undefined]);
+        for (const row of ["own tool allowed", "own tool denied", "own tool asked"]) record(agent.id, row);
+      });
+
+    const isRefused = () =>
+      it("is refused where a tool of its own would have to be held", async () => {
+        for (const permissions of [
+          { default: "deny" },
+          { default: "ask" },
+          { default: "allow", rules: held },
+        ]) {
+          const refused = begin({ ...asking("hello"), permissions });
+          await expect(refused).rejects.toMatchObject({ code: "request_invalid" });
+        }
+        const { run: done } = await run("[[shell touch allowed]] [[shell ls]]");
+        expect(done.of("tool_result").at(-1)).toMatchObject({ output: expect.stringContaining("allowed") });
+        record(agent.id, "own tool allowed");
+        for (const row of ["own tool denied", "own tool asked"]) record(agent.id, row, "refused");
+      });
+
+    if (asksNobody) isRefused();
+    else isHeld();
+
+    it("pauses for the user's part of a tool", async () => {
+      const { run: done, result } = await run('[[call pick {"of":"two"}]]');
+      expect(result.stopReason).toBe("paused");
+      expect(done.of("interaction_request")).toMatchObject([
+        { payload: { toolName: "pick", input: { of: "two" } } },
+      ]);
+      record(agent.id, "client tool");
+    });
+
+    it("is cancelled in mid-answer", async () => {
+      const begun = await begin(asking("[[slow 500 20]]"));
+      await begun.until("message_delta");
+      runner.cancel(begun.id);
+      expect(await begun.result).toMatchObject({ stopReason: "cancelled" });
+      record(agent.id, "cancel");
+      expect(begun.events.at(-1)).toMatchObject({ type: "done", stopReason: "cancelled" });
+    });
+
+    it("tells of a failed model, and whether a second try may help", async () => {
+      const retried = agent.retriesFor !== undefined;
+      for (const { status, retryable } of [
+        // Each failure ends the agent's process, and starts it again.
+        ...(retried || testsAll ? [{ status: 401, retryable: false }] : []),
+        ...(retried ? [] : [{ status: 529, retryable: true }]),
+      ]) {
+        const { run: done, result } = await run(`[[http ${status}]]`);
+        expect(result).toMatchObject({ ok: false, failure: { code: "model_failed", retryable } });
+        expect(done.events.at(-1)?.type).toBe("done");
+      }
+      record(agent.id, "upstream errors", !retried ? "yes" : `401 at once; 5xx after ${agent.retriesFor} s`);
+    });
+
+    it("takes a conversation up in a new session, and calls a callback tool on the allowlist", async () => {
+      platform.calls.length = 0;
+      const { run: done, result } = await run("", {
+        sessionId: `matrix-${agent.id}-cold`,
+        customTools: [callbackTool("send")],
+        toolCallback: { endpoint: platform.endpoint },
+        sandboxPermission: {
+          network: { allowlist: [new URL(platform.endpoint).host] },
+          filesystem: "workspace",
+        },
+        messages: [
+          { role: "user", content: "my name is Ann" },
+          { role: "assistant", content: "Hello, Ann." },
+          { role: "user", content: '[[call send {"to":"ann"}]]' },
+        ],
+      });
+      expect(result).toMatchObject({ ok: true, stopReason: "end_turn" });
+      expect(platform.calls).toEqual([{ name: "ref__send", arguments: { to: "ann" } }]);
+      expect(done.of("tool_call")).toMatchObject([{ name: "send", input: { to: "ann" } }]);
+      expect(JSON.stringify(asked().at(-1)?.body)).toContain("my name is Ann");
+      record(agent.id, "callback tool");
+      record(agent.id, "second turn, cold");
+    });
+  },
+);

@@ -1,0 +1,81 @@
+import callback from "@ambit/executor-callback";
+import client from "@ambit/executor-client";
+import code from "@ambit/executor-code";
+import acp from "@ambit/harness-acp";
+import mcp from "@ambit/mcp-http";
+import modelRoute from "@ambit/model-route";
+import { type ModelServer, startModelServer } from "@ambit/model-server";
+import type { Runner } from "@ambit/runner";
+import local from "@ambit/sandbox-local";
+import { openAmbit, takeEnvironment } from "ambit";
+import { modelKey } from "./agents.js";
+import { folder } from "./installed.js";
+
+/** What a request needs to name an agent, and what is particular to it in the matrix. */
+export interface MatrixAgent {
+  readonly id: string;
+  readonly credential: string;
+  /** What of the API's path its base URL holds. */
+  readonly basePath: "" | "/v1";
+  /** One that it takes beside the scripted model server, where its default isn't one. */
+  readonly model?: string;
+  /** It asks nobody before it uses a tool of its own: what would have to be held is refused. */
+  readonly asksNobody?: true;
+  /** Seconds after which it tells of a model that answers 500, where that is far from at once. */
+  readonly retriesFor?: number;
+}
+
+const openai = { credential: "OPENAI_API_KEY", basePath: "/v1" } as const;
+
+export const matrixAgents: readonly MatrixAgent[] = [
+  { id: "claude", credential: "ANTHROPIC_API_KEY", basePath: "" },
+  { id: "codex", ...openai, model: "scripted-model", asksNobody: true },
+  { id: "gemini", credential: "GEMINI_API_KEY", basePath: "" },
+  { id: "opencode", ...openai, retriesFor: 65 },
+  { id: "pi", ...openai },
+  { id: "qwen", ...openai, retriesFor: 90 },
+];
+
+export const testsAll = process.env.AMBIT_TEST_AGENTS === "all";
+
+/** Those that every test run has, or with `AMBIT_TEST_AGENTS=all` every one. */
+export const testedAgents = testsAll
+  ? matrixAgents
+  : matrixAgents.filter(({ id }) => ["codex", "gemini", "pi"].includes(id));
+
+export async function openMatrix(): Promise<{
+  readonly runner: Runner;
+  readonly model: ModelServer;
+  readonly hidesSecrets: boolean;
+}> {
+  const model = await startModelServer({ expectedKey: modelKey });
+  const { runner, registry } = await openAmbit({
+    environment: takeEnvironment({}),
+    configuration: {
+      plugins: [
+        { use: local, config: { unconfined: "refuse" } },
+        { use: acp, config: { folder } },
+        modelRoute,
+        mcp,
+        callback,
+        code,
+        client,
+      ],
+    },
+    logLevel: "silent",
+  });
+  const { sandboxes } = registry.candidatesAsSeen();
+  const hidesSecrets = sandboxes.every(({ actor }) => actor.claims.includes("secrets.hidden"));
+  return { runner, model, hidesSecrets };
+}
+
+export function agentRequest(agent: MatrixAgent, model: ModelServer): object {
+  return {
+    harness: agent.id,
+    ...(agent.model === undefined ? {} : { model: agent.model }),
+    modelConnection: {
+      endpoint: { baseUrl: `${model.url}${agent.basePath}` },
+      credentials: [{ binding: { kind: "environment", name: agent.credential }, value: modelKey }],
+    },
+  };
+}
