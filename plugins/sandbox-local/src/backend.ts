@@ -6,6 +6,8 @@ import {
   type Domain,
   domains,
   type Finding,
+  type HiddenCredential,
+  type Hiding,
   isRestricted,
   type LocalConnection,
   type Sandbox,
@@ -14,11 +16,13 @@ import {
   type SandboxSpec,
   type Scope,
 } from "@ambit/core/plugin";
+import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
 import type { RunnerKit } from "./confined/runner-kit.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
+import type { OpenOptions } from "./confined/session.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
 import type { ConnectionOwners } from "./process/connection-owner.js";
 
@@ -67,9 +71,13 @@ export class LocalSandbox implements SandboxBackend {
     return limitsOf(boundary);
   }
 
+  hides(credential: HiddenCredential, boundary: Boundary): Hiding {
+    return proxyHides(credential, boundary);
+  }
+
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
     const { probeConfinement, trialsOf } = await import("./probe/probe.js");
-    const open = (spec: SandboxSpec, lookup?: Lookup) => this.#openConfined(spec, lookup);
+    const open = (spec: SandboxSpec, options?: OpenOptions) => this.#openConfined(spec, options);
     return probeConfinement(open, signal, trialsOf(this.#config));
   }
 
@@ -90,7 +98,8 @@ export class LocalSandbox implements SandboxBackend {
   }
 
   async #open(spec: SandboxSpec): Promise<Sandbox> {
-    if (isRestricted(spec.boundary) || spec.required.length > 0) return this.#openConfined(spec);
+    if (isRestricted(spec.boundary) || spec.required.length > 0 || spec.secrets !== undefined)
+      return this.#openConfined(spec);
     const { unconfined } = this.#config;
     if (unconfined === "prefer") return this.#openUnconfined(spec);
     try {
@@ -105,7 +114,13 @@ export class LocalSandbox implements SandboxBackend {
     }
   }
 
-  async #openConfined(spec: SandboxSpec, lookup = this.#lookup): Promise<ConfinedSandbox> {
+  async #openConfined(
+    spec: SandboxSpec,
+    { lookup = this.#lookup, trusted }: OpenOptions = {},
+  ): Promise<ConfinedSandbox> {
+    const exposed = spec.secrets?.find((secret) => this.hides(secret, spec.boundary) !== true);
+    if (exposed !== undefined)
+      throw new SandboxFailed(`The local sandbox can't keep ${exposed.name} outside`);
     refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary) }, spec);
     // Sixty modules, loaded with the first sandbox or probe: a server's start does without them.
     const { openConfined } = await import("./confined/open.js");
@@ -114,7 +129,8 @@ export class LocalSandbox implements SandboxBackend {
     const runner = await this.#runner();
     this.#kit ??= lazy(() => makeRunnerKit(runner.path));
     const kit = await this.#kit();
-    return openConfined({ spec, config: this.#config, dataFolder: this.#dataFolder, runner, kit, lookup });
+    const dataFolder = this.#dataFolder;
+    return openConfined({ spec, config: this.#config, dataFolder, runner, kit, lookup, trusted });
   }
 
   async #openUnconfined(spec: SandboxSpec): Promise<Sandbox> {

@@ -17,12 +17,13 @@ export const claims = [
   "resources.processes",
   "resources.cpu",
   "resources.disk",
+  "secrets.hidden",
 ] as const satisfies readonly Capability[];
 
 export type Claim = (typeof claims)[number];
 
 /** What of a boundary can't be had here, whatever the host offers. Pure. */
-export function limitsOf({ network, filesystem }: Boundary): readonly ActorGap[] {
+export function limitsOf({ network, filesystem, secrets }: Boundary): readonly ActorGap[] {
   const gaps: ActorGap[] = [...loopbackGaps(network)];
   if (filesystem.mode === "readonly" && filesystem.writable.length > 0) {
     gaps.push({
@@ -36,6 +37,13 @@ export function limitsOf({ network, filesystem }: Boundary): readonly ActorGap[]
       capability: "filesystem.none",
       reason: "paths of the workspace are listed",
       fix: 'use the mode "workspace" or "readonly" with these lists',
+    });
+  }
+  if (secrets === "hidden" && network.mode === "on") {
+    gaps.push({
+      capability: "secrets.hidden",
+      reason: "the network is the host's own, and nothing there replaces a placeholder",
+      fix: 'set sandboxPermission.network to "off" or to an allowlist',
     });
   }
   return gaps;

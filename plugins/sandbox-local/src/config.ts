@@ -47,6 +47,11 @@ export const configSchema = z.strictObject({
   /** Absolute paths of this host that every jail shows, read-only, at the same place. */
   readOnlyMounts: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
   /**
+   * Absolute paths of PEM files: authorities of servers that credentials may be sent to, besides those that this host
+   * and Node trust.
+   */
+  trustedAuthorities: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
+  /**
    * Paths in the workspace that stay as they are once they exist: other programs trust what they say. Those below
    * `.git` hold for every repository in it, the first 64.
    */

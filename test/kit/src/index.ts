@@ -7,6 +7,7 @@ export { bareControl, type Control } from "./control/control.js";
 export { operatorControl } from "./control/operator-control.js";
 export { canary } from "./decoys/canary.js";
 export { ChangingNames } from "./decoys/changing-names.js";
+export { type CertificateMaker, CredentialHost } from "./decoys/credential-host.js";
 export { type Decoys, startDecoys } from "./decoys/decoys.js";
 export { type CapabilityReport, type JudgeOptions, judgeCapability } from "./judge/judge-capability.js";
 export { tryUnguarded } from "./judge/trials.js";

@@ -21,7 +21,9 @@ describe("a backend that claims everything and enforces nothing", () => {
         names: new ChangingNames(),
       });
       expect(report.assurance).toBe("escaped");
-      expect(report.attacks).toHaveLength(attacks[capability].length);
+      // Attacks with credentials need a backend that trusts their host; their control shows there that they work.
+      const made = attacks[capability].filter(({ needsCredentials }) => needsCredentials !== true);
+      expect(report.attacks).toHaveLength(made.length);
       // What needs a privilege it can't do, as its processes are nobody's: the others all show it up.
       const plain = new Set<string>(
         attacks[capability].filter(({ needs }) => needs === undefined).map(({ id }) => id),

@@ -2,12 +2,15 @@ import type { SecureContext } from "node:tls";
 import type { HiddenCredential } from "@ambit/core/plugin";
 import { type Replacement, replacementsFor } from "../stream-replacer.js";
 import type { Target } from "../target.js";
+import type { SessionAuthority } from "./authority.js";
 import { type BoundCredential, bindCredential, isBoundTo } from "./bound.js";
 import { gitVariables, type TrustFiles, trustVariables } from "./environment.js";
 
 export interface BrokerOptions {
   /** Authorities whose servers may be sent a credential, in PEM. Default: Node's and this host's. */
   readonly trusted?: readonly string[];
+  /** Authorities besides, in PEM: a company's own. Default: none. */
+  readonly added?: readonly string[];
 }
 
 /** One session's credentials, which its egress proxy puts on requests. Nothing of it is written anywhere. */
@@ -17,7 +20,7 @@ export interface CredentialBroker {
   /** The session's certificate authority in PEM, for the trust stores inside. Its key stays here. */
   readonly authority: string;
   readonly credentials: readonly BoundCredential[];
-  readonly trusted: readonly string[] | undefined;
+  readonly trust: BrokerOptions;
   /** Those that may be sent to this destination; the proxy ends TLS where there is one. */
   credentialsFor(target: Target): readonly BoundCredential[];
   contextFor(name: string): Promise<SecureContext>;
@@ -39,12 +42,10 @@ export interface CredentialBroker {
 /** Makes placeholders and an authority for a session. @throws TypeError for no credentials: none needs a broker. */
 export async function openCredentialBroker(
   secrets: readonly HiddenCredential[],
-  { trusted }: BrokerOptions = {},
+  trust: BrokerOptions = {},
 ): Promise<CredentialBroker> {
   if (secrets.length === 0) throw new TypeError("A broker without credentials would only open TLS");
-  // Reading and making certificates takes a library that most servers never need.
-  const { SessionAuthority } = await import("./authority.js");
-  const authority = await SessionAuthority.make();
+  const authority = await makeAuthority();
   const credentials = secrets.map(bindCredential);
   const credentialsFor = (target: Target) =>
     target.kind === "name" ? credentials.filter((credential) => isBoundTo(credential, target)) : [];
@@ -53,7 +54,7 @@ export async function openCredentialBroker(
     placeholders: Object.fromEntries(credentials.map(({ name, placeholder }) => [name, placeholder])),
     authority: authority.certificate,
     credentials,
-    trusted,
+    trust,
     credentialsFor,
     contextFor: (name) => authority.contextFor(name),
     replacementsFor: (target) => {
@@ -72,4 +73,11 @@ export async function openCredentialBroker(
       ...(role === "agent" ? gitVariables(credentials, given) : {}),
     }),
   };
+}
+
+/** An authority whose key stays in this process. */
+export async function makeAuthority(): Promise<SessionAuthority> {
+  // Making certificates takes a library of an eighth of a second, which most servers never need.
+  const { SessionAuthority } = await import("./authority.js");
+  return SessionAuthority.make();
 }

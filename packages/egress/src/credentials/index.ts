@@ -1,5 +1,6 @@
 /** Credentials that stay outside a sandbox: placeholders inside, the value put on by the egress proxy. */
-export { type BrokerOptions, type CredentialBroker, openCredentialBroker } from "./broker.js";
+export type { SessionAuthority } from "./authority.js";
+export { type BrokerOptions, type CredentialBroker, makeAuthority, openCredentialBroker } from "./broker.js";
 export type { TrustFiles } from "./environment.js";
 export { proxyHides } from "./hides.js";
 export { hashedName, systemBundle } from "./trust.js";

@@ -10,6 +10,7 @@ import {
   type TLSSocket,
 } from "node:tls";
 import type { Target } from "../target.js";
+import type { BrokerOptions } from "./broker.js";
 
 /** What a server's certificate is held against. Made once for a list: reading hundreds of certificates takes its time. */
 export class TrustedServers {
@@ -17,8 +18,9 @@ export class TrustedServers {
   /** The last TLS session of each destination, so that the next handshake is short. */
   readonly #sessions = new Map<string, Buffer>();
 
-  constructor(trusted: readonly string[] | undefined) {
-    this.#context = trusted === undefined ? hostContext() : createSecureContext({ ca: [...trusted] });
+  constructor({ trusted, added = [] }: BrokerOptions) {
+    if (trusted === undefined && added.length === 0) this.#context = hostContext();
+    else this.#context = createSecureContext({ ca: [...(trusted ?? hostAuthorities()), ...added] });
   }
 
   /** A verified connection over the socket; rejects for a certificate that isn't the server's. */
@@ -46,12 +48,14 @@ export class TrustedServers {
 
 let shared: SecureContext | undefined;
 
-/** Node's authorities, those that `NODE_EXTRA_CA_CERTS` adds, and this host's: what programs inside trust too. */
 function hostContext(): SecureContext {
-  shared ??= createSecureContext({
-    ca: [...new Set([...getCACertificates("default"), ...getCACertificates("system")])],
-  });
+  shared ??= createSecureContext({ ca: hostAuthorities() });
   return shared;
+}
+
+/** Node's authorities, those that `NODE_EXTRA_CA_CERTS` adds, and this host's: what programs inside trust too. */
+function hostAuthorities(): string[] {
+  return [...new Set([...getCACertificates("default"), ...getCACertificates("system")])];
 }
 
 /** Reuses the one connection that belongs to one client connection, and opens it when there is none. */

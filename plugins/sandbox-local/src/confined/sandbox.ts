@@ -11,6 +11,7 @@ export class ConfinedSandbox extends SessionSandbox {
   readonly workspace = inside.workspace;
   readonly home = inside.agentHome;
   readonly evidence: Evidence;
+  readonly placeholders: Readonly<Record<string, string>>;
   readonly #session: ConfinedSession;
 
   /** @param evidence what a first jail of this session showed. */
@@ -18,6 +19,7 @@ export class ConfinedSandbox extends SessionSandbox {
     super(session.spec.id, filesOf(session));
     this.#session = session;
     this.evidence = evidence;
+    this.placeholders = session.credentials?.broker.placeholders ?? {};
   }
 
   /** Folders of the session's cgroups; empty when nothing is limited. */

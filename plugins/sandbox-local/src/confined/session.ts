@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type ConnectionDecision, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import type { CredentialBroker } from "@ambit/egress/credentials";
 import { type EgressProxy, type Lookup, openEgressProxy } from "@ambit/egress/proxy";
 import { makeSessionGroups, type SessionGroups } from "../cgroup/session-groups.js";
 import type { LocalConfig } from "../config.js";
@@ -9,6 +10,7 @@ import { makeReadableFolder, writeReadable } from "../folders/readable.js";
 import type { RunnerFolder } from "../folders/runner-folder.js";
 import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
+import { keepCredentials, type SessionCredentials } from "./credentials.js";
 import {
   isPassable,
   nodeInstallation,
@@ -32,6 +34,8 @@ export interface ConfinedSession {
   readonly groups: SessionGroups | undefined;
   /** Undefined when the network is the host's. */
   readonly channel: SessionChannel | undefined;
+  /** Undefined where the session has none. */
+  readonly credentials: SessionCredentials | undefined;
   readonly requiredPaths: RequiredPaths;
   readonly weakening: Weakening | undefined;
   /** Whether the workspace was looked through for links that lead out. A jail can't make one. */
@@ -50,10 +54,15 @@ export interface SessionOptions {
   readonly dataFolder: string;
   readonly runner: RunnerFolder;
   readonly kit: RunnerKit;
-  readonly lookup: Lookup | undefined;
+  readonly lookup?: Lookup | undefined;
+  /** Authorities in PEM, in place of the host's, of servers that credentials may be sent to. */
+  readonly trusted?: readonly string[] | undefined;
   /** For controls of the conformance kit alone. */
   readonly weakening?: Weakening;
 }
+
+/** What tests and probes open a sandbox with, in place of the host's own. */
+export type OpenOptions = Pick<SessionOptions, "lookup" | "trusted">;
 
 /** Opens all that is shared, or nothing. */
 export async function openSession(options: SessionOptions): Promise<ConfinedSession> {
@@ -91,11 +100,12 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
         )
       : undefined;
     if (groups !== undefined) opened.push(() => groups.remove());
+    const credentials = await keepCredentials(spec, config, folder.path, options.trusted);
     const network = spec.boundary.network.mode === "on" ? "shared" : "own";
     const channel = network === "own" ? await SessionChannel.open(folder.path, user) : undefined;
     if (channel !== undefined) {
       opened.push(() => channel.close());
-      const proxy = await openProxy(channel, options);
+      const proxy = await openProxy(channel, credentials?.broker, options);
       opened.push(() => proxy.close());
     }
     const requiredPaths = await showRequiredPaths(options, folder, user !== undefined);
@@ -109,6 +119,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       user,
       groups,
       channel,
+      credentials,
       requiredPaths,
       weakening,
       linksSettled: false,
@@ -124,6 +135,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
 
 function openProxy(
   channel: SessionChannel,
+  credentials: CredentialBroker | undefined,
   { spec, lookup, weakening }: SessionOptions,
 ): Promise<EgressProxy> {
   return openEgressProxy({
@@ -140,6 +152,7 @@ function openProxy(
       // No record, no way out: what it can't tell of, it doesn't let through, and the run must not go on unseen.
       spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
     },
+    ...(credentials === undefined ? {} : { credentials }),
     ...(lookup === undefined ? {} : { lookup }),
     ...(weakening === undefined ? {} : { checks: weakening.egressChecks }),
   });

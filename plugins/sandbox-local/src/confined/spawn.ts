@@ -82,7 +82,7 @@ export async function spawnConfined(
       workspace,
       workspaceMounts: prepared.mounts,
       agentHome,
-      environment: jailEnvironment(command, session.network, spec.boundary.network),
+      environment: jailEnvironment(withCredentials(command, session), session.network, spec.boundary.network),
       cwd: command.cwd ?? inside.workspace,
       descriptors: { seccomp: jailDescriptors.seccomp, info: jailDescriptors.info },
     };
@@ -133,9 +133,18 @@ export async function spawnConfined(
   }
 }
 
+/** The command with the variables by which its programs send placeholders, and trust who replaces them. */
+function withCredentials(command: Command, { credentials }: ConfinedSession): Command {
+  if (credentials === undefined) return command;
+  return {
+    ...command,
+    env: credentials.broker.environment(command.role ?? "tool", inside.trust, command.env),
+  };
+}
+
 /** The parts of a jail that are the same for all of a session's. */
 function sharedParts(
-  { kit, requiredPaths, network, channel, config, weakening }: ConfinedSession,
+  { kit, requiredPaths, network, channel, credentials, config, weakening }: ConfinedSession,
   isAgent: boolean,
 ) {
   return {
@@ -145,6 +154,7 @@ function sharedParts(
       folder: kit.etc.folder,
       shown: [
         ...kit.etc.shown,
+        ...(credentials?.shown.filter(({ path }) => path.startsWith("/etc/")) ?? []),
         ...(isAgent ? kit.etc.agent : []),
         ...(network === "shared" ? kit.etc.shared : []),
       ],
@@ -159,6 +169,9 @@ function sharedParts(
             { source: channel.path, path: inside.channel, socket: true },
             { source: kit.nodeProxy, path: inside.nodeProxy, socket: false },
             { source: kit.nodeRelay, path: inside.relayProgram, socket: false },
+            ...(credentials?.shown ?? [])
+              .filter(({ path }) => path.startsWith("/run/"))
+              .map((shown) => ({ ...shown, socket: false })),
           ],
     network,
     coveredProc: kit.coveredProc,

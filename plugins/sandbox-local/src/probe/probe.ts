@@ -1,20 +1,21 @@
 import { closingAfter, findingsOf, probeSpec, runTrial, unproven } from "@ambit/backend-kit";
 import type { Finding, SandboxSpec } from "@ambit/core/plugin";
-import type { Lookup } from "@ambit/egress/proxy";
 import { claims } from "../claims.js";
 import type { LocalConfig } from "../config.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
+import type { OpenOptions } from "../confined/session.js";
 import { environmentTrials } from "./environment.js";
 import { filesystemTrials } from "./filesystem.js";
 import { fixFor } from "./fixes.js";
 import { networkTrials } from "./network.js";
 import { processTrials } from "./processes.js";
 import { resourceTrials } from "./resources.js";
+import { secretTrial } from "./secrets.js";
 import { systemCalls } from "./system-calls/trial.js";
 import type { Bench, Trial } from "./trial.js";
 import { viewTrial } from "./view.js";
 
-export type OpenForProbe = (spec: SandboxSpec, lookup?: Lookup) => Promise<ConfinedSandbox>;
+export type OpenForProbe = (spec: SandboxSpec, options?: OpenOptions) => Promise<ConfinedSandbox>;
 
 /** Everything that is tried. @param config of the sandboxes under probe. */
 export const trialsOf = (config: Pick<LocalConfig, "scratchMb">): readonly Trial[] => [
@@ -24,6 +25,7 @@ export const trialsOf = (config: Pick<LocalConfig, "scratchMb">): readonly Trial
   ...environmentTrials,
   ...resourceTrials,
   viewTrial(config.scratchMb * 1024 * 1024),
+  secretTrial,
   systemCalls,
 ];
 
@@ -55,9 +57,10 @@ async function withBench<Result>(
   const opened: Promise<ConfinedSandbox>[] = [];
   const bench: Bench = {
     signal,
-    async open(boundary, { lookup, onDecision } = {}) {
+    async open(boundary, { onDecision, secrets, ...options } = {}) {
       signal.throwIfAborted();
-      const sandbox = open(probeSpec(boundary, onDecision === undefined ? {} : { onDecision }), lookup);
+      const spec = probeSpec(boundary, onDecision === undefined ? {} : { onDecision });
+      const sandbox = open(secrets === undefined ? spec : { ...spec, secrets }, options);
       opened.push(sandbox);
       return sandbox;
     },

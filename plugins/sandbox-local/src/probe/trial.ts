@@ -1,8 +1,8 @@
 import * as kit from "@ambit/backend-kit";
-import type { Boundary, Command, ConnectionDecision } from "@ambit/core/plugin";
-import type { Lookup } from "@ambit/egress/proxy";
+import type { Boundary, Command, ConnectionDecision, HiddenCredential } from "@ambit/core/plugin";
 import type { Claim } from "../claims.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
+import type { OpenOptions } from "../confined/session.js";
 
 export { expectThat, filesystem, NotProven, unlimitedBoundary } from "@ambit/backend-kit";
 
@@ -12,8 +12,8 @@ export interface Bench {
   readonly signal: AbortSignal;
 }
 
-export interface BenchOptions {
-  readonly lookup?: Lookup;
+export interface BenchOptions extends OpenOptions {
+  readonly secrets?: readonly HiddenCredential[];
   readonly onDecision?: (decision: ConnectionDecision) => void;
 }
 

@@ -69,6 +69,8 @@ const byAttack: Readonly<Record<string, readonly Mechanism[]>> = {
   "environment.per-tool/supervisor": ["network namespace"],
   "environment.per-tool/scratch": ["scratch of its own"],
   "environment.per-tool/leftovers": ["scratch of its own"],
+  "secrets.hidden/files": ["hidden host files"],
+  "secrets.hidden/processes": ["pid namespace", "user namespace"],
   "environment.per-tool/trace": ["pid namespace", "user namespace", "system call filter"],
 };
 

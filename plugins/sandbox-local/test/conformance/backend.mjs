@@ -4,9 +4,16 @@ import { join } from "node:path";
 import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
 
 /** The local backend with a data folder of its own, which every user may pass through. */
-/** @param {(name: string) => Promise<readonly string[]>} [lookup] in place of the host's resolver */
-export default function makeBackend(dataFolder = makeDataFolder(), lookup = undefined) {
-  return new LocalSandbox(configSchema.parse({ dataFolder }), lookup);
+/**
+ * @param {(name: string) => Promise<readonly string[]>} [lookup] in place of the host's resolver
+ * @param {string[]} [trustedAuthorities] PEM files
+ */
+export default function makeBackend(
+  dataFolder = makeDataFolder(),
+  lookup = undefined,
+  trustedAuthorities = [],
+) {
+  return new LocalSandbox(configSchema.parse({ dataFolder, trustedAuthorities }), lookup);
 }
 
 export function makeDataFolder() {

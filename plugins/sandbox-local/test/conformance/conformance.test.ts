@@ -2,13 +2,16 @@ import { readdir, rm } from "node:fs/promises";
 import { ChangingNames } from "@ambit/testkit";
 import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll } from "vitest";
+import { openCredentialHost } from "../support/credential-host.js";
 import makeBackend, { makeDataFolder } from "./backend.mjs";
 
 const dataFolder = makeDataFolder();
 const names = new ChangingNames();
+const { credentialHost, authorityFile } = await openCredentialHost(dataFolder);
 
-describeSandboxBackend(() => makeBackend(dataFolder, names.lookup), {
+describeSandboxBackend(() => makeBackend(dataFolder, names.lookup, [authorityFile]), {
   names,
+  credentialHost,
   runnerModule: new URL("backend.mjs", import.meta.url),
   // The runner keeps one folder of its own; what a session had in it is gone with the session.
   remains: async () => {
@@ -17,4 +20,5 @@ describeSandboxBackend(() => makeBackend(dataFolder, names.lookup), {
   },
 });
 
+afterAll(() => credentialHost.close());
 afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));

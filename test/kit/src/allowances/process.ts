@@ -1,3 +1,4 @@
+import { credentialUse } from "../attacks/secrets-hidden/credentials.js";
 import { programAllowance } from "./program-allowance.js";
 
 const named = (capability: "environment.named-only" | "environment.per-tool" | "secrets.hidden") =>
@@ -23,5 +24,5 @@ attempt("child", children)`,
   ],
   "environment.named-only": [named("environment.named-only")],
   "environment.per-tool": [named("environment.per-tool")],
-  "secrets.hidden": [named("secrets.hidden")],
+  "secrets.hidden": [named("secrets.hidden"), credentialUse],
 } as const;

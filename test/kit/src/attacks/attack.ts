@@ -43,6 +43,8 @@ interface Trial {
   readonly title: string;
   /** Leaves its sandbox unusable for others, or closes it. Default: it is shared with the capability's other trials. */
   readonly alone?: boolean;
+  /** Only where the backend trusts the kit's `CredentialHost`, and resolves its names. */
+  readonly needsCredentials?: boolean;
   /** Must settle by itself; what it starts ends with the stage. */
   perform(stage: Stage): Promise<Outcome>;
 }

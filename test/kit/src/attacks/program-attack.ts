@@ -4,7 +4,8 @@ import type { BoundaryOverrides } from "../stage/boundaries.js";
 import { type Attack, blocked, impossible, notRun, type Outcome, reached, type Stage } from "./attack.js";
 import { type Finished, type ProgramOptions, runProgram } from "./run-program.js";
 
-export interface ProgramAttack extends Pick<Attack, "title" | "needs" | "needsNames" | "asRoot" | "alone"> {
+export interface ProgramAttack
+  extends Pick<Attack, "title" | "needs" | "needsNames" | "needsCredentials" | "asRoot" | "alone"> {
   readonly id: `${Capability}/${string}`;
   /** Python, run inside after the preamble: it sees `P`, and reports with `attempt`. */
   readonly program: string;
@@ -29,6 +30,7 @@ export function programAttack(attack: ProgramAttack): Attack {
     capability: capabilityOf(id),
     title,
     ...(attack.needs === undefined ? {} : { needs: attack.needs }),
+    ...(attack.needsCredentials === undefined ? {} : { needsCredentials: attack.needsCredentials }),
     ...(attack.asRoot === undefined ? {} : { asRoot: attack.asRoot }),
     ...(attack.needsNames === undefined ? {} : { needsNames: attack.needsNames }),
     ...(attack.alone === undefined ? {} : { alone: attack.alone }),

@@ -21,6 +21,8 @@ export interface BareOptions {
   readonly confinement: Sandbox["confinement"];
   /** Variables that every process gets besides: where the open proxy is. */
   readonly env: Readonly<Record<string, string>>;
+  /** Default: none. */
+  readonly placeholders?: Readonly<Record<string, string>>;
 }
 
 /** Two folders on the host and plain processes: guards nothing at all, and inherits what there is to inherit. */
@@ -29,6 +31,7 @@ export class BareSandbox implements Sandbox {
   readonly home: string;
   readonly confinement: Sandbox["confinement"];
   readonly evidence: Evidence;
+  readonly placeholders: Readonly<Record<string, string>>;
   readonly #root: string;
   readonly #options: BareOptions;
   readonly #processes = new Set<Process>();
@@ -40,6 +43,7 @@ export class BareSandbox implements Sandbox {
     this.workspace = join(root, "workspace");
     this.home = join(root, "home");
     this.confinement = options.confinement;
+    this.placeholders = options.placeholders ?? {};
     const uid = options.user?.uid ?? process.getuid?.();
     this.evidence = uid === undefined ? {} : { uid };
   }

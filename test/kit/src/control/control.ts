@@ -26,11 +26,13 @@ export interface Control {
 export function bareControl(): Control {
   return {
     what: "a bare process",
-    open: async ({ asRoot }, _spec, scope) => {
+    open: async ({ asRoot }, { secrets = [] }, scope) => {
       const proxy = await startOpenProxy();
       scope.defer(() => proxy.close());
       const user = asRoot === true ? undefined : unprivilegedUser();
-      return BareSandbox.open({ user, confinement: "unconfined", env: proxy.env });
+      // Nothing is hidden: the values stand where placeholders would.
+      const placeholders = Object.fromEntries(secrets.map(({ name, value }) => [name, value]));
+      return BareSandbox.open({ user, confinement: "unconfined", env: proxy.env, placeholders });
     },
     runnerModule: new URL("../../dist/control/bare-backend.js", import.meta.url),
   };

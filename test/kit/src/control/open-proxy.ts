@@ -1,6 +1,6 @@
 import { createServer, request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { listedZone } from "../decoys/changing-names.js";
+import { keysZone, listedZone } from "../decoys/changing-names.js";
 
 export interface OpenProxy {
   /** The variables by which programs find it. */
@@ -62,9 +62,14 @@ export async function startOpenProxy(): Promise<OpenProxy> {
 
 /** Names of the listed zone it would have to look up again when it dials: by then they lead elsewhere. */
 const bare = (hostname: string) =>
-  hostname.endsWith(`.${listedZone}`) ? "127.0.0.2" : hostname.replace(/^\[|\]$/g, "");
+  hostname.endsWith(`.${keysZone}`)
+    ? "127.0.0.1"
+    : hostname.endsWith(`.${listedZone}`)
+      ? "127.0.0.2"
+      : hostname.replace(/^\[|\]$/g, "");
 
 /** Tests send traffic to loopback only, the controls included. */
 function isLoopback(hostname: string): boolean {
-  return hostname.endsWith(`.${listedZone}`) || /^(localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/i.test(hostname);
+  if ([listedZone, keysZone].some((zone) => hostname.endsWith(`.${zone}`))) return true;
+  return /^(localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/i.test(hostname);
 }

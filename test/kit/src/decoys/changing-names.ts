@@ -2,6 +2,8 @@ import { lookup as systemLookup } from "node:dns/promises";
 
 /** Allowlists of the kit list every name in it. */
 export const listedZone = "ambit-listed.test";
+/** Where hosts of credentials are. */
+export const keysZone = "ambit-keys.test";
 /** Where the listed server is, and where the names lead besides. */
 const listedAddress = "127.0.0.1";
 const otherAddress = "127.0.0.2";
@@ -24,6 +26,7 @@ export class ChangingNames {
 
   /** All addresses of a name; other names than the kit's are resolved as this host does. */
   readonly lookup = async (name: string): Promise<readonly string[]> => {
+    if (name.endsWith(`.${keysZone}`)) return [listedAddress];
     const answer = answers[name.split(".")[0] ?? ""];
     if (answer === undefined || !name.endsWith(`.${listedZone}`)) {
       return (await systemLookup(name, { all: true })).map(({ address }) => address);

@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { CredentialHost } from "./credential-host.js";
 import { type DatagramDecoy, openDatagramDecoy } from "./datagram-decoy.js";
 import type { Endpoint, NamedEndpoint } from "./endpoint.js";
 import { endpointByAnotherName } from "./loopback-names.js";
@@ -25,6 +26,8 @@ export interface Decoys {
   readonly listed6: Endpoint | undefined;
   /** A decoy by a name that allowlists don't list. Undefined where this host gives its loopback one name only. */
   readonly unlisted: NamedEndpoint | undefined;
+  /** Where credentials are sent to, in suites that have it. Undefined: nothing is known of the backend's trust. */
+  readonly keys: CredentialHost | undefined;
   readonly unixPath: string;
   /** Without its leading NUL. */
   readonly abstractName: string;
@@ -49,7 +52,7 @@ export const listedAnswer = "ambit-listed-server";
 export const untouched = "untouched";
 
 /** Starts the decoys: servers on loopback, sockets, files in a temporary folder. */
-export async function startDecoys(): Promise<Decoys> {
+export async function startDecoys(keys?: CredentialHost): Promise<Decoys> {
   const secret = freshSecret();
   const folder = await makeFolder(secret);
   const abstractName = `ambit-decoy-${folder.path.slice(-6)}-${process.pid}`;
@@ -92,6 +95,7 @@ export async function startDecoys(): Promise<Decoys> {
     listed: listed.endpoint,
     listed6: listed6?.endpoint,
     unlisted: endpointByAnotherName(tcp.endpoint, tcp6?.endpoint),
+    keys,
     unixPath,
     abstractName,
     folder,

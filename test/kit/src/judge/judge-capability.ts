@@ -1,10 +1,11 @@
 import type { Capability, Finding, SandboxBackend } from "@ambit/core/plugin";
 import { allowances } from "../allowances/catalogue.js";
-import { type Attack, notRun } from "../attacks/attack.js";
+import { type Allowance, type Attack, notRun } from "../attacks/attack.js";
 import { attacks } from "../attacks/catalogue.js";
 import type { Control } from "../control/control.js";
 import { canary } from "../decoys/canary.js";
 import type { ChangingNames } from "../decoys/changing-names.js";
+import type { CredentialHost } from "../decoys/credential-host.js";
 import { type Decoys, startDecoys } from "../decoys/decoys.js";
 import { opens, planRefuses } from "./refusal.js";
 import { allMessagesOf, GuardedTrials, tryUnguarded } from "./trials.js";
@@ -16,6 +17,8 @@ export interface JudgeOptions {
   readonly runnerModule?: URL | undefined;
   /** What the backend resolves names by, for attacks by names that change their address. */
   readonly names?: ChangingNames | undefined;
+  /** Where credentials are sent to: the backend resolves its names by `names`, and trusts its authority. */
+  readonly credentialHost?: CredentialHost | undefined;
   /** Why an attack, by its id, breaks no promise of this backend: "the kernel inside is its own". Shown in every report. */
   readonly exempt?: Readonly<Record<string, string>> | undefined;
   /** Only these attacks, by id. Default: every one. */
@@ -41,7 +44,7 @@ export async function judgeCapability(
   capability: Capability,
   options: JudgeOptions,
 ): Promise<CapabilityReport> {
-  const decoys = await startDecoys();
+  const decoys = await startDecoys(options.credentialHost);
   try {
     const finding = findings.find((one) => one.capability === capability);
     if (!backend.claims.includes(capability) || finding?.proven !== true) {
@@ -111,7 +114,7 @@ async function judgeGuard(
   const restore = plantInEnvironment(decoys.secret);
   let fault: string | undefined;
   try {
-    for (const { id, title, ...rest } of allowances[capability]) {
+    for (const { id, title, ...rest } of usable(allowances[capability], options)) {
       allowanceRows.push({ id, title, outcome: await guarded.try({ id, title, ...rest }) });
     }
     for (const attack of applicable(attacks[capability], { ...options, runnerModule })) {
@@ -156,12 +159,24 @@ export function faultsOf({
 /** The attacks that can be made with what the author has given. */
 export function applicable(
   all: readonly Attack[],
-  { runnerModule, names, only }: Partial<Pick<JudgeOptions, "runnerModule" | "names" | "only">>,
+  {
+    runnerModule,
+    names,
+    credentialHost,
+    only,
+  }: Partial<Pick<JudgeOptions, "runnerModule" | "names" | "credentialHost" | "only">>,
 ): readonly Attack[] {
-  return all
+  return usable(all, { credentialHost })
     .filter(({ needsRunner }) => needsRunner !== true || runnerModule !== undefined)
     .filter(({ needsNames }) => needsNames !== true || names !== undefined)
     .filter(({ id }) => only === undefined || only.includes(id));
+}
+
+function usable<T extends Allowance>(
+  trials: readonly T[],
+  { credentialHost }: Pick<JudgeOptions, "credentialHost">,
+): readonly T[] {
+  return trials.filter(({ needsCredentials }) => needsCredentials !== true || credentialHost !== undefined);
 }
 
 function rowOf(

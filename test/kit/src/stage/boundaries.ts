@@ -18,13 +18,13 @@ export interface Demand {
   readonly required: readonly Capability[];
 }
 
-type Destinations = Pick<Decoys, "listed" | "listed6">;
+type Destinations = Pick<Decoys, "listed" | "listed6" | "keys">;
 
 /** The smallest boundary that asks for a capability, as a request would write it. */
 export function permissionFor(
   capability: Capability,
   claims: readonly Capability[],
-  { listed, listed6 }: Destinations,
+  { listed, listed6, keys }: Destinations,
 ): Permission {
   const { memoryMb, processes, cpus, diskMb } = smallLimits;
   switch (capability) {
@@ -66,7 +66,9 @@ export function permissionFor(
     case "resources.disk":
       return { resources: { diskMb } };
     case "secrets.hidden":
-      return { secrets: "hidden" };
+      if (keys !== undefined) return { secrets: "hidden", network: { allowlist: [...keys.allowlist] } };
+      // Where a network can be restricted, that is a part of hiding: a proxy can't be on a way that nothing binds.
+      return { secrets: "hidden", ...(claims.includes("network.deny") ? { network: "off" } : {}) };
     case "process.contained":
     case "environment.named-only":
     case "environment.per-tool":

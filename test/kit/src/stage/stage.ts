@@ -35,6 +35,9 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
   const specFor = (overrides?: BoundaryOverrides): SandboxSpec => ({
     id: freshId(),
     ...demandFor(capability, claims, decoys, overrides),
+    ...(capability === "secrets.hidden" && decoys.keys !== undefined
+      ? { secrets: decoys.keys.credentials(decoys.secret) }
+      : {}),
     requiredPaths: [],
     onDecision: () => undefined,
     log: silentLog,

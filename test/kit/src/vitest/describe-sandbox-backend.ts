@@ -11,6 +11,7 @@ import { contractChecks } from "../contract/checks.js";
 import { Contract, type Shape, shapesOf } from "../contract/contract.js";
 import { bareControl, type Control } from "../control/control.js";
 import type { ChangingNames } from "../decoys/changing-names.js";
+import type { CredentialHost } from "../decoys/credential-host.js";
 import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
 import { probeWithin } from "../stage/kit-scope.js";
 import { mustProve } from "./must-prove.js";
@@ -28,6 +29,8 @@ export interface SandboxSuiteOptions {
   readonly runnerModule?: URL;
   /** What the backend resolves names by: then it is attacked by names that change their address, too. */
   readonly names?: ChangingNames;
+  /** Where credentials are sent to: then it is attacked by what programs do with their placeholders, too. */
+  readonly credentialHost?: CredentialHost;
   /** Why an attack, by its id, breaks no promise of this backend. It is made and shown all the same. */
   readonly exempt?: Readonly<Record<string, string>>;
   /** What sandboxes have left on this host, in the author's words. Asked at the end, and must be nothing. */
@@ -116,9 +119,9 @@ function describeCapability(
   describe(`${capability}: ${promises[capability]}`, () => {
     let report: CapabilityReport;
     beforeAll(async () => {
-      const { control: given = bareControl(), runnerModule, names, exempt } = options;
+      const { control: given = bareControl(), runnerModule, names, credentialHost, exempt } = options;
       const control = typeof given === "function" ? given(backend) : given;
-      const judging = { control, runnerModule, names, exempt };
+      const judging = { control, runnerModule, names, credentialHost, exempt };
       report = await judgeCapability(backend, findings, capability, judging);
     }, capabilityMs);
 

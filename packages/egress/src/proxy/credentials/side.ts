@@ -34,7 +34,7 @@ export class CredentialSide {
     this.#broker = broker;
     this.#onFault = onFault;
     this.#clients = new HttpClients(gate.limits);
-    this.#trusted = new TrustedServers(broker.trusted);
+    this.#trusted = new TrustedServers(broker.trust);
     const server = createServer({ maxHeaderSize: gate.limits.headerBytes, insecureHTTPParser: false });
     server.maxHeadersCount = 0;
     server.timeout = gate.limits.idleMs;

@@ -8,6 +8,8 @@ export const inside = {
   channel: "/run/ambit/channel.sock",
   nodeProxy: "/run/ambit/node-proxy.cjs",
   relayProgram: "/run/ambit/relay.cjs",
+  /** What programs trust where the session has credentials. */
+  trust: { authority: "/run/ambit/authority.pem", bundle: "/run/ambit/authorities.pem" },
   /** What a jail's first process runs. */
   shell: "/run/ambit/sh",
   hostName: "sandbox",

@@ -14,6 +14,7 @@ import { claims } from "../../claims.js";
 import { openConfined } from "../../confined/open.js";
 import { makeRunnerKit, type RunnerKit } from "../../confined/runner-kit.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
+import type { OpenOptions } from "../../confined/session.js";
 import type { Weakening } from "../../confined/weakening.js";
 import { writeReadable } from "../../folders/readable.js";
 import type { RunnerFolder } from "../../folders/runner-folder.js";
@@ -121,7 +122,7 @@ export class WeakenedSandboxes {
     const { probeConfinement } = await import("../../probe/probe.js");
     const nothing = { folders: [], environment: {} };
     return probeConfinement(
-      (spec, lookup) => this.#open(spec, [], nothing, spec.boundary.network, change, lookup),
+      (spec, options) => this.#open(spec, [], nothing, spec.boundary.network, change, options),
       signal,
       trials,
     );
@@ -133,7 +134,7 @@ export class WeakenedSandboxes {
     decoys: Decoys,
     listed: NetworkBoundary,
     change: JailChange,
-    lookup = this.#setup.lookup,
+    { lookup = this.#setup.lookup, trusted }: OpenOptions = {},
   ): Promise<ConfinedSandbox> {
     const { folder, kit } = await this.#ownRunner(without);
     const { config, dataFolder } = this.#setup;
@@ -145,6 +146,7 @@ export class WeakenedSandboxes {
       runner: folder,
       kit,
       lookup,
+      trusted,
       weakening: await this.#weakening(spec.id, without, decoys, change, { folder, kit }),
     });
   }

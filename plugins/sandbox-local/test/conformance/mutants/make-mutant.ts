@@ -86,7 +86,8 @@ import { join } from "node:path";
 import { configSchema, LocalSandbox } from "./dist/index.js";
 const dataFolder = process.env.AMBIT_KIT_MUTANT_FOLDER ?? mkdtempSync(join(tmpdir(), "ambit-kit-mutant-"));
 chmodSync(dataFolder, 0o755);
-export default (lookup) => new LocalSandbox(configSchema.parse({ dataFolder }), lookup);
+const trustedAuthorities = [process.env.AMBIT_KIT_MUTANT_AUTHORITY].filter((path) => path !== undefined);
+export default (lookup) => new LocalSandbox(configSchema.parse({ dataFolder, trustedAuthorities }), lookup);
 `;
 
 export function removeMutants(): void {

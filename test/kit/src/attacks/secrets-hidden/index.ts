@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import type { Attack } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
 import { commandOf, textOf } from "../run-program.js";
+import { credentialAttacks } from "./credentials.js";
 
 /**
  * The runner holds a credential in its environment, in a file, in a process of its own and in what it sends over the
@@ -64,6 +65,7 @@ def all_memory():
 attempt("memory", all_memory)`,
   }),
   traffic(),
+  ...credentialAttacks,
 ] as const;
 
 /** A packet socket on every link sees what the runner sends; without the privilege to have one, nothing does. */

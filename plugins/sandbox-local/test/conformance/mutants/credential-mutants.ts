@@ -1,0 +1,75 @@
+import type { MutantCase } from "./mutants.js";
+
+const capability = "secrets.hidden";
+
+/** The local sandbox without one check of the credential broker. */
+export const credentialMutants: readonly MutantCase[] = [
+  mutant("value in the place of its placeholder", "credential-inside", [
+    "credentials/bound.js",
+    "placeholder: placeholderFor(secret),",
+    "placeholder: secret,",
+  ]),
+  mutant("answers passed as they are", "credential-echo", [
+    "proxy/credentials/forward.js",
+    "new StreamReplacer(replacements).asTransform()",
+    "new StreamReplacer([]).asTransform()",
+  ]),
+  mutant("compressed answers passed as they are", "credential-echo", [
+    "proxy/credentials/forward.js",
+    'const isCoded = coding !== "" && coding !== "identity";',
+    "const isCoded = false;",
+  ]),
+  mutant("headers of answers passed as they are", "credential-echo", [
+    "proxy/credentials/forward.js",
+    "responseHeaders(incoming).map((text) => hideIn(text, replacements))",
+    "responseHeaders(incoming)",
+  ]),
+  mutant("credential for any opened host", "credential-other-host", [
+    "credentials/judge.js",
+    "if (!isBoundTo(credential, target))",
+    "if (false)",
+  ]),
+  mutant("credential in any header", "credential-other-header", [
+    "credentials/judge.js",
+    "const replaced = replaceIn(name, value, credential);",
+    "const replaced = value.replace(credential.placeholder, credential.value);",
+  ]),
+  mutant("credential in a header that stands twice", "credential-other-header", [
+    "credentials/judge.js",
+    "if (isTwice)",
+    "if (false)",
+  ]),
+  mutant("methods, paths and access not held", "credential-limits", [
+    "credentials/judge.js",
+    "const limits = judgeLimits(request, credential);",
+    "const limits = { needsBody: false };",
+  ]),
+  mutant("ambiguous paths let through", "credential-limits", [
+    "credentials/judge.js",
+    "if (isAmbiguousPath(path))",
+    "if (false)",
+  ]),
+  mutant("access not held", "credential-limits", [
+    "credentials/judge.js",
+    'if (reading === "writes")',
+    "if (false)",
+  ]),
+  mutant("servers not verified", "credential-impostor", [
+    "credentials/upstream.js",
+    "rejectUnauthorized: true",
+    "rejectUnauthorized: false",
+  ]),
+];
+
+function mutant(
+  name: string,
+  attack: string,
+  [file, find, replace]: readonly [string, string, string],
+): MutantCase {
+  return {
+    name,
+    patches: [{ of: "egress", file, find, replace }],
+    capability,
+    caughtBy: [`${capability}/${attack}`],
+  };
+}

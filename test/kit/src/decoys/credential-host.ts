@@ -1,0 +1,104 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { type SecureContext, TLSSocket } from "node:tls";
+import { gzipSync } from "node:zlib";
+import type { HiddenCredential } from "@ambit/core/plugin";
+import { keysZone } from "./changing-names.js";
+
+/** An authority that makes a server's certificate for any name. */
+export interface CertificateMaker {
+  /** PEM. */
+  readonly certificate: string;
+  contextFor(name: string): Promise<SecureContext>;
+}
+
+/** What the server was sent, by its own account. */
+export interface ReceivedRequest {
+  /** By TLS; undefined in the clear. */
+  readonly serverName: string | undefined;
+  readonly method: string;
+  readonly url: string;
+  readonly rawHeaders: readonly string[];
+}
+
+const keys = `git.${keysZone}`;
+const second = `second.${keysZone}`;
+const impostor = `impostor.${keysZone}`;
+/** More than all attacks of a suite send. */
+const mostRequests = 10_000;
+
+/** A server on loopback that credentials are sent to: by TLS under three names, one of which it has no right to. */
+export class CredentialHost {
+  readonly names = { keys, second, impostor };
+  readonly #server: Server;
+  readonly #received: ReceivedRequest[] = [];
+
+  private constructor(own: CertificateMaker, stranger: CertificateMaker) {
+    const SNICallback = (name: string, done: (error: Error | null, context?: SecureContext) => void) => {
+      (name === impostor ? stranger : own).contextFor(name).then((context) => done(null, context), done);
+    };
+    this.#server = createTlsServer({ SNICallback }, (request, response) => this.#answer(request, response));
+  }
+
+  /** @param own what the backend under test trusts · @param stranger what it doesn't. */
+  static async open(own: CertificateMaker, stranger: CertificateMaker): Promise<CredentialHost> {
+    const host = new CredentialHost(own, stranger);
+    await new Promise<void>((resolve) => host.#server.listen(0, "127.0.0.1", resolve));
+    return host;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** What a boundary must list to reach it. */
+  get allowlist(): readonly string[] {
+    return [keys, second, impostor, "127.0.0.1"].map((host) => `${host}:${this.port}`);
+  }
+
+  /** One credential for each way to misuse one. All have the same value: who is sent it by which name is told apart. */
+  credentials(value: string): readonly HiddenCredential[] {
+    const at = (name: string) => [`${name}:${this.port}`];
+    return [
+      { name: "KEY", value, hosts: at(keys), as: "bearer" },
+      {
+        name: "READER",
+        value,
+        hosts: at(keys),
+        as: { header: "x-reader" },
+        paths: ["/acme/*"],
+        access: "read",
+      },
+      { name: "SECOND", value, hosts: at(second), as: "bearer" },
+      { name: "IMPOSTOR", value, hosts: at(impostor), as: "bearer" },
+    ];
+  }
+
+  /** Requests that carried this text. */
+  received(text: string): readonly ReceivedRequest[] {
+    return this.#received.filter((request) => JSON.stringify(request).includes(text));
+  }
+
+  close(): Promise<void> {
+    this.#server.closeAllConnections();
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const { method = "", url = "", rawHeaders, socket } = request;
+    const serverName = socket instanceof TLSSocket && socket.servername ? socket.servername : undefined;
+    if (this.#received.length < mostRequests) this.#received.push({ serverName, method, url, rawHeaders });
+    const sent = request.headers.authorization ?? "nothing";
+    request.resume();
+    response.shouldKeepAlive = false;
+    if (url.startsWith("/gzip")) {
+      return void response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync(`you sent ${sent}`));
+    }
+    if (!url.startsWith("/echo")) return void response.end("ok");
+    response.writeHead(200, { "x-echo": sent });
+    // In small pieces, and encoded: what looks for the value in one piece doesn't find it.
+    for (const piece of `you sent ${sent} or ${btoa(sent)}`.match(/.{1,5}/g) ?? []) response.write(piece);
+    response.end();
+  }
+}
