@@ -18,6 +18,8 @@ import type { Session } from "./session/session.js";
 export interface RunOutcome {
   readonly runId: string;
   readonly events: RunEvents;
+  /** All that the agent said, redacted. */
+  readonly output: string;
   readonly traceId: string | undefined;
   readonly progress: Progress;
   readonly failure: AmbitError | undefined;
@@ -83,8 +85,7 @@ function resultOf(request: RunRequest, outcome: RunOutcome, receipt: Receipt | u
   const { record, redactor } = outcome.events;
   const failure = cancelledByCaller(outcome.failure) ? undefined : outcome.failure;
   const { usage } = record;
-  // Once more as a whole: what is joined here was redacted block by block.
-  const output = redactor.text(record.output);
+  const { output } = outcome;
   return {
     ok: failure === undefined,
     runId: outcome.runId,

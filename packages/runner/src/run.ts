@@ -142,6 +142,7 @@ export class Run {
       ...{
         runId: this.id,
         events: this.events,
+        output: await this.events.output(),
         traceId: this.observation.traceId,
         progress,
         failure: failureOf(end),

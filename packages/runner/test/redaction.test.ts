@@ -380,3 +380,23 @@ describe("in a run", () => {
     expect(result.failure?.code).toBe("harness_failed");
   });
 });
+
+describe("a long text", () => {
+  const secret = "hunter2-hunter2";
+  test("is redacted as a short one is, wherever its parts end, and others are served in between", async () => {
+    const redactor = new Redactor([secret]);
+    const filler = "x".repeat(65_530);
+    const text = `${secret}${filler}${secret}${filler}${secret}`;
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    expect(await redactor.longText(text)).toBe(redactor.text(text));
+    clearImmediate(counting);
+    expect(turns).toBeGreaterThanOrEqual(2);
+    expect(await redactor.longText(secret)).toBe("[redacted]");
+    expect(await new Redactor([]).longText(text)).toBe(text);
+  });
+});

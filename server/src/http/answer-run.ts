@@ -3,7 +3,7 @@ import { type Log, onDisconnectOf, type RunResult } from "@ambit/core";
 import type { Run } from "@ambit/runner";
 import { type AnswerForm, encodeRecord, mediaTypes } from "./answer-form.js";
 import { RecordWriter } from "./record-writer.js";
-import { sendJson } from "./send.js";
+import { sendLargeJson } from "./send.js";
 
 /** Proxies cut a connection on which nothing moves; a comment is not a record, and readers skip it. */
 const heartbeatMs = 15_000;
@@ -29,7 +29,7 @@ async function answerOnce(run: Run, response: ServerResponse): Promise<RunResult
   for await (const record of run.records()) {
     if (record.kind !== "result") continue;
     const failure = record.result.ok ? undefined : await run.ended;
-    sendJson(response, failure?.status ?? 200, record.result, { "x-ambit-run-id": run.id });
+    await sendLargeJson(response, failure?.status ?? 200, record.result, { "x-ambit-run-id": run.id });
     return record.result;
   }
   return undefined;

@@ -1,4 +1,11 @@
 import type { ServerResponse } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { jsonPieces } from "./json-pieces.js";
+import { RecordWriter } from "./record-writer.js";
+
+/** Characters that are handed to the connection together, of a body that has more. */
+const partLength = 131_072;
+const jsonHeaders = { "content-type": "application/json", "cache-control": "no-store" };
 
 /** Answers with JSON, unless the caller has left. Straight to the response: no copy, no stream in between. */
 export function sendJson(
@@ -25,4 +32,32 @@ export function send(
     "cache-control": "no-store",
   });
   response.end(text);
+}
+
+/**
+ * The same for a body of any size: a large one goes in parts, as fast as its reader takes them, and others are served in
+ * between. Resolves when all of it was handed over, or the caller has left.
+ */
+export async function sendLargeJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  let text = "";
+  let writer: RecordWriter | undefined;
+  for (const piece of jsonPieces(body)) {
+    text += piece;
+    if (text.length < partLength) continue;
+    if (response.destroyed) return;
+    if (writer === undefined) {
+      response.writeHead(status, { ...headers, ...jsonHeaders });
+      writer = new RecordWriter(response);
+    }
+    await (writer.write(text) ?? nextTurn());
+    text = "";
+  }
+  if (writer === undefined) return send(response, status, "application/json", text, headers);
+  void writer.write(text);
+  writer.end();
 }

@@ -89,6 +89,11 @@ export class RunEvents {
     this.#channel.abandon();
   }
 
+  /** All that the agent said. Redacted once more as a whole: what is joined here was redacted block by block. */
+  output(): Promise<string> {
+    return this.redactor.longText(this.record.output);
+  }
+
   /** For the run's one reader: the next event, if there is one yet. */
   take(): AgentEvent | undefined {
     return this.#channel.take();

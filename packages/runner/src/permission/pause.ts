@@ -1,5 +1,8 @@
 import { injectable } from "tsyringe";
 
+/** Made once: `abort()` without a reason makes an error each time, with its stack. */
+const pausing = new Error("The turn pauses for its user.");
+
 /** Whether the run's turn waits for its user: it then ends without an answer to the agent. */
 @injectable()
 export class Pause {
@@ -15,6 +18,6 @@ export class Pause {
   }
 
   begin(): void {
-    this.#controller.abort();
+    this.#controller.abort(pausing);
   }
 }

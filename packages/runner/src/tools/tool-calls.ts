@@ -32,6 +32,9 @@ import { RunTools } from "./run-tools.js";
 /** What a call came to. Undefined: it waits for the user. */
 type Acted = { readonly outcome: PublishedOutcome; readonly data?: unknown } | undefined;
 
+/** Made once: `abort()` without a reason makes an error each time, with its stack. */
+const over = new Error("The run is over.");
+
 /** Every tool call of a run: permission, then the arguments' schema, then the executor, then the outcome. */
 @injectable()
 export class ToolCalls {
@@ -59,7 +62,7 @@ export class ToolCalls {
 
   /** The run is over: calls that wait for the user get their end. */
   end(): void {
-    this.#over.abort();
+    this.#over.abort(over);
   }
 
   /** From now on the agent's calls are this run's. */

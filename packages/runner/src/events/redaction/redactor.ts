@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { HarnessFailed } from "@ambit/core";
 import type { AgentEvent } from "@ambit/core/contract";
 import type { Automaton } from "./automaton.js";
@@ -5,6 +6,9 @@ import { automatonFor } from "./shared-automaton.js";
 import { StreamRedactor } from "./stream.js";
 
 const mark = "[redacted]";
+
+/** Characters that are redacted in one go: a millisecond's work. */
+const sliceLength = 65_536;
 
 /** Texts whose end is held back at once. */
 const mostBlocks = 256;
@@ -33,6 +37,18 @@ export class Redactor {
     if (this.#automaton === undefined || text === "") return text;
     const redactor = new StreamRedactor(this.#automaton, mark);
     return redactor.push(text) + redactor.end();
+  }
+
+  /** The same of a text of any length: others are served in between. */
+  async longText(text: string): Promise<string> {
+    if (this.#automaton === undefined || text.length <= sliceLength) return this.text(text);
+    const redactor = new StreamRedactor(this.#automaton, mark);
+    const parts: string[] = [];
+    for (let at = 0; at < text.length; at += sliceLength) {
+      parts.push(redactor.push(text.slice(at, at + sliceLength)));
+      await nextTurn();
+    }
+    return [...parts, redactor.end()].join("");
   }
 
   /** The same value with every string in it redacted; the value itself when there is nothing to hide. */

@@ -1,0 +1,70 @@
+/** Characters of a value that is written in one go: well below a millisecond's work. */
+const pieceLength = 65_536;
+
+/**
+ * The JSON of a value, in pieces that each take little time to make: what a run returns may have tens of megabytes, and
+ * `JSON.stringify` would hold up every other caller for as long as it takes. Joined, the pieces are what it returns.
+ * For plain data: `toJSON` isn't looked at.
+ */
+export function* jsonPieces(value: unknown): Generator<string, void, undefined> {
+  if (typeof value === "string") yield* textPieces(value);
+  else if (!exceeds(value, pieceLength)) yield JSON.stringify(value) ?? "null";
+  else if (Array.isArray(value)) yield* listPieces(value);
+  else if (typeof value === "object" && value !== null) yield* objectPieces(value);
+}
+
+function* textPieces(text: string): Generator<string, void, undefined> {
+  if (text.length <= pieceLength) {
+    yield JSON.stringify(text);
+    return;
+  }
+  yield '"';
+  for (let at = 0; at < text.length; ) {
+    let end = Math.min(text.length, at + pieceLength);
+    // Not between the halves of a character: each alone would be escaped.
+    if (isHighSurrogate(text.charCodeAt(end - 1)) && end < text.length) end -= 1;
+    yield JSON.stringify(text.slice(at, end)).slice(1, -1);
+    at = end;
+  }
+  yield '"';
+}
+
+function* listPieces(list: readonly unknown[]): Generator<string, void, undefined> {
+  let separator = "[";
+  for (const item of list) {
+    yield separator;
+    yield* jsonPieces(item ?? null);
+    separator = ",";
+  }
+  yield separator === "[" ? "[]" : "]";
+}
+
+function* objectPieces(object: object): Generator<string, void, undefined> {
+  let separator = "{";
+  for (const [key, value] of Object.entries(object)) {
+    if (value === undefined) continue;
+    yield `${separator}${JSON.stringify(key)}:`;
+    yield* jsonPieces(value);
+    separator = ",";
+  }
+  yield separator === "{" ? "{}" : "}";
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+/** Whether a value has more characters than that, or as many values. Looks no further than it must. */
+function exceeds(value: unknown, most: number): boolean {
+  let room = most;
+  const open: unknown[] = [value];
+  while (open.length > 0 && room >= 0) {
+    const next = open.pop();
+    room -= typeof next === "string" ? next.length + 1 : 1;
+    if (typeof next !== "object" || next === null) continue;
+    const inner: unknown[] = Object.values(next);
+    if (inner.length > room) return true;
+    for (const one of inner) open.push(one);
+  }
+  return room < 0;
+}

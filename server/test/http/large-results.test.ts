@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { createServer, get } from "node:http";
+import { text as textOf } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { jsonPieces } from "../../src/http/json-pieces.js";
+import { sendLargeJson } from "../../src/http/send.js";
+
+const million = "x".repeat(1_000_000);
+
+describe("the JSON of a large value, in pieces", () => {
+  it.each([
+    ["nothing", undefined, "null"],
+    ["scalars", [1, true, null, "x", -0.5, million], undefined],
+    ["lists within lists", [[[million], [], [1, [million]]]], undefined],
+    ["absent fields", { a: undefined, b: million, c: [undefined, million] }, undefined],
+    ["a character of two units where a piece ends", { a: `${"x".repeat(65_535)}😀${million}` }, undefined],
+    ["half a character", { a: `${"x".repeat(65_535)}\ud83d`, b: million }, undefined],
+    ["what must be escaped", `"\\\n\u0001`.repeat(100_000), undefined],
+    ["many small values", Array.from({ length: 200_000 }, (_, at) => ({ at })), undefined],
+    ["lists and objects without entries", [million, [], {}, { a: undefined }], undefined],
+  ])("is what JSON.stringify makes of it: %s", (_what, value, expected) => {
+    expect([...jsonPieces(value)].join("")).toBe(expected ?? JSON.stringify(value));
+  });
+
+  it("has no large piece", () => {
+    const events = Array.from({ length: 50 }, (_, at) => ({ type: "message", text: million.slice(at) }));
+    const most = Math.max(
+      ...[...jsonPieces({ output: million.repeat(5), events })].map(({ length }) => length),
+    );
+    expect(most).toBeLessThan(150_000);
+  });
+});
+
+describe("a large answer", () => {
+  const body = { output: million.repeat(8), events: Array.from({ length: 8 }, () => ({ text: million })) };
+  const small = { ok: true };
+  const server = createServer((request, response) => {
+    void sendLargeJson(response, 200, request.url === "/small" ? small : body, { "x-run": "1" });
+  });
+  let port = 0;
+  beforeAll(async () => {
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    port = typeof address === "object" && address !== null ? address.port : 0;
+  });
+  afterAll(() => server.close());
+
+  async function answered(path: string) {
+    const [response] = await once(get({ host: "127.0.0.1", port, path }), "response");
+    return { headers: response.headers, body: JSON.parse(await textOf(response)) };
+  }
+
+  it("arrives whole, and has the headers of a small one", async () => {
+    const large = await answered("/");
+    expect(large.body).toEqual(body);
+    const one = await answered("/small");
+    expect(one.body).toEqual(small);
+    expect(one.headers["content-length"]).toBe("11");
+    for (const name of ["content-type", "cache-control", "x-run"])
+      expect(large.headers[name]).toBe(one.headers[name]);
+  });
+
+  it("lets the event loop turn while it is made", async () => {
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    await answered("/");
+    clearImmediate(counting);
+    expect(turns).toBeGreaterThan(50);
+  });
+
+  it("ends where its reader leaves", async () => {
+    const [response] = await once(get({ host: "127.0.0.1", port, path: "/" }), "response");
+    response.destroy();
+    expect((await answered("/small")).body).toEqual(small);
+  });
+});
