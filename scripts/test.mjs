@@ -36,6 +36,8 @@ const mustProve = [
   "resources.disk",
 ];
 
+/** The same for containers with runc, where CI has an engine. */
+const mustProveOnDocker = mustProve.filter((name) => name !== "secrets.hidden");
 /** The same for a loopback Daytona: what the kit can attack there. */
 const mustProveOnDaytona = [
   "network.deny",
@@ -93,6 +95,7 @@ function demands() {
   const proofs = [
     ...mustProve.map((name) => `local:${name}`),
     ...mustProveOnDaytona.map((name) => `daytona:${name}`),
+    ...(isDockerDemanded ? mustProveOnDocker.map((name) => `docker:${name}`) : []),
   ];
   return {
     AMBIT_MUST_PROVE: proofs.join(","),

@@ -3,7 +3,7 @@
 import type { Scope } from "@ambit/core/plugin";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
 
-export type { BridgeFacts, RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
+export type { BridgeFacts, OwnPort, RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
 export { type BridgeOptions, bridgeSchema } from "./options.js";
 export type { Pipe, RemotePlatform } from "./platform.js";
 

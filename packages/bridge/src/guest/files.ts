@@ -10,13 +10,18 @@ import type { User } from "./users.js";
 
 /** The channels that carry files. */
 export class Files {
-  readonly #files: SafeSessionFiles;
+  readonly #home: string;
+  readonly #inWorkspace: SafeSessionFiles;
+  readonly #inHome: SafeSessionFiles;
 
-  constructor({ workspace, home }: Folders, owner: User | undefined) {
-    this.#files = new SafeSessionFiles(
-      [workspace, home].map((path) => ({ guest: path, host: path })),
-      owner,
-    );
+  constructor({ workspace, workspaceOwner, home }: Folders, owner: User | undefined) {
+    this.#home = home;
+    this.#inWorkspace = new SafeSessionFiles([{ guest: workspace, host: workspace }], workspaceOwner);
+    this.#inHome = new SafeSessionFiles([{ guest: home, host: home }], owner);
+  }
+
+  #at(path: string): SafeSessionFiles {
+    return path.startsWith(`${this.#home}/`) ? this.#inHome : this.#inWorkspace;
   }
 
   write(channel: Channel): ChannelListener {
@@ -33,7 +38,7 @@ export class Files {
       end: () =>
         answering(channel, async () => {
           if (request === undefined) throw new Error("a file without a path");
-          await this.#files.write([{ ...request, content: Buffer.concat(pieces) }]);
+          await this.#at(request.path).write([{ ...request, content: Buffer.concat(pieces) }]);
           await channel.send({ done: true });
         }),
     };
@@ -43,7 +48,8 @@ export class Files {
     return {
       message: (message) =>
         answering(channel, async () => {
-          await channel.write(streams.main, await this.#files.read(requestOf("read", message).path));
+          const { path } = requestOf("read", message);
+          await channel.write(streams.main, await this.#at(path).read(path));
           await channel.send({ done: true });
         }),
     };

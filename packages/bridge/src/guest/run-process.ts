@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chown, mkdir, rm } from "node:fs/promises";
+import { chown, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { orderOf, type Requests, requestOf } from "../messages.js";
 import type { Channel, ChannelListener } from "../transport/channel.js";
@@ -8,10 +8,12 @@ import { answering } from "./answering.js";
 import type { Folders } from "./folders.js";
 import { Output } from "./output.js";
 import { type ProcessReaper, reapTree, reapUser } from "./process-reaper.js";
+import type { Settings } from "./settings.js";
 import type { Users } from "./users.js";
 
 /** Every process that the runner asked for. */
 export class Processes {
+  readonly #settings: Settings;
   readonly #folders: Folders;
   readonly #users: Users;
   readonly #running = new Set<RunningProcess>();
@@ -19,7 +21,8 @@ export class Processes {
   #started = 0;
   #isEnding = false;
 
-  constructor(folders: Folders, users: Users) {
+  constructor(settings: Settings, folders: Folders, users: Users) {
+    this.#settings = settings;
     this.#folders = folders;
     this.#users = users;
   }
@@ -103,7 +106,7 @@ export class Processes {
       }
       const [program = "", ...rest] = request.argv;
       const child = spawn(program, rest, {
-        cwd: request.cwd ?? this.#folders.workspace,
+        cwd: request.cwd ?? (this.#settings.workspace === "none" ? scratch : this.#folders.workspace),
         env: { ...request.env, HOME: home, TMPDIR: scratch },
         stdio: ["pipe", "pipe", "pipe"],
         // A session of its own: the bridge's terminal, if there is one, isn't its own.
@@ -111,6 +114,7 @@ export class Processes {
         ...(user === undefined ? {} : user),
       });
       const pid = await pidOf(child);
+      offerToKiller(pid);
       const tree = reapTree(pid);
       const all = user === undefined ? tree : reapUser(user);
       // Agents share a user: only the last of them takes along whatever that user runs.
@@ -191,6 +195,12 @@ class RunningProcess {
   async end(): Promise<void> {
     if (!this.#isGone) await this.#reaper.finish();
   }
+}
+
+/** Where memory runs out, the kernel ends what the run started, and not this daemon. Best effort: not everywhere. */
+function offerToKiller(pid: number): void {
+  // Not waited for: a process may be gone by then, and its end must be seen.
+  writeFile(`/proc/${pid}/oom_score_adj`, "900").catch(() => undefined);
 }
 
 function pidOf(child: ChildProcess): Promise<number> {

@@ -62,7 +62,7 @@ class InsideBridge {
     this.#settings = settings;
     this.#users = users;
     this.#closure = closure;
-    this.#processes = new Processes(folders, users);
+    this.#processes = new Processes(settings, folders, users);
     this.#listeners = new Listeners(() => this.#channels);
     const files = new Files(folders, users.agent);
     const kinds = new Map<string, (channel: Channel) => ChannelListener>([

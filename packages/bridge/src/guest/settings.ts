@@ -10,7 +10,11 @@ export interface Settings {
   /** Whether `/proc` and `/tmp` are the sandbox's own, so that they may be changed to keep users apart. */
   readonly ownSystem: boolean;
   readonly supervisor: SupervisorSettings;
+  readonly workspace: WorkspaceAccess;
 }
+
+/** What the run's processes may do with the workspace. The runner's own files arrive there all the same. */
+export type WorkspaceAccess = "write" | "read" | "none";
 
 /** The platform's own service inside. */
 export interface SupervisorSettings {
@@ -28,7 +32,7 @@ export function readSettings([
   orphanTimeoutMs,
   firstUser,
   system,
-  supervisor = "{}",
+  more = "{}",
 ]: readonly string[]): Settings {
   if (folder === undefined || !folder.startsWith("/"))
     throw new Error("The first argument is a folder's path");
@@ -37,8 +41,10 @@ export function readSettings([
     orphanTimeoutMs: count(orphanTimeoutMs),
     firstUser: count(firstUser),
     ownSystem: system === "own-system",
+    supervisor: { ports: [], files: [] },
+    workspace: "write",
     // The runner's side wrote it.
-    supervisor: { ports: [], files: [], ...JSON.parse(supervisor) },
+    ...JSON.parse(more),
   };
 }
 

@@ -29,6 +29,8 @@ export function isolateTmp(one: User, other: User, mayChange: boolean): string |
       if (isWritten && runAs(other, 'cat "$0"', path))
         return `what one user writes to ${folder}, another can read`;
     } catch (error) {
+      // On a read-only file system nothing can be put there.
+      if (error instanceof Error && "code" in error && error.code === "EROFS") continue;
       return `${folder} can't be kept apart: ${messageOf(error)}`;
     } finally {
       rmSync(path, { force: true });

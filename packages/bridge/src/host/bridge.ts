@@ -20,7 +20,7 @@ export interface Bridge {
 
 /** @param program where the guest daemon was uploaded to. */
 export function makeBridge(
-  { platform, spec, bridge, ownSystem, supervisor }: RemoteSandboxOptions,
+  { platform, spec, bridge, ownSystem, supervisor, workspace }: RemoteSandboxOptions,
   folder: string,
   program: string,
 ): Bridge {
@@ -39,7 +39,7 @@ export function makeBridge(
       `${bridge.orphanTimeoutMs}`,
       `${bridge.firstUser}`,
       ownSystem === true ? "own-system" : "shared-system",
-      ...(supervisor === undefined ? [] : [JSON.stringify(supervisor)]),
+      JSON.stringify({ supervisor, workspace }),
     ],
     transport,
     bridge,

@@ -1,4 +1,5 @@
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
+import type { Server } from "node:net";
 import type { Duplex } from "node:stream";
 import { lazy } from "@ambit/backend-kit";
 import { ExposedHandlers } from "@ambit/backend-kit/http";
@@ -6,13 +7,14 @@ import { type Exposure, type FetchHandler, SandboxFailed } from "@ambit/core/plu
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import type { Channels } from "../transport/channels.js";
 import { listening, refusal } from "./answers.js";
+import type { OwnPort } from "./open.js";
 import { duplexOf } from "./streams.js";
 
 /** Handlers that answer on the sandbox's loopback: all at one port, told apart by their tokens. */
 export class Exposures {
   readonly #channels: () => Channels;
   readonly #handlers = new ExposedHandlers();
-  readonly #server: Server;
+  #server: Server;
   readonly #connections = new Set<Duplex>();
   readonly #port = lazy(() => this.#listen());
 
@@ -25,6 +27,13 @@ export class Exposures {
   async expose(handler: FetchHandler): Promise<Exposure> {
     const port = await this.#port();
     return this.#handlers.add(`http://127.0.0.1:${port}`, handler);
+  }
+
+  /** The server's connections are from now on those that are made inside. */
+  async handOver(server: Server): Promise<OwnPort> {
+    const port = await this.#port();
+    this.#server = server;
+    return { port, answer: this.#handlers.listener };
   }
 
   /** What hears a connection that was made inside. */

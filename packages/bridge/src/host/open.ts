@@ -1,5 +1,7 @@
+import type { Server } from "node:net";
 import { join } from "node:path/posix";
-import type { Evidence, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { ExposedHandlers } from "@ambit/backend-kit/http";
+import type { Command, Evidence, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { homeName, workspaceName } from "../messages.js";
 import type { BridgeOptions } from "../options.js";
@@ -30,6 +32,24 @@ export interface RemoteSandboxOptions {
    * below `~`. Where the bridge is root it keeps both to root, and says which ports answer all the same. Default none.
    */
   readonly supervisor?: { readonly ports: readonly number[]; readonly files: readonly string[] };
+  /**
+   * What the run's processes may do with the workspace: anything but `write` takes `facts.ownUsers`, or the opening
+   * fails. The runner reads and writes it all the same. Default `write`.
+   */
+  readonly workspace?: "write" | "read" | "none";
+  /**
+   * Folder in the sandbox below which the spec's `requiredPaths` are already, each at its path on the runner. Default:
+   * they are copied.
+   */
+  readonly copyRoot?: string;
+  /** Variables that the backend adds to a process's own, and which take precedence. Asked at each start. */
+  readonly environment?: (command: Command) => Readonly<Record<string, string>>;
+}
+
+/** The port inside that every exposure has, and what answers there. */
+export interface OwnPort {
+  readonly port: number;
+  readonly answer: ExposedHandlers["listener"];
 }
 
 /** What the bridge's guest daemon says of itself. The sandbox says it: never a proof by itself. */
@@ -50,6 +70,13 @@ export interface BridgeFacts {
 
 export interface RemoteSandbox extends Sandbox {
   readonly facts: BridgeFacts;
+  /**
+   * Hands connections to the exposures' port, from now on, to a server that needn't listen (made with `allowHalfOpen`),
+   * such as a boundary's proxy. It passes on what is meant for the exposures.
+   *
+   * @throws SandboxFailed
+   */
+  handOver(server: Server): Promise<OwnPort>;
 }
 
 /** `openRemoteSandbox`. */
@@ -75,19 +102,19 @@ const programName = "bridge.mjs";
 const archiveName = "copies.tgz";
 
 async function bringFiles(
-  { platform, spec, bridge }: RemoteSandboxOptions,
+  { platform, spec, bridge, copyRoot }: RemoteSandboxOptions,
   folder: string,
   signal: AbortSignal,
 ): Promise<void> {
   const upload = (name: string, content: Uint8Array) =>
     within(signal, platform.upload(join(folder, name), content, signal));
   await upload(programName, await guestDaemon());
-  if (spec.requiredPaths.length > 0)
+  if (spec.requiredPaths.length > 0 && copyRoot === undefined)
     await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
 }
 
 async function settleIn(
-  { platform, spec, evidence, placeholders = {} }: RemoteSandboxOptions,
+  { platform, spec, evidence, placeholders = {}, copyRoot: given, environment }: RemoteSandboxOptions,
   folder: string,
   bridge: Bridge,
 ): Promise<RemoteSandbox> {
@@ -98,8 +125,8 @@ async function settleIn(
       `environment.per-tool can't be had in this sandbox: ${whyShared ?? "no reason given"}`,
     );
   }
-  const copyRoot = join(folder, "copies");
-  if (spec.requiredPaths.length > 0) {
+  const copyRoot = given ?? join(folder, "copies");
+  if (spec.requiredPaths.length > 0 && given === undefined) {
     await ask(bridge.channels, "unpack", { archive: join(folder, archiveName), into: copyRoot }, done);
   }
   return new BridgedSandbox({
@@ -111,6 +138,7 @@ async function settleIn(
     placeholders,
     facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },
     bridge,
+    environment: environment ?? (() => ({})),
     destroy: () => platform.destroy(),
   });
 }

@@ -1,3 +1,4 @@
+import type { Server } from "node:net";
 import type {
   Command,
   Evidence,
@@ -11,7 +12,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { done } from "./answers.js";
 import { ask } from "./ask.js";
 import { type Bridge, closeBridge } from "./bridge.js";
-import type { BridgeFacts, RemoteSandbox } from "./open.js";
+import type { BridgeFacts, OwnPort, RemoteSandbox } from "./open.js";
 import { startProcess } from "./process.js";
 
 export interface BridgedParts {
@@ -23,6 +24,7 @@ export interface BridgedParts {
   readonly placeholders: Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly bridge: Bridge;
+  readonly environment: (command: Command) => Readonly<Record<string, string>>;
   /** Ends the platform's sandbox. */
   destroy(): Promise<void>;
 }
@@ -51,7 +53,8 @@ export class BridgedSandbox implements RemoteSandbox {
 
   async spawn(command: Command): Promise<Process> {
     this.#checkOpen();
-    return await startProcess(this.#parts.bridge.channels, command);
+    const env = { ...command.env, ...this.#parts.environment(command) };
+    return await startProcess(this.#parts.bridge.channels, { ...command, env });
   }
 
   async writeFiles(files: readonly FileEntry[]): Promise<void> {
@@ -71,6 +74,11 @@ export class BridgedSandbox implements RemoteSandbox {
   async expose(handler: FetchHandler): Promise<Exposure> {
     this.#checkOpen();
     return await this.#parts.bridge.exposures.expose(handler);
+  }
+
+  async handOver(server: Server): Promise<OwnPort> {
+    this.#checkOpen();
+    return await this.#parts.bridge.exposures.handOver(server);
   }
 
   close(): Promise<void> {

@@ -67,23 +67,44 @@ export function outgoingStream(channel: Channel, stream: StreamId): WritableStre
   });
 }
 
-/** A connection's two directions as one of Node's own streams, for its HTTP server. */
+/** A connection as Node's servers take it: with `setTimeout`, as a socket has it. */
+class Connection extends Duplex {
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Emits `timeout` after so many milliseconds without a byte. 0: never. */
+  setTimeout(limitMs: number, onTimeout?: () => void): this {
+    clearTimeout(this.#timer);
+    this.#timer = limitMs === 0 ? undefined : setTimeout(() => this.emit("timeout"), limitMs).unref();
+    if (onTimeout !== undefined && limitMs > 0) this.once("timeout", onTimeout);
+    return this;
+  }
+
+  /** A byte went by, or the last one has. */
+  touch(isOver: boolean): void {
+    if (isOver) this.setTimeout(0);
+    else this.#timer?.refresh();
+  }
+}
+
+/** A connection's two directions as one of Node's own streams. */
 export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly listener: ChannelListener } {
   const pieces: Piece[] = [];
   let isWanted = false;
   const give = () => {
     for (let piece = pieces.shift(); piece !== undefined; piece = isWanted ? pieces.shift() : undefined) {
+      duplex.touch(false);
       isWanted = duplex.push(piece.bytes);
       piece.taken();
     }
   };
-  const duplex = new Duplex({
+  const duplex: Connection = new Connection({
     allowHalfOpen: true,
     read: () => {
       isWanted = true;
       give();
     },
     write: (bytes: Uint8Array, _encoding, done) => {
+      duplex.touch(false);
       channel.write(streams.main, bytes).then(() => done(), done);
     },
     final: (done) => {
@@ -91,6 +112,7 @@ export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly 
       done();
     },
     destroy: (error, done) => {
+      duplex.touch(true);
       channel.close();
       done(error);
     },

@@ -117,6 +117,7 @@ function withEvidence(sandbox: RemoteSandbox, more: Evidence, onClose: () => voi
     writeFiles: (files) => sandbox.writeFiles(files),
     readFile: (path) => sandbox.readFile(path),
     expose: (handler) => sandbox.expose(handler),
+    handOver: (server) => sandbox.handOver(server),
     close: () => {
       onClose();
       return sandbox.close();

@@ -1,0 +1,123 @@
+// Runs in a sandbox, and as a plain process for the control. Its argument is JSON: {"<id>": {"try": "<what>", …}}.
+// Prints JSON: {"<id>": "<what was reached>" | null}. Null: refused. Needs nothing but Node.js 18.
+"use strict";
+const { spawn } = require("node:child_process");
+const fs = require("node:fs");
+const net = require("node:net");
+
+const limitMs = 3_000;
+
+/** What a server says, until it says what is wanted. */
+function talk(target, first, wanted) {
+  return new Promise((resolve, reject) => {
+    let heard = "";
+    const socket = net.connect({ ...target, timeout: limitMs });
+    const end = () => {
+      socket.destroy();
+      resolve(heard === "" ? "connected" : heard.slice(0, 500));
+    };
+    if (first !== undefined) socket.on("connect", () => socket.write(first));
+    socket.on("data", (bytes) => {
+      heard += bytes;
+      if (wanted === undefined || heard.includes(wanted)) end();
+    });
+    socket.on("end", end);
+    socket.on("timeout", () => (heard === "" ? reject(new Error("timeout")) : end()));
+    socket.on("error", reject);
+  });
+}
+
+/** The first file below /proc, by its process, that holds this text; this process doesn't count. */
+function inProcesses(file, text) {
+  const found = fs.readdirSync("/proc").find((pid) => {
+    try {
+      if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
+      return fs.readFileSync(`/proc/${pid}/${file}`, "utf8").includes(text);
+    } catch {
+      return false;
+    }
+  });
+  return found === undefined ? null : `/proc/${found}/${file}`;
+}
+
+const attempts = {
+  connect: ({ host, port }) => talk({ host, port }),
+  async proxied({ host, port, says }) {
+    const proxy = new URL(process.env.HTTP_PROXY ?? "");
+    const ask = `CONNECT ${host}:${port} HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`;
+    const first = `${ask}GET / HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`;
+    const answer = await talk({ host: proxy.hostname, port: Number(proxy.port) }, first, says);
+    return answer.includes(says) ? says : null;
+  },
+  async resolve({ host }) {
+    return (await require("node:dns").promises.lookup(host)).address;
+  },
+  links() {
+    const names = Object.keys(require("node:os").networkInterfaces());
+    return names.filter((name) => name !== "lo").join() || null;
+  },
+  read: ({ path }) => fs.readFileSync(path, "utf8").slice(0, 200),
+  write({ path }) {
+    fs.writeFileSync(path, "written");
+    return `wrote ${path}`;
+  },
+  list: ({ path }) => fs.readdirSync(path).join() || "listed",
+  arguments: ({ text }) => inProcesses("cmdline", text),
+  environment: ({ text }) => inProcesses("environ", text),
+  ownEnvironment: ({ text }) =>
+    fs.readFileSync("/proc/self/environ", "utf8").includes(text) ? "read" : null,
+  names: () => Object.keys(process.env).sort().join(),
+  status({ field }) {
+    return new RegExp(`^${field}:\\s*(.*)$`, "m").exec(fs.readFileSync("/proc/self/status", "utf8"))?.[1];
+  },
+  kernel: () => require("node:os").version(),
+  memory({ mib }) {
+    const held = [];
+    for (let count = 0; count < mib; count += 8) held.push(Buffer.alloc(8 << 20, 1));
+    return `${held.length * 8} MiB`;
+  },
+  async processes({ count }) {
+    const children = [];
+    try {
+      for (let number = 0; number < count; number += 1) {
+        const child = spawn("/bin/sleep", ["20"], { stdio: "ignore" });
+        children.push(child);
+        await new Promise((resolve, reject) => child.once("spawn", resolve).once("error", reject));
+      }
+      return `${count} at once`;
+    } finally {
+      for (const child of children) child.kill("SIGKILL");
+    }
+  },
+  /** Hundredths of a core. */
+  cpu({ ms }) {
+    const [before, begin] = [process.cpuUsage(), Date.now()];
+    while (Date.now() - begin < ms);
+    const { user, system } = process.cpuUsage(before);
+    return `${Math.round((user + system) / (Date.now() - begin) / 10)}`;
+  },
+  disk({ folder, mib }) {
+    const path = `${folder}/fill`;
+    try {
+      for (let count = 0; count < mib; count += 1) fs.appendFileSync(path, Buffer.alloc(1 << 20, 1));
+      return `${mib} MiB`;
+    } finally {
+      fs.rmSync(path, { force: true });
+    }
+  },
+};
+
+async function main() {
+  const results = {};
+  for (const [id, attempt] of Object.entries(JSON.parse(process.argv.at(-1)))) {
+    try {
+      results[id] = (await attempts[attempt.try](attempt)) ?? null;
+    } catch {
+      results[id] = null;
+    }
+  }
+  process.stdout.write(`${JSON.stringify(results)}\n`, () => process.exit());
+}
+main().catch((error) => {
+  process.stderr.write(`${error}\n`, () => process.exit(1));
+});

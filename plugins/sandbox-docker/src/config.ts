@@ -1,0 +1,74 @@
+import { bridgeSchema } from "@ambit/bridge";
+import { sandboxImageName } from "@ambit/sandbox-image";
+import { z } from "zod";
+
+const word = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$/, "must be letters, digits, - or _, at most 31");
+
+/** Megabytes (MiB). */
+const megabytes = z.int().positive().max(1_048_576);
+
+/** What a deployer may set for sandboxes in containers. Every default is here. */
+export const configSchema = z.strictObject({
+  /** The name that requests select it by. Two entries with two names give two runtimes or engines. */
+  name: word.default("docker"),
+  /**
+   * Address of a Docker or Podman engine: `unix:///path`, or `tcp://host:port` within a network that only trusted hosts
+   * reach. Default: `DOCKER_HOST`, else `unix:///var/run/docker.sock`.
+   */
+  engine: z
+    .string()
+    .regex(
+      /^(unix:\/\/\/.+|tcp:\/\/[^/\s]+:\d+)$/,
+      'must be "unix:///path/to/docker.sock" or "tcp://host:port"',
+    )
+    .optional(),
+  /** The container runtime, by the name that the engine has for it: `runc`, `runsc` (gVisor). Default: the engine's. */
+  runtime: z.string().min(1).optional(),
+  /**
+   * Image of the sandboxes: with Node.js 18 or newer, `/bin/sh`, `mount`, `setpriv`, and what agents and tools need, such
+   * as a devcontainer's. Default: the one that `ambit-sandbox-image build` makes.
+   */
+  image: z
+    .string()
+    .min(1)
+    .default(() => sandboxImageName()),
+  /** `missing`: the engine pulls the image if it doesn't have it. */
+  pull: z.enum(["never", "missing"]).default("never"),
+  /**
+   * How an agent that is installed on the runner gets inside. `mount`: read-only, at no cost; the engine must see the
+   * runner's files. `copy`: up to `bridge.copyBytes`. Default: `mount` for a `unix://` engine, else `copy`.
+   */
+  agents: z.enum(["mount", "copy"]).optional(),
+  /** The engine's network for runs without a network boundary. All others have none, and go out through the runner. */
+  network: z
+    .string()
+    .min(1)
+    .refine(
+      (name) => name !== "host" && !name.startsWith("container:"),
+      "must not be a network of other processes",
+    )
+    .default("bridge"),
+  /** Size of each of the folders in memory that all of a session's processes may write to, such as `/tmp`, in MiB. */
+  scratchMb: megabytes.default(256),
+  /** Largest disk limit that a run may ask for, in MiB: a workspace with a limit is kept in memory. */
+  largestDiskMb: megabytes.default(2_048),
+  /** Processes and threads of a sandbox without a limit of its own, so that none exhausts the host. */
+  processes: z.int().min(64).default(4_096),
+  /** Runners that share it clean up after each other. */
+  deployment: word.default("ambit"),
+  /** Minutes after which other hosts' runners may delete a sandbox: longer than a session lives. */
+  ttlMinutes: z.int().min(5).default(1_440),
+  /** Minutes between two searches for what dead runners left. */
+  reapMinutes: z.number().positive().default(10),
+  /** Milliseconds for one request to the engine. */
+  requestTimeoutMs: z.int().min(1_000).default(30_000),
+  /**
+   * Absolute path of a folder that shows which runners are alive. Default: `/var/lib/ambit/docker` as root, else
+   * `$XDG_STATE_HOME/ambit/docker` or `~/.local/state/ambit/docker`.
+   */
+  dataFolder: z.string().startsWith("/", "must be an absolute path").optional(),
+  bridge: bridgeSchema.extend({ folder: bridgeSchema.shape.folder.default("/ambit") }).prefault({}),
+});
+export type DockerConfig = z.output<typeof configSchema>;

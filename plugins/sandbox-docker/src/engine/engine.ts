@@ -1,0 +1,38 @@
+import Docker from "dockerode";
+import type { DockerConfig } from "../config.js";
+
+/** The engine, by Docker's API; Podman's is the same. */
+export type Engine = Docker;
+
+export function addressOf(
+  { engine }: Pick<DockerConfig, "engine">,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): string {
+  return engine ?? (environment.DOCKER_HOST || "unix:///var/run/docker.sock");
+}
+
+/** Whether the engine is on this host, as far as its address says. */
+export function isLocal(config: Pick<DockerConfig, "engine">): boolean {
+  return addressOf(config).startsWith("unix://");
+}
+
+/** Connects with the first request. Reads nothing of the environment but `DOCKER_HOST`. */
+export function connectTo(config: DockerConfig): Engine {
+  const address = addressOf(config);
+  const [, socketPath] = /^unix:\/\/(\/.*)$/.exec(address) ?? [];
+  // A stream that is joined to a command may be silent for long: only single requests have a limit.
+  if (socketPath !== undefined) return new Docker({ socketPath });
+  const [, host, port] = /^tcp:\/\/\[?([^/\s]+?)\]?:(\d+)$/.exec(address) ?? [];
+  if (host === undefined || port === undefined) {
+    throw new TypeError(
+      `DOCKER_HOST is "${address}": must be "unix:///path/to/docker.sock" or "tcp://host:port"`,
+    );
+  }
+  return new Docker({ protocol: "http", host, port: Number(port) });
+}
+
+/** A request's time limit, or the end of what it is for. */
+export function within({ requestTimeoutMs }: DockerConfig, signal?: AbortSignal): AbortSignal {
+  const limit = AbortSignal.timeout(requestTimeoutMs);
+  return signal === undefined ? limit : AbortSignal.any([limit, signal]);
+}

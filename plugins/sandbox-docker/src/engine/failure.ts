@@ -1,0 +1,85 @@
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { z } from "zod";
+import type { DockerConfig } from "../config.js";
+import { addressOf } from "./engine.js";
+
+/** An engine's answer that isn't success, as dockerode throws it. */
+const answerSchema = z.object({
+  statusCode: z.int(),
+  json: z.object({ message: z.string() }).optional().catch(undefined),
+});
+
+export function statusOf(error: unknown): number | undefined {
+  return answerSchema.safeParse(error).data?.statusCode;
+}
+
+/** The engine's own words, one line, or the error's. */
+export function wordsOf(error: unknown): string {
+  const said = answerSchema.safeParse(error).data?.json?.message;
+  const words = said ?? (error instanceof Error ? error.message : String(error));
+  return words.replaceAll(/\s+/g, " ").trim().slice(0, 500);
+}
+
+interface Explained {
+  readonly reason: string;
+  readonly fix: string;
+}
+
+const byCode: Readonly<Record<string, (address: string) => Explained>> = {
+  ENOENT: (address) => notThere(address),
+  ECONNREFUSED: (address) => notThere(address),
+  EACCES: (address) => ({
+    reason: `the runner's user may not use the engine at ${address}`,
+    fix: "add the user to the engine's group (usually `docker`), or name an engine of its own",
+  }),
+};
+
+const notThere = (address: string): Explained => ({
+  reason: `no engine answers at ${address}`,
+  fix: "start Docker or Podman's service, or set sandbox-docker's engine or DOCKER_HOST to its address",
+});
+
+const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) => string])[] = [
+  [
+    /no such image|image not known|not found: manifest|pull access denied/i,
+    ({ image }) =>
+      image.startsWith("ambit-sandbox")
+        ? "build it with `npx ambit-sandbox-image build`, or set sandbox-docker's image to one that the engine has"
+        : 'pull it, set sandbox-docker\'s pull to "missing", or its image to one that the engine has',
+  ],
+  [
+    /unknown (or invalid )?runtime|runtime .* not found|default OCI runtime/i,
+    ({ runtime }) => `register the runtime ${runtime} with the engine (its daemon.json), or leave it out`,
+  ],
+  [
+    /no space left|disk quota/i,
+    () => "free space where the engine keeps its data, such as with `docker system prune`",
+  ],
+  [/network .* not found/i, () => "set sandbox-docker's network to one of the engine's"],
+  [
+    /bind source path|no such file or directory.*mount/i,
+    () => "set sandbox-docker's agents to \"copy\": the engine doesn't see the runner's files",
+  ],
+];
+
+/** What went wrong with the engine, and what a deployer does about it. */
+export function explain(error: unknown, config: DockerConfig): Explained {
+  const known = byCode[codeOf(error) ?? ""]?.(addressOf(config));
+  if (known !== undefined && statusOf(error) === undefined) return known;
+  const reason = wordsOf(error);
+  const fix = byWords.find(([words]) => words.test(reason))?.[1](config);
+  return { reason, fix: fix ?? "look at the engine's log, or name another sandbox" };
+}
+
+/** @param doing what was asked of the engine: `create a container`. */
+export function asSandboxFailed(error: unknown, doing: string, config: DockerConfig): SandboxFailed {
+  if (error instanceof SandboxFailed) return error;
+  const { reason, fix } = explain(error, config);
+  return new SandboxFailed(`The engine couldn't ${doing}: ${reason}: ${fix}`, { cause: error });
+}
+
+/** For findings of a probe. */
+export function fixFor(error: unknown, config: DockerConfig): string {
+  return explain(error instanceof SandboxFailed && error.cause !== undefined ? error.cause : error, config)
+    .fix;
+}

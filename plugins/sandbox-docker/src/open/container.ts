@@ -1,0 +1,167 @@
+import { relative } from "node:path/posix";
+import type { Duplex } from "node:stream";
+import { setTimeout as after } from "node:timers/promises";
+import type { Pipe, RemotePlatform } from "@ambit/bridge";
+import { SandboxFailed } from "@ambit/core/plugin";
+import type Docker from "dockerode";
+import type { DockerConfig } from "../config.js";
+import { archiveOf } from "../engine/archive.js";
+import { payloadsOf, pipeOf } from "../engine/attached.js";
+import { type Engine, within } from "../engine/engine.js";
+import { asSandboxFailed, statusOf, wordsOf } from "../engine/failure.js";
+import { type Hiding, joiningCommand } from "./hiding.js";
+
+const root = "0:0";
+/** Few threads: all count towards the run's limit of processes. */
+const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
+/** Milliseconds between two looks at whether a container is gone. */
+const lookAgainMs = 50;
+
+export interface Ended {
+  readonly code: number | null;
+  readonly output: string;
+}
+
+export interface ContainerOptions {
+  /** Whether the bridge's folder is a volume, which the engine writes to without a command. */
+  readonly hasVolume: boolean;
+  readonly hiding: Hiding;
+}
+
+/** One container that runs, as the bridge needs it. */
+export class Container implements RemotePlatform {
+  readonly #container: Docker.Container;
+  readonly #config: DockerConfig;
+  readonly #options: ContainerOptions;
+  #destroyed: Promise<void> | undefined;
+
+  constructor(engine: Engine, id: string, config: DockerConfig, options: ContainerOptions) {
+    this.#container = engine.getContainer(id);
+    this.#config = config;
+    this.#options = options;
+  }
+
+  get id(): string {
+    return this.#container.id;
+  }
+
+  async start(signal: AbortSignal): Promise<void> {
+    await this.#container.start({ abortSignal: within(this.#config, signal) });
+  }
+
+  inspect(signal?: AbortSignal): Promise<Docker.ContainerInspectInfo> {
+    return this.#container.inspect({ abortSignal: within(this.#config, signal) });
+  }
+
+  async openPipe(argv: readonly [program: string, ...args: string[]], signal: AbortSignal): Promise<Pipe> {
+    return pipeOf(
+      await this.#join(
+        joiningCommand(argv, this.#options.hiding),
+        { Env: smallNode, AttachStdin: true },
+        signal,
+      ),
+    );
+  }
+
+  async upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void> {
+    const { folder } = this.#config.bridge;
+    if (this.#options.hasVolume) {
+      const archive = archiveOf(relative(folder, path), content);
+      await this.#container.putArchive(archive, { path: folder, abortSignal: within(this.#config, signal) });
+      return;
+    }
+    // The engine sees no folder in memory: its archives would end up beneath it.
+    const script = 'mkdir -p "$(dirname "$0")" && head -c "$1" > "$0" && chmod a+r "$0"';
+    const argv = ["/bin/sh", "-c", script, path, `${content.length}`] as const;
+    const { code, output } = await this.run(argv, signal, { AttachStdin: true }, content);
+    if (code !== 0) throw new SandboxFailed(`${path} couldn't be written in the sandbox: ${output}`);
+  }
+
+  /** Runs a command of ours to its end. */
+  async run(
+    argv: readonly string[],
+    signal: AbortSignal,
+    options: Pick<Docker.ExecCreateOptions, "Privileged" | "AttachStdin"> = {},
+    input?: Uint8Array,
+  ): Promise<Ended> {
+    const stream = await this.#join(argv, options, signal);
+    const stop = () => stream.destroy(new Error("given up"));
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      if (input !== undefined) stream.write(input);
+      let output = "";
+      for await (const bytes of payloadsOf(stream)) output = `${output}${bytes}`.slice(-1_000);
+      const { ExitCode } = await stream.exec.inspect({ abortSignal: within(this.#config, signal) });
+      return { code: ExitCode, output: output.trim() };
+    } finally {
+      signal.removeEventListener("abort", stop);
+      stream.destroy();
+    }
+  }
+
+  async #join(
+    argv: readonly string[],
+    options: Docker.ExecCreateOptions,
+    signal: AbortSignal,
+  ): Promise<Duplex & { readonly exec: Docker.Exec }> {
+    const abortSignal = within(this.#config, signal);
+    try {
+      const exec = await this.#container.exec({
+        Cmd: [...argv],
+        User: root,
+        WorkingDir: "/",
+        AttachStdout: true,
+        AttachStderr: true,
+        ...options,
+        abortSignal,
+      });
+      const stream = await exec.start({ hijack: true, stdin: true });
+      return Object.assign(stream, { exec });
+    } catch (error) {
+      throw await this.#whyNot(error);
+    }
+  }
+
+  /** Why nothing can be started in it: a SandboxFailed where nothing will be. */
+  async #whyNot(error: unknown): Promise<unknown> {
+    const status = statusOf(error);
+    if (status === 404) return new SandboxFailed("The container was removed", { cause: error });
+    if (status !== 409) return error;
+    const found = await this.inspect().catch(() => undefined);
+    if (found?.State.OOMKilled === true) {
+      return new SandboxFailed("The container ended: it needed more memory than its limit", {
+        cause: error,
+        concerns: "session",
+      });
+    }
+    const how =
+      found === undefined ? wordsOf(error) : `${found.State.Status}, exit code ${found.State.ExitCode}`;
+    return new SandboxFailed(`The container doesn't run any more (${how}): it, or its engine, was stopped`, {
+      cause: error,
+    });
+  }
+
+  destroy(): Promise<void> {
+    this.#destroyed ??= removeContainer(this.#container, this.#config);
+    return this.#destroyed;
+  }
+}
+
+/** With its volume. Settles when it is gone. @throws SandboxFailed when it isn't in time. */
+export async function removeContainer(container: Docker.Container, config: DockerConfig): Promise<void> {
+  const abortSignal = within(config);
+  try {
+    for (;;) {
+      try {
+        await container.remove({ force: true, v: true, abortSignal });
+      } catch (error) {
+        if (statusOf(error) === 404) return;
+        // Another removal is under way: it is asked for again until it says that there is nothing.
+        if (statusOf(error) !== 409) throw error;
+        await after(lookAgainMs, undefined, { signal: abortSignal });
+      }
+    }
+  } catch (error) {
+    throw asSandboxFailed(error, `remove the container ${container.id.slice(0, 12)}`, config);
+  }
+}

@@ -1,0 +1,83 @@
+import { labelsOf, type Ownership } from "@ambit/backend-kit";
+import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import type { ContainerCreateOptions, MountSettings } from "dockerode";
+import type { DockerConfig } from "../config.js";
+import { isLocal } from "../engine/engine.js";
+import { firstCommand, type Hiding, hidingRights } from "./hiding.js";
+import { seccompProfile } from "./seccomp.js";
+
+/** What the guest daemon does as root: give files and processes to other users, and end them. No process of a run is root. */
+const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
+
+/** Where the runner's files are inside, each at its path there, when they are mounted. */
+export const copyRoot = "/opt/ambit";
+
+export const mib = 1024 * 1024;
+
+/** Ends with the container only, and leaves no ended process behind: PID 1 inherits all orphans. */
+const keepAlive = ["/bin/sh", "-c", "trap : TERM; while :; do sleep 2147483647 & wait $!; done"];
+
+/** The container that a boundary becomes. Pure. @throws SandboxFailed for a path that no mount can have. */
+export function orderOf(
+  spec: SandboxSpec,
+  owner: Ownership,
+  config: DockerConfig,
+  hiding: Hiding,
+): ContainerCreateOptions {
+  const { network, resources } = spec.boundary;
+  const { memoryMb, processes, cpus, diskMb } = resources;
+  const { folder } = config.bridge;
+  const scratch = `rw,exec,nosuid,nodev,mode=1777,size=${config.scratchMb}m`;
+  const mounts: MountSettings[] = mountsAgents(config) ? spec.requiredPaths.map(mountOf) : [];
+  if (diskMb === undefined) {
+    mounts.push({ Type: "volume", Source: "", Target: folder, VolumeOptions: volumeOptions });
+  }
+  return {
+    name: `ambit-${owner.session}-${owner.replica.split("-")[1] ?? ""}`,
+    Image: config.image,
+    Labels: labelsOf(owner),
+    Hostname: "sandbox",
+    User: "0:0",
+    WorkingDir: "/",
+    Entrypoint: firstCommand(keepAlive, hiding),
+    Cmd: [],
+    // A volume of the image's own would be one more place that can be written.
+    Volumes: {},
+    HostConfig: {
+      ...(config.runtime === undefined ? {} : { Runtime: config.runtime }),
+      // Under a boundary all ways out are the runner's, through the bridge.
+      NetworkMode: network.mode === "on" ? config.network : "none",
+      IpcMode: "private",
+      ReadonlyRootfs: true,
+      CapDrop: ["ALL"],
+      CapAdd: hiding === "drop" ? [...capabilities, ...hidingRights] : capabilities,
+      SecurityOpt: ["no-new-privileges", `seccomp=${seccompProfile}`],
+      Tmpfs: {
+        "/tmp": scratch,
+        "/var/tmp": scratch,
+        ...(diskMb === undefined ? {} : { [folder]: `rw,exec,nosuid,nodev,mode=755,size=${diskMb}m` }),
+      },
+      ShmSize: config.scratchMb * mib,
+      Mounts: mounts,
+      ...(memoryMb === undefined ? {} : { Memory: memoryMb * mib, MemorySwap: memoryMb * mib }),
+      PidsLimit: processes ?? config.processes,
+      ...(cpus === undefined ? {} : { NanoCpus: Math.round(cpus * 1e9) }),
+      // Nothing is printed but by the bridge, which has it already.
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+    },
+  };
+}
+
+const volumeOptions = { NoCopy: true, Labels: {}, DriverConfig: { Name: "local", Options: {} } };
+
+export function mountsAgents(config: DockerConfig): boolean {
+  return (config.agents ?? (isLocal(config) ? "mount" : "copy")) === "mount";
+}
+
+function mountOf({ path, what }: SandboxSpec["requiredPaths"][number]): MountSettings {
+  if (!path.startsWith("/") || path.split("/").includes("..")) {
+    throw new SandboxFailed(`${what} can't be mounted from "${path}"`);
+  }
+  return { Type: "bind", Source: path, Target: `${copyRoot}${path}`, ReadOnly: true };
+}

@@ -1,0 +1,59 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** What is on this host for a sandbox to reach for. */
+export interface Decoys {
+  /** What its servers answer, and its file holds. */
+  readonly secret: string;
+  readonly host: "127.0.0.1";
+  /** Every address of this host. */
+  readonly addresses: readonly string[];
+  readonly listedPort: number;
+  readonly otherPort: number;
+  /** A file that every user may read, in a folder that every user may write to. */
+  readonly file: string;
+  readonly folder: string;
+  /** A variable of this process. */
+  readonly variable: string;
+  close(): Promise<void>;
+}
+
+export async function makeDecoys(): Promise<Decoys> {
+  const secret = `ambit-decoy-${randomUUID()}`;
+  const folder = await mkdtemp(join(tmpdir(), "ambit-probe-"));
+  await chmod(folder, 0o777);
+  const file = join(folder, "secret");
+  await writeFile(file, secret, { mode: 0o644 });
+  const servers = [serverSaying(secret), serverSaying(secret)];
+  await Promise.all(servers.map((server) => once(server.listen(0), "listening")));
+  const [listedPort = 0, otherPort = 0] = servers.map((server) => (server.address() as AddressInfo).port);
+  const variable = `AMBIT_PROBE_${randomUUID().replaceAll("-", "")}`;
+  process.env[variable] = secret;
+  return {
+    secret,
+    host: "127.0.0.1",
+    addresses: Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)),
+    listedPort,
+    otherPort,
+    file,
+    folder,
+    variable,
+    async close() {
+      delete process.env[variable];
+      for (const server of servers) {
+        server.closeAllConnections();
+        server.close();
+      }
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function serverSaying(words: string): Server {
+  return createServer((_request, response) => response.end(words));
+}

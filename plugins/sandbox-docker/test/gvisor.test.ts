@@ -1,0 +1,3 @@
+import { describeConformance } from "./support/on-engine.js";
+
+await describeConformance("runsc");

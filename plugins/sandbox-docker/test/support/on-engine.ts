@@ -1,0 +1,38 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import { ChangingNames } from "@ambit/testkit";
+import { describeSandboxBackend } from "@ambit/testkit/vitest";
+import { afterAll, describe, it } from "vitest";
+import { z } from "zod";
+import { configSchema, DockerSandbox } from "../../src/index.js";
+
+export type Runtime = "runc" | "runsc";
+
+/** A backend of the test run's engine, which has no network of its own. */
+export function settingsFor(runtime: Runtime, dataFolder: string) {
+  const { socket, image } = dockerEngine();
+  return { name: nameOf(runtime), engine: `unix://${socket}`, image, runtime, network: "none", dataFolder };
+}
+
+const nameOf = (runtime: Runtime) => (runtime === "runc" ? "docker" : "docker-gvisor");
+
+/** The conformance kit, with a runtime. */
+export async function describeConformance(runtime: Runtime): Promise<void> {
+  const reason = unavailableReason(runtime);
+  if (reason !== undefined) {
+    describe(`the kit, with ${runtime}`, () => {
+      it("isn't run", (context) => context.skip(`host: ${reason}`));
+    });
+    return;
+  }
+  const dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-"));
+  afterAll(() => rm(dataFolder, { recursive: true, force: true }));
+  const config = configSchema.parse({ ...settingsFor(runtime, dataFolder), deployment: `kit-${runtime}` });
+  const exempt = z
+    .record(z.string(), z.string())
+    .parse(JSON.parse(await readFile(new URL("exempt.json", import.meta.url), "utf8")));
+  const names = new ChangingNames();
+  describeSandboxBackend(() => new DockerSandbox(config, names.lookup), { exempt, names });
+}
