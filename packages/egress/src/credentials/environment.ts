@@ -36,7 +36,7 @@ export function gitVariables(
   credentials: readonly BoundCredential[],
   given: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
-  const settings = credentials.flatMap((credential) => settingsFor(credential));
+  const settings = gitSettings(credentials);
   const before = given.GIT_CONFIG_COUNT ?? "0";
   // A count that git itself would refuse: it says so better than we could.
   if (settings.length === 0 || !/^\d{1,4}$/.test(before)) return {};
@@ -50,27 +50,42 @@ export function gitVariables(
   ]);
 }
 
-function settingsFor({
-  as,
-  endpoints,
-  paths,
-  placeholder,
-}: BoundCredential): readonly (readonly [string, string])[] {
-  if (as === undefined) return [];
-  const pair = Buffer.from(`x-access-token:${placeholder}`).toString("base64");
-  const header =
-    typeof as === "object"
-      ? `${as.header}: ${placeholder}`
-      : `Authorization: ${as === "basic" ? `Basic ${pair}` : `Bearer ${placeholder}`}`;
-  return [...endpoints].flatMap((endpoint) => {
-    const [, name = endpoint, port = ""] = /^(.*):(\d+)$/.exec(endpoint) ?? [];
-    const origin = port === "443" ? `https://${name}/` : `https://${endpoint}/`;
-    const below = paths ?? ["/"];
-    const places = new Set(below.map((path) => origin + path.slice(1).replace(/[^/]*\*$/, "")));
-    const overSsh = port === "443" ? [`git@${name}:`, `ssh://git@${name}/`] : [];
-    return [
-      ...[...places].map((place) => [`http.${place}.extraHeader`, header] as const),
-      ...overSsh.map((remote) => [`url.${origin}.insteadOf`, remote] as const),
-    ];
-  });
+type Setting = readonly [key: string, value: string];
+
+/** One credential for each place, a password before others, for git would send two headers of one name. */
+function gitSettings(credentials: readonly BoundCredential[]): readonly Setting[] {
+  const byRank = credentials.toSorted((one, other) => rankOf(one) - rankOf(other));
+  const headers = new Map<string, string>();
+  const remotes = new Map<string, string>();
+  for (const credential of byRank) {
+    const header = headerOf(credential);
+    if (header === undefined) continue;
+    for (const endpoint of credential.endpoints) {
+      const name = endpoint.replace(/:443$/, "");
+      const origin = `https://${name}/`;
+      for (const path of credential.paths ?? ["/"]) {
+        const place = origin + path.slice(1).replace(/[^/]*\*$/, "");
+        if (!headers.has(place)) headers.set(place, header);
+      }
+      if (!name.includes(":")) {
+        for (const remote of [`git@${name}:`, `ssh://git@${name}/`]) remotes.set(remote, origin);
+      }
+    }
+  }
+  // A place within another comes first: git then takes its header alone.
+  const places = [...headers].toSorted(([one], [other]) => other.length - one.length);
+  return [
+    ...places.map(([place, header]): Setting => [`http.${place}.extraHeader`, header]),
+    ...[...remotes].map(([remote, origin]): Setting => [`url.${origin}.insteadOf`, remote]),
+  ];
+}
+
+const rankOf = ({ as }: BoundCredential) => (as === "basic" ? 0 : as === "bearer" ? 1 : 2);
+
+/** What git sends for it; undefined for a model's key. */
+function headerOf({ as, placeholder }: BoundCredential): string | undefined {
+  if (as === undefined) return undefined;
+  if (typeof as === "object") return `${as.header}: ${placeholder}`;
+  if (as === "bearer") return `Authorization: Bearer ${placeholder}`;
+  return `Authorization: Basic ${Buffer.from(`x-access-token:${placeholder}`).toString("base64")}`;
 }

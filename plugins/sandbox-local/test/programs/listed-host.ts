@@ -37,7 +37,7 @@ export async function startListedHost(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function makeRepository(folder: string): void {
+export function makeRepository(folder: string): void {
   if (!existsSync("/usr/bin/git")) return;
   const git = (...args: string[]) =>
     execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@example.com", ...args], { cwd: folder });
@@ -52,14 +52,17 @@ function fileIn(folder: string, path: string): Buffer | undefined {
   return existsSync(place) && statSync(place).isFile() ? readFileSync(place) : undefined;
 }
 
-function packument(tarball: string, content: Buffer): object {
+export function packument(tarball: string, content: Buffer): object {
   const integrity = `sha512-${createHash("sha512").update(content).digest("base64")}`;
   const version = { name: "part", version: "1.0.0", dist: { tarball, integrity } };
   return { name: "part", "dist-tags": { latest: "1.0.0" }, versions: { "1.0.0": version } };
 }
 
 /** As npm and pip take it; undefined where the host has no Python, and so no pip either. */
-function makePackages(folder: string): { readonly wheel: Buffer | undefined; readonly tarball: Buffer } {
+export function makePackages(folder: string): {
+  readonly wheel: Buffer | undefined;
+  readonly tarball: Buffer;
+} {
   mkdirSync(join(folder, "package"));
   writeFileSync(join(folder, "package", "package.json"), '{"name":"part","version":"1.0.0"}');
   const tarball = execFileSync("tar", ["-cz", "package"], { cwd: folder });

@@ -1,0 +1,144 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ConnectionDecision, Sandbox } from "@ambit/core/plugin";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { configSchema, LocalSandbox } from "../../src/index.js";
+import { makeDataFolder } from "../conformance/backend.mjs";
+import { closed, path, run, scope, shell, specOf } from "../support/specs.js";
+import { host, type PrivateHost, startPrivateHost } from "./private-host.js";
+
+const password = `ghp_${"p4ssw0rd".repeat(5)}`;
+const token = "token-of-the-private-host-0123456789";
+
+let server: PrivateHost;
+let sandbox: Sandbox;
+const decisions: ConnectionDecision[] = [];
+
+beforeAll(async () => {
+  server = await startPrivateHost(password, token);
+  const dataFolder = makeDataFolder();
+  const authority = join(dataFolder, "authority.pem");
+  writeFileSync(authority, server.authority);
+  const config = configSchema.parse({ dataFolder, trustedAuthorities: [authority] });
+  const hosts = [`${host}:${server.port}`];
+  const rules = [
+    { kind: "host", name: host, subdomains: false, port: server.port },
+    { kind: "range", cidr: "127.0.0.1/32", family: 4, port: server.port },
+  ] as const;
+  sandbox = await new LocalSandbox(config, async () => ["127.0.0.1"]).open(
+    specOf({
+      boundary: { ...closed, network: { mode: "allowlist", rules }, secrets: "hidden" },
+      secrets: [
+        { name: "GIT_TOKEN", value: password, hosts, as: "basic" },
+        { name: "READ_TOKEN", value: password, hosts, as: "basic", paths: ["/shared/*"], access: "read" },
+        { name: "API_TOKEN", value: token, hosts, as: "bearer" },
+      ],
+      onDecision: (decision) => decisions.push(decision),
+    }),
+    scope,
+  );
+}, 60_000);
+afterAll(async () => {
+  await sandbox.close();
+  await server.close();
+});
+
+async function inside(script: string): Promise<string> {
+  const env = { PATH: path, HOST: `${host}:${server.port}`, ...sandbox.placeholders };
+  const { stdout, stderr } = await run(sandbox, shell(`exec 2>&1; ${script}`), { env, role: "agent" });
+  expect(stdout).not.toContain(password);
+  expect(stdout).not.toContain(token);
+  return stdout + stderr;
+}
+
+const git = "git -c user.name=a -c user.email=a@example.com";
+const change = (name: string) =>
+  `cd ${name} && head -c 3000000 /dev/urandom > big && git add big && ${git} commit -qm ${name}`;
+const called = "API_TOKEN";
+/** In two parts, for it looks like a credential. */
+const npmSetting = ["_auth", "Token"].join("");
+
+describe("with credentials that stay outside its jail", { timeout: 60_000 }, () => {
+  test.for<[name: string, needs: string, script: string, prints: RegExp]>([
+    [
+      "git clones and pushes a private repository, and leaves no trace of a credential in it",
+      "git",
+      `git clone -q https://$HOST/repository one && ${change("one")} && git push -q origin HEAD
+       git fetch -q && git status -sb | head -1; grep -rsl "$GIT_TOKEN" .git | wc -l; git config --local -l | grep -ci extraheader`,
+      /^## \S+\.\.\.origin\/\S+\n0\n0\n$/,
+    ],
+    [
+      "git clones with a credential for reading, and says why it can't push",
+      "git",
+      `git clone -q https://$HOST/shared/repository two && ${change("two")} && git push -q origin HEAD`,
+      /remote: Ambit's boundary refused this request: READ_TOKEN is for reading alone/,
+    ],
+    [
+      "curl",
+      "curl",
+      `curl -sS -H "Authorization: Bearer $${called}" https://$HOST/api`,
+      /^served to Bearer /,
+    ],
+    [
+      "urllib",
+      "python3",
+      `python3 -c 'import os, urllib.request as r; print(r.urlopen(r.Request("https://%s/api" % os.environ["HOST"], headers={"Authorization": "Bearer " + os.environ["${called}"]})).read().decode())'`,
+      /^served to Bearer /,
+    ],
+    [
+      "requests",
+      "python3",
+      `python3 -c 'import os
+try:
+    import requests
+except ImportError:
+    from pip._vendor import requests
+print(requests.get("https://%s/api" % os.environ["HOST"], headers={"Authorization": "Bearer " + os.environ["${called}"]}).text)'`,
+      /^served to Bearer /,
+    ],
+    [
+      "pip",
+      "pip3",
+      `python3 -m pip download -q --no-deps --index-url https://x-access-token:$GIT_TOKEN@$HOST/index part; ls`,
+      /part-1-py3-none-any\.whl/,
+    ],
+    [
+      "npm",
+      "npm",
+      `mkdir n; cd n; echo '{}' > package.json; echo "//$HOST/:${npmSetting}=\\\${${called}}" > .npmrc
+       npm install --registry https://$HOST/npm --no-audit --no-fund --silent part; cat node_modules/part/package.json`,
+      /"name":"part"/,
+    ],
+  ])("%s", async ([, needs, script, prints], context) => {
+    if (!path.split(":").some((folder) => existsSync(join(folder, needs)))) context.skip(`host: no ${needs}`);
+    expect(await inside(script)).toMatch(prints);
+  });
+
+  test("Node's fetch", async () => {
+    const script = `fetch("https://" + process.env.HOST + "/api", { headers: { authorization: "Bearer " + process.env.${called} } })
+      .then((got) => got.text()).then(console.log, console.error)`;
+    expect(await inside(`'${process.execPath}' -e '${script}'`)).toMatch(/^served to Bearer /);
+  });
+
+  test("a store without variables is trusted too", async (context) => {
+    if (!existsSync("/usr/bin/curl") || !existsSync("/etc/ssl/certs"))
+      context.skip("host: no curl, or no /etc/ssl/certs");
+    const script = `for name in SSL_CERT_FILE CURL_CA_BUNDLE; do unset $name; done; curl -sS -H "Authorization: Bearer $${called}" https://$HOST/api`;
+    expect(await inside(script)).toMatch(/^served to Bearer /);
+  });
+
+  test("a tool's process has neither a placeholder nor git's settings", async () => {
+    const { stdout } = await run(sandbox, shell("env"));
+    expect(stdout).not.toMatch(/GIT_CONFIG|TOKEN/);
+    expect(stdout).toMatch(/SSL_CERT_FILE=\/run\/ambit/);
+  });
+
+  test("the server had the values, and what was recorded hasn't", () => {
+    expect(server.authorizations).toContain(`Bearer ${token}`);
+    expect(decisions.some(({ allowed, reason }) => allowed && reason.includes("TLS ends here"))).toBe(true);
+    expect(decisions.some(({ allowed, reason }) => !allowed && reason.includes("for reading alone"))).toBe(
+      true,
+    );
+    expect(JSON.stringify(decisions)).not.toMatch(new RegExp(`${password}|${token}`));
+  });
+});

@@ -1,0 +1,110 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { chmod } from "node:fs/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeAuthority } from "@ambit/egress/credentials";
+import { makePackages, makeRepository, packument } from "../programs/listed-host.js";
+
+export const host = "private.test";
+
+export interface PrivateHost {
+  readonly port: number;
+  /** In PEM: what the proxy must trust. */
+  readonly authority: string;
+  /** `Authorization` of every request. */
+  readonly authorizations: readonly string[];
+  close(): Promise<void>;
+}
+
+/**
+ * A TLS server that lets nobody in without the values: git repositories (`/repository`, the same below `/shared/`), an
+ * index of pip's and a registry of npm's, and `/api`.
+ */
+export async function startPrivateHost(password: string, token: string): Promise<PrivateHost> {
+  const folder = mkdtempSync(join(tmpdir(), "ambit-private-host-"));
+  await chmod(folder, 0o755);
+  makeRepository(folder);
+  symlinkSync(".", join(folder, "shared"));
+  const { wheel, tarball } = makePackages(folder);
+  const basic = `Basic ${Buffer.from(`x-access-token:${password}`).toString("base64")}`;
+  const authority = await makeAuthority();
+  const SNICallback: NonNullable<Parameters<typeof createServer>[0]["SNICallback"]> = (name, done) => {
+    authority.contextFor(name).then((context) => done(null, context), done);
+  };
+  const authorizations: string[] = [];
+  const server = createServer({ SNICallback }, (request, response) => {
+    const sent = request.headers.authorization ?? "";
+    const path = new URL(request.url ?? "/", "https://a").pathname;
+    authorizations.push(sent);
+    const needed = /^\/(api|npm|part\.tgz)/.test(path) ? `Bearer ${token}` : basic;
+    if (sent !== needed) {
+      request.resume();
+      return void response.writeHead(401, { "www-authenticate": 'Basic realm="private"' }).end();
+    }
+    const answers: Record<string, () => string | Buffer | undefined> = {
+      "/api": () => `served to ${sent}\n`,
+      "/index/part/": () => '<a href="/part-1-py3-none-any.whl">part-1-py3-none-any.whl</a>',
+      "/part-1-py3-none-any.whl": () => wheel,
+      "/npm/part": () => JSON.stringify(packument(`https://${request.headers.host}/part.tgz`, tarball)),
+      "/part.tgz": () => tarball,
+    };
+    const answer = answers[path];
+    if (answer === undefined) return serveGit(folder, request, response);
+    response.setHeader("content-type", path.startsWith("/index/") ? "text/html" : "application/octet-stream");
+    response.end(answer());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    authority: authority.certificate,
+    authorizations,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** `git http-backend` as a CGI program (RFC 3875), as web servers run it. */
+function serveGit(folder: string, request: IncomingMessage, response: ServerResponse): void {
+  const url = new URL(request.url ?? "/", "https://a");
+  const {
+    "content-type": type = "",
+    "content-encoding": encoding = "",
+    "git-protocol": version = "",
+  } = request.headers;
+  const backend = spawn("git", ["-c", "http.receivepack=true", "-c", "safe.directory=*", "http-backend"], {
+    env: {
+      ...{ PATH: process.env.PATH, GIT_PROJECT_ROOT: folder, GIT_HTTP_EXPORT_ALL: "1", REMOTE_USER: "robot" },
+      ...{ REQUEST_METHOD: request.method, PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1) },
+      ...{ CONTENT_TYPE: type, HTTP_CONTENT_ENCODING: String(encoding), HTTP_GIT_PROTOCOL: String(version) },
+    },
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  request.pipe(backend.stdin);
+  backend.stdin.on("error", () => {});
+  let head = Buffer.alloc(0);
+  const onHead = (chunk: Buffer) => {
+    head = Buffer.concat([head, chunk]);
+    const end = head.indexOf("\r\n\r\n");
+    if (end === -1) return;
+    backend.stdout.off("data", onHead);
+    const lines = head
+      .subarray(0, end)
+      .toString()
+      .split("\r\n")
+      .map((line) => line.split(/: (.*)/s));
+    const status = Number(lines.find(([name]) => name === "Status")?.[1]?.slice(0, 3) ?? 200);
+    response.writeHead(status, Object.fromEntries(lines.filter(([name]) => name !== "Status")));
+    response.write(head.subarray(end + 4));
+    backend.stdout.pipe(response);
+  };
+  backend.stdout.on("data", onHead);
+}
