@@ -57,6 +57,31 @@ const outsideOfBundle = {
   },
 };
 
+/**
+ * zod's messages in fifty languages, of which it uses the English ones: imported by themselves.
+ * @type {import("esbuild").Plugin}
+ */
+const englishOnly = {
+  name: "english-only",
+  setup({ onLoad }) {
+    onLoad({ filter: /\/node_modules\/zod\/v4\/locales\/index\.js$/ }, () => ({ contents: "export {};" }));
+  },
+};
+
+/**
+ * tsyringe ends the process unless reflect-metadata came before it. Where a chunk holds both, only an import of its own
+ * makes sure of that.
+ * @type {import("esbuild").Plugin}
+ */
+const polyfillFirst = {
+  name: "polyfill-first",
+  setup({ onLoad }) {
+    onLoad({ filter: /\/node_modules\/tsyringe\/dist\/[^/]+\/index\.js$/ }, async ({ path }) => ({
+      contents: `import "reflect-metadata";\n${await readFile(path, "utf8")}`,
+    }));
+  },
+};
+
 await rm(join(dist, "bundle"), { recursive: true, force: true });
 await build({
   entryPoints: { ambit: join(dist, "cli/main.js") },
@@ -69,12 +94,13 @@ await build({
   // Some packages' CommonJS files can't be bundled, their ES modules can.
   mainFields: ["module", "main"],
   minifyWhitespace: true,
+  minifySyntax: true,
   sourcemap: "linked",
   sourcesContent: false,
   // For packages that are CommonJS and ask for Node's own modules.
   banner: {
     js: `import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);`,
   },
-  plugins: [outsideOfBundle, ownLocations],
+  plugins: [outsideOfBundle, ownLocations, englishOnly, polyfillFirst],
   logLevel: "warning",
 });
