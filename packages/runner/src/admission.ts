@@ -45,7 +45,7 @@ export interface AdmissionRules {
 }
 
 /**
- * Stop 1: the body as a request.
+ * Step 1: the body as a request.
  * @throws RequestInvalid
  */
 export function parse(body: unknown, contract?: ContractSettings): Omit<Admitted, "plan"> {
@@ -55,7 +55,7 @@ export function parse(body: unknown, contract?: ContractSettings): Omit<Admitted
 }
 
 /**
- * Stop 2: the plan, accepted or refused, as pure as `planRun`.
+ * Step 2: the plan, accepted or refused, as pure as `planRun`.
  * @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant.
  */
 export function plan(request: RunRequest, candidates: Candidates, ceiling: PermissionCeiling): Plan {
@@ -72,7 +72,7 @@ export function plan(request: RunRequest, candidates: Candidates, ceiling: Permi
 }
 
 /**
- * Stops 1 and 2 of a run.
+ * Steps 1 and 2 of a run.
  * @throws RequestInvalid, BoundaryRefused
  */
 export async function admit(
@@ -115,18 +115,18 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
   );
 }
 
-/** What an agent that asks nobody before it uses its own tools can't be held to: never a silent pass. */
+/** Permissions that can't be enforced on an agent that doesn't ask before it uses its own tools: refused, not ignored. */
 function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: Harness): Issue[] {
   if (harness.supportsPermissionRequests) return [];
   const message = (what: string, instead: string) =>
-    `${harness.id} asks nobody before it uses a tool of its own, so ${what} can't be held: ${instead}, or use a harness that asks`;
+    `${harness.id} doesn't ask before it uses a tool of its own, so ${what} can't be enforced: ${instead}, or use a harness that asks`;
   // A name that isn't published may be one of the agent's own; of MCP servers only the included tools are known yet.
   const known = toolsNamed(request, harness);
   const { default: mode, rules = [] } = request.permissions;
   const issues: Issue[] = [];
   const unallowed = classesNotAllowed(request, known);
   if (unallowed.length > 0) {
-    const instead = `allow them by rules for ${unallowed.join(", ")} (the boundary confines what they do), say permissions.default "allow"`;
+    const instead = `allow them by rules for ${unallowed.join(", ")} (the boundary confines what they do), or set permissions.default to "allow"`;
     issues.push({ path: "permissions.default", message: message(`the default '${mode}'`, instead) });
   }
   for (const [index, { pattern, permission }] of rules.entries()) {

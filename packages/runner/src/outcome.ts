@@ -34,8 +34,8 @@ export function cancelledByCaller(failure: AmbitError | undefined): boolean {
 }
 
 /**
- * The run's one result, whatever happens: one that an actor's answers break is told without the receipt, and one that
- * breaks even so says its failure alone.
+ * The run's one result, whatever happens. If values of an actor break it, it is built without the receipt; if that
+ * fails too, it has the failure alone.
  */
 export function conclude(
   request: RunRequest,

@@ -3,7 +3,7 @@ import type { Receipt, RunResult } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
 import type { Session } from "./session/session.js";
 
-/** What a run has by now. It is `admitted` until somebody reads it, and `starting` once it has its session. */
+/** What a run has by now. It is `admitted` until its records are read, and `starting` once it has its session. */
 export type Progress =
   | { readonly name: "admitted" | "opening" }
   | {
@@ -64,7 +64,7 @@ export function startingIn(session: Session): Progress {
   return { name: "starting", session, isReused: session.conversation !== undefined };
 }
 
-/** Whether a run that closes has nothing to say against its session. Pure. */
+/** Whether the session of a run that closes may be kept. Pure. */
 export function endedWell(state: RunState): boolean {
   return state.name === "closing" && state.end.how !== "failed";
 }

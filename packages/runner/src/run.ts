@@ -35,7 +35,7 @@ import { tokens } from "./tokens.js";
 import { ToolExecution } from "./tools/execute.js";
 import { ToolCalls } from "./tools/tool-calls.js";
 
-/** One run of an admitted request: stops 3 to 7. Stops 1 and 2, parse and plan, are `admit`'s. */
+/** One run of an admitted request: steps 3 to 7. Steps 1 and 2, parse and plan, are `admit`'s. */
 @injectable()
 export class Run {
   #state: RunState = { name: "admitted" };
@@ -155,7 +155,7 @@ export class Run {
     this.#settle(failure);
   }
 
-  /** Stops 3 to 6, and what is told when the turn doesn't come to its own end. Never rejects. */
+  /** Steps 3 to 6, and the events of a turn that didn't complete. Never rejects. */
   async #turn(): Promise<TurnEnd> {
     const end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
     try {

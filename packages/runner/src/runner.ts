@@ -34,14 +34,14 @@ export interface RunnerOptions extends AdmissionRules {
 /** A place among the concurrent runs; given back when the run's records have ended, or by `release`. */
 export interface Slot {
   /**
-   * Stops 1 and 2.
+   * Steps 1 and 2.
    * @throws RequestInvalid, BoundaryRefused; the slot is then free again.
    */
   admit(body: unknown, options: RunOptions): Promise<Run>;
   release(): void;
 }
 
-/** Plans and runs; the door between a server or a command line and the rest of core. */
+/** Plans and runs requests: the entry point for a server or a command line. */
 export class Runner {
   readonly #container: DependencyContainer;
   readonly #sessions: Sessions;
@@ -102,7 +102,7 @@ export class Runner {
     this.#memory.requireRoom(bytes / (1024 * 1024));
   }
 
-  /** Stops 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
+  /** Steps 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
   plan(body: unknown): Promise<Admitted> {
     return admit(body, this.registry, this.options);
   }

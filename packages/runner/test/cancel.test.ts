@@ -178,7 +178,7 @@ test("an agent that starts after the cancel is closed", async () => {
   await expect.poll(() => world.harness.closed).toBe(1);
 });
 
-describe("a run that nobody reads yet", () => {
+describe("a run without a reader", () => {
   test("can be cancelled, and its records are its one result", async () => {
     const world = await createWorld({ script: says("never") });
     const run = await world.admit({});
@@ -219,7 +219,7 @@ describe("a run that nobody reads yet", () => {
   });
 });
 
-test("calls that a cancel interrupts are settled in the events, and the turn's end is told", async () => {
+test("calls that a cancel interrupts get results in the events, and the turn ends with done", async () => {
   const { reach, reached } = signalled();
   const world = await createWorld({
     limits: { closeMs: 40 },

@@ -21,7 +21,7 @@ describe("Decisions", () => {
     expect(decisions).toMatchObject({ allowed: 0, refused: 4 });
   });
 
-  test("what is recorded is told without being asked for", async () => {
+  test("a recorded decision becomes an event by itself", async () => {
     const told: AgentEvent[] = [];
     const decisions = new Decisions((event) => {
       told.push(event);

@@ -371,7 +371,7 @@ describe("a call is announced before its question, under the question's id", () 
     expect(eventsOf(told, "tool_result")).toMatchObject([{ id: "call-1" }]);
   });
 
-  test("a held call of an agent that never goes on with it is told, before what follows at the turn's end", async () => {
+  test("a held call that the agent never makes is announced at the turn's end, before what follows", async () => {
     const script: Script = async function* () {
       yield { type: "tool_call", id: "1", name: "Bash", input: { command: "ls" } };
       yield { type: "tool_call", id: "2", name: "Bash", input: { command: "pwd" } };

@@ -37,7 +37,7 @@ describe("a credential that the sandbox hides", () => {
     await world.runner.drain(0);
   });
 
-  test("isn't hidden where nobody asked for it", async () => {
+  test("isn't hidden where the request doesn't ask for it", async () => {
     const world = await createWorld({ script: says("ok"), harness, sandbox: { placeholders: { KEY: "p" } } });
     const { result } = await world.run(asking("sk-first", "visible"));
     expect(result.receipt?.visibleCredentials).toEqual(["KEY"]);

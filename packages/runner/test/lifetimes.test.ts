@@ -63,7 +63,7 @@ describe("OwnedScope", () => {
     await scope.close();
   });
 
-  test("aborts with its parent's reason, until it is detached; the first reason stands", () => {
+  test("aborts with its parent's reason, until it is detached; the first reason counts", () => {
     const parent = aborts();
     const log = recordingLog();
     const following = new OwnedScope(log, 40, parent.signal);
@@ -173,7 +173,7 @@ describe("waiting", () => {
     expect(await settlesWithin(forever(), -1)).toBe(false);
   });
 
-  test("a disposed LinkedAbort follows nobody any more", () => {
+  test("a disposed LinkedAbort follows no signal", () => {
     const source = aborts();
     const linked = new LinkedAbort(source.signal);
     linked[Symbol.dispose]();

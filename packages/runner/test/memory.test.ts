@@ -109,7 +109,7 @@ describe("what an agent says", () => {
     expect(result.failure?.code).toBe("harness_failed");
   });
 
-  test("is held back by size as well while nobody reads", async () => {
+  test("is held back by size as well while there is no reader", async () => {
     const channel = new EventChannel<string>(256, 1_000);
     expect(channel.push("a", 600)).toBeUndefined();
     const full = channel.push("b", 600);

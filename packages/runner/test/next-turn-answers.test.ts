@@ -21,7 +21,7 @@ describe("the answer comes with the next request", () => {
     ]);
   });
 
-  test("a refusal is a result for the model, and is told as denied", async () => {
+  test("a refusal is a result for the model, and is marked as denied", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: false }) });
     expect(world.callback.calls).toEqual([]);
@@ -67,7 +67,7 @@ describe("the answer comes with the next request", () => {
     expect(questions(told)).toHaveLength(1);
   });
 
-  test("a deny stands above a stale approval", async () => {
+  test("a deny overrides a stale approval", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const denied = { ...asks, permission: "deny" };
     const told = await world.run({ customTools: [denied], messages: withAnswer({ approved: true }) });

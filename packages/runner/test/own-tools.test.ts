@@ -107,16 +107,20 @@ describe("a rule that is about no tool of the run", () => {
   });
 });
 
-describe("an agent that asks nobody before it uses its own tools", () => {
+describe("an agent that doesn't ask before it uses its own tools", () => {
   const allowing = (...patterns: string[]) => patterns.map((pattern) => ({ pattern, permission: "allow" }));
   it.each([
     [
       "nothing said: allow_reads",
       undefined,
-      "'allow_reads' can't be held: allow them by rules for shell, edit ",
+      "'allow_reads' can't be enforced: allow them by rules for shell, edit ",
     ],
-    ["default deny", { default: "deny" }, "'deny' can't be held: allow them by rules for shell, edit, read "],
-    ["default ask", { default: "ask" }, "'ask' can't be held"],
+    [
+      "default deny",
+      { default: "deny" },
+      "'deny' can't be enforced: allow them by rules for shell, edit, read ",
+    ],
+    ["default ask", { default: "ask" }, "'ask' can't be enforced"],
     ["default allow", { default: "allow" }, undefined],
     ["reads, and the rest by rules", { rules: allowing("shell", "edit") }, undefined],
     ["rules by the tools' names", { rules: allowing("run_command", "write_file") }, undefined],

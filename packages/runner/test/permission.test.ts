@@ -75,7 +75,7 @@ function gateOf(one: PermissionCase) {
   return { gate, asked, answers, call };
 }
 
-test("the golden table is large, and no case stands in it twice", () => {
+test("the golden table is large, and has no case twice", () => {
   expect(permissionCases.length).toBeGreaterThanOrEqual(40);
   expect(new Set(permissionCases.map(({ name }) => name)).size).toBe(permissionCases.length);
 });
@@ -149,7 +149,7 @@ describe("a rule that could never match is refused", () => {
   });
 });
 
-describe("a permission that the agent's own tools can't be held to is refused, not passed over", () => {
+describe("a permission that can't be enforced on the agent's own tools is refused, not ignored", () => {
   const published = [{ name: "send", kind: "callback", callRef: "send" }];
   test.each([
     ["a rule that denies a tool of its own", { rules: ["deny"] }, false, "permissions.rules[0].pattern"],

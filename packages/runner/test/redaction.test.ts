@@ -99,7 +99,7 @@ describe("Redactor", () => {
     expect(textOf(stream(new Redactor(["tok1", "tok1-rest"]), ["tok1"]))).toBe("[redacted]");
   });
 
-  test("blocks are told apart", () => {
+  test("each block is redacted by itself", () => {
     const redactor = new Redactor(["secret"]);
     const events = [
       ...redactor.event({ type: "message_delta", id: "a", delta: "sec" }),

@@ -19,7 +19,7 @@ describe("a named session", () => {
     expect(world.harness.closed).toBe(1);
   });
 
-  test("a warm agent is told the new prompt alone; one that remembers nothing gets the transcript", async () => {
+  test("a warm agent gets the new prompt alone; one without memory gets the transcript", async () => {
     const world = await createWorld({ script: says("ok") });
     const messages = [
       { role: "user", content: "first" },
@@ -149,7 +149,7 @@ describe("a named session", () => {
     await world.runner.drain(0);
   });
 
-  test("the project is also the one of `runContext`, and `projectId` stands above it", async () => {
+  test("the project is also the one of `runContext`, and `projectId` overrides it", async () => {
     const world = await createWorld({ script: says("ok") });
     const inContext = (id: string) => ({ runContext: { project: { id } } });
     await world.run({ ...named, ...inContext("a") });
@@ -201,7 +201,7 @@ describe("a named session", () => {
     expect(await world.runner.endSession("one")).toBe(false);
   });
 
-  test("ends when nobody used it for long enough", async () => {
+  test("ends when it was unused for long enough", async () => {
     const world = await createWorld({ script: says("ok"), limits: { sessionTtlMs: 30 } });
     await world.run(named);
     expect(world.sandbox.closed).toBe(0);

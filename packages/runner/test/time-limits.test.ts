@@ -119,7 +119,7 @@ describe("a tool's time limit is a result for the model", () => {
   });
 });
 
-describe("the idle clock stands still while the agent waits for us", () => {
+describe("the idle clock is paused while the agent waits for the runner", () => {
   test("during a tool call", async () => {
     const executor = new FakeExecutor({
       execute: async () => {

@@ -141,7 +141,7 @@ describe("a schema that can't be used", () => {
   });
 });
 
-test("of many problems the first are told, and how many more there are", () => {
+test("of many problems the first are reported, with the number of the rest", () => {
   const schema = { type: "object", additionalProperties: { type: "string" } };
   const given = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`field${index}`, index]));
   const told = problem(schema, given) ?? "";

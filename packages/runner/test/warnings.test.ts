@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { mostWarnings, Warnings } from "../src/events/warnings.js";
 
-test("the same warning is told once", () => {
+test("the same warning appears once", () => {
   const warnings = new Warnings([{ path: "a", message: "has no effect" }]);
   warnings.add({ path: "a", message: "has no effect" });
   warnings.add({ message: "has no effect" });

@@ -3,7 +3,7 @@ import type { ConnectionDecision } from "@ambit/core/plugin";
 
 type DecisionEvent = AgentEvent & { type: "boundary_decision" };
 
-/** Destinations that are told apart while the reader is behind; the rest is one event with their count. */
+/** Destinations that get an event each while the reader is behind; the rest share one event with their count. */
 const mostWaiting = 100;
 
 /**
@@ -66,7 +66,7 @@ export class Decisions {
     const others = this.#waiting.get(key);
     if (others !== undefined) others.count += 1;
     else {
-      const reason = "more destinations than could be told one by one; the receipt counts them all";
+      const reason = "more destinations than can have an event each; the receipt counts all of them";
       this.#waiting.set(key, { type: "boundary_decision", target: "others", allowed, reason, count: 1 });
     }
   }

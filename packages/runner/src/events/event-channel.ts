@@ -27,7 +27,7 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     return this.#size;
   }
 
-  /** Resolves at once while there is room. After `close` the event is dropped: nobody reads any more. */
+  /** Resolves at once while there is room. After `close` the event is dropped: it has no reader. */
   push(event: Event, size = 0): Promise<void> | undefined {
     if (this.#closed) return undefined;
     this.#waiting.push(event);
@@ -44,7 +44,7 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     this.#wakeWriters();
   }
 
-  /** Nobody reads any more: what waits is dropped. */
+  /** The reader is gone: what waits is dropped. */
   abandon(): void {
     this.#waiting.length = 0;
     this.#size = 0;

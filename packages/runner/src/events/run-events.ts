@@ -31,7 +31,7 @@ export class RunEvents {
     this.record = new TurnRecord(keepsEvents, resultCharacters);
   }
 
-  /** For the few events of our own, for which nobody waits. */
+  /** For the few events of the runner itself, which don't wait for the reader. */
   emit(event: AgentEvent): void {
     void this.push(event);
   }
@@ -84,7 +84,7 @@ export class RunEvents {
     }
   }
 
-  /** Nobody reads any more. */
+  /** The reader is gone. */
   abandon(): void {
     this.#channel.abandon();
   }

@@ -92,7 +92,7 @@ export class TurnRecord {
 
   #addText(id: string, delta: string): void {
     const block = this.#open.get(id);
-    // A stream's thoughts are told as they come, and are no part of its output.
+    // A stream sends thoughts as they come; they are no part of the output.
     if (block === undefined || (block.type === "thought" && !this.keepsEvents)) return;
     const text = this.#fitting(delta);
     if (text !== "") block.text.push(text);

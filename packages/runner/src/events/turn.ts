@@ -18,7 +18,7 @@ import { ToolCalls } from "../tools/tool-calls.js";
 import { Observation } from "./observation.js";
 import { RunEvents } from "./run-events.js";
 
-/** Stop 6: the agent's turn, and what is told of it. */
+/** Step 6: the agent's turn and its events. */
 @injectable()
 export class Turn {
   constructor(
@@ -38,7 +38,7 @@ export class Turn {
   #usage: Usage | undefined;
 
   /**
-   * Prompts the agent and tells what it does, until its turn ends. The end itself isn't told: the run has more to do.
+   * Prompts the agent and passes its events on, until its turn ends. `done` isn't passed on: the run has more to do.
    * @returns the agent's stop reason.
    * @throws the run's reason when it was aborted, and whatever ended the turn in place of its own end.
    */
@@ -128,8 +128,8 @@ export class Turn {
   }
 }
 
-/** What follows recurses: a stack that overflows there would say nothing of the agent that sent this. */
+/** What follows recurses: a stack overflow there would hide that the agent caused it. */
 function requireShallow(event: AgentEvent, who: string): void {
   if (pathBeyondDepth(event) === undefined) return;
-  throw new HarnessFailed(`${who} told a '${event.type}' with too many levels of lists and objects in it.`);
+  throw new HarnessFailed(`${who} sent a '${event.type}' with too many levels of lists and objects in it.`);
 }

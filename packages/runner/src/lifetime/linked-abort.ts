@@ -20,7 +20,7 @@ export class LinkedAbort implements Disposable {
     return this.#controller.signal;
   }
 
-  /** The first reason stands. */
+  /** The first reason counts. */
   abort(reason: unknown): void {
     if (!this.signal.aborted) this.#controller.abort(reason);
   }

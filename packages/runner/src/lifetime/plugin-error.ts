@@ -1,6 +1,6 @@
 import { type AmbitError, isAmbitError, PluginBrokeContract } from "@ambit/core";
 
-/** Runs an actor's step. What it throws of the catalogue is its own say; anything else its author must mend. */
+/** Runs an actor's step. An error of the catalogue passes as it is; any other breaks the plugin's contract. */
 export async function callPlugin<Result>(who: string, step: () => Promise<Result>): Promise<Result> {
   try {
     return await step();

@@ -41,7 +41,7 @@ export class OwnedScope implements Scope, AsyncDisposable {
     return this.#unclean;
   }
 
-  /** Stops the work, and keeps what is open until `close`. The first reason stands. */
+  /** Stops the work, and keeps what is open until `close`. The first reason counts. */
   abort(reason: unknown): void {
     if (!this.#controller.signal.aborted) this.#controller.abort(reason);
   }
@@ -51,7 +51,7 @@ export class OwnedScope implements Scope, AsyncDisposable {
       this.#deferred.push(close);
       return;
     }
-    // Whoever opens something while we close must not leave it behind.
+    // What is opened while the scope closes is closed too.
     const late = settlesWithin(this.#run(close), this.limitMs);
     this.#closing = Promise.all([this.#closing, late]).then(() => undefined);
   }

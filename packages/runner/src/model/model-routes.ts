@@ -38,7 +38,7 @@ export class ModelRouter implements ModelCaller {
   }
 }
 
-/** Part of stop 4: the way to the model. */
+/** Part of step 4: the way to the model. */
 @injectable()
 export class ModelRoutes {
   constructor(

@@ -15,7 +15,7 @@ const otherTexts: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The texts that say what a call does: the arguments that its schema declares as the command, else its first declared
+ * The texts that define what a call does: the arguments that its schema declares as the command, else its first declared
  * text. Without a schema it isn't known which one the tool reads, so all of its texts count. Empty when some of them
  * isn't a text.
  */

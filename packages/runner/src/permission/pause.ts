@@ -8,7 +8,7 @@ const pausing = new Error("The turn pauses for its user.");
 export class Pause {
   readonly #controller = new AbortController();
 
-  /** Aborts when the turn pauses: nobody is asked any longer. */
+  /** Aborts when the turn pauses: no further question is asked. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }

@@ -8,7 +8,7 @@ import { RunTools } from "../tools/run-tools.js";
 import { idleRules, type KnownTools, toolsNamed } from "./known-tools.js";
 import { type PermissionCeiling, permissionOf } from "./permission.js";
 
-/** The permission of each call of a run: the request's rules below the operator's ceiling. It asks nobody. */
+/** The permission of each call of a run: the request's rules below the operator's ceiling. Asking the user is the gatekeeper's. */
 @injectable()
 export class Permissions {
   readonly #harness: Harness;

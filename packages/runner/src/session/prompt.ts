@@ -13,7 +13,7 @@ import { looksIssued } from "../permission/interaction/call-ids.js";
 const longestTranscript = 100_000;
 
 /**
- * What the agent is told this turn. An agent that has no memory of the conversation gets its transcript first.
+ * The prompt of this turn. An agent that has no memory of the conversation gets its transcript first.
  * Pure.
  */
 export function composePrompt(request: RunRequest, remembers: boolean): readonly ContentBlock[] {
@@ -26,7 +26,7 @@ export function composePrompt(request: RunRequest, remembers: boolean): readonly
 }
 
 /**
- * What was said and done before this turn. Answers stand beside the calls that they are for, often in the assistant's
+ * What was said and done before this turn. Answers are beside the calls that they are for, often in the assistant's
  * own message: an agent that is to make those calls again must know of them, and not of the answers.
  */
 function toldBefore(messages: readonly Message[], kind: Prompt["kind"]): readonly Message[] {

@@ -88,7 +88,7 @@ function published({ name, description, inputSchema, readOnly }: ToolSpec): Publ
   };
 }
 
-/** An agent that couldn't reach its tools says nothing of it: it runs without them. We say it. */
+/** An agent that can't reach its tools runs without them and doesn't report it, so the run fails. */
 export function requireListed(servers: readonly PublishedServer[]): void {
   const missed = servers.filter((server) => !server.listed()).map(({ name }) => `'${name}'`);
   if (missed.length === 0) return;

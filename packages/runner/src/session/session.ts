@@ -29,7 +29,7 @@ export class Session {
   conversation: Conversation | undefined;
   /** Kept warm between runs; closed with the session. */
   agent: StartedAgent | undefined;
-  /** Between runs nobody acts in it. */
+  /** Undefined between runs. */
   #borrower: Borrower | undefined;
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;

@@ -26,7 +26,7 @@ export interface StartedAgent {
   readonly scope: OwnedScope;
 }
 
-/** Stops 4 and 5. */
+/** Steps 4 and 5. */
 @injectable()
 export class AgentStarter {
   constructor(

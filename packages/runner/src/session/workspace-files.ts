@@ -3,7 +3,7 @@ import type { FileEntry, Harness, Sandbox } from "@ambit/core/plugin";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 
-/** Where agents look for skills that don't say otherwise. */
+/** Where agents look for skills by default. */
 const usualSkillsFolder = ".agents/skills";
 
 /** Puts the request's files into the workspace of its sandbox. @param name the sandbox's, for its errors. */

@@ -59,7 +59,7 @@ export class ToolExecution {
   }
 
   /**
-   * One call by its executor, within the tool's time limit. What an executor throws after it was told to stop is the
+   * One call by its executor, within the tool's time limit. What an executor throws after its signal aborted is the
    * call's failure; before, it breaks its contract.
    * @throws PluginBrokeContract
    */
@@ -107,8 +107,8 @@ export class ToolExecution {
     } catch (error) {
       if (!abort.signal.aborted) throw error;
       if (error === abort.signal.reason)
-        log.warn({ tool: name }, "a tool call went on after it was told to stop");
-      else log.debug({ tool: name, error }, "a tool call threw when it was told to stop");
+        log.warn({ tool: name }, "a tool call went on after its signal had aborted");
+      else log.debug({ tool: name, error }, "a tool call threw when its signal aborted");
       const { reason } = abort.signal;
       const output = reason instanceof RunTimedOut ? reason.message : `Tool '${name}' was cancelled.`;
       return { status: "failed", output };

@@ -121,7 +121,7 @@ export class ToolCalls {
     }
   }
 
-  /** Denied first, so that a denied tool says nothing of its schema; asked last, so that nobody is asked in vain. */
+  /** Denied first, so that a denied tool doesn't reveal its schema; asked last, so that the user isn't asked in vain. */
   async #permitted(
     call: CallSubject,
     signal: AbortSignal,

@@ -5,10 +5,10 @@ const seed = randomInt(2 ** 31);
 
 /**
  * Finds any of many texts in a text, looking at each of its characters once (Aho and Corasick, 1975): the time depends
- * neither on how many there are nor on how alike they are, whoever chose them.
+ * neither on their number nor on their similarity, which callers choose.
  */
 export class Automaton {
-  /** Of a state: how many characters it stands for, the state of its longest true suffix, its longest whole text. */
+  /** Of a state: how many characters it has matched, the state of its longest true suffix, its longest whole text. */
   readonly #depth: Int32Array;
   readonly #fallback: Int32Array;
   readonly #longest: Int32Array;

@@ -2,7 +2,7 @@
 const shortestAligned = 8;
 
 /**
- * How a secret may stand in a text: plain, escaped in JSON (once, twice), encoded for a URL or a form, in hex, in base64
+ * How a text may contain a secret: plain, escaped in JSON (once, twice), encoded for a URL or a form, in hex, in base64
  * or base64url, also in the middle of what was encoded with it (`user:secret`). Pure.
  */
 export function formsOf(given: string): readonly string[] {

@@ -4,7 +4,7 @@ import { isJsonObject } from "@ambit/core/contract";
 const secretName =
   /pass(word|wd|phrase)?$|pwd$|token$|secret$|credential|api[-_]?key$|private[-_]?key$|^key$|^sig(nature)?$/i;
 
-/** Lines of a key or certificate; shorter ones say little. */
+/** Characters of a line of a key or certificate; shorter ones aren't secret. */
 const shortestLine = 16;
 
 /**
@@ -16,7 +16,7 @@ export function inCredential(value: string): string[] {
 }
 
 /**
- * The user info and the secret-looking query values of `scheme://user:password@host/?token=…`, as they stand there and
+ * The user info and the secret-looking query values of `scheme://user:password@host/?token=…`, as written and
  * decoded. A user alone is a token, as in `https://TOKEN@github.com`. Pure.
  */
 export function inUrl(url: string | undefined): string[] {

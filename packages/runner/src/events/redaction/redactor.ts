@@ -79,7 +79,7 @@ export class Redactor {
       }
       case "interaction_request":
       case "interaction_response":
-        // What the contract enumerates is no text of anybody's, even if some secret reads the same.
+        // An enumerated value is no secret, even if one has the same text.
         return [{ ...this.value(event), type: event.type, kind: event.kind }];
       default:
         return [Object.assign(this.value(event), { type: event.type })];

@@ -32,7 +32,7 @@ const mostAnswers = 1_000;
 
 /**
  * The answers that a request's messages bring. Only what a runner with this key asked for counts, whatever the messages
- * say of it: the agent reports calls and results of its own, and clients send those back beside the user's answers.
+ * contain: the agent reports calls and results of its own, and clients send those back beside the user's answers.
  */
 export class Answers {
   readonly #waiting: Stored[];

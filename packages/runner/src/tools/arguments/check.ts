@@ -16,7 +16,7 @@ const checkers: { latest?: Ajv2020; older?: Ajv } = {};
 
 /** Schemas that are kept compiled; the one that was used longest ago goes first. */
 const mostCompiled = 64;
-/** Problems that are told of one call. */
+/** Problems that are reported of one call. */
 const mostTold = 20;
 /** Characters of what is told. */
 const longestText = 4_000;
@@ -68,7 +68,7 @@ export class ArgumentsCheck {
 
 /**
  * By the dialect that `$schema` names: 2020-12, or draft-07 and what came before it. Without one, 2020-12 is tried
- * first, as MCP has it; many a generator writes draft-07 and doesn't say so. Each schema gets a validator of its own:
+ * first, as MCP has it; many generators write draft-07 without naming it. Each schema gets a validator of its own:
  * two tools may claim one identity, and no request may refer to what another brought.
  */
 function compile(given: JsonObject): ValidateFunction | Error {

@@ -106,7 +106,7 @@ class CheckWorker {
         resolve();
       });
     });
-    // Whoever waits for it hears of it; a worker that was made ready for nobody is only logged.
+    // A check that waits for the worker fails with it; the failure of an idle worker is only logged.
     this.ready.catch(() => {});
   }
 
