@@ -26,6 +26,10 @@ const ofRequests = {
   skills: "`skills`.",
   allowlist: "Entries of `sandboxPermission.network.allowlist`.",
   permissionRules: "`permissions.rules`.",
+  credentials: "`credentials`.",
+  credentialHosts: "Hosts of one credential.",
+  credentialPaths: "Paths of one credential.",
+  credentialCharacters: "Characters of a credential's value.",
   entries: "Entries of any other list, and keys of any object of the contract.",
 };
 

@@ -195,12 +195,12 @@ describe("older fields", () => {
     ],
     [
       "mcpServers[0].connection",
-      /beside the older fields/,
+      /together with the older fields/,
       { mcpServers: [{ name: "a", command: "x", connection: { type: "stdio", command: "y" } }] },
     ],
     [
       "mcpServers[0].policy",
-      /beside the older fields/,
+      /together with the older fields/,
       { mcpServers: [{ name: "a", command: "x", permission: "ask", policy: {} }] },
     ],
     ["mcpServers[0].connection.command", /is required/, { mcpServers: [{ name: "a", transport: "stdio" }] }],

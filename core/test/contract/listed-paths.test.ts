@@ -24,7 +24,7 @@ describe("paths of a boundary", () => {
     ["writable", "private", "private"],
   ])("that are %s don't lie in what is denied: %s", (list, path, denied) => {
     expect(problems({ [list]: ["ok", path], denied: ["other", denied] })).toEqual([
-      `sandboxPermission.filesystem.${list}[1] must not lie in ${JSON.stringify(denied)}, which is denied with all that is in it: remove one of them`,
+      `sandboxPermission.filesystem.${list}[1] must not be in ${JSON.stringify(denied)}, which is denied with everything in it: remove one of them`,
     ]);
   });
 

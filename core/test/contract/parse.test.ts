@@ -332,7 +332,7 @@ describe("what is refused, and how it reads", () => {
     ],
     [
       "harnessFiles[0].path",
-      /^lies below harnessFiles\[1\]\.path/,
+      /^is inside harnessFiles\[1\]\.path/,
       {
         harnessFiles: [
           { path: "a/b/c", content: "" },
@@ -342,7 +342,7 @@ describe("what is refused, and how it reads", () => {
     ],
     [
       "skills[0].files[0].path",
-      /written from the skill's own/,
+      /generated from the skill's name/,
       { skills: [{ name: "a", body: "", files: [{ path: "./SKILL.md", content: "" }] }] },
     ],
     [
@@ -473,7 +473,7 @@ describe("what is refused, and how it reads", () => {
   test("the first hundred issues, and that there are more", () => {
     const issues = issuesOf({ customTools: Array.from({ length: 150 }, () => ({})) });
     expect(issues).toHaveLength(101);
-    expect(issues[100]).toEqual({ path: "", message: "and more: mend these first" });
+    expect(issues[100]).toEqual({ path: "", message: "there are more: fix these first" });
   });
 
   test("no value of the request is repeated in an issue", () => {

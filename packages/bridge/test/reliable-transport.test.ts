@@ -64,7 +64,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     expect(() => runner.hear(["open", 4, "connection"])).toThrow("can't be opened");
   });
 
-  it("breaks when it is sent more than it asked for", () => {
+  it("breaks when it is sent more than its window allows", () => {
     const runner = new Runner({ data: () => undefined });
     runner.hear(["open", 2, "connection"]);
     expect(() => {

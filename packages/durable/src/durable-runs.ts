@@ -145,7 +145,7 @@ export class DurableRuns {
     }
     const run = await this.get(id);
     if (run === undefined || run.state === "ended")
-      throw new NotFound(`There is no run '${id}' that could be cancelled: it has ended, or never began.`);
+      throw new NotFound(`There is no run '${id}' to cancel: it has ended, or never started.`);
     if (run.state === "queued" && (await this.#cancelQueued(run))) return;
     await this.store.requestCancel(id);
   }
@@ -179,7 +179,7 @@ export class DurableRuns {
     await this.#retaining.close();
     await Promise.all([...this.#recorders.values()].map(({ done }) => done));
     await this.#lease.leave().catch((error: unknown) => {
-      this.options.log.warn({ error: messageOf(error) }, "the lease could not be given back: it runs out");
+      this.options.log.warn({ error: messageOf(error) }, "the lease could not be released: it will expire");
     });
     await this.store.close();
   }

@@ -69,7 +69,7 @@ function endOfTail({ result, last }: LogTail): End | undefined {
 /** The result, once all events before it were read. */
 async function endOf({ store, log, outageMs }: Source, id: string, last: number): Promise<End | undefined> {
   const run = await patiently("read a run", outageMs, log, () => store.get(id));
-  if (run === undefined) throw new NotFound(`There is no run '${id}': it was deleted, or never began.`);
+  if (run === undefined) throw new NotFound(`There is no run '${id}': it was deleted, or never started.`);
   const { events, result } = run;
   return events <= last && result !== undefined ? { events, result } : undefined;
 }

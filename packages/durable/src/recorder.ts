@@ -127,7 +127,9 @@ export class Recorder {
     this.tail.add({ first, count, text });
     if (this.#size <= settings.runMiB * 1_048_576) return;
     this.run.cancel(
-      new AtCapacity(`The run told more than ${settings.runMiB} MiB, which is all that is kept of one.`),
+      new AtCapacity(
+        `The run produced more than ${settings.runMiB} MiB of events, the most that is stored for one run.`,
+      ),
     );
   }
 

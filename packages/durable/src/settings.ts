@@ -19,14 +19,14 @@ export const storeSettingsSchema = z.strictObject({
     .int()
     .positive()
     .default(256)
-    .meta({ description: "MiB of one run's events; a run that tells more ends with `at_capacity`." }),
+    .meta({ description: "MiB of one run's events; a run that produces more ends with `at_capacity`." }),
   interactionMs: z
     .int()
     .positive()
     .default(7 * day)
     .meta({ description: "Milliseconds that a question of a paused run waits for its answer." }),
   leaseMs: milliseconds.min(1_000).default(15_000).meta({
-    description: "Milliseconds without a sign of life after which a replica's runs end as `runner_lost`.",
+    description: "Milliseconds without a heartbeat after which a replica's runs end as `runner_lost`.",
   }),
   outageMs: milliseconds.default(30_000).meta({
     description: "Milliseconds that a run waits for a store that can't be reached or is full; then it ends.",
@@ -35,6 +35,6 @@ export const storeSettingsSchema = z.strictObject({
     .int()
     .nonnegative()
     .default(1_000)
-    .meta({ description: "Detached runs that wait for a place; beyond, 429." }),
+    .meta({ description: "Detached runs that wait for a free slot; beyond that, 429." }),
 });
 export type StoreSettings = z.infer<typeof storeSettingsSchema>;

@@ -59,7 +59,9 @@ export function decideConnection(
     const complaint = whyClosed(address, ranges, { port: target.port, own: hostAddresses });
     if (complaint !== undefined) {
       return refused(
-        target.kind === "address" ? complaint : `the host ${target.host} leads to ${address}: ${complaint}`,
+        target.kind === "address"
+          ? complaint
+          : `the host ${target.host} resolves to ${address}: ${complaint}`,
       );
     }
   }
@@ -116,7 +118,8 @@ export function whyClosed(
   const listing = ranges.filter((rule) => fitsPort(rule, port) && contains(parsedRange(rule), address));
   const block = specialBlockOf(address);
   if (block !== undefined && !listing.some((rule) => parsedRange(rule).prefix >= block.prefix)) {
-    const tooWide = listing[0] === undefined ? "" : `; ${formatRule(listing[0])} is too wide to mean it`;
+    const tooWide =
+      listing[0] === undefined ? "" : `; ${formatRule(listing[0])} is too wide to count as listing it`;
     return `${address.toString()} is ${block.meaning}, and no listed range names it${tooWide}`;
   }
   if (own.some((one) => isSame(one, address)) && !listing.some((rule) => parsedRange(rule).prefix > 0)) {

@@ -212,7 +212,7 @@ describe("special addresses", () => {
     expect(decideConnection(target("169.254.169.254"), ["169.254.169.254"], network, [])).toEqual({
       allowed: false,
       reason:
-        "169.254.169.254 is a cloud's metadata service, and no listed range names it; 169.254.0.0/16 is too wide to mean it",
+        "169.254.169.254 is a cloud's metadata service, and no listed range names it; 169.254.0.0/16 is too wide to count as listing it",
     });
   });
 

@@ -79,7 +79,7 @@ describe("whyClosed", () => {
     [
       "10.0.0.1",
       ["0.0.0.0/0"],
-      "10.0.0.1 is private, and no listed range names it; 0.0.0.0/0 is too wide to mean it",
+      "10.0.0.1 is private, and no listed range names it; 0.0.0.0/0 is too wide to count as listing it",
     ],
     ["fe80::1%eth0", ["fe80::/10"], "not an address that can be checked"],
     ["ok.test", ["0.0.0.0/0"], "not an address that can be checked"],

@@ -12,7 +12,9 @@ const said = (per: Per, description: string) => ({ per, description });
  * docs/reliability.md and the published JSON Schema have it from there.
  */
 export const runLimitsSchema = z.strictObject({
-  concurrentRuns: count.default(100).meta(said("server", "Runs at once; one more gets 429 before any work.")),
+  concurrentRuns: count
+    .default(100)
+    .meta(said("server", "Concurrent runs; one more is rejected with 429 before any work.")),
   memoryMb: count
     .optional()
     .meta(
@@ -21,14 +23,12 @@ export const runLimitsSchema = z.strictObject({
         "MiB of JavaScript's heap and its buffers. Above, a new run gets 429; half as much above, the run that holds the most is ended, until the rest fits. Default: half of V8's own limit.",
       ),
     ),
-  calls: count
-    .default(64)
-    .meta(said("server", "Tool calls executed at once; the runs that wait take turns.")),
+  calls: count.default(64).meta(said("server", "Tool calls executed concurrently; waiting runs take turns.")),
   sessions: z
     .int()
     .nonnegative()
     .default(32)
-    .meta(said("server", "Named sessions kept at once; the one that was used longest ago goes first.")),
+    .meta(said("server", "Named sessions kept; beyond that, the least recently used ends first.")),
   sessionTtlMs: milliseconds.default(600_000).meta(said("session", "How long it is kept without a run.")),
   runTimeoutMs: milliseconds.default(39_600_000).meta(said("run", "From admission to the result.")),
   idleMs: milliseconds
@@ -49,9 +49,7 @@ export const runLimitsSchema = z.strictObject({
     .meta(
       said("run", "To check one call's arguments against the tool's schema; what takes longer isn't called."),
     ),
-  callsPerRun: count
-    .default(8)
-    .meta(said("run", "Tool calls executed at once; further ones wait for their turn.")),
+  callsPerRun: count.default(8).meta(said("run", "Tool calls executed concurrently; further ones wait.")),
   openCalls: count
     .default(256)
     .meta(
@@ -68,7 +66,7 @@ export const runLimitsSchema = z.strictObject({
     .meta(
       said(
         "run",
-        "Characters of texts and events that a result carries. Beyond, a text ends with the number of those that are missing, and `events` has a `data` event `truncated` where they begin to be. A stream's events are all told.",
+        "Characters of texts and events that a result carries. Beyond, a text ends with the number of those that are missing, and `events` has a `data` event `truncated` where they begin to be. A stream has all events.",
       ),
     ),
 });

@@ -235,7 +235,7 @@ export class Run {
   /** @param before how the turn had ended already: a failure then is the story, and a later one broke while it was told. */
   #failed(thrown: unknown, before?: TurnEnd): TurnEnd {
     if (this.pause.isPaused && !this.scope.signal.aborted) {
-      this.log.debug({ runId: this.id, error: thrown }, "the agent's turn ended with the pause");
+      this.log.debug({ runId: this.id, error: thrown }, "the agent's turn ended when the run paused");
       return before ?? { how: "paused" };
     }
     // Once the scope is aborted, its reason is the story; what broke because of it isn't.

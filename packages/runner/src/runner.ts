@@ -196,13 +196,13 @@ export class Runner {
       refuse("differs from the header Idempotency-Key: send one of the two");
     const id = inBody ?? beside;
     if (id !== undefined && this.#runs.has(id))
-      refuse("is the id of a run that is under way: give each run an id of its own");
+      refuse("is the id of a run in progress: give each run its own id");
   }
 
   #run(runId: string): Run {
     const run = this.#runs.get(runId);
     if (run === undefined)
-      throw new NotFound(`There is no run '${runId}' here: it has ended, or never began.`);
+      throw new NotFound(`There is no run '${runId}' here: it has ended, or never started.`);
     return run;
   }
 

@@ -92,7 +92,7 @@ describe("what an actor does wrong ends the run, with the code of the person who
     expect(told.events.slice(-3).map(({ type }) => type)).toEqual(["message_end", "error", "done"]);
   });
 
-  test("an agent that ends its turn without saying so", async () => {
+  test("an agent that ends its turn without a done event", async () => {
     const world = await createWorld({
       script: async function* () {
         yield { type: "message", text: "and then" };

@@ -210,7 +210,7 @@ describe("the memory of all runs", () => {
 
   test("a run beyond it is refused before any work", async () => {
     const world = await createWorld({ limits: { memoryMb: 1 }, script: says("never") });
-    await expect(world.run()).rejects.toThrow("MiB are in use): send it again later");
+    await expect(world.run()).rejects.toThrow("MiB are in use): try again later");
     expect(world.sandbox.specs).toEqual([]);
   });
 

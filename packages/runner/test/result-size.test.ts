@@ -31,7 +31,7 @@ describe("a result carries so much, and says what is missing", () => {
   test("a text: its beginning, and how much more there was", async () => {
     const { output = "", events } = await resultOf(text(10_000));
     const [, said = "", missing] =
-      /^(\d+)\n\n\[(\d+) more characters: a result carries 2000 at most/.exec(output) ?? [];
+      /^(\d+)\n\n\[(\d+) more characters: a result has at most 2000/.exec(output) ?? [];
     expect(said.length).toBeGreaterThan(most / 2);
     expect(said.length + Number(missing)).toBe(10_000);
     expect(events.slice(1)).toEqual([

@@ -110,7 +110,7 @@ describe("a turn in which nothing was said and nothing done fails", () => {
     });
     const { result } = await world.run();
     expect(result).toMatchObject({ ok: false, failure: { code: "model_failed", retryable: true } });
-    expect(result.error).toContain("without saying or doing anything");
+    expect(result.error).toContain("without any output");
   });
 
   const telling: Readonly<Record<string, readonly AgentEvent[]>> = {

@@ -23,7 +23,7 @@ describe("every time limit ends the run with run_timed_out, and everything is cl
   test.each<[what: string, options: WorldOptions, message: string]>([
     ["the whole run", { script: hangs, limits: { runTimeoutMs: 40 } }, "The run took longer than 0.04 s."],
     ["a silent agent", { script: hangs, limits: { idleMs: 40 } }, "The agent did nothing for 0.04 s."],
-    ["no first event", { script: mute, limits: { firstResponseMs: 40 } }, "no sign of life within 0.04 s"],
+    ["no first event", { script: mute, limits: { firstResponseMs: 40 } }, "sent nothing within 0.04 s"],
     ["an agent that ignores the abort", { script: ignoresAbort, limits: { idleMs: 40 } }, "did nothing"],
     [
       "opening the sandbox",

@@ -66,7 +66,7 @@ async function build({ packages, engine, output, force }: BuildCommand): Promise
   const unixEngine = `unix://${socketOf(engine)}`;
   // Asked before the long part, so that an engine that doesn't answer costs no build.
   if ((await hasSandboxImage({ packages, engine: unixEngine })) && force !== true) {
-    say("the engine has it already");
+    say("the engine already has it");
     return;
   }
   const folder = await mkdtemp(join(tmpdir(), "ambit-sandbox-image-"));

@@ -29,8 +29,8 @@ export function gapsOfCallback(
   return [
     {
       capability: "network.allow-host",
-      reason: `${connects} ${entryFor(url)}, a name for the loopback addresses, and a listed name may lead to them only where both are listed`,
-      fix: `list ${listed} too, let the deployer open 127.0.0.0/8 and ::1 in executor-callback's allowedRanges, or ${otherwise}`,
+      reason: `${connects} ${entryFor(url)}, a name for the loopback addresses, and a listed name may resolve to them only where both are listed`,
+      fix: `list ${listed} too, ask the deployer to add 127.0.0.0/8 and ::1 to executor-callback's allowedRanges, or ${otherwise}`,
     },
   ];
 }

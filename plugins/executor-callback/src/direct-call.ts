@@ -75,7 +75,7 @@ function urlOf(path: string, endpoint: URL, source: MutableJson): URL {
     url.pathname + url.search !== filled ||
     !isBelow(url, mountOf(endpoint))
   ) {
-    throw new CallInvalid("an argument would lead the call to another path");
+    throw new CallInvalid("an argument would change the path of the call");
   }
   return url;
 }

@@ -98,7 +98,7 @@ function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }
   });
   if (answer.kind === "too_long") {
     return failed(
-      `its answer is longer than ${longestAnswer / 1_000_000} MB. Ask for less: filter, paginate or summarise.`,
+      `its answer is longer than ${longestAnswer / 1_000_000} MB. Request less: filter, paginate or summarise.`,
     );
   }
   if (answer.kind === "rejected") {

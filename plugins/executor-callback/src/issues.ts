@@ -52,7 +52,7 @@ export function issuesOfRequest(request: RunRequest, config: CallbackConfig): re
     address === undefined ? undefined : whyForbidden([operatorPolicy(config)], address, portOf(url));
   if (forbidden === undefined) return [];
   return issue(
-    `toolCallback.endpoint leads to what this runner keeps closed (${forbidden}): use another endpoint, or let the deployer list its range in executor-callback's allowedRanges`,
+    `toolCallback.endpoint resolves to an address that this runner doesn't connect to (${forbidden}): use another endpoint, or ask the deployer to add its range to executor-callback's allowedRanges`,
   );
 }
 

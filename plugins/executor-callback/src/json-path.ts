@@ -15,7 +15,7 @@ export function pathProblem(path: string): string | undefined {
   const parts = path.split(".");
   if (parts.includes("")) return `'${path}' has an empty part`;
   const unsafe = parts.find((part) => unsafeKeys.has(part));
-  return unsafe === undefined ? undefined : `'${path}' must not lead through '${unsafe}'`;
+  return unsafe === undefined ? undefined : `'${path}' must not contain '${unsafe}'`;
 }
 
 /** The first key, at any depth, that leads to a prototype. */

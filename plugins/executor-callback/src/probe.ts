@@ -26,7 +26,7 @@ export async function probeCallback(
         listed: [host("listed.invalid"), range("127.0.0.1/32")],
         attacks: {
           "to a name off the list": [host("other.invalid"), range("127.0.0.1/32")],
-          "to a listed name that leads to an unlisted loopback address": [host("listed.invalid")],
+          "to a listed name that resolves to an unlisted loopback address": [host("listed.invalid")],
         },
       }),
       await find("network.allow-cidr", trial, {

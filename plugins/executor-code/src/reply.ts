@@ -35,7 +35,7 @@ export function failed(message: string, prints: string, ifSilent?: string): Tool
 
 function howItEnded({ code, signal }: Exit): string {
   if (signal === "SIGKILL" || code === 137)
-    return "was killed (SIGKILL): it may have needed more memory than it has";
+    return "was killed (SIGKILL): it may have exceeded its memory limit";
   if (signal !== null) return `was ended by ${signal}`;
   return code === 0
     ? "ended without a result: it exited before main returned"

@@ -30,7 +30,7 @@ export class WaitingInterpreters {
     if (this.#closed || this.#waiting.has(runtime)) return;
     const stop = new AbortController();
     const child = start(runtime, stop.signal).catch((error: unknown) => {
-      this.#log.debug({ runtime, error }, "no interpreter could be made ready");
+      this.#log.debug({ runtime, error }, "no interpreter could be started in advance");
       return undefined;
     });
     this.#waiting.set(runtime, { child, stop });

@@ -17,13 +17,13 @@ export function issuesOf(server: McpServer, config: McpClientConfig): readonly I
   if (url.protocol !== "https:" && !(config.loopbackWithoutTls && isLoopback(url))) {
     issues.push({
       path: "connection.url",
-      message: "must be https: what a tool says and is told would travel in the clear",
+      message: "must be https: calls and results would be sent unencrypted",
     });
   }
   if (url.username !== "" || url.password !== "") {
     issues.push({
       path: "connection.url",
-      message: "must hold no user or password: put them into connection.credentials",
+      message: "must not contain a user or password: put them into connection.credentials",
     });
   }
   return issues;

@@ -48,7 +48,7 @@ export class HttpToolSource implements ToolSource {
 
   async connect(server: McpServer, scope: ToolSourceScope): Promise<Publication> {
     const { connection } = server;
-    if (connection.type !== "http") throw new Error(`'${server.name}' is no HTTP server.`);
+    if (connection.type !== "http") throw new Error(`'${server.name}' is not an HTTP server.`);
     // The MCP SDK and undici take tens of milliseconds to load: only runs that bring such a server wait for them.
     const { httpTransport } = await import("./http-transport.js");
     const { publicationOf } = await import("./publication.js");

@@ -83,7 +83,7 @@ async function callTool(client: Client, server: McpServer, call: PublishedCall):
     );
     return { output: shortened(textOf(result)), isError: result.isError === true };
   } catch (error) {
-    if (call.signal.aborted) return { output: `The call of '${call.name}' was given up.`, isError: true };
+    if (call.signal.aborted) return { output: `The call of '${call.name}' was cancelled.`, isError: true };
     const reason = messageOf(error);
     return { output: `MCP server '${server.name}' failed: ${shortened(reason, 1_000)}`, isError: true };
   }

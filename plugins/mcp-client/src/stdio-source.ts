@@ -43,7 +43,7 @@ export class StdioToolSource implements ToolSource {
 
   async connect(server: McpServer, scope: ToolSourceScope): Promise<Publication> {
     const { connection } = server;
-    if (connection.type !== "stdio") throw new Error(`'${server.name}' is no stdio server.`);
+    if (connection.type !== "stdio") throw new Error(`'${server.name}' is not a stdio server.`);
     // The MCP SDK takes tens of milliseconds to load: only runs that bring such a server wait for it.
     const { publicationOf } = await import("./publication.js");
     const { SandboxStdioTransport } = await import("./stdio-transport.js");

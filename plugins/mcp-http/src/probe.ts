@@ -16,7 +16,7 @@ export async function probeSecrets(
   open: typeof openEndpoint = openEndpoint,
 ): Promise<Finding> {
   const capability = "secrets.hidden";
-  const fix = "report this: mcp-http publishes what it must not";
+  const fix = "report this bug: mcp-http publishes private fields";
   const control = randomUUID();
   const secret = randomUUID();
   const tool: PublishedTool & Readonly<Record<string, unknown>> = {

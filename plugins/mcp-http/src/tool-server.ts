@@ -77,8 +77,8 @@ async function outcomeOf(
   try {
     return await publication.call(call);
   } catch (error) {
-    log.error({ tool: call.name, error }, "a tool call threw instead of answering");
-    return { output: `Tool '${call.name}' failed on the runner's side.`, isError: true };
+    log.error({ tool: call.name, error }, "a tool call threw instead of returning an outcome");
+    return { output: `Tool '${call.name}' failed in the runner.`, isError: true };
   }
 }
 
@@ -97,7 +97,7 @@ function signsOfLife(
         params: { progressToken, progress, message: `Tool '${name}' is still running` },
       })
       .catch((error: unknown) =>
-        log.debug({ tool: name, error }, "progress could not be sent: the agent has left"),
+        log.debug({ tool: name, error }, "progress could not be sent: the agent has disconnected"),
       );
   });
 }

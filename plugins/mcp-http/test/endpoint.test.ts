@@ -173,7 +173,7 @@ describe("what isn't a plain call", () => {
     const published = await publish(() => Promise.reject(new Error("the key is hunter2")));
     const client = await modernClient(published);
     expect(await client.call("bare")).toEqual({
-      text: "Tool 'bare' failed on the runner's side.",
+      text: "Tool 'bare' failed in the runner.",
       isError: true,
     });
     expect(published.scope.logged).toContainEqual({

@@ -22,7 +22,7 @@ export function createMetrics(buckets: readonly number[]) {
       ["outcome", "harness", "sandbox"],
     ),
     active: gauge("ambit_runs_active", "Runs under way."),
-    refused: counter("ambit_requests_refused_total", "Requests that became no run, by their error's code.", [
+    refused: counter("ambit_requests_refused_total", "Requests that started no run, by their error's code.", [
       "code",
     ]),
     missing: counter(

@@ -37,7 +37,7 @@ export class Route {
   readonly handle = async (request: Request): Promise<Response> => {
     const { limits } = this.#options.config;
     if (this.#underWay >= limits.concurrentRequests) {
-      return ownAnswer(429, `${limits.concurrentRequests} requests are under way already`, {
+      return ownAnswer(429, `${limits.concurrentRequests} requests are already in progress`, {
         "retry-after": "1",
       });
     }
@@ -97,9 +97,8 @@ export class Route {
     if (operation.kind === "list") return undefined;
     const model = modelOf(operation, body);
     if (!isAllowed(model, this.#models)) {
-      const named =
-        model === "" ? "no model that can be read" : `the model '${shortLine(model).slice(0, 100)}'`;
-      const reason = `it names ${named}, and this run's is '${this.#options.use.model}'`;
+      const named = model === "" ? "no readable model name" : `the model '${shortLine(model).slice(0, 100)}'`;
+      const reason = `it names ${named}, but this run's model is '${this.#options.use.model}'`;
       this.#decided(false, `the model route refuses a request: ${reason}`);
       return ownAnswer(403, `the request is refused: ${reason}`);
     }

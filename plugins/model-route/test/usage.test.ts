@@ -105,7 +105,7 @@ describe("usage that isn't told", () => {
     });
     const { send, ends } = routeTo(useOf({ endpoint: origin }));
     await expect((await send()).text()).rejects.toThrow();
-    expect(ends).toMatchObject([{ retryable: true, message: expect.stringContaining("cut") }]);
+    expect(ends).toMatchObject([{ retryable: true, message: expect.stringContaining("truncated") }]);
   });
 });
 

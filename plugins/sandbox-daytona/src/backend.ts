@@ -75,7 +75,7 @@ export class DaytonaSandbox implements SandboxBackend {
   #reap(log: SandboxSpec["log"]): void {
     void this.#account.reaper
       .keepReaping(log)
-      .catch((error: unknown) => log.warn({ error }, "what dead runners left couldn't be found"));
+      .catch((error: unknown) => log.warn({ error }, "leftovers of dead runners couldn't be listed"));
   }
 
   #withoutKey(): readonly Finding[] {

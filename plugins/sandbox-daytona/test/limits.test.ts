@@ -62,25 +62,25 @@ describe("what Daytona can't take is a gap", () => {
     [
       "IPv6",
       listing("2001:db8::/32"),
-      ["network.allow-cidr: Daytona takes IPv4 ranges only, not 2001:db8::/32"],
+      ["network.allow-cidr: Daytona accepts only IPv4 ranges, not 2001:db8::/32"],
     ],
     [
       "a port with a name",
       listing("example.com:443"),
-      ["network.allow-host: Daytona can't bind a port, as example.com:443"],
+      ["network.allow-host: Daytona can't restrict a port, as example.com:443"],
     ],
-    ["a port with a range", listing("10.0.0.0/8:443"), ["network.allow-cidr: Daytona can't bind a port"]],
+    ["a port with a range", listing("10.0.0.0/8:443"), ["network.allow-cidr: Daytona can't restrict a port"]],
     [
       "both kinds",
       listing("example.com", "10.0.0.0/8"),
-      ["network.allow-host: Daytona takes names or ranges, not both"],
+      ["network.allow-host: Daytona accepts names or ranges, not both"],
     ],
-    ["one label", listing("localhost"), ["network.allow-host: Daytona doesn't take localhost"]],
-    ["a last label with digits", listing("host.x1"), ["network.allow-host: Daytona doesn't take host.x1"]],
+    ["one label", listing("localhost"), ["network.allow-host: Daytona doesn't accept localhost"]],
+    ["a last label with digits", listing("host.x1"), ["network.allow-host: Daytona doesn't accept host.x1"]],
     [
       "an underscore",
       listing("_srv.example.com"),
-      ["network.allow-host: Daytona doesn't take _srv.example.com"],
+      ["network.allow-host: Daytona doesn't accept _srv.example.com"],
     ],
     [
       "a wildcard, refused by the deployer",
@@ -109,19 +109,19 @@ describe("what Daytona can't take is a gap", () => {
     [
       "half a GiB",
       withResources({ memoryMb: 1_536 }),
-      ["resources.memory: Daytona takes whole GiB of memory, not 1.5"],
+      ["resources.memory: Daytona accepts whole GiB of memory, not 1.5"],
       image,
     ],
     [
       "half a core",
       withResources({ cpus: 0.5 }),
-      ["resources.cpu: Daytona takes whole cores, not 0.5"],
+      ["resources.cpu: Daytona accepts whole cores, not 0.5"],
       image,
     ],
     [
       "half a GiB of disk",
       withResources({ diskMb: 512 }),
-      ["resources.disk: Daytona takes whole GiB of disk, not 0.5"],
+      ["resources.disk: Daytona accepts whole GiB of disk, not 0.5"],
       image,
     ],
     [
@@ -138,16 +138,16 @@ describe("what Daytona can't take is a gap", () => {
     [
       "processes",
       withResources({ processes: 10 }),
-      ["resources.processes: Daytona has no limit for processes"],
+      ["resources.processes: Daytona can't limit processes"],
       image,
     ],
     [
       "several at once",
       { ...listing("example.com:443", "2001:db8::/32"), resources: { processes: 3 } },
       [
-        "network.allow-host: Daytona takes names or",
-        "network.allow-cidr: Daytona takes IPv4",
-        "network.allow-host: Daytona can't bind",
+        "network.allow-host: Daytona accepts names or",
+        "network.allow-cidr: Daytona accepts IPv4",
+        "network.allow-host: Daytona can't restrict",
         "resources.processes",
       ],
     ],

@@ -94,6 +94,6 @@ describe("what a dead runner left", () => {
     const spec = specOf({ log });
     const sandbox = await (await backendFor(daytona)).open(spec, scopeOf());
     await sandbox.close();
-    expect(lines.join()).toContain("what dead runners left couldn't be found");
+    expect(lines.join()).toContain("leftovers of dead runners couldn't be listed");
   });
 });

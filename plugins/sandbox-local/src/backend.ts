@@ -108,7 +108,7 @@ export class LocalSandbox implements SandboxBackend {
       if (unconfined === "refuse" || !(error instanceof SandboxFailed)) throw error;
       spec.log.warn(
         { sandbox: spec.id, reason: error.message },
-        "this run has no boundary and nothing confines it",
+        "this run has no boundary and isn't confined",
       );
       return this.#openUnconfined(spec);
     }

@@ -61,7 +61,7 @@ export class RunQueue {
 
   async #start(): Promise<PgBoss> {
     const boss = new PgBoss({ db: databaseOf(this.pool), schema: `${this.schema}_queue`, schedule: false });
-    boss.on("error", (error) => this.log.warn({ error: error.message }, "the queue of runs had an error"));
+    boss.on("error", (error) => this.log.warn({ error: error.message }, "the queue of runs failed"));
     await boss.start();
     const queue = { expireInSeconds: claimSeconds, retryLimit: 1_000, retryDelay: 0 };
     await boss.createQueue(queueName, queue);

@@ -43,7 +43,7 @@ export async function installAgent(name: string, options: Overrides): Promise<nu
   }
   const { installation } = harness;
   if (installation === undefined) {
-    say(`${harness.id} comes along with its plugin: nothing to install`);
+    say(`${harness.id} is part of its plugin: nothing to install`);
     return exitCodes.ok;
   }
   const versions = installation.packages.map(({ name: pinned, version }) => `${pinned}@${version}`);

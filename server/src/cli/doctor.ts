@@ -51,7 +51,7 @@ function summary(sandboxes: readonly ActorDescription[]): string[] {
   const missing = capabilities.filter((capability) => by(capability).length === 0);
   return [
     had.length === 0
-      ? "This host can guarantee nothing: every run with a boundary is refused, runs without one are unconfined."
+      ? "This host can't guarantee anything: runs with a boundary are refused, runs without one are unconfined."
       : `This host can guarantee: ${had.map((capability) => `${capability} (${by(capability).join(", ")})`).join(", ")}`,
     ...(missing.length === 0 ? [] : [`It can't guarantee, and refuses: ${missing.join(", ")}`]),
   ];

@@ -20,7 +20,7 @@ function program(): Command {
     .command("serve")
     .description("listen for runs over HTTP")
     .option("--host <address>", "where to listen (default: 127.0.0.1)")
-    .option("--port <number>", "0 takes a free one (default: 8765)", portNumber)
+    .option("--port <number>", "0 selects a free port (default: 8765)", portNumber)
     .action(async (options) => {
       holdYoungHeap();
       const { serve } = await import("./serve.js");

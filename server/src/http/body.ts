@@ -103,6 +103,6 @@ function tooLarge(limitBytes: number): HttpRefusal {
 }
 
 function tooSlow(bodyMs: number): HttpRefusal {
-  const message = `The body didn't arrive within ${bodyMs / 1_000} s, or made room for others: send it at once.`;
+  const message = `The body didn't arrive within ${bodyMs / 1_000} s, or had to make room for others: send it faster.`;
   return new HttpRefusal(408, message, "request_invalid", headers);
 }

@@ -47,7 +47,7 @@ describe("which refusal wins", () => {
     expect(refused.status).toBe(429);
     expect(refused.headers.get("retry-after")).toBe("1");
     expect(await refused.json()).toMatchObject({
-      error: expect.stringMatching(/^The runner's memory is used up \(\d+ of 1 MiB are in use\)/),
+      error: expect.stringMatching(/^The runner is out of memory \(\d+ of 1 MiB are in use\)/),
       failure: { code: "at_capacity", retryable: true },
     });
     expect((await fetch(`${url}/health`)).status).toBe(200);

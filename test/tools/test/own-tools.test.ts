@@ -83,7 +83,7 @@ describe("an agent's own tools", () => {
     { what: "the default ask", permissions: { default: "ask" }, path: "permissions.default" },
     { what: "a denial of its shell", permissions: denying("shell"), path: "permissions.rules[0].pattern" },
     { what: "Bash(rm:*)", permissions: denying("Bash(rm:*)"), path: "permissions.rules[0].pattern" },
-  ])("codex, which asks nobody, is refused by $what", async ({ permissions, path }) => {
+  ])("codex, which doesn't ask, is refused by $what", async ({ permissions, path }) => {
     const refused = stage.begin({ ...agents.codex.request, ...asking("say hi"), permissions });
     await expect(refused).rejects.toMatchObject({ code: "request_invalid", issues: [{ path }] });
   });

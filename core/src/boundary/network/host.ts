@@ -22,7 +22,7 @@ export function readHost(raw: string): HostReading {
     return { ok: false, why: "the host has a control character, a space, or one of % / \\ @ # ?" };
   }
   if (raw.startsWith("[") ? !raw.endsWith("]") : raw.includes(":")) {
-    return { ok: false, why: "the host is more than a name or an address" };
+    return { ok: false, why: "the host must be only a name or an address" };
   }
   let url: URL;
   try {

@@ -64,7 +64,7 @@ function parseRange(text: string): { rule: RangeRule } | { problem: string } {
   const prefix = parts?.[2] === undefined ? width : Number(parts[2]);
   if (prefix > width) return { problem: `must have a prefix length of at most ${width}` };
   if (parsed instanceof ipaddr.IPv6 && parsed.isIPv4MappedAddress()) {
-    return { problem: "must be written as an IPv4 range: an IPv4-mapped address is never dialled" };
+    return { problem: "must be written as an IPv4 range: Ambit never connects to an IPv4-mapped address" };
   }
   const network = isFour
     ? ipaddr.IPv4.networkAddressFromCIDR(`${address}/${prefix}`)
@@ -76,14 +76,17 @@ function parseHost(text: string): { rule: HostRule } | { problem: string } {
   const subdomains = text.startsWith("*.");
   const bare = subdomains ? text.slice(2) : text;
   if (bare.includes("*")) {
-    return { problem: "may have a * only in front, as *.example.com; for every host turn the network on" };
+    return {
+      problem:
+        "may have a * only at the beginning, as in *.example.com; to allow every host, turn the network on",
+    };
   }
   const reading = readHost(bare);
   if (!reading.ok) return { problem: `must be a host name: ${reading.why}` };
   // The URL standard reads 127.1, 0x7f.1 and 2130706433 as addresses: a rule for a name would never match them.
   if (reading.kind === "address") return { problem: `must write an address as ${reading.host}` };
   if (subdomains && !reading.host.includes(".")) {
-    return { problem: "must have a domain of two labels behind the *" };
+    return { problem: "must have a domain of two labels after the *" };
   }
   return { rule: { kind: "host", name: reading.host, subdomains } };
 }

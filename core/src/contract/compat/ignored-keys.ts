@@ -49,7 +49,7 @@ function whyNotIgnorable(path: string, known: Level | undefined): string | undef
     known,
     steps.slice(0, -1).map((step) => (step === "0" ? 0 : step)),
   );
-  if (parent?.kind !== "object") return "doesn't lie in an object whose keys the contract knows: remove it";
+  if (parent?.kind !== "object") return "isn't in an object whose keys the contract knows: remove it";
   if ([...parent.keys.keys()].some((name) => plainKey(name) === plainKey(key)))
     return "is a known field, which is never ignored: remove it";
   const restriction =
@@ -57,7 +57,7 @@ function whyNotIgnorable(path: string, known: Level | undefined): string | undef
     restrictions.find((name) => slipBetween(key, name) !== undefined) ??
     restrictingWords.exec(plainKey(key))?.[0];
   if (restriction === undefined) return undefined;
-  return `is too close to what restricts a run (${restriction}): ignored, it would look like a boundary and be none. Upgrade the runner, or stop sending it`;
+  return `is too close to what restricts a run (${restriction}): if it were ignored, the request would seem to have a boundary that doesn't exist. Upgrade the runner, or stop sending it`;
 }
 
 /** A path as keys are compared: in whichever spelling either was written. */

@@ -27,13 +27,16 @@ export const translateMcpServer: Translate<OlderMcpServer> = (server, older, rep
   if (server.connection !== undefined) {
     report.refuse(
       "connection",
-      "is given beside the older fields (transport, command, url, …): send one form of it",
+      "is given together with the older fields (transport, command, url, …): send one form of it",
     );
     return server;
   }
   const policy = policyOf(older);
   if (policy !== undefined && server.policy !== undefined) {
-    report.refuse("policy", "is given beside the older fields (tools, permission): send one form of it");
+    report.refuse(
+      "policy",
+      "is given together with the older fields (tools, permission): send one form of it",
+    );
   }
   return { ...server, connection: connectionOf(older, report), ...(policy === undefined ? {} : { policy }) };
 };

@@ -59,7 +59,7 @@ function unreachableAttachments(messages: readonly Message[]): Issue[] {
       : content.flatMap(({ type, attachmentId }, at) => {
           if (type !== "attachment" && attachmentId === undefined) return [];
           const path = `messages[${start + index}].content[${at}].attachmentId`;
-          const message = "lies in the platform's own store: send its content as an image or resource block";
+          const message = "is in the platform's own store: send its content as an image or resource block";
           return [{ path, message }];
         }),
   );
@@ -80,5 +80,5 @@ function firstOfEachPath(issues: readonly Issue[]): Issue[] {
 
 function bounded(issues: Issue[]): Issue[] {
   if (issues.length <= mostIssues) return issues;
-  return [...issues.slice(0, mostIssues), { path: "", message: "and more: mend these first" }];
+  return [...issues.slice(0, mostIssues), { path: "", message: "there are more: fix these first" }];
 }

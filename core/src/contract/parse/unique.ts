@@ -50,7 +50,7 @@ function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
     const file = posix.normalize(entry.path);
     files.set(`${file}/`, index);
     if (file !== taken) continue;
-    const message = "is written from the skill's own name, description and body: name the file otherwise";
+    const message = "is generated from the skill's name, description and body: give the file another name";
     issues.push({ path: `${path}[${index}].path`, message });
   }
   // Sorted, whatever lies below a file comes right behind it.
@@ -58,7 +58,7 @@ function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
   for (const file of [...files.keys()].sort()) {
     if (above === undefined || !file.startsWith(above)) above = file;
     else {
-      const message = `lies below ${path}[${files.get(above)}].path, which is a file: rename one of them`;
+      const message = `is inside ${path}[${files.get(above)}].path, which is a file: rename one of them`;
       issues.push({ path: `${path}[${files.get(file)}].path`, message });
     }
   }

@@ -165,7 +165,7 @@ export const runRequestSchema = z.strictObject({
   }),
   detach: z.boolean().optional().meta({
     description:
-      "True: the run is answered with 202 and its address, `/runs/{runId}`, and goes on by itself; the header `Prefer: respond-async` does the same, and lets it wait for a place. Needs a store. Default: false.",
+      "True: the run is answered with 202 and its address, `/runs/{runId}`, and continues in the background; the header `Prefer: respond-async` does the same, and lets it wait for a free slot. Needs a store. Default: false.",
   }),
   onDisconnect: onDisconnectSchema.optional().meta({
     description:

@@ -54,7 +54,7 @@ const filesystemSchema = z
       for (const [index, path] of paths.entries()) {
         const hiding = denied.find((other) => isIn(path, other));
         if (hiding === undefined) continue;
-        const message = `must not lie in ${JSON.stringify(hiding)}, which is denied with all that is in it: remove one of them`;
+        const message = `must not be in ${JSON.stringify(hiding)}, which is denied with everything in it: remove one of them`;
         context.addIssue({ code: "custom", path: [list, index], message });
       }
     }

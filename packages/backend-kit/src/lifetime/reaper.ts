@@ -76,7 +76,7 @@ export class Reaper {
     if (this.#timer !== undefined) return;
     const again = () =>
       void this.#reapAndLog().catch((error: unknown) =>
-        this.#log?.warn({ error }, "what dead runners left couldn't be found"),
+        this.#log?.warn({ error }, "leftovers of dead runners couldn't be listed"),
       );
     this.#timer = setInterval(again, this.#options.reapMinutes * 60_000).unref();
     await this.#reapAndLog();

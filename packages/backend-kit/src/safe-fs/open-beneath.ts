@@ -152,7 +152,7 @@ export function concernsOf(error: unknown): "host" | "session" {
 export function refusal(path: string, error: unknown): SandboxFailed {
   const code = codeOf(error);
   const isLink = code === "ELOOP" || code === "ENOTDIR";
-  const why = isLink ? "a link or a file stands in its way" : (code ?? String(error));
+  const why = isLink ? "there is a link or a file in the path" : (code ?? String(error));
   return new SandboxFailed(`${path} can't be reached without following links: ${why}`, {
     cause: error,
     concerns: concernsOf(error),

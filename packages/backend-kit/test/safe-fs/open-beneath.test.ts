@@ -20,7 +20,7 @@ test.each<[string, (host: string) => Promise<unknown>]>([
     await make(mapping.host);
     const failure = new SafeSessionFiles([mapping]).write([{ path: "/workspace/a/b", content: "" }]);
     await expect(failure).rejects.toMatchObject({
-      message: "/workspace/a can't be reached without following links: a link or a file stands in its way",
+      message: "/workspace/a can't be reached without following links: there is a link or a file in the path",
       concerns: "session",
     });
   },

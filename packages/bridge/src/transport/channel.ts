@@ -123,7 +123,7 @@ export class Channel {
 
   #arrived(stream: StreamId, bytes: Uint8Array): void {
     const untaken = (this.#untaken.get(stream) ?? 0) + bytes.length;
-    if (untaken > window) throw new WindowExceeded(`Channel ${this.id} was sent more than it asked for`);
+    if (untaken > window) throw new WindowExceeded(`Channel ${this.id} received more than its window allows`);
     this.#untaken.set(stream, untaken);
     if (stream === streams.messages) {
       // Whoever listens to none keeps none, however long they are.

@@ -102,7 +102,7 @@ export class ReliableTransport {
     if (line.number !== this.#received + 1) {
       throw new FrameMissing(`Frame ${line.number} came after ${this.#received}`);
     }
-    if (this.#kept > mostOwed) throw new TransportBroken("The peer acknowledges nothing");
+    if (this.#kept > mostOwed) throw new TransportBroken("The peer sends no acknowledgements");
     this.#received = line.number;
     this.#framesOwed += 1;
     this.#bytesOwed += length;

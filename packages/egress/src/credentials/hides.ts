@@ -9,7 +9,7 @@ import { decideBeforeLookup } from "../decide.js";
 export function proxyHides({ value, hosts }: HiddenCredential, { network }: Boundary): Hiding {
   if (!/^[\x20-\x7e]{8,4096}$/.test(value) || value.trim() !== value) {
     const fix = "use a key of 8 to 4,096 printable ASCII characters";
-    return { reason: "a header can't carry it, or it is too short to be found again", fix };
+    return { reason: "it can't be sent in a header, or it is too short to be recognised", fix };
   }
   for (const entry of hosts) {
     const [, name = entry, digits = "443"] = /^(.*?)(?::(\d+))?$/.exec(entry) ?? [];
@@ -17,14 +17,17 @@ export function proxyHides({ value, hosts }: HiddenCredential, { network }: Boun
     const reading = readHost(name);
     if (!reading.ok || reading.kind === "address") {
       return {
-        reason: `${name} is no host name, and certificates are for names`,
+        reason: `${name} is not a host name, and certificates are issued for names`,
         fix: "use the server's name",
       };
     }
     const where = `${reading.host}:${port}`;
     const fix = `list "${where}" in sandboxPermission.network.allowlist`;
     if (network.mode === "on") {
-      return { reason: "nothing is between an unrestricted network and the credential's hosts", fix };
+      return {
+        reason: "an unrestricted network has no proxy between the sandbox and the credential's hosts",
+        fix,
+      };
     }
     const decision = decideBeforeLookup({ host: reading.host, kind: "name", port }, network);
     if (!decision.allowed) return { reason: `${where} can't be reached: ${decision.reason}`, fix };

@@ -50,9 +50,9 @@ export function judgeCredentials(
     }
     const replaced = replaceIn(name, value, credential);
     if (replaced === undefined)
-      return refuse(`${credential.name} is sent ${formOf(credential)} alone, not in ${name}`);
+      return refuse(`${credential.name} is sent only ${formOf(credential)}, not in ${name}`);
     const isTwice = rawHeaders.some((other, at) => at % 2 === 0 && at !== index && sameName(other, name));
-    if (isTwice) return refuse(`${credential.name} was sent in a header that stands twice`);
+    if (isTwice) return refuse(`${credential.name} was sent in a header that occurs twice`);
     const limits = judgeLimits(request, credential);
     if (typeof limits === "string") return refuse(limits);
     if (limits.needsBody) body = "lfs-download";
@@ -118,18 +118,19 @@ function judgeLimits(
   const path = pathOf(request.url);
   if (methods === undefined && paths === undefined && access !== "read") return { needsBody: false };
   const override = request.rawHeaders.find((header, index) => index % 2 === 0 && overrides.test(header));
-  if (override !== undefined) return `${name} is held to methods or paths, and ${override} may change them`;
+  if (override !== undefined)
+    return `${name} is limited to methods or paths, and ${override} may change them`;
   if (methods !== undefined && !methods.includes(request.method)) {
-    return `${name} is used with ${methods.join(", ")} alone, not with ${request.method}`;
+    return `${name} is used only with ${methods.join(", ")}, not with ${request.method}`;
   }
   if (isAmbiguousPath(path))
-    return `${name} is held to methods or paths, and servers may read this path in two ways`;
+    return `${name} is limited to methods or paths, and servers may interpret this path in two ways`;
   if (paths !== undefined && !paths.some((pattern) => matchesPath(pattern, path))) {
-    return `${name} is used with ${paths.join(", ")} alone, not with ${path}`;
+    return `${name} is used only with ${paths.join(", ")}, not with ${path}`;
   }
   if (access !== "read") return { needsBody: false };
   const reading = readingOf(request);
-  if (reading === "writes") return `${name} is for reading alone (access "read"), and this writes`;
+  if (reading === "writes") return `${name} is for reading only (access "read"), and this request writes`;
   return { needsBody: reading === "body" };
 }
 

@@ -28,7 +28,7 @@ export class ClientAdmission {
       this.#isRefusing = true;
       const reason = full
         ? `this session has ${this.#limit} connections open already`
-        : "the server has as many connections open as it can";
+        : "the server has reached its limit of open connections";
       return { reason, isFirst };
     }
     this.#isRefusing = false;

@@ -96,7 +96,7 @@ function readMessage(message: Buffer): ClientHelloReading {
     const body = each.vector(2);
     if (type === undefined || body === undefined) return malformed("an extension ends early");
     if (type !== SERVER_NAME_EXTENSION) continue;
-    if (serverName !== undefined) return malformed("the server name stands twice");
+    if (serverName !== undefined) return malformed("the server name occurs twice");
     serverName = readServerName(body);
     if (serverName === undefined) return malformed("the server name can't be read");
   }

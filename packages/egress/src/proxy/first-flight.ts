@@ -48,7 +48,7 @@ function judgeServerName(target: Target, serverName: string | undefined): Flight
   if (serverName === undefined) {
     return {
       verdict: "refuse",
-      reason: `the TLS handshake names no server, so it may mean another than ${target.host}`,
+      reason: `the TLS handshake names no server, so it may be for another server than ${target.host}`,
       tls: true,
     };
   }
@@ -75,7 +75,7 @@ function judgeCleartext(target: Target, received: Buffer, ended: boolean): Fligh
     return bytes.subarray(0, length).equals(text.subarray(0, length));
   };
   if (bytes.length >= HTTP_2_PREFACE.length && startsLike(HTTP_2_PREFACE)) {
-    return refuse("cleartext HTTP/2 hides the host that it asks for");
+    return refuse("cleartext HTTP/2 hides the requested host");
   }
   const candidates = [...methodStarts, HTTP_2_PREFACE].filter(startsLike);
   if (methodStarts.some((text) => candidates.includes(text) && bytes.length >= text.length))

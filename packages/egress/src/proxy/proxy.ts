@@ -60,7 +60,7 @@ const SOCKS4 = 4;
  */
 export async function openEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
   if (options.policy.mode === "on") {
-    throw new TypeError("The egress proxy never runs unrestricted: open none for a network that is on");
+    throw new TypeError("The egress proxy never runs unrestricted: don't open one for a network that is on");
   }
   const limits = { ...defaultLimits, ...options.limits };
   const sockets = new OpenSockets();

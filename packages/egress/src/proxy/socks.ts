@@ -91,7 +91,7 @@ export async function refuseSocks4(gate: Gate, client: Socket, head: Buffer): Pr
     const target = { host: request.subarray(4, 8).join("."), port: request.readUInt16BE(2) };
     gate.report(target, "socks4", {
       allowed: false,
-      reason: "SOCKS4 is not served: use SOCKS5 with names (socks5h)",
+      reason: "SOCKS4 is not supported: use SOCKS5 with names (socks5h)",
     });
   }
   client.end(Buffer.from([0, 0x5b, 0, 0, 0, 0, 0, 0]), () => client.destroy());

@@ -113,7 +113,7 @@ describe("a placeholder goes nowhere else", () => {
     const before = world.origin.requests.length;
     const answer = await ask(world, "/", { headers: { "x-other": world.placeholder } });
     expect(answer).toMatchObject({ status: 403, headers: { "content-type": "text/plain; charset=utf-8" } });
-    expect(answer.body).toContain("TOKEN is sent as Bearer in Authorization alone, not in x-other");
+    expect(answer.body).toContain("TOKEN is sent only as Bearer in Authorization, not in x-other");
     expect(refusals().at(-1)).toContain("not in x-other");
     expect(world.origin.requests).toHaveLength(before);
   });
@@ -138,7 +138,7 @@ describe("a placeholder goes nowhere else", () => {
     expect(answer).toContain("403 Refused by Ambit's boundary");
     const { socket } = await connectThrough(world.session.path, authority);
     socket.write(`GET / HTTP/1.1${lines}`);
-    expect((await gather(socket)).toString()).toContain("TOKEN is sent over TLS alone");
+    expect((await gather(socket)).toString()).toContain("TOKEN is sent only over TLS");
     expect(refusals().slice(-2)).toEqual([
       expect.stringContaining("TLS alone"),
       expect.stringContaining("TLS alone"),

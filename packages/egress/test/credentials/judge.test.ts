@@ -94,7 +94,7 @@ describe("a placeholder is refused", () => {
     ["in Bearer where it is basic", { as: "basic" }, { headers: bearer }],
     ["as a part of the header", {}, { headers: (ph) => ["authorization", `Bearer ${ph}, Bearer x`] }],
     ["as a part of the password", { as: "basic" }, { headers: (ph) => ["authorization", basic(`u:${ph}x`)] }],
-    ["in a header that stands twice", {}, { headers: (ph) => [...bearer(ph), "Authorization", "Bearer x"] }],
+    ["in a header that occurs twice", {}, { headers: (ph) => [...bearer(ph), "Authorization", "Bearer x"] }],
     ["twice", {}, { headers: (ph) => [...bearer(ph), ...bearer(ph)] }],
     ["as a header's name", {}, { headers: (ph) => [ph, "x"] }],
     ["in the path", {}, { url: "/a/{}", headers: () => [] }],

@@ -102,7 +102,7 @@ export class Observation {
       this.#observations.delete(observer);
       this.log.error(
         { runId: this.runId, observer, error },
-        "an observer failed: it watches this run no more",
+        "an observer failed: it no longer observes this run",
       );
       return undefined;
     }

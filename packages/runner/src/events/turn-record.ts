@@ -35,7 +35,7 @@ export class TurnRecord {
 
   get output(): string {
     const { characters } = this.#leftOut;
-    const missing = `[${characters} more characters: a result carries ${this.most} at most, the stream all of them]`;
+    const missing = `[${characters} more characters: a result has at most ${this.most}, the stream has all]`;
     return [...this.#texts, ...(characters === 0 ? [] : [missing])].join("\n\n");
   }
 
@@ -87,7 +87,7 @@ export class TurnRecord {
 
   #requireRoom(id: string): void {
     if (this.#open.size < mostOpenBlocks && id.length <= longestId) return;
-    throw new HarnessFailed(`The agent began more than ${mostOpenBlocks} texts without ending them.`);
+    throw new HarnessFailed(`The agent started more than ${mostOpenBlocks} texts without ending them.`);
   }
 
   #addText(id: string, delta: string): void {

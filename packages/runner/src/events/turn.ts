@@ -80,7 +80,8 @@ export class Turn {
       throw asPluginError(who, thrown);
     }
     scope.signal.throwIfAborted();
-    if (!done && !pause.isPaused) throw new PluginBrokeContract(`${who} ended its turn without saying so.`);
+    if (!done && !pause.isPaused)
+      throw new PluginBrokeContract(`${who} ended its turn without a done event.`);
     return stopReason;
   }
 
@@ -92,7 +93,7 @@ export class Turn {
     const isDone = this.events.record.hasOutput || this.toolCalls.acted;
     if (isDone || (stopReason !== undefined && stopReason !== "end_turn")) return;
     throw new ModelFailed(
-      "The agent ended its turn without saying or doing anything: see its model's name, credential and quota.",
+      "The agent ended its turn without any output: check its model's name, credential and quota.",
       { retryable: true },
     );
   }

@@ -42,7 +42,7 @@ export class Deadlines {
   /** From here the agent owes a first event. */
   prompted(): void {
     this.#prompted = true;
-    const message = `The agent gave no sign of life within ${seconds(this.limits.firstResponseMs)} of the prompt.`;
+    const message = `The agent sent nothing within ${seconds(this.limits.firstResponseMs)} of the prompt.`;
     if (!this.#over) this.#firstResponse = this.#arm(this.limits.firstResponseMs, message);
   }
 

@@ -79,7 +79,7 @@ export class OwnedScope implements Scope, AsyncDisposable {
     }
     if (hung.length === 0 || (await settlesWithin(Promise.all(hung), end - performance.now()))) return;
     const fields = { limitMs: this.limitMs, left: hung.length };
-    this.log.error(fields, "closing took too long; what is left goes to the reaper");
+    this.log.error(fields, "closing took too long; the reaper handles the rest");
   }
 
   async #run(close: () => void | Promise<void>): Promise<void> {

@@ -50,7 +50,7 @@ export function hasHistory(request: RunRequest): boolean {
 }
 
 const continuation =
-  "The user has answered what your last turn was waiting for. Make the same tool call again, with the same arguments, to receive the answer, and go on from there. If it waited for no call, go on where it stopped.";
+  "The user has answered what your last turn was waiting for. Make the same tool call again, with the same arguments, to receive the answer, and continue from there. If it waited for no call, continue where it stopped.";
 
 function transcriptOf(messages: readonly Message[]): string {
   const lines = messages.flatMap((message) => {

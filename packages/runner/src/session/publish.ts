@@ -93,6 +93,6 @@ export function requireListed(servers: readonly PublishedServer[]): void {
   const missed = servers.filter((server) => !server.listed()).map(({ name }) => `'${name}'`);
   if (missed.length === 0) return;
   throw new HarnessFailed(
-    `The agent ended its turn without ever asking for the tools of ${missed.join(", ")}: it can't have used them.`,
+    `The agent ended its turn without listing the tools of ${missed.join(", ")}: it can't have used them.`,
   );
 }

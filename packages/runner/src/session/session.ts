@@ -121,7 +121,7 @@ export class Session {
       const exposed = plan.hidden.find(({ name }) => sandbox.placeholders?.[name] === undefined);
       if (exposed !== undefined) {
         throw new PluginBrokeContract(
-          `Sandbox '${plan.sandbox.actor.name}' gave no placeholder for ${exposed.name}.`,
+          `Sandbox '${plan.sandbox.actor.name}' provided no placeholder for ${exposed.name}.`,
         );
       }
       opening.detach();

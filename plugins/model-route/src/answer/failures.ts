@@ -18,10 +18,10 @@ export function failedAnswer(status: number, words: string | undefined): ModelFa
 export function failedConnection(error: unknown, host: string, hasBegun: boolean): ModelFailure {
   const cause = causeOf(error);
   if (cause instanceof AddressRefused) {
-    return { retryable: false, message: `The model's host may not be connected to: ${cause.message}` };
+    return { retryable: false, message: `Connecting to the model's host is not allowed: ${cause.message}` };
   }
   const code = codeOf(cause) ?? codeOf(error) ?? "no reason given";
-  const what = hasBegun ? "The model's answer was cut" : `The model at ${host} can't be reached`;
+  const what = hasBegun ? "The model's response was truncated" : `The model at ${host} can't be reached`;
   return { retryable: true, message: `${what} (${code})` };
 }
 

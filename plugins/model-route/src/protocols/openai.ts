@@ -20,7 +20,7 @@ export const openai: Protocol = {
   read: ({ method, pathname, search }) => {
     // Codex tries a WebSocket first, and goes on at once with a POST when it is told that there is none.
     if (method === "GET" && pathname === "/v1/responses") {
-      return { status: 426, reason: "no WebSocket is carried, POST is" };
+      return { status: 426, reason: "WebSocket is not supported; use POST" };
     }
     const kind = calls[`${method} ${pathname}`];
     if (kind === undefined) return unknownCall;

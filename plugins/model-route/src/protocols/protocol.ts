@@ -71,7 +71,7 @@ export function isRefusal(read: Operation | Refusal): read is Refusal {
   return "reason" in read;
 }
 
-export const unknownCall: Refusal = { status: 404, reason: "it is no call of this API that is carried" };
+export const unknownCall: Refusal = { status: 404, reason: "it isn't a supported call of this API" };
 
 /** A non-negative whole number at a key of an unknown value; 0 for anything else. */
 export function countAt(value: unknown, ...keys: readonly string[]): number {
@@ -94,7 +94,7 @@ export function queryOf(search: URLSearchParams, known: Readonly<Record<string, 
   for (const [name, value] of search) {
     const form = Object.hasOwn(known, name) ? known[name] : undefined;
     if (form === undefined || !form.test(value)) {
-      return { status: 400, reason: "its query has a parameter that isn't carried" };
+      return { status: 400, reason: "its query has an unsupported parameter" };
     }
     kept.push(`${name}=${value}`);
   }

@@ -57,7 +57,7 @@ export async function readBody(
     if (scan.offset + part.length > limits.requestBytes) {
       throw new BodyRefused(413, `it is larger than ${limits.requestBytes} bytes`);
     }
-    if (!held.take(part.length)) throw new BodyRefused(429, "too many requests are held at once");
+    if (!held.take(part.length)) throw new BodyRefused(429, "too many requests are being received");
     scan.feed(part);
     parts.push(part);
   }

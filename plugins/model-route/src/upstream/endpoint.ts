@@ -24,9 +24,9 @@ export function endpointIssues(use: ModelUse, allowed: readonly string[]): reado
   const url = new URL(use.endpoint);
   if (url.protocol !== "https:" && url.protocol !== "http:") return at("must begin with https:// or http://");
   if (url.username !== "" || url.password !== "")
-    return at("must not hold a name or password: give credentials");
+    return at("must not contain a name or password: use credentials");
   if (url.search !== "" || url.hash !== "")
-    return at("must end with its path: the model route makes the query");
+    return at("must end with its path: the model route adds the query");
   const address = literalAddress(url);
   const closed = address === undefined ? undefined : whyAddressClosed(url, address, allowed);
   if (closed !== undefined) {
@@ -37,7 +37,7 @@ export function endpointIssues(use: ModelUse, allowed: readonly string[]): reado
       ? [
           {
             path: `modelConnection.endpoint.headers.${name}`,
-            message: "is the runner's to set: leave it out",
+            message: "is set by the runner: leave it out",
           },
         ]
       : [],

@@ -64,7 +64,7 @@ export class Sending {
       over();
       if (signal.aborted) {
         exchange.ended();
-        return ownAnswer(499, "the request was given up");
+        return ownAnswer(499, "the request was cancelled");
       }
       const failure = failedConnection(error, url.host, false);
       exchange.ended(failure);

@@ -5,7 +5,7 @@ import type { Trial } from "./bench.js";
 import { outputOf, searchAsProcess, searchPlatform } from "./programs.js";
 
 const imageFix = "use a snapshot or image whose user is root and that has Node.js 18 or newer";
-const platformFix = "see whose sandbox this is: Daytona is expected to make each a machine of its own";
+const platformFix = "check what kind of sandbox this is: Ambit expects a separate machine for each";
 
 export const isolationTrials: readonly Trial[] = [
   {

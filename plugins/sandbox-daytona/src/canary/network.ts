@@ -10,8 +10,7 @@ import { outputOf } from "./programs.js";
 
 const controlFix =
   "set sandbox-daytona's canary.address, .name and .forbidden to what a sandbox without limits reaches in this organisation";
-const leakFix =
-  "use an organisation that Daytona lets restrict the network, with nothing that stays reachable, or another sandbox";
+const leakFix = "use an organisation that may restrict the network completely, or another sandbox";
 
 export const networkTrials: readonly Trial[] = [
   {
@@ -120,7 +119,7 @@ async function setNetwork({ open }: Bench, change: NetworkChange): Promise<void>
     return;
   throw new NotProven(
     `asked for ${JSON.stringify(change)}, Daytona answers ${JSON.stringify(given)}`,
-    "use an organisation that Daytona lets restrict the network, or another sandbox",
+    "use an organisation that may restrict the network, or another sandbox",
   );
 }
 
@@ -164,7 +163,7 @@ function compare(
     const leaks = after.filter(counts);
     if (leaks.length > 0) {
       throw new Leak(
-        `${leaks.map((id) => `${id} (${outcomes[id]?.how})`).join(", ")} is reached all the same`,
+        `${leaks.map((id) => `${id} (${outcomes[id]?.how})`).join(", ")} is reached nevertheless`,
         leakFix,
       );
     }

@@ -21,7 +21,7 @@ const between = 1.2;
 /** A neighbour's load takes from the large one: the best of some counts. */
 const rounds = 3;
 const limitMs = 60_000;
-const fix = "see what the organisation's sandboxes are made of, or leave this limit out";
+const fix = "check the organisation's sandbox settings, or omit this limit";
 
 /** Last of all: what runs out of memory may take the bridge along. */
 export const resourceTrials: readonly Trial[] = [
@@ -50,7 +50,7 @@ function trial(capability: Claim, order: object, threshold: number, unit: string
       if (little >= threshold) {
         throw new NotProven(`a sandbox with less gave ${rounded(little)} ${unit}`, fix);
       }
-      const how = `${rounded(much)} ${unit} were had in a large sandbox, and ${rounded(little)} in a small one`;
+      const how = `${rounded(much)} ${unit} could be used in a large sandbox, and ${rounded(little)} in a small one`;
       return { [capability]: how };
     },
   };

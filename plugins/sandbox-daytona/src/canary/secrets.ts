@@ -11,7 +11,7 @@ export const secretTrials: readonly Trial[] = [
       const { limited, decoys } = bench;
       const placeholder = limited.placeholders.canary;
       if (placeholder === undefined || placeholder.includes(decoys.secret)) {
-        throw new NotProven("Daytona gave no placeholder for a secret", "use another sandbox");
+        throw new NotProven("Daytona provided no placeholder for a secret", "use another sandbox");
       }
       const search = {
         values: { secret: decoys.secret, placeholder, variable: decoys.variable },

@@ -51,19 +51,19 @@ export function networkGaps(
 
   if (ranges.length > 0 && hosts.length > 0) {
     // The API answers 400 to two lists that aren't empty. Source: pull request 265 of daytona/clients.
-    add("network.allow-host", "Daytona takes names or ranges, not both", "list only names, or only ranges");
+    add("network.allow-host", "Daytona accepts names or ranges, not both", "list only names, or only ranges");
   }
   if (ranges.length > mostEntries) {
-    const reason = `${ranges.length} ranges are listed, and Daytona takes ${mostEntries}`;
+    const reason = `${ranges.length} ranges are listed, and Daytona accepts ${mostEntries}`;
     add("network.allow-cidr", reason, "list fewer or wider ranges");
   }
   if (hosts.length > mostEntries) {
-    const reason = `${hosts.length} names are listed, and Daytona takes ${mostEntries}`;
+    const reason = `${hosts.length} names are listed, and Daytona accepts ${mostEntries}`;
     add("network.allow-host", reason, "list fewer names, such as one *.suffix for several");
   }
   const ipv6 = ranges.filter(({ family }) => family === 6);
   if (ipv6.length > 0) {
-    add("network.allow-cidr", `Daytona takes IPv4 ranges only, not ${written(ipv6)}`, "remove them");
+    add("network.allow-cidr", `Daytona accepts only IPv4 ranges, not ${written(ipv6)}`, "remove them");
   }
   for (const [capability, kind] of [
     ["network.allow-cidr", ranges],
@@ -71,11 +71,11 @@ export function networkGaps(
   ] as const) {
     const bound = kind.filter(({ port }) => port !== undefined);
     if (bound.length === 0) continue;
-    add(capability, `Daytona can't bind a port, as ${written(bound)} does`, "leave the ports out");
+    add(capability, `Daytona can't restrict a port, as ${written(bound)} requires`, "leave the ports out");
   }
   const unfit = hosts.filter((rule) => !acceptedName.test(entryOf(rule)));
   if (unfit.length > 0) {
-    const reason = `Daytona doesn't take ${written(unfit)}: it wants two labels, the last one of letters`;
+    const reason = `Daytona doesn't accept ${written(unfit)}: it requires two labels, the last one of letters`;
     add("network.allow-host", reason, "list its addresses as ranges");
   }
   const wild = wildcards === "refuse" ? hosts.filter(({ subdomains }) => subdomains) : [];
@@ -94,18 +94,18 @@ export function networkGaps(
 export function takesSecret(credential: HiddenCredential, { mode, rules }: NetworkBoundary): Hiding {
   const { hosts, as, methods, paths, access } = credential;
   if (methods !== undefined || paths !== undefined || access === "read") {
-    const fix = "leave methods, paths and access out, or use a sandbox whose proxy Ambit runs";
-    return { reason: "Daytona binds a secret to its hosts alone", fix };
+    const fix = "omit methods, paths and access, or use a sandbox whose proxy Ambit runs";
+    return { reason: "Daytona restricts a secret only by host", fix };
   }
   if (as === "basic") {
     const fix = 'send it as "bearer" or in a header of its own, or use a sandbox whose proxy Ambit runs';
-    return { reason: "Daytona doesn't see a placeholder that is encoded", fix };
+    return { reason: "Daytona doesn't recognise an encoded placeholder", fix };
   }
   const listed = rules.filter(isHost).map(entryOf);
   for (const host of hosts) {
     if (!acceptedName.test(host)) {
       const fix = "name a host of two labels or more, without a port";
-      return { reason: `Daytona takes no secret for ${host}`, fix };
+      return { reason: `Daytona accepts no secret for ${host}`, fix };
     }
     const isListed = listed.some(
       (entry) => entry === host || (entry.startsWith("*.") && host.endsWith(entry.slice(1))),

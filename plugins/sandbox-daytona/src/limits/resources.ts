@@ -62,7 +62,7 @@ export function resourceGaps(
     } else if (value % unit !== 0) {
       gaps.push({
         capability,
-        reason: `Daytona takes whole ${what}, not ${value / unit}`,
+        reason: `Daytona accepts whole ${what}, not ${value / unit}`,
         fix: `set ${field} to ${below > 0 ? `${below} or ` : ""}${below + unit}`,
       });
     } else if (value > most * unit) {
@@ -76,7 +76,7 @@ export function resourceGaps(
   if (processes !== undefined) {
     gaps.push({
       capability: "resources.processes",
-      reason: "Daytona has no limit for processes",
+      reason: "Daytona can't limit processes",
       fix: 'leave processes out, or name the sandbox "local"',
     });
   }

@@ -65,9 +65,12 @@ export async function createMachine(
     if (signal.aborted) throw signal.reason;
     const failure = asSandboxFailed(error, "creating a sandbox");
     throw removal === "failed"
-      ? new SandboxFailed(`${failure.message}; what was made of ${order.name} is removed when it can be`, {
-          cause: error,
-        })
+      ? new SandboxFailed(
+          `${failure.message}; anything created of ${order.name} is removed as soon as possible`,
+          {
+            cause: error,
+          },
+        )
       : failure;
   }
 }

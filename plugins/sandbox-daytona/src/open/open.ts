@@ -94,7 +94,7 @@ async function tryAgain(
     signal.throwIfAborted();
     if (performance.now() >= end || leaks.some((leak) => leak.startsWith(addressId))) {
       throw new LimitsNotApplied(
-        `Daytona says that it limits the network, and ${leaks.join(", ")} was reached all the same`,
+        `Daytona says that it limits the network, and ${leaks.join(", ")} was reached nevertheless`,
       );
     }
     await pauseFor(againMs, signal);

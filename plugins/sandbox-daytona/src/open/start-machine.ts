@@ -59,7 +59,7 @@ export async function startMachine(account: Account, request: MachineRequest): P
   } catch (error) {
     account.reaper.end(session);
     await remove(platform, mounted).catch((left: unknown) =>
-      log.warn({ sandbox: session, error: left }, "what was made for a sandbox is left to the reaper"),
+      log.warn({ sandbox: session, error: left }, "the reaper removes what was created for a sandbox"),
     );
     if (signal.aborted) throw signal.reason;
     throw asSandboxFailed(error, "opening a sandbox");

@@ -42,7 +42,7 @@ export function watch({ machine, order, everyMs, log, onFailure }: WatchOptions)
       );
     } catch (error) {
       if (error instanceof ServiceFailure && !isPassing(error)) return asGone(error);
-      log.warn({ sandbox: machine.name, error }, "an open sandbox couldn't be looked at");
+      log.warn({ sandbox: machine.name, error }, "the state of an open sandbox couldn't be read");
       return undefined;
     }
   };

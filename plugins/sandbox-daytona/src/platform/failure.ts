@@ -130,7 +130,7 @@ export function fixFor({ kind, retryAfterMs }: ServiceFailure): string {
     case "conflict":
       return "something else has this name or is changing this sandbox: try again, or set another namePrefix";
     case "gone":
-      return "it ended on the platform: run again";
+      return "it ended on the platform: start a new run";
     case "invalid":
       return "check sandbox-daytona's configuration against what the platform says";
     case "quota":
@@ -143,9 +143,9 @@ export function fixFor({ kind, retryAfterMs }: ServiceFailure): string {
       return "see the sandbox's log in Daytona's dashboard, or raise sandbox-daytona's createTimeoutMs";
     case "timeout":
     case "unavailable":
-      return "the platform has trouble: try again later";
+      return "the platform has a problem: try again later";
     case "unreachable":
-      return "check sandbox-daytona's apiUrl and this host's way to it";
+      return "check sandbox-daytona's apiUrl and this host's connection to it";
     case "other":
       return "the runner's log has the cause";
   }

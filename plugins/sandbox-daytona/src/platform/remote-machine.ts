@@ -94,12 +94,14 @@ export function endOf(view: {
 }): SandboxFailed | undefined {
   if (view.state === "started") return undefined;
   const reason = view.errorReason ? ` (${view.errorReason})` : "";
-  return new SandboxFailed(`Daytona: the sandbox is ${view.state}${reason} and was open: run again`);
+  return new SandboxFailed(`Daytona: the sandbox is ${view.state}${reason} and was open: start a new run`);
 }
 
 export function asGone(failure: ServiceFailure): SandboxFailed {
   return failure.kind === "missing"
-    ? new SandboxFailed("Daytona: the sandbox was deleted while it was open: run again", { cause: failure })
+    ? new SandboxFailed("Daytona: the sandbox was deleted while it was open: start a new run", {
+        cause: failure,
+      })
     : asSandboxFailed(failure, "a look at the sandbox");
 }
 

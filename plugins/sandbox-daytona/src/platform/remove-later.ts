@@ -42,7 +42,7 @@ export function removeLater({ name, remove, log, holdsProcess, times = usual }: 
     }
     log.warn(
       { sandbox: name, error: last },
-      "a sandbox on Daytona couldn't be removed, and is left to the reaper",
+      "a sandbox on Daytona couldn't be removed; the reaper tries again",
     );
   };
   void keepAt();

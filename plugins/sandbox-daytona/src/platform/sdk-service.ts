@@ -73,7 +73,7 @@ class SdkService implements Service {
   }
 
   createSecret({ hosts, ...secret }: SecretOrder): Promise<StoredSecret> {
-    if (hosts.length === 0) throw new TypeError("A secret without hosts would go anywhere");
+    if (hosts.length === 0) throw new TypeError("A secret without hosts could be sent anywhere");
     return this.#guard(async () =>
       storedSecret(await this.#client.secret.create({ ...secret, hosts: [...hosts] })),
     );

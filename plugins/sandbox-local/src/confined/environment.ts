@@ -19,7 +19,7 @@ export function jailEnvironment(
     }
   }
   const value = Object.values(command.env).find((text) => text.includes("\0"));
-  if (value !== undefined) throw new SandboxFailed("A variable's value mustn't contain NUL");
+  if (value !== undefined) throw new SandboxFailed("A variable's value must not contain NUL");
   return {
     HOME: command.role === "agent" ? inside.agentHome : inside.toolHome,
     TMPDIR: inside.scratch,

@@ -42,15 +42,15 @@ export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
   ) {
     gaps.push({
       capability: "network.allow-cidr",
-      reason: `${own} is where the sandbox's own channel answers inside`,
-      fix: "let the service listen on another port of the host, and list that one",
+      reason: `${own} is the address of the sandbox's own channel`,
+      fix: "run the service on another port of the host, and list that one",
     });
   }
   const count = loopbackForwards(network).length;
   if (count > mostForwards) {
     gaps.push({
       capability: "network.allow-cidr",
-      reason: `${count} ports of this host's loopback are listed, and ${mostForwards} can be put through`,
+      reason: `${count} ports of this host's loopback are listed, and at most ${mostForwards} can be forwarded`,
       fix: `list ${mostForwards} at most, or put the services behind one gateway`,
     });
   }
@@ -58,7 +58,7 @@ export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
   if (localhost !== undefined && !network.rules.some(isLoopbackRange)) {
     gaps.push({
       capability: "network.allow-host",
-      reason: "localhost is a loopback address, and no listed range names that",
+      reason: "localhost is a loopback address, and no listed range contains it",
       fix: `list "127.0.0.1:${localhost.port ?? "<port>"}" instead`,
     });
   }

@@ -75,7 +75,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       await step().catch((error: unknown) => failures.push(error));
     }
     if (failures.length > 0) {
-      throw new SandboxFailed(`The sandbox ${spec.id} didn't go without remains`, {
+      throw new SandboxFailed(`The sandbox ${spec.id} left something behind when it closed`, {
         cause: new AggregateError(failures),
       });
     }
@@ -187,6 +187,6 @@ async function showRequiredPaths(
 async function checkReachable(folder: string, dataFolder: string): Promise<void> {
   if (await isPassable(folder)) return;
   throw new SandboxFailed(
-    `${dataFolder} can't be reached by a session's own user: set sandbox-local's dataFolder to a place whose folders all let others through (o+x)`,
+    `${dataFolder} can't be reached by a session's own user: set sandbox-local's dataFolder to a folder that other users can reach (o+x on each folder of its path)`,
   );
 }

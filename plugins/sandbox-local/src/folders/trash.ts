@@ -72,7 +72,7 @@ export class Trash {
     for (const problem of this.#problems.splice(0)) {
       log.warn(
         { ...problem },
-        "something of an ended session can't be removed: it is kept away from all others",
+        "files of an ended session can't be removed: no other session can access them",
       );
     }
   }

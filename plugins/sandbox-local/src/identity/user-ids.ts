@@ -48,7 +48,7 @@ export async function leaseUserId({ first, count }: UserIdRange, folder: string)
       if (!contested) break;
     }
   } catch (error) {
-    throw new SandboxFailed(`A user id can't be reserved (${codeOf(error) ?? "unknown"})`, { cause: error });
+    throw new SandboxFailed(`No user id can be reserved (${codeOf(error) ?? "unknown"})`, { cause: error });
   } finally {
     await records.handle.close();
   }

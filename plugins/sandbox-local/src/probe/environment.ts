@@ -22,7 +22,7 @@ const namedOnly: Trial = {
       });
       expectThat(
         control.includes(canary),
-        "the control didn't inherit the canary either, so nothing is shown",
+        "the control didn't inherit the canary either, so nothing is proven",
       );
       const { stdout } = await runIn(sandbox, shell(everyEnvironment), { env: { PATH: path, NAMED: named } });
       expectThat(stdout.includes(named) && stdout.endsWith("ran\n"), "the named variable didn't arrive");
@@ -47,7 +47,7 @@ async function unnamedIn(sandbox: ConfinedSandbox): Promise<readonly string[]> {
   const { stdout } = await runIn(sandbox, ["/usr/bin/env"], { env });
   const given = new Set([...Object.keys(jailEnvironment({ env }, "own", closed)), "PWD"]);
   const names = stdout.split("\n").map((line) => line.split("=")[0] ?? "");
-  expectThat(names.includes("NAMED"), "the variables couldn't be listed, so nothing is shown");
+  expectThat(names.includes("NAMED"), "the variables couldn't be listed, so nothing is proven");
   return names.filter((name) => name !== "" && !given.has(name));
 }
 
@@ -71,7 +71,7 @@ const perTool: Trial = {
     const own = await readUntil(owner.stdout, "ran\n");
     expectThat(
       own.split(secret).length > 4,
-      "a tool couldn't find its own values either, so nothing is shown",
+      "a tool couldn't find its own values either, so nothing is proven",
     );
     for (const role of ["tool", "agent"] as const) {
       const { stdout } = await runIn(sandbox, shell(search), { role });

@@ -55,7 +55,7 @@ const trial: Trial = {
       const argv = [...shell(attempts), "sh", folder] as const;
       const succeeded = (stdout: string) => {
         const names = stdout.trim().split("\n");
-        expectThat(names.pop() === "ran", "the attempts didn't run to their end, so nothing is shown");
+        expectThat(names.pop() === "ran", "the attempts didn't run to their end, so nothing is proven");
         return names;
       };
       const [inWrite, inRead, inNone] = (
@@ -64,7 +64,7 @@ const trial: Trial = {
       const control = succeeded(await outcomeOnHost(argv, write.evidence.uid));
       expectThat(
         [...controlAttempts, "write-decoy"].every((name) => control.includes(name)),
-        "the control didn't reach the decoy on this host either, so nothing is shown",
+        "the control didn't reach the decoy on this host either, so nothing is proven",
       );
       await rm(join(folder, "written"), { force: true });
       const only = (found: readonly string[] | undefined, wanted: readonly string[], where: string) => {

@@ -19,7 +19,7 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
   [/can be changed by its payload/, "sysctl fs.suid_dumpable=0"],
   [
     /can't be reached by a session's own user|can't be used/,
-    "set sandbox-local's dataFolder to a folder that others may pass through",
+    "set sandbox-local's dataFolder to a folder that other users can reach",
   ],
   [
     /limit can't be set|has no \w+ cgroups/,
@@ -27,9 +27,9 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
   ],
   [
     /disk limit can't be set/,
-    "run Ambit as root on a host with loop devices and mkfs.ext4 (apt install e2fsprogs); in a container they are rarely allowed: limit what the tools write, or name a sandbox with a disk of its own",
+    "run Ambit as root on a host with loop devices and mkfs.ext4 (apt install e2fsprogs); in a container they are rarely allowed: limit what the tools write, or name a sandbox with its own disk",
   ],
-  [/user ids/, "set sandbox-local's userIds to a range that nobody else has"],
+  [/user ids/, "set sandbox-local's userIds to a range that nothing else uses"],
   [/relay doesn't listen/, "apt install socat"],
 ];
 

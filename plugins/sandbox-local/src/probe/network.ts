@@ -74,7 +74,7 @@ const denied: Trial = {
       const control: Reached = JSON.parse((await runIn(shared, argv)).stdout);
       expectThat(
         control.plain === "reached" && control.socket === "reached",
-        "the control didn't reach a listener of this host either, so nothing is shown",
+        "the control didn't reach a listener of this host either, so nothing is proven",
       );
       const seen: Reached = JSON.parse((await runIn(empty, [...argv, url])).stdout);
       expectThat(
@@ -128,7 +128,7 @@ const allowed: Trial = {
         );
       expectThat(
         seen.plain === "ECONNREFUSED" && narrow.plain === "ECONNREFUSED",
-        "the proxy can be gone around",
+        "the proxy can be bypassed",
       );
       expectAnswers(seen, ["ok.test", "127.0.0.1"], 200);
       expectAnswers(seen, ["bad.test", "ok.test.bad.test", "127.0.0.2"], 403);

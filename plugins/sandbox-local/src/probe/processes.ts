@@ -33,7 +33,7 @@ const contained: Trial = {
       const pid = decoy.pid ?? 0;
       expectThat(
         (await outcomeOnHost(shell(look(pid)), uid)) === "signalled\nseen\nran\n",
-        "the control couldn't see or signal a decoy on this host either, so nothing is shown",
+        "the control couldn't see or signal a decoy on this host either, so nothing is proven",
       );
       // A jail has few processes: a number this high is never one of its own.
       const { stdout } = await runIn(sandbox, shell(pid > 100 ? look(pid) : "echo ran; ls /proc/100/status"));
@@ -49,7 +49,7 @@ const contained: Trial = {
     });
     await started.stdout.getReader().read();
     const before = await countOnHost(String(seconds));
-    expectThat(before >= 4, `only ${before} of the daemons came up, so nothing is shown`);
+    expectThat(before >= 4, `only ${before} of the daemons came up, so nothing is proven`);
     await started.kill();
     const after = await countOnHost(String(seconds));
     expectThat(after === 0, `${after} daemons outlived their jail`);
@@ -74,16 +74,16 @@ const endsWithItsLauncher: Trial = {
     const [sleeping] = await onHost(String(seconds));
     const init =
       sleeping === undefined ? undefined : aboveUntil(sleeping, (status) => status.numbers.at(-1) === 1);
-    expectThat(init !== undefined, "the jail's first process wasn't found, so nothing is shown");
+    expectThat(init !== undefined, "the jail's first process wasn't found, so nothing is proven");
     const launcher = statusOf(init).parent;
     expectThat(
       launcher > 1 && launcher !== process.pid,
-      "the jail's launcher wasn't found, so nothing is shown",
+      "the jail's launcher wasn't found, so nothing is proven",
     );
     process.kill(launcher, "SIGKILL");
     const ended = hasEndedWithin(init, 500);
     await started.kill();
-    expectThat(ended, "a jail went on when its launcher was killed");
+    expectThat(ended, "a jail survived its launcher");
     return { "process.contained": "a jail ended with its launcher" };
   },
 };

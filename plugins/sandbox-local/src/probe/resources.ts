@@ -17,12 +17,12 @@ const memory: Trial = {
     const control = await runIn(free, fill);
     expectThat(
       control.stdout.trim() === `${bytes}\nran`,
-      "the control couldn't have this memory either, so nothing is shown",
+      "the control couldn't use this memory either, so nothing is proven",
     );
     const { stdout } = await runIn(limited, fill);
-    expectThat(Number.parseInt(stdout, 10) !== bytes, "48 MiB were had under a limit of 24 MiB");
+    expectThat(Number.parseInt(stdout, 10) !== bytes, "48 MiB could be used under a limit of 24 MiB");
     return {
-      "resources.memory": "48 MiB were had without a limit, and ended the process under one of 24 MiB",
+      "resources.memory": "48 MiB could be used without a limit, and ended the process under one of 24 MiB",
     };
   },
 };
@@ -41,7 +41,7 @@ const processes: Trial = {
     const control = count(await runIn(free, fork));
     expectThat(
       control === forks,
-      `the control started ${control} of ${forks} processes, so nothing is shown`,
+      `the control started ${control} of ${forks} processes, so nothing is proven`,
     );
     const started = count(await runIn(limited, fork));
     expectThat(started > 0 && started < 30, `${started} processes were started under a limit of 30`);
@@ -72,7 +72,7 @@ const cpu: Trial = {
     }
     const control = await throttled(wide.groupPaths);
     await Promise.all(burning.map((started) => started.kill()));
-    expectThat(control === 0, "the control was held back too, so nothing is shown");
+    expectThat(control === 0, "the control was held back too, so nothing is proven");
     expectThat(held > 0, "the kernel never held back a process that wanted more than its share");
     return {
       "resources.cpu":

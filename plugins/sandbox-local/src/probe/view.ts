@@ -79,7 +79,7 @@ export function viewTrial(scratchBytes: number): Trial {
       expectThat(
         views[0]?.mounts.some(({ path, answer }) => path === inside.workspace && answer === "writable") ??
           false,
-        "the workspace couldn't be written either, so nothing is shown",
+        "the workspace couldn't be written either, so nothing is proven",
       );
       const judged = (judge: (view: View, index: number) => string | NotProven) => {
         const said = views.map(judge);
@@ -111,7 +111,7 @@ function mountsOf({ mounts }: View, scratchBytes: number, hasWorkspace: boolean)
     ...shown.filter(({ answer }) => answer !== "EROFS").map(({ path }) => `${path} isn't mounted read-only`),
     ...mounts
       .filter(({ path, memory }) => isScratch(path, hasWorkspace) && memory > scratchBytes)
-      .map(({ path }) => `${path} holds more than scratch may`),
+      .map(({ path }) => `${path} can hold more than scratch may`),
   ];
   return wrong.length > 0
     ? new NotProven(wrong.join("; "))

@@ -6,7 +6,7 @@ import { type Command, codeOf, SandboxFailed } from "@ambit/core/plugin";
 /** @throws SandboxFailed for what no program can be started with. */
 export function checkCommand({ argv, cwd }: Command): void {
   if (argv.some((argument) => argument.includes("\0"))) {
-    throw ofCommand("An argument of a program mustn't contain NUL");
+    throw ofCommand("A program's argument must not contain NUL");
   }
   if (cwd !== undefined && !cwd.startsWith("/")) {
     throw ofCommand(`A program's folder must be an absolute path, but is ${JSON.stringify(cwd)}`);

@@ -50,12 +50,12 @@ export async function watchOver(runnerKey: string, folder: string): Promise<void
     );
     await once(child, "spawn");
     const { stdin } = child;
-    if (stdin === null) throw new SandboxFailed("The runner's watch was started without its pipe");
+    if (stdin === null) throw new SandboxFailed("The runner's monitor was started without its pipe");
     stdin.on("error", () => undefined); // Were it killed, the next start would do what it is there for.
     child.unref();
     if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();
   } catch (error) {
-    throw new SandboxFailed("The process that watches over the runner can't be started", { cause: error });
+    throw new SandboxFailed("The process that monitors the runner can't be started", { cause: error });
   } finally {
     closeSync(devNull);
   }

@@ -40,12 +40,12 @@ export function assemble(statements: readonly Statement[]): Buffer {
   for (const statement of statements) {
     if (statement.do !== "label") instructions.push(statement);
     else if (labels.has(statement.name))
-      throw new Error(`seccomp program: label ${statement.name} stands twice`);
+      throw new Error(`seccomp program: label ${statement.name} occurs twice`);
     else labels.set(statement.name, instructions.length);
   }
   if (instructions.length > LONGEST_PROGRAM) {
     throw new Error(
-      `seccomp program: ${instructions.length} instructions, the kernel takes ${LONGEST_PROGRAM}`,
+      `seccomp program: ${instructions.length} instructions, the kernel accepts ${LONGEST_PROGRAM}`,
     );
   }
   const distance = (from: number, to: string, longest: number): number => {

@@ -136,6 +136,6 @@ test("a path of the request's own that became a link refuses the jail, and says 
   });
   await run(sandbox, shell("ln -s /etc docs"));
   await expect(run(sandbox, ["true"])).rejects.toThrow(
-    "The boundary's readable path \"docs\" can't be reached in the workspace without following links: a link or a file stands in its way",
+    "The boundary's readable path \"docs\" can't be reached in the workspace without following links: there is a link or a file in the path",
   );
 });

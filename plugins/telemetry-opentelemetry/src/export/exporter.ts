@@ -67,7 +67,7 @@ export class ReportingExporter implements SpanExporter {
     this.#isDown = isDown;
     const { origin } = this;
     if (isDown)
-      this.log.warn({ origin, spans, error: error?.message }, "traces can't be exported: they are lost");
+      this.log.warn({ origin, spans, error: error?.message }, "traces can't be exported and are lost");
     else this.log.info({ origin }, "traces are exported again");
   }
 }

@@ -160,7 +160,7 @@ function run({ operationId, summary, description, answers, failures: statuses }:
         name: "Prefer",
         in: "header",
         description:
-          "`respond-async`: the answer is 202 with the run's address, and the run goes on by itself, or waits for a place. Needs a store.",
+          "`respond-async`: the response is 202 with the run's address, and the run continues in the background, or waits for a free slot. Needs a store.",
         schema: { type: "string" },
       },
     ],
@@ -172,7 +172,7 @@ function run({ operationId, summary, description, answers, failures: statuses }:
         content: answers,
       },
       202: {
-        ...answer("Detached: the run goes on by itself.", "AcceptedResponse"),
+        ...answer("Detached: the run continues in the background.", "AcceptedResponse"),
         headers: {
           location: { schema: { type: "string" } },
           "x-ambit-run-id": { schema: { type: "string" } },

@@ -89,7 +89,7 @@ export function storedPaths(): JsonObject {
         operationId: "answer",
         summary: "An answer to what a run asks its user",
         description:
-          "A run that is held open gets it at once. With a store, an answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; an answer that comes too late is refused with 404.",
+          "A run that is held open gets it immediately. With a store, an answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; an answer that comes too late is refused with 404.",
         parameters: ["runId", "interactionId"].map(inPath),
         requestBody: body("InteractionAnswer", true),
         responses: {

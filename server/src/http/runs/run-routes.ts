@@ -30,7 +30,7 @@ export interface StoredRoute {
 export async function visibleRun({ server, exchange }: StoredRoute, id: string): Promise<StoredRun> {
   const run = await server.durable.get(id);
   if (run === undefined || !isVisibleTo(callersProjects(exchange.incoming), run)) {
-    throw new NotFound(`There is no run '${id}': it was deleted, or never began.`);
+    throw new NotFound(`There is no run '${id}': it was deleted, or never started.`);
   }
   return run;
 }

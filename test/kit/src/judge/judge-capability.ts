@@ -153,7 +153,7 @@ export function faultsOf({
       .filter(({ outcome }) => outcome.result !== "reached")
       .map(({ title, outcome }) => `must work: ${title} (${outcome.detail})`),
   ];
-  return faults.length === 0 ? "no attack worked in the control, so nothing is shown" : faults.join("\n");
+  return faults.length === 0 ? "no attack worked in the control, so nothing is proven" : faults.join("\n");
 }
 
 /** The attacks that can be made with what the author has given. */

@@ -57,7 +57,7 @@ export async function startAgent(
     request: {
       harness: id,
       // Of models that it knows, Codex hides MCP tools behind a search.
-      // It asks nobody before it uses a tool of its own.
+      // It doesn't ask before it uses its own tools.
       ...(id === "codex" ? { model: "scripted-model", permissions: { rules: ownToolsAllowed } } : {}),
       modelConnection: {
         endpoint: { baseUrl: id === "codex" ? `${model.url}/v1` : model.url },

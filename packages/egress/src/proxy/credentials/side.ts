@@ -59,7 +59,9 @@ export class CredentialSide {
   whyNotInTheClear(request: IncomingMessage): string | undefined {
     const { method = "", url = "", rawHeaders } = request;
     const found = findPlaceholder({ method, url, rawHeaders }, this.#broker.credentials);
-    return found === undefined ? undefined : `${found.name} is sent over TLS alone, and this is in the clear`;
+    return found === undefined
+      ? undefined
+      : `${found.name} is sent only over TLS, and this connection isn't encrypted`;
   }
 
   /**
@@ -97,7 +99,7 @@ export class CredentialSide {
         return serveHttp(client, rest);
       }
       if (rest[0] !== TLS_HANDSHAKE)
-        return refuse(`${target.host} holds credentials and is reached over TLS`, false);
+        return refuse(`${target.host} has credentials and is reached only over TLS`, false);
       const names = this.#broker.credentialsFor(target).map(({ name }) => name);
       const reason = `${decision.reason}; TLS ends here for ${names.join(", ")}`;
       this.#gate.report(target, protocol, { ...decision, reason }, addresses[0]);
@@ -139,17 +141,13 @@ export class CredentialSide {
       answerText(response, 403, reason);
     };
     if (valuesOf(request, "upgrade").join().toLowerCase().includes("websocket")) {
-      return answerText(
-        response,
-        426,
-        "hosts of credentials are reached without upgrades: use plain HTTP/1.1",
-      );
+      return answerText(response, 426, "hosts with credentials don't allow upgrades: use plain HTTP/1.1");
     }
     const destination = this.#gate.checks.destination(request, tunnel);
     if (!destination.ok) return refuse(destination.reason);
     const coding = valuesOf(request, "transfer-encoding").join().toLowerCase();
     if (coding !== "" && coding !== "chunked")
-      return answerText(response, 501, "no transfer coding but chunked is known");
+      return answerText(response, 501, "the only supported transfer coding is chunked");
     const { method = "", rawHeaders } = request;
     const judged: CredentialVerdict = judgeCredentials(
       { method, url: destination.path, rawHeaders },

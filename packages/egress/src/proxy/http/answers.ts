@@ -23,7 +23,7 @@ export function refusal(target: Named, reason: string): Answer {
     boundary: "refused",
     body: asBody({
       error: "boundary_refused",
-      message: `Ambit's boundary refused the connection to ${formatTarget(target)}: ${reason}. This is not a network fault; trying again changes nothing.`,
+      message: `Ambit's boundary refused the connection to ${formatTarget(target)}: ${reason}. This is not a network fault; trying again won't help.`,
       target: { host: target.host, port: target.port },
       reason,
     }),

@@ -30,14 +30,14 @@ export function readHttpDestination(request: IncomingMessage, tunnel: Admitted |
       : { ok: false, kind: "refused", raw, reason: problem };
   }
   if (/^https:\/\//i.test(url)) {
-    return { ok: false, kind: "unusable", reason: "https goes through CONNECT, not through a plain request" };
+    return { ok: false, kind: "unusable", reason: "https needs CONNECT, not a plain request" };
   }
   const parts = /^http:\/\/([^/?#]*)([/?][^#]*)?$/i.exec(url);
   if (parts === null) {
     return {
       ok: false,
       kind: "unusable",
-      reason: "it is an HTTP proxy and takes absolute http:// URLs, CONNECT or SOCKS5",
+      reason: "this is a proxy: it accepts absolute http:// URLs, CONNECT and SOCKS5",
     };
   }
   const authority = parts[1] ?? "";

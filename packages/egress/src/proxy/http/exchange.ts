@@ -31,7 +31,11 @@ export function passRequest(
       response.destroy();
       return;
     }
-    const answer = upstreamFailure(target, 502, `the server broke off (${error.code ?? error.message})`);
+    const answer = upstreamFailure(
+      target,
+      502,
+      `the server closed the connection early (${error.code ?? error.message})`,
+    );
     response.writeHead(answer.status, answer.statusText, answerHeaders(answer));
     response.end(answer.body);
   });
@@ -72,7 +76,10 @@ export function passUpgrade(
   const outgoing = outgoingRequest(request, route, limits);
   client.once("close", () => outgoing.destroy());
   outgoing.on("error", (error: NodeJS.ErrnoException) => {
-    endWith(client, upstreamFailure(target, 502, `the server broke off (${error.code ?? error.message})`));
+    endWith(
+      client,
+      upstreamFailure(target, 502, `the server closed the connection early (${error.code ?? error.message})`),
+    );
   });
   outgoing.once("upgrade", (incoming, socket, upstreamHead) => {
     const headers = [...responseHeaders(incoming), "Connection", "Upgrade", "Upgrade", "websocket"];

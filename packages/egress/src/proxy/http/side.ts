@@ -115,10 +115,10 @@ export class HttpSide {
     if (this.#clients.hasUnanswered(client)) return void client.destroy();
     this.#clients.leave(client);
     if (!isWebSocket(request)) {
-      return endWith(client, unusable(501, "it passes upgrades to websocket only"));
+      return endWith(client, unusable(501, "only upgrades to websocket are supported"));
     }
     if (this.#ownPathOf(request) !== undefined) {
-      return endWith(client, unusable(501, "what the session serves takes no upgrades"));
+      return endWith(client, unusable(501, "the session's own endpoints don't accept upgrades"));
     }
     const route = await this.#route(request, (answer) => endWith(client, answer));
     if (route === undefined) return;
@@ -129,7 +129,7 @@ export class HttpSide {
     if (this.#clients.hasUnanswered(client)) return void client.destroy();
     this.#clients.leave(client);
     if (this.#clients.tunnelOf(client) !== undefined) {
-      return endWith(client, unusable(400, "a tunnel doesn't lead to another proxy"));
+      return endWith(client, unusable(400, "a tunnel can't lead to another proxy"));
     }
     const raw = request.url ?? "";
     const reading = readAuthority(raw);
@@ -161,7 +161,7 @@ export class HttpSide {
   /** From a request to a connection: refused, failed, or dialled. Answers in the first two cases. */
   async #route(request: IncomingMessage, answer: (answer: Answer) => void): Promise<Route | undefined> {
     const inside = this.#clients.tunnelOf(request.socket);
-    if (inside === "own") return void answer(unusable(400, "a tunnel doesn't lead to another proxy"));
+    if (inside === "own") return void answer(unusable(400, "a tunnel can't lead to another proxy"));
     const destination = this.#gate.checks.destination(request, inside);
     if (!destination.ok) {
       if (destination.kind === "unusable") return void answer(unusable(400, destination.reason));
@@ -176,7 +176,7 @@ export class HttpSide {
     }
     const coding = valuesOf(request, "transfer-encoding").join().toLowerCase();
     if (coding !== "" && coding !== "chunked")
-      return void answer(unusable(501, "it knows no transfer coding but chunked"));
+      return void answer(unusable(501, "the only supported transfer coding is chunked"));
     const tunnel = inside ?? (await this.#admit(destination.target, "http", answer));
     if (tunnel === undefined) return;
     const upstream = await this.#dial(tunnel, answer);

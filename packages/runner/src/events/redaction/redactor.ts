@@ -90,7 +90,7 @@ export class Redactor {
     const known = this.#blocks.get(id);
     if (known !== undefined) return known;
     if (this.#blocks.size >= mostBlocks)
-      throw new HarnessFailed(`The agent began more than ${mostBlocks} texts without ending them.`);
+      throw new HarnessFailed(`The agent started more than ${mostBlocks} texts without ending them.`);
     const block = new StreamRedactor(automaton, mark);
     this.#blocks.set(id, block);
     return block;

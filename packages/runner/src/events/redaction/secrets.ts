@@ -57,7 +57,7 @@ export function tooManySecrets(secrets: Iterable<string>): Issue[] | undefined {
   for (const secret of secrets) characters += secret.length;
   if (characters <= mostSecretCharacters) return undefined;
   const most = mostSecretCharacters.toLocaleString("en");
-  const message = `carries more than ${most} characters of credentials and tools' environments: send what is no secret in harnessFiles`;
+  const message = `carries more than ${most} characters of credentials and tools' environments: send what isn't secret in harnessFiles`;
   return [{ path: "", message }];
 }
 

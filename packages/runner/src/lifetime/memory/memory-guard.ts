@@ -46,7 +46,7 @@ export class MemoryGuard {
     const used = this.usedMb();
     if (used + moreMb < this.limitMb) return;
     const figures = `${Math.round(used)} of ${this.limitMb} MiB are in use`;
-    throw new AtCapacity(`The runner's memory is used up (${figures}): send it again later.`);
+    throw new AtCapacity(`The runner is out of memory (${figures}): try again later.`);
   }
 
   /** While there are runs, it is looked at every now and then. */
@@ -65,7 +65,7 @@ export class MemoryGuard {
     const [most] = [...this.holders()].sort((one, other) => other.held - one.held);
     if (most === undefined) return;
     this.log.error({ usedMb: Math.round(used), limitMb: this.limitMb }, "a run is ended to free memory");
-    const message = "The runner's memory is used up, and this run held the most of it: send it again later.";
+    const message = "The runner is out of memory, and this run used the most: try again later.";
     most.cancel(new AtCapacity(message));
   }
 }

@@ -74,7 +74,7 @@ async function* recordsOf(root: string): AsyncGenerator<string> {
     for await (const chunk of child.stdout) {
       said += chunk.length;
       if (said > mostSaid) {
-        throw new SandboxFailed("The workspace holds too many hard links to be looked through: remove some", {
+        throw new SandboxFailed("The workspace has too many hard links to be checked: remove some", {
           concerns: "session",
         });
       }
@@ -85,7 +85,7 @@ async function* recordsOf(root: string): AsyncGenerator<string> {
     const [code] = await ended.catch((error: unknown) => [codeOf(error)]);
     if (code === 0) return;
     throw new SandboxFailed(
-      `The workspace can't be looked through for hard links (find: ${(await complaint) || code}): apt install findutils`,
+      `The workspace can't be searched for hard links (find: ${(await complaint) || code}): apt install findutils`,
     );
   } finally {
     child.kill("SIGKILL");
@@ -110,7 +110,7 @@ export async function settleOutsideLinks(
       .map((path) => Buffer.from(path, "latin1").toString())
       .join(", ");
     throw new SandboxFailed(
-      `The workspace holds files that have names outside it too (hard links): ${shown}: copy them instead, or set sandbox-local's hardLinks to "copy"`,
+      `The workspace has files with further names outside it (hard links): ${shown}: copy them instead, or set sandbox-local's hardLinks to "copy"`,
       { concerns: "session" },
     );
   }

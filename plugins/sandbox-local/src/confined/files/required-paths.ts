@@ -43,7 +43,7 @@ export async function resolveRequiredPaths(
     system.some((entry) => path === entry.path || path.startsWith(`${entry.path}/`));
   for (const { path, what } of wanted) {
     const real = await realpath(path).catch((error: unknown) => {
-      throw new SandboxFailed(`${what} isn't at ${path}: install it, or mend the path`, { cause: error });
+      throw new SandboxFailed(`${what} isn't at ${path}: install it, or fix the path`, { cause: error });
     });
     if (real === "/")
       throw new SandboxFailed(`${what} would show the whole host: name its own folder instead of /`);

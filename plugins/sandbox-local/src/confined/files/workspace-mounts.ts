@@ -111,7 +111,7 @@ function refusedRule({ path, access }: PathRule, cause: unknown): SandboxFailed 
   const code = cause instanceof Error ? codeOf(cause.cause) : undefined;
   const why =
     code === "ELOOP" || code === "ENOTDIR"
-      ? "a link or a file stands in its way"
+      ? "there is a link or a file in the path"
       : (code ?? "it can't be opened");
   return new SandboxFailed(
     `The boundary's ${list} path ${JSON.stringify(path)} can't be reached in the workspace without following links: ${why}`,

@@ -19,9 +19,7 @@ export async function* gateWords(gate: Readable): AsyncGenerator<string, undefin
     const bytes = Buffer.from(chunk);
     sent += bytes.length;
     if (sent > mostSent) {
-      throw new SandboxFailed(
-        "The jail's first program sent something else than its state: nothing ran in it",
-      );
+      throw new SandboxFailed("The jail's first program sent an unexpected message: nothing was run in it");
     }
     const lines = (text + bytes.toString("latin1")).split("\n");
     text = lines.pop() ?? "";

@@ -84,7 +84,7 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
   const givenUp = new Promise<never>((_resolve, reject) => {
     giveUp = () => {
       stop();
-      reject(new SandboxFailed(`The jail didn't come up within ${options.startMs} ms`));
+      reject(new SandboxFailed(`The jail didn't start within ${options.startMs} ms`));
     };
   });
   const timer = setTimeout(giveUp, options.startMs);
@@ -190,9 +190,7 @@ async function explain(
     );
   }
   if (word === "relay") {
-    return new SandboxFailed(
-      "The jail's relay doesn't listen: install socat, or look whether its process limit is too low",
-    );
+    return new SandboxFailed("The jail's relay doesn't listen: install socat, or raise the process limit");
   }
   return inItsOwnWords(child, options);
 }
@@ -210,7 +208,7 @@ async function inItsOwnWords(
       concerns: words.includes("Can't chdir") ? "session" : "host",
     });
   }
-  return new SandboxFailed(`The jail didn't come up (${startMs} ms at most), and gave no reason`);
+  return new SandboxFailed(`The jail didn't start (${startMs} ms at most), and gave no reason`);
 }
 
 function pipeAt(child: ChildProcess, index: number): Duplex {

@@ -27,7 +27,7 @@ export const systemCalls: Trial = {
     );
     expectThat(
       results.at(-1) === -constants.errno.EINVAL,
-      `the call ${allowedCall.name} didn't reach the kernel (${wordFor(results.at(-1))}), so nothing is shown`,
+      `the call ${allowedCall.name} didn't reach the kernel (${wordFor(results.at(-1))}), so nothing is proven`,
     );
     const foreign = await foreignCall(sandbox, architecture);
     return Object.fromEntries(
