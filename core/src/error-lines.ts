@@ -31,3 +31,13 @@ export function issueLine(issue: Issue): string {
 export function sentence(opening: string, lines: readonly string[]): string {
   return lines.length === 0 ? `${opening}.` : `${opening}: ${lines.join("; ")}`;
 }
+
+/** The message of whatever was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** The code of a system error, such as `ENOENT`. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}

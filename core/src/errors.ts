@@ -1,7 +1,7 @@
 import type { Failure, FailureCode, Gap, Issue } from "./contract/index.js";
 import { gapLines, issueLine, sentence } from "./error-lines.js";
 
-export { gapLine, gapLines, issueLine } from "./error-lines.js";
+export { codeOf, gapLine, gapLines, issueLine, messageOf } from "./error-lines.js";
 
 const brand = "ambit.error";
 
@@ -242,13 +242,4 @@ export function toAmbitError(thrown: unknown): AmbitError {
 
 export function isAmbitError(thrown: unknown): thrown is AmbitError {
   return thrown instanceof Error && brand in thrown;
-}
-
-/** The message of whatever was thrown. */
-export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
-}
-
-export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

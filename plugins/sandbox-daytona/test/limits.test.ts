@@ -146,7 +146,7 @@ describe("what Daytona can't take is a gap", () => {
       { ...listing("example.com:443", "2001:db8::/32"), resources: { processes: 3 } },
       [
         "network.allow-host: Daytona accepts names or",
-        "network.allow-cidr: Daytona accepts IPv4",
+        "network.allow-cidr: Daytona accepts only IPv4",
         "network.allow-host: Daytona can't restrict",
         "resources.processes",
       ],

@@ -27,12 +27,12 @@ export async function answer(id: string, options: AnswerOptions): Promise<number
 }
 
 function bodyOf({ approve, deny, output }: AnswerOptions): object {
-  if (output !== undefined) return { output: valueOf(output) };
+  if (output !== undefined) return { output: jsonOrText(output) };
   if (approve === deny) throw new ServerRefused("say one of --approve, --deny and --output <json>");
   return { approved: approve === true };
 }
 
-function valueOf(text: string): unknown {
+function jsonOrText(text: string): unknown {
   try {
     return parseJson(text);
   } catch {

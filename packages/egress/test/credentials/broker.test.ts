@@ -140,8 +140,8 @@ describe("a placeholder goes nowhere else", () => {
     socket.write(`GET / HTTP/1.1${lines}`);
     expect((await gather(socket)).toString()).toContain("TOKEN is sent only over TLS");
     expect(refusals().slice(-2)).toEqual([
-      expect.stringContaining("TLS alone"),
-      expect.stringContaining("TLS alone"),
+      expect.stringContaining("only over TLS"),
+      expect.stringContaining("only over TLS"),
     ]);
   });
 
@@ -149,7 +149,7 @@ describe("a placeholder goes nowhere else", () => {
     const { socket } = await connectThrough(world.session.path, `${host}:${world.origin.port}`);
     socket.write(Buffer.from(`\u0000\u0001${world.placeholder}`));
     await gather(socket);
-    expect(refusals().at(-1)).toContain("reached over TLS");
+    expect(refusals().at(-1)).toContain("reached only over TLS");
   });
 
   it("in an upgrade: there is none", async () => {

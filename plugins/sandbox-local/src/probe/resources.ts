@@ -107,7 +107,7 @@ const disk: Trial = {
       return Number.parseInt(stdout, 10);
     };
     const all = tooMuchMb * 1024 * 1024;
-    expectThat((await written(free)) === all, "the control couldn't write this much, so nothing is shown");
+    expectThat((await written(free)) === all, "the control couldn't write this much, so nothing is proven");
     const bytes = await written(limited);
     expectThat(bytes > 0 && bytes <= diskMb * 1024 * 1024, `${bytes} bytes were written under the limit`);
     return {

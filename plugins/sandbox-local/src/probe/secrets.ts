@@ -76,7 +76,7 @@ export const secretTrial: Trial = {
       const control = await sent(value);
       expectThat(
         control.seen.some((text) => text.includes(value)),
-        "the control didn't find the value in a variable either, so nothing is shown",
+        "the control didn't find the value in a variable either, so nothing is proven",
       );
       const seen = await sent(placeholder);
       expectThat(
@@ -84,7 +84,7 @@ export const secretTrial: Trial = {
         `the value didn't arrive at its host: ${seen.answer}`,
       );
       const all = [seen.answer, ...seen.seen].join("\n");
-      expectThat(all.includes(placeholder), "the placeholder wasn't found inside, so nothing is shown");
+      expectThat(all.includes(placeholder), "the placeholder wasn't found inside, so nothing is proven");
       expectThat(!all.includes(value), "the value was found inside");
     } finally {
       server.close();
