@@ -34,6 +34,10 @@ export function newPool({ url, schema, connections }: PoolSettings, log: Log): p
         id === int8 ? Number : pg.types.getTypeParser(id, format ?? "text"),
     },
   });
+  // Of a connection that is in use: what waits for it is told, too.
+  pool.on("connect", (client) =>
+    client.on("error", (error) => log.debug({ error: error.message }, "in use")),
+  );
   pool.on("error", (error) => log.warn({ error: error.message }, "a connection to PostgreSQL was lost"));
   return pool;
 }

@@ -29,7 +29,7 @@ export interface Postgres {
   /** Its data, unsafe against a power failure: tests have none. */
   readonly folder: string;
   /** Ends it at once, as a crash of the server would, and starts it again. */
-  restart(): Promise<void>;
+  restart(whileDown?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -83,8 +83,9 @@ export async function startPostgres(): Promise<Postgres> {
   return {
     url: `postgresql://ambit@/postgres?host=${encodeURIComponent(folder)}`,
     folder,
-    restart: async () => {
+    restart: async (whileDown) => {
       await stop("SIGQUIT");
+      await whileDown?.();
       server = await start();
     },
     stop: async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { AtCapacity, type Log, messageOf, projectOf, RunCancelled, toAmbitError } from "@ambit/core";
 import type { StoredRun } from "@ambit/core/plugin";
 import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
-import type { Runner } from "@ambit/runner";
+import type { Runner, Slot } from "@ambit/runner";
 
 /** Milliseconds between two looks for runs that other replicas queued. */
 const pollMs = 1_000;
@@ -76,32 +76,47 @@ export class RunQueue {
   async #take(): Promise<void> {
     const { durable, log } = this.options;
     try {
-      while (!this.#isClosed && this.#hasRoom()) {
-        const [id] = await durable.store.nextQueued(1);
-        if (id === undefined) return;
-        await durable.whileStarting(id, () => this.#begin(id));
+      while (!this.#isClosed) {
+        // The place first: a run that was claimed has to begin.
+        const slot = this.#reserve();
+        if (slot === undefined) return;
+        const [id] = await durable.store.nextQueued(1).catch((error: unknown) => {
+          slot.release();
+          throw error;
+        });
+        if (id === undefined) {
+          slot.release();
+          return;
+        }
+        await durable.whileStarting(id, () => this.#begin(id, slot));
       }
     } catch (error) {
       log.warn({ error: messageOf(error) }, "the queue of runs could not be read");
     }
   }
 
-  #hasRoom(): boolean {
+  #reserve(): Slot | undefined {
     try {
-      this.options.runner.requireRoom();
-      return true;
-    } catch {
-      return false;
+      return this.options.runner.reserve();
+    } catch (error) {
+      if (error instanceof AtCapacity) return undefined;
+      throw error;
     }
   }
 
-  async #begin(id: string): Promise<void> {
-    const { durable, runner, sealing, log } = this.options;
-    const claim = await durable.store.claim(id, durable.replica);
-    if (claim === undefined) return;
+  async #begin(id: string, slot: Slot): Promise<void> {
+    const { durable, sealing, log } = this.options;
+    const claim = await durable.store.claim(id, durable.replica).catch((error: unknown) => {
+      slot.release();
+      throw error;
+    });
+    if (claim === undefined) {
+      slot.release();
+      return;
+    }
     try {
       const body = sealing.unseal(id, claim.sealedRequest);
-      const run = await runner.reserve().admit(body, { keepsEvents: false, runId: id });
+      const run = await slot.admit(body, { keepsEvents: false, runId: id });
       await durable.sessions.bind(run).catch((error: unknown) => {
         run.cancel(new RunCancelled("The run's session lives elsewhere."));
         throw error;
@@ -110,6 +125,7 @@ export class RunQueue {
       log.info({ runId: id, harness: run.plan.harness.actor.id }, "a queued run begins");
       void recorder.done.then(() => this.look());
     } catch (error) {
+      slot.release();
       log.warn({ runId: id, error }, "a queued run could not begin");
       const run = await durable.get(id);
       if (run !== undefined) await durable.store.finish(id, claim.fence, endedBy(toAmbitError(error), run));

@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Milliseconds that a replica gets to take a run. */
+const submitMs = 3_000;
+
+type Pick = () => string;
+
+/** Begins a run under its id, and asks again until some replica has taken it. */
+export async function submit(anyReplica: Pick, id: string, steps: number): Promise<void> {
+  for (;;) {
+    const body = JSON.stringify({ messages: [{ role: "user", content: `count to ${steps}` }] });
+    const response = await fetch(`${anyReplica()}/run`, {
+      method: "POST",
+      body,
+      headers: { "idempotency-key": id, prefer: "respond-async" },
+      signal: AbortSignal.timeout(submitMs),
+    }).catch(() => undefined);
+    await response?.body?.cancel();
+    if (response?.status === 202) return;
+    await sleep(50);
+  }
+}
+
+/**
+ * What one reader saw of a run: its lines, in the order in which they came.
+ * @param patienceMs without a byte after which it tries another replica: agents speak more often.
+ */
+export async function readAll(anyReplica: Pick, id: string, patienceMs: number): Promise<readonly string[]> {
+  const lines: string[] = [];
+  while (!isResult(lines.at(-1))) {
+    const url = `${anyReplica()}/runs/${id}/events?after=${lines.length}`;
+    const status = await readSome(url, lines, patienceMs).catch(() => undefined);
+    // The replica says that there is nothing more, and no result was seen: the log has less than this reader.
+    if (status === 204) return lines;
+    await sleep(20);
+  }
+  return lines;
+}
+
+async function readSome(url: string, lines: string[], patienceMs: number): Promise<number> {
+  const leave = new AbortController();
+  let timer = setTimeout(() => leave.abort(), patienceMs);
+  try {
+    const response = await fetch(url, { signal: leave.signal });
+    if (response.status !== 200 || response.body === null) return response.status;
+    let rest = "";
+    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+      clearTimeout(timer);
+      timer = setTimeout(() => leave.abort(), patienceMs);
+      const parts = (rest + text).split("\n");
+      rest = parts.pop() ?? "";
+      lines.push(...parts);
+    }
+    return response.status;
+  } finally {
+    clearTimeout(timer);
+    leave.abort();
+  }
+}
+
+const isResult = (line: string | undefined) => line?.startsWith('{"kind":"result"') === true;
