@@ -7,8 +7,12 @@ import { demoRequest, toolCallback, usualTool } from "../../subjects/requests.js
 
 const callsPerSample = 50;
 const limit = { atMost: 2 } as const;
-/** No local sandbox limits a disk. */
-const refused = { sandboxPermission: { resources: { diskMb: 64 } } };
+/** A callback is posted from the runner, and this boundary lists no destination. */
+const refused = {
+  sandboxPermission: { network: "off" },
+  toolCallback: toolCallback("http://127.0.0.1:9/tools"),
+  customTools: [usualTool(0)],
+};
 
 /** Saying no is nearly free, also to a caller with a thousand tools. */
 export const refusal: Goal = {
@@ -22,8 +26,10 @@ export const refusal: Goal = {
     const small = demoRequest("say hello", refused);
     const large = demoRequest("say hello", {
       ...refused,
-      toolCallback: toolCallback("http://127.0.0.1:9/tools"),
-      customTools: Array.from({ length: 1_000 }, (_, index) => usualTool(index)),
+      // All but one are the user's, which no boundary refuses.
+      customTools: Array.from({ length: 1_000 }, (_, index) =>
+        usualTool(index, index === 0 ? "callback" : "client"),
+      ),
     });
     const refusals = await interleaved(
       () => perCall(callsPerSample, () => refuse(ambit.caller, small)),
