@@ -27,11 +27,12 @@ describe("a named session", () => {
       { role: "user", content: "second" },
     ];
     await world.run({ ...named, messages });
-    await world.run({ ...named, messages });
+    const next = { role: "user", content: "third" };
+    await world.run({ ...named, messages: [...messages, { role: "assistant", content: "ok" }, next] });
     const [cold, warm] = world.harness.prompts.map((blocks) => blocks.map(({ text }) => text).join(""));
     expect(cold).toContain("user: first");
     expect(cold).toContain("assistant: answer");
-    expect(warm).toBe("second");
+    expect(warm).toBe("third");
     await world.runner.drain(0);
   });
 

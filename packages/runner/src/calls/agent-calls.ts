@@ -7,6 +7,7 @@ import type { RunLimits } from "../limits.js";
 import { looksIssued } from "../permission/interaction/call-ids.js";
 import { tokens } from "../tokens.js";
 import { type AgentCall, type Announcement, advance, type CallState, type CallStep } from "./agent-call.js";
+import { comparable } from "./same-arguments.js";
 
 /** Calls with an outcome that are kept until the agent reports their results; beyond, the oldest are forgotten. */
 const mostDecided = 256;
@@ -206,7 +207,7 @@ export function publicIdOf(agentId: string): string {
 /** One text for equal calls. A digest: arguments may be long, and nothing but their equality counts. */
 function callKey(name: string, input: unknown): string {
   return createHash("sha256")
-    .update(`${name} ${canonicalJson(input ?? {})}`)
+    .update(`${name} ${canonicalJson(comparable(input))}`)
     .digest("base64url");
 }
 

@@ -1,6 +1,7 @@
 import type { PermissionDecision } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { CallSubject } from "../calls/call-subject.js";
+import { comparable } from "../calls/same-arguments.js";
 import { canonicalJson } from "../canonical-json.js";
 import { approvalIn } from "./interaction/answers.js";
 import { Questions } from "./interaction/questions.js";
@@ -64,5 +65,5 @@ export class Gatekeeper {
 }
 
 function consentKey({ origin, name, input }: CallSubject): string {
-  return canonicalJson([origin, name, input ?? {}]);
+  return canonicalJson([origin, name, comparable(input)]);
 }

@@ -7,6 +7,7 @@ import { type HideSecrets, tooManySecrets } from "../events/redaction/secrets.js
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
+import type { Said } from "./history.js";
 import type { StartedAgent } from "./start-agent.js";
 
 /** A conversation the agent stored in the session's home, to go on with in a later run. */
@@ -27,6 +28,8 @@ export interface Borrower {
 export class Session {
   readonly id = randomUUID();
   conversation: Conversation | undefined;
+  /** What the user has said in that conversation. */
+  said: Said = [];
   /** Kept warm between runs; closed with the session. */
   agent: StartedAgent | undefined;
   /** Undefined between runs. */

@@ -10,6 +10,7 @@ import { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelRouter, ModelRoutes } from "../model/model-routes.js";
 import { tokens } from "../tokens.js";
+import { continues, saidAfter } from "./history.js";
 import { CallRouter, Publisher } from "./publish.js";
 import type { Session } from "./session.js";
 
@@ -39,11 +40,18 @@ export class AgentStarter {
     @inject(ModelRoutes) readonly modelRoutes: ModelRoutes,
   ) {}
 
-  /** The session's agent, when it was started with the same tools and settings; else a new one. */
+  /**
+   * The session's agent, when it was started with the same tools and settings and remembers the same conversation; else a
+   * new one. Where the caller edited what the user had said, the stored conversation isn't loaded either.
+   */
   async start(session: Session): Promise<{ readonly started: StartedAgent; readonly warm: boolean }> {
     const fingerprint = fingerprintOf(this.request);
     const kept = session.agent;
-    if (kept?.fingerprint === fingerprint && !kept.agent.ended()) return { started: kept, warm: true };
+    const isSame = continues(this.request, session.said);
+    if (!isSame) session.conversation = undefined;
+    session.said = saidAfter(this.request, session.said);
+    if (isSame && kept?.fingerprint === fingerprint && !kept.agent.ended())
+      return { started: kept, warm: true };
     session.agent = undefined;
     await kept?.scope.close();
     const started = await this.#startNew(session, fingerprint);

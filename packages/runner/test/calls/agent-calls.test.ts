@@ -137,3 +137,21 @@ describe("what is kept of calls", () => {
     expect(outputOf(calls, "a")).toBe("kept");
   });
 });
+
+describe("the same arguments", () => {
+  const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+  test.each<[string, unknown, unknown, boolean]>([
+    ["an object as its text", { filter: { a: 1, b: [2] } }, { filter: '{"b": [2], "a": 1}' }, true],
+    ["a list as its text", { tags: ["a"] }, { tags: ' ["a"]' }, true],
+    ["all of them as their text", { to: "ann" }, '{"to":"ann"}', true],
+    ["another object", { filter: { a: 1 } }, { filter: '{"a":2}' }, false],
+    ["a number as its text", { n: 1 }, { n: "1" }, false],
+    ["a text that is none", { filter: "{a}" }, { filter: "{ a }" }, false],
+    ["text within text", { filter: { a: { b: 1 } } }, { filter: { a: '{"b":1}' } }, false],
+    ["a text too deep to compare", { filter: deep }, { filter: deep }, true],
+  ])("%s", (_what, one, other, isSame) => {
+    const calls = newCalls();
+    calls.report("a", "x", one);
+    expect(calls.take(undefined, "x", other).id === "a").toBe(isSame);
+  });
+});

@@ -1,5 +1,6 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import type { CallSubject } from "../../calls/call-subject.js";
+import { comparable } from "../../calls/same-arguments.js";
 import { canonicalJson } from "../../canonical-json.js";
 import type { InteractionKind } from "./interactions.js";
 
@@ -66,7 +67,7 @@ export class CallIds {
 
   /** One text for equal calls, whatever the order of their arguments' keys. Keyed: it can't be computed elsewhere. */
   digest({ kind, origin, name, input }: AskedCall): string {
-    const call = canonicalJson([kind, origin, name, input ?? {}]);
+    const call = canonicalJson([kind, origin, name, comparable(input)]);
     return this.#hmac("call", call).subarray(0, sizes.call).toString("base64url");
   }
 

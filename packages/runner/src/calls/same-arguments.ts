@@ -1,0 +1,22 @@
+import { isJsonObject, pathBeyondDepth } from "@ambit/core/contract";
+
+/**
+ * A call's arguments in the form in which two calls are compared. Agents that repeat a call may send a list or an object
+ * as its JSON text, or the text as what it means: both are the same arguments. Pure.
+ */
+export function comparable(input: unknown): unknown {
+  const given = unquoted(input) ?? {};
+  if (!isJsonObject(given)) return given;
+  return Object.fromEntries(Object.entries(given).map(([name, value]) => [name, unquoted(value)]));
+}
+
+function unquoted(value: unknown): unknown {
+  if (typeof value !== "string" || !/^\s*[{[]/.test(value)) return value;
+  try {
+    const meant: unknown = JSON.parse(value);
+    // What compares it recurses.
+    return pathBeyondDepth(meant) === undefined ? meant : value;
+  } catch {
+    return value;
+  }
+}

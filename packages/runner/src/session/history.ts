@@ -1,0 +1,36 @@
+import { createHash } from "node:crypto";
+import { historyOf, type Message, messageText, type RunRequest } from "@ambit/core/contract";
+
+/** Messages of the user that are remembered of a session. */
+const mostRemembered = 1_000;
+
+/** Digests of what the user has said in a session, the oldest first. */
+export type Said = readonly string[];
+
+/**
+ * Whether a request goes on with the conversation that its session's agent remembers. Callers may send all of it, its
+ * end or nothing; if what they send of the user's earlier words differs, they edited it. Pure.
+ */
+export function continues({ messages }: RunRequest, said: Said): boolean {
+  const given = saidBefore(messages);
+  if (given.length === 0) return true;
+  return given.length <= said.length && given.every((words, at) => said.at(at - given.length) === words);
+}
+
+/** What the user has said by the end of a request's turn. Pure. */
+export function saidAfter(request: RunRequest, said: Said): Said {
+  const all = saidIn(request.messages);
+  if (!continues(request, said)) return all.slice(-mostRemembered);
+  return [...said, ...all.slice(saidBefore(request.messages).length)].slice(-mostRemembered);
+}
+
+function saidBefore(messages: readonly Message[]): Said {
+  return saidIn(historyOf(messages));
+}
+
+function saidIn(messages: readonly Message[]): Said {
+  return messages.flatMap((message) => {
+    const text = message.role === "user" ? messageText(message) : "";
+    return text === "" ? [] : [createHash("sha256").update(text).digest("base64url")];
+  });
+}
