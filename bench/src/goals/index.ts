@@ -19,6 +19,7 @@ import { jail } from "./sandboxes/g16-jail.js";
 import { spawnInJail } from "./sandboxes/i3-spawn.js";
 import { bridge } from "./sandboxes/i4-bridge.js";
 import { daytonaBridge } from "./sandboxes/i5-daytona.js";
+import { credentialBroker } from "./sandboxes/i6-broker.js";
 
 /** In the order of their numbers. */
 export const goals: readonly Goal[] = [
@@ -43,4 +44,5 @@ export const goals: readonly Goal[] = [
   spawnInJail,
   bridge,
   daytonaBridge,
+  credentialBroker,
 ];

@@ -65,6 +65,12 @@ export class SessionAuthority {
   }
 
   async #makeContext(name: string): Promise<SecureContext> {
+    const { key, certificate } = await this.certificateFor(name);
+    return createSecureContext({ key, cert: certificate, minVersion: "TLSv1.2" });
+  }
+
+  /** A server's key and certificate in PEM. All names have one key. */
+  async certificateFor(name: string): Promise<{ readonly key: string; readonly certificate: string }> {
     const leaf = await x509.X509CertificateGenerator.create({
       ...lifetime(),
       subject: `CN=${authorityName} leaf`,
@@ -81,7 +87,7 @@ export class SessionAuthority {
         await x509.SubjectKeyIdentifierExtension.create(this.#leafKeys.publicKey),
       ],
     });
-    return createSecureContext({ key: this.#leafKey, cert: pem(leaf), minVersion: "TLSv1.2" });
+    return { key: this.#leafKey, certificate: pem(leaf) };
   }
 }
 
