@@ -87,6 +87,14 @@ export class AtCapacity extends AmbitError {
   readonly code = "at_capacity";
   readonly status = 429;
   override readonly retryable = true;
+
+  /** @param retryAfterMs milliseconds until it may succeed. */
+  constructor(
+    message: string,
+    readonly retryAfterMs = 1_000,
+  ) {
+    super(message);
+  }
 }
 
 /** One plugin that couldn't be loaded, and what to do about it. */

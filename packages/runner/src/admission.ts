@@ -18,6 +18,13 @@ import {
   type Warning,
 } from "@ambit/core/contract";
 import type { Harness } from "@ambit/core/plugin";
+import {
+  type CallerRules,
+  candidatesFor,
+  inCallersProject,
+  strictestCeiling,
+  withoutSharedSession,
+} from "./caller-rules.js";
 import { secretsOf, tooManySecrets } from "./events/redaction/secrets.js";
 import {
   classesNotAllowed,
@@ -40,6 +47,8 @@ export interface Admitted {
 /** What the operator says of every request. */
 export interface AdmissionRules {
   readonly permissionCeiling: PermissionCeiling;
+  /** Whether several tenants share this runner: then no session without a project is kept. Default false. */
+  readonly hasTenants?: boolean;
   /** Default: no unknown key is ignored. */
   readonly contract?: ContractSettings;
 }
@@ -73,21 +82,42 @@ export function plan(request: RunRequest, candidates: Candidates, ceiling: Permi
 
 /**
  * Steps 1 and 2 of a run.
+ * @param caller default: the operator, who may do everything.
  * @throws RequestInvalid, BoundaryRefused
  */
 export async function admit(
   body: unknown,
   registry: Registry,
-  { permissionCeiling, contract }: AdmissionRules,
+  rules: AdmissionRules,
+  caller?: CallerRules,
 ): Promise<Admitted> {
-  const { request, warnings } = parse(body, contract);
+  const parsed = parse(body, rules.contract);
+  const { request, warnings } = inProject(parsed, rules, caller);
   // What requires nothing needs no proof: it isn't kept waiting for the probes.
-  const candidates = requiresNothing(request) ? registry.candidatesAsSeen() : await registry.candidates();
-  const decided = plan(request, candidates, permissionCeiling);
+  const all = requiresNothing(request) ? registry.candidatesAsSeen() : await registry.candidates();
+  const decided =
+    caller === undefined
+      ? plan(request, all, rules.permissionCeiling)
+      : plan(
+          request,
+          candidatesFor(all, caller),
+          strictestCeiling(rules.permissionCeiling, caller.permissionCeiling),
+        );
   if (decided.accepted)
     return { request, plan: decided, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
   throw new RequestInvalid(decided.issues);
+}
+
+function inProject(
+  { request, warnings }: Omit<Admitted, "plan">,
+  { hasTenants = false }: AdmissionRules,
+  caller: CallerRules | undefined,
+): Omit<Admitted, "plan"> {
+  if (caller !== undefined) return { request: inCallersProject(request, caller), warnings };
+  if (!hasTenants) return { request, warnings };
+  const own = withoutSharedSession(request);
+  return { request: own.request, warnings: [...warnings, ...own.warnings] };
 }
 
 /** What is known to have no effect before the MCP servers are asked for their tools. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type DependencyContainer, container as global, Lifecycle } from "tsyringe";
 import type { Admitted } from "./admission.js";
+import { strictestCeiling } from "./caller-rules.js";
 import { AgentCalls } from "./calls/agent-calls.js";
 import { CallEvents } from "./calls/call-events.js";
 import { Observation } from "./events/observation.js";
@@ -79,6 +80,11 @@ export function runContainer(
   run.registerInstance(tokens.request, request);
   run.registerInstance(tokens.plan, plan);
   run.registerInstance(tokens.runOptions, options);
+  const { caller } = options;
+  if (caller !== undefined) {
+    const ceiling = strictestCeiling(root.resolve(tokens.permissionCeiling), caller.permissionCeiling);
+    run.registerInstance(tokens.permissionCeiling, ceiling);
+  }
   const { closeMs } = root.resolve(tokens.limits);
   run.registerInstance(tokens.scope, new OwnedScope(root.resolve(tokens.log), closeMs));
   run.registerInstance(Warnings, new Warnings(warnings));

@@ -5,6 +5,7 @@ import { pathBeyondDepth, projectOf, tooDeep } from "@ambit/core/contract";
 import type { LocalConnection, Log, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
+import type { CallerRules } from "./caller-rules.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeObservers, tellRefused } from "./events/observers.js";
 import { type HideSecrets, secretsOf } from "./events/redaction/secrets.js";
@@ -84,7 +85,7 @@ export class Runner {
       release: () => free(),
       admit: async (body, options) => {
         try {
-          const admitted = await admit(body, this.registry, this.options);
+          const admitted = await admit(body, this.registry, this.options, options.caller);
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options.runId);
           return this.#begin(runContainer(this.#container, admitted, options), () => free());
@@ -103,8 +104,8 @@ export class Runner {
   }
 
   /** Steps 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
-  plan(body: unknown): Promise<Admitted> {
-    return admit(body, this.registry, this.options);
+  plan(body: unknown, caller?: CallerRules): Promise<Admitted> {
+    return admit(body, this.registry, this.options, caller);
   }
 
   /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */
@@ -140,6 +141,11 @@ export class Runner {
   /** The named sessions that are open here. */
   get sessions(): readonly SessionName[] {
     return this.#sessions.names;
+  }
+
+  /** The project of a run that is under way here. @throws NotFound */
+  projectOf(runId: string): string | undefined {
+    return projectOf(this.#run(runId).request);
   }
 
   /** Whether a run of this id is under way here. */
