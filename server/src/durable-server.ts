@@ -26,7 +26,7 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
 
 /** What the server does with an open store. @param address where callers reach this replica. */
 export async function durableServer(
-  { runner, settings, log, interactionKey }: Ambit,
+  { runner, settings, log, tenancy, interactionKey }: Ambit,
   store: Store,
   address: string,
 ): Promise<DurableServer & { close(): Promise<void> }> {
@@ -39,7 +39,10 @@ export async function durableServer(
     }),
   );
   runner.keepAnswersIn(durable.answers);
-  const queue = new RunQueue({ durable, runner, sealing, log, mostQueued: settings.store.queuedRuns });
+  const queue = new RunQueue({
+    ...{ durable, runner, sealing, tenancy, log },
+    mostQueued: settings.store.queuedRuns,
+  });
   return {
     ...{ durable, sealing, queue },
     close: async () => {

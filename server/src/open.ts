@@ -3,11 +3,13 @@ import { type Log, Registry } from "@ambit/core";
 import { Runner } from "@ambit/runner";
 import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
+import { ConfigurationInvalid } from "./configuration/problems.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
 import { EvidenceFile } from "./evidence-file.js";
 import { defaultKeyFile, interactionKey, namedInteractionKey } from "./interaction-key.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
+import { Tenancy } from "./tenants/tenancy.js";
 
 /** Everything that a server or a command works with: loaded, but nothing of it has acted yet. */
 export interface Ambit {
@@ -16,6 +18,7 @@ export interface Ambit {
   readonly runner: Runner;
   readonly log: Log;
   readonly redaction: LogRedaction;
+  readonly tenancy: Tenancy;
   /** Of the ids of interactions, and of what is sealed in the store. */
   readonly interactionKey: () => Promise<KeyObject>;
   /** Undefined where evidence isn't kept between processes. */
@@ -58,12 +61,32 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
     registry,
     runner: new Runner({
       ...{ registry, limits, permissionCeiling, contract, log },
+      hasTenants: settings.tokens.length > 0,
       interactionKey: key,
       hideSecrets: (secrets) => redaction.hide(secrets),
     }),
     log,
     redaction,
+    tenancy: tenancyOf(settings, registry),
     interactionKey: key,
     evidence,
   };
+}
+
+/** @throws ConfigurationInvalid for a tenant that may use only what isn't loaded: it would look like a limit. */
+function tenancyOf({ tokens, file }: Settings, { registrations }: Registry): Tenancy {
+  const loaded = (kind: "sandbox" | "harness") =>
+    registrations.filter((one) => one.kind === kind).map(({ name }) => name);
+  const problems = tokens.flatMap(({ sandboxes = [], harnesses = [] }, index) => [
+    ...unknownIn(`tokens[${index}].sandboxes`, sandboxes, loaded("sandbox")),
+    ...unknownIn(`tokens[${index}].harnesses`, harnesses, loaded("harness")),
+  ]);
+  if (problems.length > 0) throw new ConfigurationInvalid(file ?? "configuration", problems);
+  return new Tenancy(tokens);
+}
+
+function unknownIn(path: string, names: readonly string[], loaded: readonly string[]): readonly string[] {
+  return names
+    .filter((name) => !loaded.includes(name))
+    .map((name) => `${path}: '${name}' isn't loaded; expected one of ${loaded.join(", ")}`);
 }

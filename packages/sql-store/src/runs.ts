@@ -59,9 +59,15 @@ export class Runs {
     return { fence: new Columns(row).number("fence"), sealedRequest: new Columns(sealed).text("sealed") };
   }
 
-  async nextQueued(limit: number): Promise<readonly string[]> {
+  async nextQueued(limit: number, except: readonly (string | null)[] = []): Promise<readonly string[]> {
+    // A project's name is never empty.
+    const places = except.map((_, index) => `$${index + 2}`);
+    const others = places.length === 0 ? "" : `AND COALESCE(project, '') NOT IN (${places.join(", ")})`;
     const rows = await this.#rows(
-      statement("SELECT id FROM ambit_runs WHERE state = 'queued' ORDER BY created_at, id LIMIT $1", limit),
+      statement(
+        `SELECT id FROM ambit_runs WHERE state = 'queued' ${others} ORDER BY created_at, id LIMIT $1`,
+        ...[limit, ...except.map((project) => project ?? "")],
+      ),
     );
     return rows.map((row) => new Columns(row).text("id"));
   }

@@ -12,7 +12,7 @@ export function sqlStore(database: Database): Store {
   return {
     create: (run) => runs.create(run),
     claim: (id, replica) => runs.claim(id, replica),
-    nextQueued: (limit) => runs.nextQueued(limit),
+    nextQueued: (limit, except) => runs.nextQueued(limit, except),
     append: (group) => runs.append(group),
     finish: (id, fence, end) => runs.finish(id, fence, end),
     get: (id) => runs.get(id),

@@ -24,12 +24,12 @@ export async function openPostgres(settings: PoolSettings, log: Log): Promise<St
       const created = await database.transaction(async (client) => {
         const [rows] = await all(client, [createRun(database, run)]);
         if (rows?.length !== 1) return false;
-        await queue.add(run.id, client);
+        await queue.add(run.id, run.project, client);
         return true;
       });
       return created ? undefined : store.get(run.id);
     },
-    nextQueued: (limit) => queue.take(limit),
+    nextQueued: (limit, except) => queue.take(limit, except),
     claim: async (id, replica) => {
       const claim = await store.claim(id, replica);
       await queue.done(id);

@@ -19,9 +19,9 @@ export class RunQueue {
   ) {}
 
   /** In the transaction that creates the run: both are there, or neither. */
-  async add(runId: string, client: pg.ClientBase): Promise<void> {
+  async add(runId: string, project: string | undefined, client: pg.ClientBase): Promise<void> {
     const boss = await this.#started();
-    await boss.send(queueName, { runId }, { db: databaseOf(client) });
+    await boss.send(queueName, { runId }, { db: databaseOf(client), group: { id: groupOf(project) } });
   }
 
   /** Makes the queue's tables, which can't be done in another's transaction. */
@@ -29,10 +29,13 @@ export class RunQueue {
     await this.#started();
   }
 
-  /** Takes as many of the oldest as there are. */
-  async take(limit: number): Promise<readonly string[]> {
+  /** Takes as many of the oldest as there are, of other projects. */
+  async take(limit: number, except: readonly (string | null)[] = []): Promise<readonly string[]> {
     const boss = await this.#started();
-    const jobs = await boss.fetch<{ runId: string }>(queueName, { batchSize: limit });
+    const jobs = await boss.fetch<{ runId: string }>(queueName, {
+      batchSize: limit,
+      ignoreGroups: except.map((project) => groupOf(project)),
+    });
     for (const { id, data } of jobs) this.#taken.set(data.runId, id);
     return jobs.map(({ data }) => data.runId);
   }
@@ -67,6 +70,11 @@ export class RunQueue {
     await boss.createQueue(queueName, queue);
     return boss;
   }
+}
+
+/** One for each project, and one for runs without. */
+function groupOf(project: string | null | undefined): string {
+  return project == null ? "none" : `project:${project}`;
 }
 
 function databaseOf(client: pg.Pool | pg.ClientBase): NonNullable<SendOptions["db"]> {

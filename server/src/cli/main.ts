@@ -119,6 +119,13 @@ function program(): Command {
       await finish(verify({ ...ambit.opts(), ...options }));
     });
   ambit
+    .command("token")
+    .description("make a token for a tenant, and the hash of it that the configuration holds")
+    .action(async () => {
+      const { newToken } = await import("../tenants/tenants.js");
+      process.stdout.write(`${JSON.stringify(newToken(), undefined, 2)}\n`);
+    });
+  ambit
     .command("completion")
     .description("print a script that completes commands and options in a shell")
     .addArgument(new Argument("<shell>").choices(shells))

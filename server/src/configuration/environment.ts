@@ -1,8 +1,9 @@
 import { nearestKey } from "@ambit/core";
 import { z } from "zod";
+import { denialSchema } from "./denial.js";
 import { readOlderEnvironment } from "./older-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
-import { denialSchema, logLevels } from "./schema.js";
+import { logLevels } from "./schema.js";
 
 /** A variable that a compose file passes on unset counts as absent. */
 const blankIsAbsent = (value: unknown) => (value === "" ? undefined : value);

@@ -69,6 +69,7 @@ export async function loadSettings(
     plugins,
     pluginsAreDefault: parsed.data.plugins === undefined,
     store: parsed.data.store,
+    tokens: parsed.data.tokens,
     limits: { ...limits, concurrentRuns },
     probes,
     contract,

@@ -1,18 +1,13 @@
 import { contractSettingsSchema, pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
 import { storeSettingsSchema } from "@ambit/durable";
-import { isPattern, runLimitsSchema } from "@ambit/runner";
+import { runLimitsSchema } from "@ambit/runner";
 import { z } from "zod";
+import { tenantsSchema } from "../tenants/schema.js";
+import { denialSchema } from "./denial.js";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export const logLevelSchema = z.enum(logLevels);
 export type LogLevel = z.infer<typeof logLevelSchema>;
-
-/** Every call (`true`), or calls that match a pattern: `Name`, `Name(prefix:*)`. */
-export const denialSchema = z.union([
-  z.literal(true),
-  // One that could never match would look like protection.
-  z.array(z.string().min(1).refine(isPattern, "must be a tool's Name, or Name(prefix:*)")),
-]);
 
 const serverSchema = z.strictObject({
   /** Where to listen. Any address but a loopback one needs a token. `AMBIT_HOST` overrides it. */
@@ -52,6 +47,8 @@ export const configurationSchema = z.strictObject({
       deny: denialSchema.default([]),
     })
     .prefault({}),
+  /** Callers with a token of their own, beside the operator's `AMBIT_TOKEN`: each sees its own project alone. */
+  tokens: tenantsSchema,
   /** What this runner makes of requests. */
   contract: contractSettingsSchema.prefault({}),
   server: serverSchema.prefault({}),

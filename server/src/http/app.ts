@@ -1,21 +1,20 @@
-import { type HealthResponse, limits, NotFound, Unauthorized } from "@ambit/core";
+import { type HealthResponse, limits, NotFound } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
 import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
+import { admitCaller, requireOperator, rulesOfCaller } from "./admit-caller.js";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { requireLocalCaller } from "./loopback.js";
 import { sendMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi/document.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
-import { refuseCallersOfRuns } from "./run-caller.js";
 import { handleRun } from "./run-route.js";
 import { storedRoutes } from "./runs/routes.js";
 import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 import { handleKill } from "./session-routes.js";
-import { presentsToken } from "./token.js";
 
 type Environment = { Bindings: HttpBindings };
 type Route = (exchange: Exchange, parameter: (name: string) => string) => void | Promise<void>;
@@ -31,18 +30,13 @@ const runRoutes: ReadonlyMap<string, AnswerForm> = new Map([
 
 /** The routes, behind the checks that come before any work: who calls (403, 401), then whether there is such a route. */
 export function serverApp(context: ServerContext): Hono<Environment> {
-  const { runner, log, token, loopback, allowedHosts } = context;
+  const { runner, log, loopback, allowedHosts } = context;
   const app = new Hono<Environment>();
 
   app.use(async ({ env, req }, next) => {
     const { headers } = env.incoming;
     if (loopback) requireLocalCaller(headers, allowedHosts);
-    if (token !== undefined && !open.has(req.path) && !presentsToken(headers, token))
-      throw new Unauthorized();
-    // A token tells callers apart by itself.
-    if (token === undefined && !open.has(req.path)) {
-      await refuseCallersOfRuns(env.incoming.socket, runner);
-    }
+    if (!open.has(req.path)) await admitCaller(env.incoming, context);
     await next();
   });
 
@@ -57,7 +51,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   }
   on("POST", "/plan", async ({ incoming, outgoing }) => {
     const body = await context.bodies.json(incoming, limits.bodyBytes);
-    sendJson(outgoing, 200, planResponse(await runner.plan(body)));
+    sendJson(outgoing, 200, planResponse(await runner.plan(body, rulesOfCaller(incoming))));
   });
   on("POST", "/kill", (exchange) => handleKill(context, exchange));
   for (const [path, methods] of Object.entries(storedRoutes(context))) {
@@ -70,7 +64,10 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   on("GET", "/plugins", async ({ outgoing }) => {
     sendJson(outgoing, 200, { actors: await runner.registry.describe() });
   });
-  on("GET", "/metrics", ({ outgoing }) => sendMetrics(outgoing, runner));
+  on("GET", "/metrics", ({ incoming, outgoing }) => {
+    requireOperator(incoming);
+    return sendMetrics(outgoing, runner);
+  });
   on("GET", "/subscription-status", ({ outgoing }) =>
     sendJson(outgoing, 200, subscriptionStatus(runner.registry)),
   );

@@ -38,11 +38,11 @@ export interface RunningServer {
  * @throws ConfigurationInvalid for an address that others can reach, without a token; or one that isn't free.
  */
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
-  const { settings, runner, registry, log } = ambit;
+  const { settings, runner, registry, tenancy, log } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs } = settings.server;
   const { token } = settings;
   const loopback = isLoopback(host);
-  if (!loopback && token === undefined) {
+  if (!loopback && token === undefined && tenancy.tenants.isEmpty) {
     const fix = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
     throw new ConfigurationInvalid("server.host", [
       `${host} can be reached from other machines, and no token guards it: ${fix}`,
@@ -69,9 +69,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       },
       (bytes) => runner.requireMemory(bytes),
     ),
-    token,
-    loopback,
-    allowedHosts,
+    ...{ token, tenancy, loopback, allowedHosts },
     probing,
     durable: () => opening ?? Promise.resolve(undefined),
     version: version(),

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type FailedResult, type Failure, isAmbitError } from "@ambit/core";
+import { AtCapacity, type FailedResult, type Failure, isAmbitError } from "@ambit/core";
 import { failedResult, invalid } from "../failed-result.js";
 import { MalformedJson } from "../parse-json.js";
 import { type AnswerForm, encodeRecord, mediaTypes } from "./answer-form.js";
@@ -46,7 +46,9 @@ function statusOf(thrown: unknown): number {
 function headersOf(thrown: unknown): Readonly<Record<string, string>> {
   if (!isAmbitError(thrown)) return {};
   if (thrown.code === "unauthorized") return { "www-authenticate": "Bearer" };
-  return thrown.code === "at_capacity" ? { "retry-after": "1" } : {};
+  if (thrown.code !== "at_capacity") return {};
+  const ms = thrown instanceof AtCapacity ? thrown.retryAfterMs : 1_000;
+  return { "retry-after": String(Math.max(1, Math.ceil(ms / 1_000))) };
 }
 
 /** What concerns the connection, not the run: these are statuses in every form. */

@@ -1,6 +1,8 @@
 import { limits, RequestInvalid } from "@ambit/core";
 import { type AnswerForm, answerForm } from "./answer-form.js";
 import { answerRun } from "./answer-run.js";
+import { callerOf } from "./caller.js";
+import { callerOption, reserve } from "./quota-place.js";
 import { handleDurableRun } from "./runs/durable-run.js";
 import { asksToDetach, idempotencyKey, prefersAsync } from "./runs/run-body.js";
 import type { Exchange, ServerContext } from "./server-context.js";
@@ -29,18 +31,23 @@ export async function handleRun(
       "needs a store, which this server hasn't: load @ambit/store-sqlite or @ambit/store-postgres";
     throw new RequestInvalid([{ path: "detach", message }]);
   }
-  const slot = runner.reserve();
+  const place = context.tenancy.take(callerOf(incoming), body, runner);
+  const slot = reserve(runner, place);
+  let cost: number | undefined;
   try {
     const run = await slot.admit(body, {
       keepsEvents: form === "json",
+      ...callerOption(incoming),
       ...(runId === undefined ? {} : { runId }),
     });
     const { harness, sandbox } = run.plan;
     log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
     const result = await answerRun(run, form, outgoing, log);
+    cost = result?.usage?.cost;
     const outcome = result?.failure?.code ?? result?.stopReason;
     log.info({ runId: run.id, outcome, ms: Math.round(performance.now() - begun) }, "a run has ended");
   } finally {
     slot.release();
+    place.release(cost);
   }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "@ambit/core";
 import type { DurableRuns, Sealing } from "@ambit/durable";
 import type { Runner } from "@ambit/runner";
+import type { Tenancy } from "../tenants/tenancy.js";
 import type { Bodies } from "./body.js";
 import type { RunQueue } from "./runs/run-queue.js";
 
@@ -10,7 +11,9 @@ export interface ServerContext {
   readonly runner: Runner;
   readonly log: Log;
   readonly bodies: Bodies;
-  /** Undefined: whoever reaches the server may use it. */
+  /** Callers with a token of their own. */
+  readonly tenancy: Tenancy;
+  /** The operator's. Undefined, and no tenant: everyone who reaches the server may use it. */
   readonly token: string | undefined;
   /** Whether the server listens on loopback, where web pages must be kept out. */
   readonly loopback: boolean;

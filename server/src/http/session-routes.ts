@@ -1,11 +1,15 @@
+import type { IncomingMessage } from "node:http";
 import {
   type EndedResponse,
   type ForwardedResponse,
   killRequestSchema,
   limits,
+  NotFound,
   projectOf,
   RequestInvalid,
 } from "@ambit/core";
+import type { Runner } from "@ambit/runner";
+import { callersProjects, isVisibleTo } from "./runs/projects.js";
 import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
@@ -24,10 +28,22 @@ export async function handleKill(
     );
   }
   const { sessionId, projectId } = parsed.data;
-  const ended = await runner.endSession(sessionId, projectId ?? undefined);
+  const own = callersProjects(incoming);
+  if (own !== "all" && (projectId ?? own) !== own) {
+    const message = "is not the project of this token: leave it out";
+    throw new RequestInvalid([{ path: "projectId", message }]);
+  }
+  const project = own === "all" ? (projectId ?? undefined) : own;
+  const ended = await runner.endSession(sessionId, project);
   const message = ended ? undefined : nothingEnded(sessionId, projectId);
   if (message !== undefined) log.info({ sessionId, projectId }, "there was no session to end");
   sendJson(outgoing, 200, { ok: true, ended, message } satisfies EndedResponse);
+}
+
+/** @throws NotFound for a run of another project, as for one that isn't there */
+function requireOwnRun(runner: Runner, incoming: IncomingMessage, runId: string): void {
+  if (isVisibleTo(callersProjects(incoming), { project: runner.projectOf(runId) })) return;
+  throw new NotFound(`There is no run '${runId}' here: it has ended, or never began.`);
 }
 
 function nothingEnded(sessionId: string, projectId: string | null | undefined): string {
@@ -40,7 +56,12 @@ function nothingEnded(sessionId: string, projectId: string | null | undefined): 
 }
 
 /** `POST /runs/:runId/cancel`: answers at once; the run ends in its own result, to its own caller. */
-export function handleCancel({ runner }: ServerContext, { outgoing }: Exchange, runId: string): void {
+export function handleCancel(
+  { runner }: ServerContext,
+  { incoming, outgoing }: Exchange,
+  runId: string,
+): void {
+  requireOwnRun(runner, incoming, runId);
   runner.cancel(runId);
   sendJson(outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }
@@ -52,6 +73,7 @@ export async function handleAnswer(
   runId: string,
   interactionId: string,
 ): Promise<void> {
+  requireOwnRun(runner, incoming, runId);
   runner.answer(runId, interactionId, await bodies.json(incoming, limits.bodyBytes));
   sendJson(outgoing, 200, { ok: true } satisfies ForwardedResponse);
 }

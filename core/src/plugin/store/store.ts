@@ -60,8 +60,11 @@ export interface Store {
   create(run: NewRun): Promise<StoredRun | undefined>;
   /** Makes this replica the owner of a queued run. Undefined when it isn't queued any more. */
   claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined>;
-  /** Queued runs that this replica should try to claim, the oldest first. */
-  nextQueued(limit: number): Promise<readonly string[]>;
+  /**
+   * Queued runs that this replica should try to claim, the oldest first.
+   * @param except projects whose runs stay queued for now; `null` is that of runs without a project.
+   */
+  nextQueued(limit: number, except?: readonly (string | null)[]): Promise<readonly string[]>;
   /** Whole or not at all. The same group a second time adds nothing, and is `written`. */
   append(group: EventGroup): Promise<Written>;
   /** The run's one end. A second end with the same fence changes nothing, and is `written`. */

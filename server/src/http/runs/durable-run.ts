@@ -11,9 +11,13 @@ import {
 import type { StoredRun } from "@ambit/core/plugin";
 import type { Recorder } from "@ambit/durable";
 import type { Run } from "@ambit/runner";
+import type { QuotaPlace } from "../../tenants/quotas.js";
 import { type AnswerForm, answerForm } from "../answer-form.js";
+import { type Caller, callerOf } from "../caller.js";
+import { callerOption, reserve } from "../quota-place.js";
 import { sendJson } from "../send.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
+import { callersProjects, isVisibleTo } from "./projects.js";
 import { asksToDetach, idempotencyKey, prefersAsync } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
 import { sendStoredResult } from "./stored-answer.js";
@@ -40,35 +44,53 @@ export async function handleDurableRun(
   const key = idempotencyKey(incoming);
   const digest = key === undefined ? "" : server.sealing.digest(body);
   const existing = key === undefined ? undefined : await server.durable.get(key);
+  const caller = callerOf(incoming);
   const respond = (run: StoredRun) => {
-    if (key === undefined) throw new RequestInvalid([{ path: "runId", message: taken }]);
+    // Of another project: not even that it exists is answered otherwise than for an id that is taken.
+    if (key === undefined || !isVisibleTo(callersProjects(incoming), run))
+      throw new RequestInvalid([{ path: "runId", message: taken }]);
     if (run.digest !== digest) throw new IdempotencyKeyReused(key);
     return answerExisting(context, server, exchange, isDetached ? "detached" : form, run);
   };
   if (existing !== undefined) return respond(existing);
-  if (isDetached && !hasRoom(context)) {
-    const queued = await server.queue.add(body, key, digest);
+  if (isDetached && !hasRoom(context, caller)) {
+    const queued = await server.queue.add(body, key, digest, caller);
     return "existing" in queued ? respond(queued.existing) : accept(exchange, queued.runId, "queued");
   }
   const keepsEvents = form === "json" && !isDetached;
-  const options = { keepsEvents, ...(key === undefined ? {} : { runId: key }) };
-  const slot = runner.reserve();
+  const options = { keepsEvents, ...callerOption(incoming), ...(key === undefined ? {} : { runId: key }) };
+  const place = context.tenancy.take(caller, body, runner);
+  const slot = reserve(runner, place);
   if (key !== undefined && runner.has(key)) {
     slot.release();
+    place.release();
     const begun = await beingCreated(server, key);
     if (begun !== undefined) return respond(begun);
   }
-  const run = await slot.admit(body, options);
-  const started = await begin(server, run, digest);
+  const { run, started } = await beginning(server, slot.admit(body, options), digest, place);
   if ("existing" in started) return respond(started.existing);
   const { harness, sandbox } = run.plan;
   log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
   void started.recorder.done.then((result) => {
     const outcome = result?.failure?.code ?? result?.stopReason ?? "lost";
+    place.release(result?.usage?.cost);
     log.info({ runId: run.id, outcome }, "a run has ended");
   });
   if (isDetached) return accept(exchange, run.id, "running");
   await answer(context, server, exchange, form, run, started.recorder);
+}
+
+/** The run and its recorder; where there is none, its place is given back. */
+async function beginning(server: DurableServer, admitted: Promise<Run>, digest: string, place: QuotaPlace) {
+  try {
+    const run = await admitted;
+    const started = await begin(server, run, digest);
+    if ("existing" in started) place.release();
+    return { run, started };
+  } catch (error) {
+    place.release();
+    throw error;
+  }
 }
 
 /** The same request came a moment ago, and its run isn't in the store yet. */
@@ -83,7 +105,8 @@ async function beingCreated({ durable }: DurableServer, key: string): Promise<St
 
 const taken = "is the id of a run that is under way or stored: give each run an id of its own";
 
-function hasRoom({ runner }: ServerContext): boolean {
+function hasRoom({ runner, tenancy }: ServerContext, caller: Caller): boolean {
+  if (!tenancy.hasRoom(caller)) return false;
   try {
     runner.requireRoom();
     return true;

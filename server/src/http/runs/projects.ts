@@ -1,11 +1,13 @@
 import type { IncomingMessage } from "node:http";
+import { callerOf } from "../caller.js";
 
 /** What a caller may see: every project's rows, or one project's alone. */
 export type Projects = "all" | string;
 
-/** Every caller of a server without tenants is the operator's: it sees all projects. */
-export function callersProjects(_incoming: IncomingMessage): Projects {
-  return "all";
+/** The operator sees all projects, a tenant its own. */
+export function callersProjects(incoming: IncomingMessage): Projects {
+  const caller = callerOf(incoming);
+  return caller.kind === "operator" ? "all" : caller.tenant.project;
 }
 
 export function isVisibleTo(projects: Projects, row: { readonly project: string | undefined }): boolean {

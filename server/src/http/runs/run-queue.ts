@@ -1,8 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { AtCapacity, type Log, messageOf, projectOf, RunCancelled, toAmbitError } from "@ambit/core";
+import {
+  AtCapacity,
+  type Log,
+  messageOf,
+  projectOf,
+  RunCancelled,
+  toAmbitError,
+  Unauthorized,
+} from "@ambit/core";
 import type { StoredRun } from "@ambit/core/plugin";
 import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
-import type { Runner, Slot } from "@ambit/runner";
+import type { CallerRules, Runner, Slot } from "@ambit/runner";
+import { z } from "zod";
+import type { QuotaPlace } from "../../tenants/quotas.js";
+import type { Tenancy } from "../../tenants/tenancy.js";
+import { rulesOf as rulesOfTenant } from "../../tenants/tenants.js";
+import type { Caller } from "../caller.js";
 
 /** Milliseconds between two looks for runs that other replicas queued. */
 const pollMs = 1_000;
@@ -13,7 +26,15 @@ export interface RunQueueOptions {
   readonly sealing: Sealing;
   /** Runs that may wait. */
   readonly mostQueued: number;
+  readonly tenancy: Tenancy;
   readonly log: Log;
+}
+
+/** What is sealed in the store. */
+interface Queued {
+  readonly body: unknown;
+  /** Of the tenant that queued it; null: the operator. */
+  readonly project: string | null;
 }
 
 /** Detached runs that wait for a place, on whichever replica has one first. */
@@ -34,9 +55,10 @@ export class RunQueue {
     body: unknown,
     id: string | undefined,
     digest: string,
+    caller: Caller,
   ): Promise<{ readonly runId: string } | { readonly existing: StoredRun }> {
     const { durable, runner, sealing, mostQueued } = this.options;
-    const { request, plan } = await runner.plan(body);
+    const { request, plan } = await runner.plan(body, rulesOf(caller));
     const runId = request.runId ?? id ?? randomUUID();
     const waiting = await durable.store.list({ state: "queued", limit: mostQueued });
     if (waiting.length >= mostQueued) throw new AtCapacity(`${mostQueued} runs wait for a place already.`);
@@ -48,7 +70,7 @@ export class RunQueue {
         harness: plan.harness.actor.id,
         sandbox: plan.sandbox.actor.name,
       },
-      sealedRequest: sealing.seal(runId, body),
+      sealedRequest: sealing.seal(runId, { body, project: projectOfCaller(caller) } satisfies Queued),
     });
     return existing === undefined ? { runId } : { existing };
   }
@@ -80,7 +102,7 @@ export class RunQueue {
         // The place first: a run that was claimed has to begin.
         const slot = this.#reserve();
         if (slot === undefined) return;
-        const [id] = await durable.store.nextQueued(1).catch((error: unknown) => {
+        const id = await this.#next().catch((error: unknown) => {
           slot.release();
           throw error;
         });
@@ -104,8 +126,18 @@ export class RunQueue {
     }
   }
 
+  /** A run of a project that has none under way, before one of a project that has. */
+  async #next(): Promise<string | undefined> {
+    const { durable, tenancy } = this.options;
+    for (const except of [tenancy.busy(), tenancy.full()]) {
+      const [id] = await durable.store.nextQueued(1, except);
+      if (id !== undefined) return id;
+    }
+    return undefined;
+  }
+
   async #begin(id: string, slot: Slot): Promise<void> {
-    const { durable, sealing, log } = this.options;
+    const { durable, sealing, tenancy, log } = this.options;
     const claim = await durable.store.claim(id, durable.replica).catch((error: unknown) => {
       slot.release();
       throw error;
@@ -114,21 +146,49 @@ export class RunQueue {
       slot.release();
       return;
     }
+    let place: QuotaPlace | undefined;
     try {
-      const body = sealing.unseal(id, claim.sealedRequest);
-      const run = await slot.admit(body, { keepsEvents: false, runId: id });
+      const { body, project } = queuedSchema.parse(sealing.unseal(id, claim.sealedRequest));
+      const caller = this.#callerOf(project);
+      place = tenancy.occupy(caller);
+      const rules = rulesOf(caller);
+      const options = { keepsEvents: false, runId: id, ...(rules === undefined ? {} : { caller: rules }) };
+      const run = await slot.admit(body, options);
       await durable.sessions.bind(run).catch((error: unknown) => {
         run.cancel(new RunCancelled("The run's session lives elsewhere."));
         throw error;
       });
       const recorder = durable.record(run, claim.fence);
       log.info({ runId: id, harness: run.plan.harness.actor.id }, "a queued run begins");
-      void recorder.done.then(() => this.look());
+      const taken = place;
+      void recorder.done.then((result) => {
+        taken.release(result?.usage?.cost);
+        return this.look();
+      });
     } catch (error) {
       slot.release();
+      place?.release();
       log.warn({ runId: id, error }, "a queued run could not begin");
       const run = await durable.get(id);
       if (run !== undefined) await durable.store.finish(id, claim.fence, endedBy(toAmbitError(error), run));
     }
   }
+
+  /** @throws Unauthorized where its token was withdrawn while it waited */
+  #callerOf(project: string | null): Caller {
+    if (project === null) return { kind: "operator" };
+    const tenant = this.options.tenancy.tenants.ofProject(project);
+    if (tenant === undefined) throw new Unauthorized();
+    return { kind: "tenant", tenant };
+  }
+}
+
+const queuedSchema = z.object({ body: z.unknown(), project: z.string().nullable() });
+
+function rulesOf(caller: Caller): CallerRules | undefined {
+  return caller.kind === "tenant" ? rulesOfTenant(caller.tenant) : undefined;
+}
+
+function projectOfCaller(caller: Caller): string | null {
+  return caller.kind === "tenant" ? caller.tenant.project : null;
 }

@@ -16,6 +16,16 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect((await one.get("q"))?.state).toBe("running");
   });
 
+  it("leaves queued runs of the projects that are named in the queue", async () => {
+    const store = await opened();
+    for (const project of ["p", "q", undefined])
+      await store.create(newRun(`of-${project}`, { project, state: "queued", sealedRequest: "sealed" }));
+    await expect.poll(() => store.nextQueued(5, ["p", null])).toEqual(["of-q"]);
+    expect(await store.nextQueued(5, ["p", "q", null])).toEqual([]);
+    const rest = await store.nextQueued(5, ["q"]);
+    expect(rest.toSorted()).toEqual(["of-p", "of-undefined"]);
+  });
+
   it("lists runs by project, session and state, in pages, the newest first", async () => {
     const store = await opened();
     for (const [index, project] of ["p", undefined, "p", "p"].entries())

@@ -1,0 +1,57 @@
+import { z } from "zod";
+import { denialSchema } from "../configuration/denial.js";
+
+const count = z.int().positive();
+
+/** What a project may use at a time. Each server counts for itself. */
+const quotasSchema = z.strictObject({
+  concurrentRuns: count.optional().meta({ description: "Runs under way." }),
+  runsPerMinute: count
+    .max(100_000)
+    .optional()
+    .meta({ description: "Runs that begin within any 60 seconds." }),
+  sessions: count.optional().meta({ description: "Named sessions that are open." }),
+  usdPerDay: z.number().positive().optional().meta({
+    description:
+      "US dollars of models with a price, in a day of UTC. The run that exceeds them ends by itself.",
+  }),
+});
+
+/** One caller's token, and what it may do. */
+export const tenantSchema = z.strictObject({
+  token: z
+    .string()
+    .regex(/^sha256:[0-9a-f]{64}$/, "must be the hash of a token: `ambit token` makes both")
+    .meta({
+      description: "The token's hash, as `ambit token` prints it. The token itself is stored nowhere.",
+    }),
+  project: z.string().trim().min(1).max(256).meta({
+    description: "The project of all its runs, sessions and interactions, whatever a request says.",
+  }),
+  permissions: z
+    .strictObject({
+      deny: denialSchema.default([]).meta({ description: "Calls that its requests can't allow." }),
+    })
+    .prefault({}),
+  sandboxes: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .meta({ description: "Default: all that are loaded." }),
+  harnesses: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .meta({ description: "Default: all that are loaded." }),
+  limits: quotasSchema.prefault({}),
+});
+
+export const tenantsSchema = z
+  .array(tenantSchema)
+  .max(1_000)
+  .refine((tenants) => new Set(tenants.map(({ token }) => token)).size === tenants.length, {
+    error: "names one token twice",
+  })
+  .default([]);
+
+export type Tenant = z.output<typeof tenantSchema>;

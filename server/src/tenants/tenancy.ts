@@ -1,0 +1,57 @@
+import { isJsonObject } from "@ambit/core";
+import type { Runner } from "@ambit/runner";
+import type { Caller } from "../http/caller.js";
+import { type QuotaPlace, Quotas } from "./quotas.js";
+import type { Tenant } from "./schema.js";
+import { Tenants } from "./tenants.js";
+
+/** The callers of a server with a token of their own, and what each has used of its quotas. */
+export class Tenancy {
+  readonly tenants: Tenants;
+  readonly #quotas = new Quotas();
+
+  constructor(readonly given: readonly Tenant[]) {
+    this.tenants = new Tenants(given);
+  }
+
+  /**
+   * A place for a run of this caller.
+   * @param body of its request, as it came.
+   * @throws AtCapacity
+   */
+  take(caller: Caller, body: unknown, runner: Pick<Runner, "sessions">): QuotaPlace {
+    if (caller.kind === "operator") return { release: () => {} };
+    const { project } = caller.tenant;
+    const open = runner.sessions.filter((session) => session.project === project);
+    const named = isJsonObject(body) ? body.sessionId : undefined;
+    const opensSession = typeof named === "string" && open.every(({ session }) => session !== named);
+    return this.#quotas.take(caller.tenant, opensSession, open.length);
+  }
+
+  /** A place for a run that was queued and is due: it can't be put back, so its quotas don't refuse it. */
+  occupy(caller: Caller): QuotaPlace {
+    return caller.kind === "operator" ? { release: () => {} } : this.#quotas.occupy(caller.tenant);
+  }
+
+  /** Whether a run of this caller could begin now. */
+  hasRoom(caller: Caller): boolean {
+    return caller.kind === "operator" || this.#quotas.hasRoom(caller.tenant);
+  }
+
+  /** Projects whose queued runs come after those of others now: they have some under way. */
+  busy(): readonly string[] {
+    return this.#projects().filter((project) => this.#quotas.running(project) > 0);
+  }
+
+  /** Projects none of whose runs can begin now. */
+  full(): readonly string[] {
+    return this.#projects().filter((project) => {
+      const tenant = this.tenants.ofProject(project);
+      return tenant !== undefined && !this.#quotas.hasRoom(tenant);
+    });
+  }
+
+  #projects(): readonly string[] {
+    return [...new Set(this.given.map(({ project }) => project))];
+  }
+}

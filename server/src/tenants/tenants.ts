@@ -1,0 +1,51 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { CallerRules } from "@ambit/runner";
+import { presentedTokens } from "../http/token.js";
+import type { Tenant } from "./schema.js";
+
+/** The callers that have a token of their own. */
+export class Tenants {
+  readonly #tenants: readonly { readonly hash: Buffer; readonly tenant: Tenant }[];
+
+  constructor(tenants: readonly Tenant[]) {
+    this.#tenants = tenants.map((tenant) => ({
+      hash: Buffer.from(tenant.token.replace(/^sha256:/, ""), "hex"),
+      tenant,
+    }));
+  }
+
+  get isEmpty(): boolean {
+    return this.#tenants.length === 0;
+  }
+
+  /** Whose token some header presents. Compares with every tenant's, in constant time. */
+  identify(headers: IncomingHttpHeaders): Tenant | undefined {
+    const digests = presentedTokens(headers).map((token) => createHash("sha256").update(token).digest());
+    const matching = this.#tenants.filter(
+      ({ hash }) => digests.filter((digest) => timingSafeEqual(digest, hash)).length > 0,
+    );
+    return matching[0]?.tenant;
+  }
+
+  /** The tenant of a project: of several tokens, the first. */
+  ofProject(project: string): Tenant | undefined {
+    return this.#tenants.find(({ tenant }) => tenant.project === project)?.tenant;
+  }
+}
+
+/** What the runner holds this tenant's runs to. Pure. */
+export function rulesOf({ project, permissions, sandboxes, harnesses }: Tenant): CallerRules {
+  return {
+    project,
+    permissionCeiling: permissions.deny,
+    ...(sandboxes === undefined ? {} : { sandboxes }),
+    ...(harnesses === undefined ? {} : { harnesses }),
+  };
+}
+
+/** A new token, and the hash that the configuration has of it. */
+export function newToken(): { readonly token: string; readonly hash: string } {
+  const token = `ambit_${randomBytes(32).toString("base64url")}`;
+  return { token, hash: `sha256:${createHash("sha256").update(token).digest("hex")}` };
+}

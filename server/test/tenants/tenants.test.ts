@@ -1,0 +1,217 @@
+import sqlite from "@ambit/store-sqlite";
+import { describe, expect, it } from "vitest";
+import type { ConfigurationInput } from "../../src/configuration/schema.js";
+import { newToken } from "../../src/tenants/tenants.js";
+import { type Script, saying, scriptedAgent, waiting } from "../support/scripted-agent.js";
+import { asking, bodyOf, serveScript } from "../support/server.js";
+import { databaseFile } from "../support/stored-server.js";
+
+const one = newToken();
+const two = newToken();
+const operator = "operators-own-token";
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+interface Body {
+  readonly runId: string;
+  readonly error?: string;
+  readonly warnings?: readonly { readonly path: string }[];
+  readonly failure?: { readonly issues?: readonly { readonly path: string; readonly message: string }[] };
+}
+
+async function serveTenants(script: Script, ofOne: object = {}, given: ConfigurationInput = {}) {
+  const tokens = [
+    { token: one.hash, project: "one", ...ofOne },
+    { token: two.hash, project: "two" },
+  ];
+  const served = await serveScript(script, {
+    token: operator,
+    configuration: { server: { drainMs: 100 }, ...given, tokens },
+  });
+  const run = (token: string, body: object = {}, headers = {}) =>
+    served.post("/run", { ...asking, ...body }, { ...bearer(token), ...headers });
+  const get = (path: string, token: string) => fetch(`${served.url}${path}`, { headers: bearer(token) });
+  return { ...served, run, get };
+}
+
+async function serveStoredTenants(script: Script, ofOne: object = {}, given: ConfigurationInput = {}) {
+  const file = await databaseFile();
+  return serveTenants(script, ofOne, {
+    ...given,
+    plugins: [scriptedAgent(script), { use: sqlite, config: { file } }],
+  });
+}
+
+describe("a tenant's token", () => {
+  it("is one of the configuration's; a wrong one, or none, is refused", async () => {
+    const { run, post } = await serveTenants(saying("Hello."));
+    expect((await run(one.token)).status).toBe(200);
+    expect((await run(operator)).status).toBe(200);
+    expect((await run(newToken().token)).status).toBe(401);
+    // The hash is no token.
+    expect((await run(one.hash)).status).toBe(401);
+    expect((await post("/run", asking)).status).toBe(401);
+  });
+
+  it("guards a server without an operator's token too", async () => {
+    const { post } = await serveScript(saying("Hello."), {
+      configuration: { tokens: [{ token: one.hash, project: "one" }] },
+    });
+    expect((await post("/run", asking)).status).toBe(401);
+    expect((await post("/run", asking, bearer(one.token))).status).toBe(200);
+  });
+
+  it("isn't the operator's: it reads no figures of all projects", async () => {
+    const { get } = await serveTenants(saying("x"));
+    expect((await get("/metrics", one.token)).status).toBe(403);
+    expect((await get("/metrics", operator)).status).toBe(404);
+  });
+
+  it.for([
+    ["projectId", { projectId: "two" }],
+    ["runContext.project.id", { runContext: { project: { id: "two" } } }],
+  ] as const)("doesn't open another project, whatever %s says", async ([path, body]) => {
+    const { run } = await serveTenants(saying("x"));
+    const refused = await run(one.token, body);
+    expect(refused.status).toBe(400);
+    expect((await bodyOf<Body>(refused)).failure?.issues).toMatchObject([{ path }]);
+    expect((await run(two.token, body)).status).toBe(200);
+  });
+
+  it("keeps its project's sessions apart from another's of equal id, and keeps none without a project", async () => {
+    const { run, runner } = await serveTenants(saying("x"));
+    for (const token of [one.token, two.token])
+      expect((await run(token, { sessionId: "s" })).status).toBe(200);
+    expect(runner.sessions.map(({ project }) => project).toSorted()).toEqual(["one", "two"]);
+    const { warnings } = await bodyOf<Body>(await run(operator, { sessionId: "s" }));
+    expect(warnings).toMatchObject([{ path: "sessionId" }]);
+    expect(runner.sessions).toHaveLength(2);
+  });
+
+  it("cancels, answers and ends nothing of another project, without a store", async () => {
+    const { run, post, runner } = await serveTenants(waiting);
+    const running = run(one.token, { runId: "mine", sessionId: "s" });
+    await expect.poll(() => runner.has("mine")).toBe(true);
+    expect((await post("/runs/mine/cancel", {}, bearer(two.token))).status).toBe(404);
+    expect((await post("/runs/mine/interactions/x", {}, bearer(two.token))).status).toBe(404);
+    const kill = await post("/kill", { sessionId: "s", projectId: "one" }, bearer(two.token));
+    expect(kill.status).toBe(400);
+    expect(await (await post("/kill", { sessionId: "s" }, bearer(two.token))).json()).toMatchObject({
+      ended: false,
+    });
+    expect(runner.has("mine")).toBe(true);
+    expect((await post("/runs/mine/cancel", {}, bearer(one.token))).status).toBe(200);
+    expect((await running).status).toBe(200);
+  });
+
+  it("sees its own project's stored runs, sessions and interactions, and no other's", async () => {
+    const { run, get, post, url } = await serveStoredTenants(saying("secret of one"));
+    const { runId } = await bodyOf<Body>(await run(one.token, { sessionId: "s" }));
+    const list = async (path: string, token: string) => JSON.stringify(await (await get(path, token)).json());
+    for (const token of [one.token, operator]) {
+      expect((await get(`/runs/${runId}`, token)).status).toBe(200);
+      expect(await list("/runs", token)).toContain(runId);
+      expect(await list("/sessions", token)).toContain('"s"');
+    }
+    for (const path of [`/runs/${runId}`, `/runs/${runId}/events`])
+      expect((await get(path, two.token)).status).toBe(404);
+    for (const path of ["/runs", "/runs?projectId=one", "/sessions", "/sessions?projectId=one"])
+      expect(await list(path, two.token)).toMatch(/^\{"\w+":\[\]\}$/);
+    expect((await post(`/runs/${runId}/cancel`, {}, bearer(two.token))).status).toBe(404);
+    const gone = await fetch(`${url}/runs/${runId}`, { method: "DELETE", headers: bearer(two.token) });
+    expect(gone.status).toBe(404);
+  });
+
+  it("gets no run of another project by its idempotency key and request", async () => {
+    const { run } = await serveStoredTenants(saying("secret of one"));
+    const key = { "idempotency-key": "same" };
+    expect((await run(one.token, {}, key)).status).toBe(200);
+    const again = await run(one.token, {}, key);
+    expect(await again.text()).toContain("secret of one");
+    const other = await run(two.token, {}, key);
+    expect(other.status).toBe(400);
+    expect(await other.text()).not.toContain("secret of one");
+  });
+});
+
+describe("what the operator lets a tenant do", () => {
+  it("is its sandboxes and agents: others are unknown to it", async () => {
+    const { run } = await serveTenants(saying("x"), { sandboxes: ["none"], harnesses: ["scripted"] });
+    expect((await run(one.token, { harness: "scripted", sandbox: "none" })).status).toBe(200);
+    await expect(serveTenants(saying("x"), { sandboxes: ["docker"] })).rejects.toThrow(
+      "tokens[0].sandboxes: 'docker' isn't loaded; expected one of none",
+    );
+  });
+
+  it("is a ceiling on its permissions, beside everyone's", async () => {
+    const asked: string[] = [];
+    const script: Script = async function* (turn) {
+      const question = { toolCallId: "c", toolName: "remove", input: {} };
+      asked.push(await turn.onPermission(question));
+      yield { type: "message", text: "done" };
+      yield { type: "done", stopReason: "end_turn" };
+    };
+    const { run } = await serveTenants(script, { permissions: { deny: ["remove"] } });
+    const body = { permissions: { default: "allow" } };
+    for (const token of [one.token, two.token]) await run(token, body);
+    expect(asked).toEqual(["deny", "allow"]);
+  });
+
+  it("is so many runs at once: one more is 429 with Retry-After, and another project's begins", async () => {
+    const { run, runner, post } = await serveTenants(waiting, { limits: { concurrentRuns: 1 } });
+    const running = run(one.token, { runId: "first" });
+    await expect.poll(() => runner.has("first")).toBe(true);
+    const refused = await run(one.token);
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    const others = run(two.token, { runId: "other" });
+    await expect.poll(() => runner.has("other")).toBe(true);
+    for (const id of ["first", "other"]) await post(`/runs/${id}/cancel`, {}, bearer(operator));
+    await Promise.all([running, others]);
+    const third = run(one.token, { runId: "third" });
+    await expect.poll(() => runner.has("third")).toBe(true);
+    await post("/runs/third/cancel", {}, bearer(one.token));
+    expect((await third).status).toBe(200);
+  });
+
+  it("gives its place back when a request is refused", async () => {
+    const { run } = await serveTenants(saying("x"), { limits: { concurrentRuns: 1 } });
+    for (let each = 0; each < 3; each += 1)
+      expect((await run(one.token, { harness: "no" })).status).toBe(400);
+    expect((await run(one.token)).status).toBe(200);
+  });
+
+  it("detached, waits in line, and keeps no other project waiting", async () => {
+    const gates: (() => void)[] = [];
+    const script: Script = async function* () {
+      await new Promise<void>((resolve) => gates.push(resolve));
+      yield { type: "message", text: "done" };
+      yield { type: "done", stopReason: "end_turn" };
+    };
+    const proceed = () => {
+      for (const open of gates.splice(0)) open();
+    };
+    const limits = { concurrentRuns: 1 };
+    const { run, get } = await serveStoredTenants(script, { limits });
+    const detached = async (token: string) =>
+      (await bodyOf<Body>(await run(token, {}, { prefer: "respond-async" }))).runId;
+    const first = await detached(one.token);
+    await expect.poll(() => gates.length).toBe(1);
+    const second = await detached(one.token);
+    const stateOf = async (id: string) =>
+      (await bodyOf<{ state: string }>(await get(`/runs/${id}`, operator))).state;
+    expect(await stateOf(second)).toBe("queued");
+    const other = await detached(two.token);
+    await expect.poll(() => stateOf(other)).toBe("running");
+    expect(await stateOf(second)).toBe("queued");
+    await expect.poll(() => gates.length).toBe(2);
+    proceed();
+    await expect.poll(() => stateOf(first)).toBe("ended");
+    await expect.poll(() => stateOf(second), { timeout: 5_000 }).toBe("running");
+    // It began as its tenant's.
+    expect(await (await get(`/runs/${second}`, one.token)).json()).toMatchObject({ projectId: "one" });
+    expect((await get(`/runs/${second}`, two.token)).status).toBe(404);
+    await expect.poll(() => gates.length).toBe(1);
+    proceed();
+    await expect.poll(() => stateOf(second)).toBe("ended");
+  });
+});
