@@ -60,7 +60,6 @@ export class Runs {
   }
 
   async nextQueued(limit: number, except: readonly (string | null)[] = []): Promise<readonly string[]> {
-    // A project's name is never empty.
     const places = except.map((_, index) => `$${index + 2}`);
     const others = places.length === 0 ? "" : `AND COALESCE(project, '') NOT IN (${places.join(", ")})`;
     const rows = await this.#rows(

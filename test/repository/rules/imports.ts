@@ -4,7 +4,7 @@ import { importsOf, type SourceFile } from "./source-file.js";
 /** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
 const floors = [
   ["contract"],
-  ["error-lines.ts"],
+  ["error-lines.ts", "ambit-error.ts"],
   ["errors.ts"],
   ["boundary"],
   ["plugin"],
