@@ -87,7 +87,6 @@ export class AtCapacity extends AmbitError {
   readonly code = "at_capacity";
   readonly status = 429;
   override readonly retryable = true;
-
   /** @param retryAfterMs milliseconds until it may succeed. */
   constructor(
     message: string,
@@ -198,9 +197,7 @@ export class IdempotencyKeyReused extends AmbitError {
   readonly status = 422;
 
   constructor(key: string) {
-    super(
-      `The Idempotency-Key '${key}' belongs to another request: send each request with a key of its own.`,
-    );
+    super(`The Idempotency-Key '${key}' belongs to another request: send each with its own key.`);
   }
 }
 

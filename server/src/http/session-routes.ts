@@ -73,7 +73,8 @@ export async function handleAnswer(
   runId: string,
   interactionId: string,
 ): Promise<void> {
+  const answer = await bodies.json(incoming, limits.bodyBytes);
   requireOwnRun(runner, incoming, runId);
-  runner.answer(runId, interactionId, await bodies.json(incoming, limits.bodyBytes));
+  runner.answer(runId, interactionId, answer);
   sendJson(outgoing, 200, { ok: true } satisfies ForwardedResponse);
 }
