@@ -15,17 +15,44 @@ interface Case {
   readonly profile: Profile;
   /** Calls of its own tools, harmless ones too, by the name that its question gives. */
   readonly calls: readonly (readonly [tool: string, call: string])[];
+  /** The same agent without what makes it ask. */
+  readonly unguarded: Profile;
   /** Files of a workspace or a home that would let it act unasked. */
   readonly planted: Readonly<Record<string, string>>;
 }
 
+/** The profile with its files and variables changed as texts. */
+function changed(profile: Profile, change: (text: string) => string): Profile {
+  return {
+    ...profile,
+    prepare: (preparation) => {
+      const { files, environment, ...prepared } = profile.prepare(preparation);
+      return {
+        ...prepared,
+        files: files.map((file) => ({ ...file, content: change(String(file.content)) })),
+        environment: Object.fromEntries(
+          Object.entries(environment).map(([name, value]) => [name, change(value)]),
+        ),
+      };
+    },
+  };
+}
+
 const shell = (commands: readonly string[]) => commands.map((command) => `[[shell ${command}]]`);
+/** One pixel. */
+const pixel =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 /** The first are what agents take for safe, and would run unasked. */
 const commands = shell(["ls -la", "pwd", "echo hi", "cat x.txt", "git status", "ls && pwd", "touch made"]);
 
 const cases: readonly Case[] = [
   {
     profile: claude,
+    unguarded: {
+      ...claude,
+      prepare: (preparation) => ({ ...claude.prepare(preparation), sessionMeta: {} }),
+    },
     calls: [
       ...commands.map((call) => ["Bash", call] as const),
       ["Read", '[[call Read {"file_path":"/etc/hostname"}]]'],
@@ -56,6 +83,7 @@ const cases: readonly Case[] = [
   },
   {
     profile: opencode,
+    unguarded: changed(opencode, (text) => text.replaceAll('"*":"ask"', '"*":"allow"')),
     calls: [
       ...commands.map((call) => ["bash", call] as const),
       ["read", '[[call read {"filePath":"/etc/hostname"}]]'],
@@ -71,6 +99,7 @@ const cases: readonly Case[] = [
   },
   {
     profile: pi,
+    unguarded: changed(pi, (text) => text.replace(/'--extension' '[^']*'/, "")),
     calls: [
       ...commands.map((call) => ["bash", call] as const),
       ["read", '[[call read {"path":"/etc/hostname"}]]'],
@@ -87,6 +116,7 @@ const cases: readonly Case[] = [
   },
   {
     profile: qwen,
+    unguarded: changed(qwen, (text) => text.replace('"ask": [', '"nobody": [')),
     calls: [
       ...commands.map((call) => ["run_shell_command", call] as const),
       ["read_file", '[[call read_file {"file_path":"/etc/hostname"}]]'],
@@ -114,7 +144,7 @@ it("the agents to be tested are installed", () => {
 describe.each(tested.map((each) => ({ id: each.profile.id, ...each })))(
   "$id, as a process",
   { timeout: 60_000 },
-  ({ profile, calls, planted }) => {
+  ({ profile, unguarded, calls, planted }) => {
     let stage: AgentStage;
     beforeAll(async () => {
       stage = await AgentStage.open(profile);
@@ -145,6 +175,15 @@ describe.each(tested.map((each) => ({ id: each.profile.id, ...each })))(
       await scope.close();
     });
 
+    it("would run them unasked otherwise (the control)", async () => {
+      const { agent, scope } = await stage.start({}, unguarded);
+      const turn = turnOf({ prompt: "[[shell ls -la]]", answer: "deny" });
+      const events = await eventsOf(agent, turn);
+      expect(turn.questions).toEqual([]);
+      expect(ofType(events, "tool_result")).toMatchObject([{ output: expect.stringContaining("x.txt") }]);
+      await scope.close();
+    });
+
     it("runs what is allowed, calls published tools by their names, and reports a failed model", async () => {
       await using tools = await startToolServer();
       const { agent, scope } = await stage.start({
@@ -165,6 +204,10 @@ describe.each(tested.map((each) => ({ id: each.profile.id, ...each })))(
       expect(tools.calls).toEqual([{ key: "k" }]);
       expect(ofType(called, "tool_call")).toMatchObject([{ name: "lookup", input: { key: "k" } }]);
       expect(ofType(called, "tool_result")).toMatchObject([{ output: "value of k" }]);
+
+      const image = { type: "image", data: pixel, mimeType: "image/png" };
+      await eventsOf(agent, { ...turnOf(), prompt: [{ type: "text", text: "see" }, image] });
+      expect(stage.model.requests.some(({ body }) => JSON.stringify(body).includes(pixel))).toBe(true);
 
       const { error } = await failureOf(agent, turnOf({ prompt: "[[http 401]]" }));
       expect(error).toBeInstanceOf(ModelFailed);

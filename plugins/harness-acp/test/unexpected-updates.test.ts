@@ -4,7 +4,7 @@ import { eventsFor } from "./support/fake-turns.js";
 import { textOf } from "./support/runs.js";
 
 describe("updates that nobody expects", () => {
-  it("leaves out what it doesn't know, and keeps what it does", async () => {
+  it("passes on what it doesn't know as it came, and what it does as events", async () => {
     const { events, logged } = await eventsFor(async (turn) => {
       await turn.update({ sessionUpdate: "telepathy", content: { type: "text", text: "?" } });
       await turn.update({ sessionUpdate: "agent_message_chunk", content: { type: "hologram" } });
@@ -14,6 +14,12 @@ describe("updates that nobody expects", () => {
       return { ...endTurn, novelty: true };
     });
     expect(textOf(events)).toBe("heard");
+    expect(events[0]).toEqual({
+      type: "data",
+      name: "acp.telepathy",
+      data: { sessionUpdate: "telepathy", content: { type: "text", text: "?" } },
+      transient: true,
+    });
     expect(logged).toContainEqual(expect.objectContaining({ level: "debug", fields: { kind: "telepathy" } }));
   });
 

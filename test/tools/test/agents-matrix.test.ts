@@ -41,6 +41,8 @@ describe.each(testedAgents)(
       ...agentRequest(agent, model),
       sessionId: `matrix-${agent.id}`,
       customTools: tools,
+      agentsMd: "Be kind.",
+      skills: [{ name: "greet", description: "How to greet politely.", body: "Say hello." }],
       permissions: { default: "allow", rules: asksNobody ? ownToolsAllowed : held },
       sandboxPermission: {
         network: "off",
@@ -70,6 +72,10 @@ describe.each(testedAgents)(
       expect(result.output).toContain("Done.");
       expect(result.receipt?.visibleCredentials).toEqual([]);
       expect(asked().at(-1)?.credentials).toEqual([modelKey]);
+      const body = JSON.stringify(asked().at(-1)?.body);
+      expect(body).toContain("Be kind.");
+      expect(body).toContain("How to greet politely.");
+      record(agent.id, "agentsMd, skills");
       record(agent.id, "text");
       record(agent.id, "code tool");
       record(agent.id, "network off, key outside");

@@ -25,6 +25,7 @@ export interface AcpAgentOptions {
   readonly abilities: PromptAbilities;
   readonly model: string | undefined;
   readonly servers: readonly string[];
+  toolsListed(): boolean;
   readonly limits: DriverLimits;
   readonly log: Log;
 }
@@ -71,7 +72,7 @@ export class AcpAgent implements Agent {
   }
 
   #begin(turn: Turn): ActiveTurn {
-    const { profile, connection, servers, abilities, limits, log, process } = this.#options;
+    const { profile, connection, servers, toolsListed, abilities, limits, log, process } = this.#options;
     if (this.#closed !== undefined) throw new HarnessFailed(`${profile.title} was closed: start it again.`);
     if (this.#running) throw new HarnessFailed(`${profile.title} is in a turn already: one at a time.`);
     this.#running = true;
@@ -80,6 +81,7 @@ export class AcpAgent implements Agent {
       connection,
       sessionId: this.conversation,
       servers,
+      toolsListed,
       abilities,
       limits,
       costBefore: this.#costBefore,

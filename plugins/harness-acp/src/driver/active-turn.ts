@@ -15,8 +15,8 @@ import { isRecord, type JsonRecord, textAt } from "./json-reading.js";
 import type { DriverLimits } from "./limits.js";
 import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "./permission-options.js";
 import { questionOf } from "./permission-question.js";
-import { type PromptAbilities, promptContent } from "./prompt-content.js";
-import { turnFailure } from "./turn-failure.js";
+import { type PromptAbilities, promptContent, traceMeta } from "./prompt-content.js";
+import { turnFailure, withoutTools } from "./turn-failure.js";
 import { UpdateReader } from "./update-reader.js";
 import { tokensIn, turnUsage } from "./usage.js";
 
@@ -27,6 +27,8 @@ export interface ActiveTurnOptions {
   readonly servers: readonly string[];
   readonly abilities: PromptAbilities;
   readonly limits: DriverLimits;
+  /** Whether every server of the run's tools was asked for them: no agent says that it couldn't reach one. */
+  toolsListed(): boolean;
   /** US dollars that earlier turns of the conversation cost. */
   readonly costBefore: number;
   readonly log: Log;
@@ -77,7 +79,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     return this.#queue.next();
   }
 
-  /** The consumer lost interest: nobody will hear the rest, but the agent must be told. */
+  /** The consumer lost interest, but the agent must be told. */
   async return(): Promise<IteratorResult<AgentEvent, undefined>> {
     this.#end({ why: "cancelled" });
     await this.#finished;
@@ -111,9 +113,8 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
       this.#fail(error);
       return cancelled;
     }
-    if (this.#options.profile.quirks.asksBeforeInput === true) {
-      await inputTold(tools, id, () => this.#stop !== undefined);
-    }
+    const { asksBeforeInput = false } = this.#options.profile.quirks;
+    if (asksBeforeInput) await inputTold(tools, id, () => this.#stop !== undefined);
     if (tools.isSettled(id)) return cancelled;
     const question = questionOf(id, tools.describe(id), this.#options.profile.ownTools);
     const answer = await this.#answer(question);
@@ -181,7 +182,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     const prompt = promptContent(this.#turn.prompt, abilities, profile.title);
     connection.receive(sessionId, this);
     const answer = connection
-      .request("session/prompt", { sessionId, prompt }, "the prompt")
+      .request("session/prompt", { sessionId, prompt, ...traceMeta(this.#turn) }, "the prompt")
       .then((response): JsonRecord => readPrompt(response, profile.title))
       .catch((error: unknown): JsonRecord => {
         if (this.#stop === undefined) throw error;
@@ -226,6 +227,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     const failure =
       this.#stop === undefined ? turnFailure(profile, response, this.#reader, tokens) : undefined;
     if (failure !== undefined) throw failure;
+    if (this.#stop === undefined && !this.#options.toolsListed()) throw withoutTools(profile.title);
     this.#done(this.#stop?.why ?? textAt(response, "stopReason") ?? "end_turn");
   }
 

@@ -32,8 +32,27 @@ export type AgentAbilities = z.infer<typeof initializeSchema>;
 
 /** `NewSessionResponse`; the answers to `session/load` and `session/resume` are the same but for the id. */
 const sessionSchema = z.looseObject({
-  models: z.looseObject({ currentModelId: z.string().nullish() }).nullish(),
-  configOptions: z.array(z.looseObject({ category: z.string().nullish(), currentValue: anything })).nullish(),
+  models: z
+    .looseObject({
+      currentModelId: z.string().nullish(),
+      availableModels: z
+        .array(z.looseObject({ modelId: z.string() }))
+        .nullish()
+        .catch(undefined),
+    })
+    .nullish(),
+  configOptions: z
+    .array(
+      z.looseObject({
+        category: z.string().nullish(),
+        currentValue: anything,
+        options: z
+          .array(z.looseObject({ value: z.string() }))
+          .nullish()
+          .catch(undefined),
+      }),
+    )
+    .nullish(),
 });
 
 const newSessionSchema = sessionSchema.extend({ sessionId: z.string().min(1) });
@@ -65,6 +84,13 @@ export function readRestoredSession(response: unknown, title: string) {
 
 export function readPrompt(response: unknown, title: string) {
   return read(promptSchema, response, "session/prompt", title);
+}
+
+/** Every model that the agent says it has; empty where it doesn't say. */
+export function modelsOffered(session: z.infer<typeof sessionSchema>): readonly string[] {
+  const options = session.configOptions?.find(({ category }) => category === "model")?.options ?? [];
+  const listed = session.models?.availableModels?.map(({ modelId }) => modelId) ?? [];
+  return [...new Set([...listed, ...options.map(({ value }) => value)])];
 }
 
 /** The model that the agent says it uses. */

@@ -10,7 +10,7 @@ import {
 } from "@ambit/core/plugin";
 import type { Profile, SessionSettings } from "../profiles/profile.js";
 import { AcpAgent, closeAgent } from "./acp-agent.js";
-import { modelOf, readInitialize, readNewSession } from "./answers.js";
+import { modelOf, modelsOffered, readInitialize, readNewSession } from "./answers.js";
 import { toolsListed } from "./await-tools.js";
 import { harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
 import type { AcpConnection } from "./connection.js";
@@ -26,6 +26,8 @@ export interface Launch {
   readonly files: readonly FileEntry[];
   /** The model that was pinned; empty for an agent without one. */
   readonly model: string;
+  /** Whether the model must be one that the agent lists. */
+  readonly requiresListed: boolean;
   /** `_meta` of the session's requests; empty for none. */
   readonly sessionMeta: JsonObject;
   readonly session: SessionSettings;
@@ -131,6 +133,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
   const opened =
     restored ??
     readNewSession(await connection.request("session/new", session, "its session's start"), profile.title);
+  requireModel(profile, launch, modelsOffered(opened));
   await applySettings(connection, opened.sessionId, launch.session);
   if (profile.quirks.promptsBeforeTools) await toolsListed(given, limits.listedMs, scope.signal);
   const stated = launch.session.model ?? modelOf(opened) ?? (launch.model === "" ? undefined : launch.model);
@@ -142,8 +145,20 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     abilities: promptAbilities(abilities),
     model: stated,
     servers: servers.map(({ name }) => name),
+    toolsListed: () => servers.every((server) => server.listed()),
     log,
   });
+}
+
+/** @throws HarnessFailed for a model that the agent, at its provider's own endpoint, doesn't have. */
+function requireModel(
+  { title }: Profile,
+  { model, requiresListed }: Launch,
+  offered: readonly string[],
+): void {
+  if (!requiresListed || offered.length === 0) return;
+  if (offered.some((id) => id === model || id.endsWith(`/${model}`))) return;
+  throw new HarnessFailed(`${title} doesn't know the model '${model}': it offers ${offered.join(", ")}.`);
 }
 
 async function applySettings(

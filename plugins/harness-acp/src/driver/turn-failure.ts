@@ -1,4 +1,4 @@
-import { ModelFailed, type Usage } from "@ambit/core/plugin";
+import { HarnessFailed, ModelFailed, type Usage } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
 import { modelFailure } from "./failures.js";
 import type { JsonRecord } from "./json-reading.js";
@@ -19,5 +19,12 @@ export function turnFailure(
   if (response.stopReason !== "end_turn" || !reader.idle || tokens !== undefined) return undefined;
   return new ModelFailed(
     `${title} ended its turn without an answer and without using its model: see its credential, its model's name and its quota.`,
+  );
+}
+
+/** No agent says that it couldn't reach a server of its tools: it only works without them. */
+export function withoutTools(title: string): HarnessFailed {
+  return new HarnessFailed(
+    `${title} never asked for the run's tools: its turn went without them, and so counts as failed.`,
   );
 }

@@ -82,7 +82,7 @@ export class UpdateReader {
       case "config_option_update":
         break;
       default:
-        this.#options.log.debug({ kind: update.sessionUpdate }, "the agent sent an update of unknown kind");
+        this.#unknown(update, size);
     }
   }
 
@@ -102,6 +102,14 @@ export class UpdateReader {
   close(): void {
     this.tools.release();
     this.#blocks.close();
+  }
+
+  /** Newer agents say more than this driver knows: passed on as it came, for clients that do. */
+  #unknown(update: JsonRecord, size: number): void {
+    const kind = textAt(update, "sessionUpdate");
+    if (kind === undefined) return;
+    this.#options.log.debug({ kind }, "the agent sent an update of unknown kind");
+    this.#emit({ type: "data", name: `acp.${kind.slice(0, 100)}`, data: update, transient: true }, size);
   }
 
   /** A failure that an agent tells as something said, and marks as a failure. */

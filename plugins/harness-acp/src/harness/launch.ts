@@ -59,6 +59,7 @@ export function planLaunch(options: LaunchOptions): Launch {
     },
     files,
     model,
+    requiresListed: mustBeListed(options, access),
     sessionMeta: { ...profile.sessionMeta, ...prepared.sessionMeta },
     session: prepared.session ?? {},
   };
@@ -72,6 +73,14 @@ function credentialInside(
   const given = { ...env, ...request.modelConnection?.environment, ...credentials(request) };
   const name = model?.credentials.find((known) => Object.hasOwn(given, known));
   return name === undefined ? undefined : (sandbox.placeholders?.[name] ?? given[name]);
+}
+
+/** At another endpoint there may be others; the agent's default is the profile's to know. */
+function mustBeListed(options: LaunchOptions, model: ModelAccess | undefined): boolean {
+  const { request, route, env } = options;
+  if (model === undefined || route !== undefined || (request.model ?? "") === "") return false;
+  if (statedEndpoint(model, request, env) !== undefined) return false;
+  return model.isKnown?.(modelName(options.profile, request)) !== true;
 }
 
 function endpointOf({ request, env, route }: LaunchOptions, model: ModelAccess | undefined): ModelEndpoint {

@@ -20,6 +20,8 @@ export const codex: Profile = {
     providers: ["openai", "openai-codex"],
     credentials: credentialNames,
     defaultModel: "gpt-5.5",
+    // Its list is of what it knows now; its provider refuses what isn't there.
+    isKnown: () => true,
     endpoint: { url: "https://api.openai.com/v1", variables: ["OPENAI_BASE_URL"] },
     // It asks a second model for the conversation's title.
     route: { protocol: "openai", auxiliaryModels: ["gpt-*-mini", "gpt-*-nano"] },

@@ -19,6 +19,8 @@ export const gemini: Profile = {
     credentials: ["GEMINI_API_KEY"],
     // With "auto" every turn begins with a call to a router model, which retries for 85 s when it fails.
     defaultModel: "gemini-2.5-flash",
+    // Its list is of what it knows now; its provider refuses what isn't there.
+    isKnown: () => true,
     endpoint: {
       url: "https://generativelanguage.googleapis.com",
       variables: ["GOOGLE_GEMINI_BASE_URL"],

@@ -77,6 +77,13 @@ function prepare({ request, home, model, endpoint }: Preparation): Prepared {
   const keyless = request.modelConnection?.credentialMode === "none" && endpoint.key === undefined;
   const files: FileEntry[] = [];
   const instructions: string[] = [];
+  // With the workspace's configuration it leaves out its AGENTS.md as well.
+  const agentsMd = request.agentsMd ?? request.harnessFiles.find(({ path }) => path === "AGENTS.md")?.content;
+  if (agentsMd !== undefined) {
+    const path = join(home, ".config/opencode/ambit-agents.md");
+    files.push({ path, content: agentsMd });
+    instructions.push(path);
+  }
   if (request.appendSystemPrompt !== undefined) {
     const path = join(home, ".config/opencode/ambit-append.md");
     files.push({ path, content: request.appendSystemPrompt });
@@ -95,7 +102,7 @@ function prepare({ request, home, model, endpoint }: Preparation): Prepared {
           ...(baseUrl === undefined ? {} : { baseURL: withVersion(baseUrl, version) }),
           apiKey: keyless ? "none" : `{env:${credentials[0]}}`,
         },
-        models: baseUrl === undefined ? {} : { [model]: {} },
+        models: baseUrl === undefined ? {} : { [model]: withImages },
       },
     },
     instructions,
@@ -114,6 +121,9 @@ function prepare({ request, home, model, endpoint }: Preparation): Prepared {
     environment: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) },
   };
 }
+
+/** Of a model that it doesn't know: otherwise it leaves images out. */
+const withImages = { attachment: true, modalities: { input: ["text", "image"], output: ["text"] } };
 
 /** Everything asks; its subagents, whose tools answer to other rules, and its questions to a user are off. */
 function permission(mode: string): object {

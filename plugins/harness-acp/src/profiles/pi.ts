@@ -64,6 +64,8 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
   const options = [
     ["--no-extensions", "--extension", extension, "--no-approve", "--provider", id, "--model", model],
     systemPrompt === undefined ? [] : ["--system-prompt", join(own, "system.md")],
+    // Those of a project that isn't trusted aren't looked for; the request's lie in the workspace, its working folder.
+    request.skills.length === 0 ? [] : ["--skill", ".agents/skills"],
     appendSystemPrompt === undefined ? [] : ["--append-system-prompt", join(own, "append.md")],
   ].flat();
   const provider = {

@@ -114,7 +114,8 @@ function settings(model: string, offered: readonly string[], servers: Preparatio
       name: model,
       skipNextSpeakerCheck: true,
       skipLoopDetection: true,
-      generationConfig: { maxRetries: 0 },
+      // It leaves images out otherwise, for a model that it doesn't know.
+      generationConfig: { maxRetries: 0, modalities: { image: true } },
     },
     security: { auth: { selectedType: "openai" }, folderTrust: { enabled: false } },
     permissions: {

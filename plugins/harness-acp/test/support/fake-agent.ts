@@ -94,6 +94,7 @@ export function fakeAgent(options: FakeAgentOptions) {
   const anything = (params: unknown): unknown => params;
   const sessions: unknown[] = [];
   const choices: unknown[] = [];
+  const prompts: unknown[] = [];
   const chosen = (method: string, params: unknown) => {
     choices.push({ method, params });
     if (JSON.stringify(params).includes("unknown")) throw new acp.RequestError(-32602, "no such choice");
@@ -114,9 +115,10 @@ export function fakeAgent(options: FakeAgentOptions) {
     .onRequest("session/set_config_option", anything, ({ params }) =>
       chosen("session/set_config_option", params),
     )
-    .onRequest("session/prompt", anything, ({ params, client }) =>
-      options.onPrompt(turnOf(session(params), client)),
-    )
+    .onRequest("session/prompt", anything, ({ params, client }) => {
+      prompts.push(params);
+      return options.onPrompt(turnOf(session(params), client));
+    })
     .onNotification("session/cancel", anything, ({ params }) => {
       received.push("session/cancel");
       running.get(session(params))?.abort();
@@ -155,6 +157,7 @@ export function fakeAgent(options: FakeAgentOptions) {
           env: {},
           files: [],
           model: "",
+          requiresListed: false,
           sessionMeta: {},
           session: {},
           ...options.launch,
@@ -165,7 +168,7 @@ export function fakeAgent(options: FakeAgentOptions) {
     );
     return { agent, scope };
   };
-  return { start, exit, received, asked, sessions, choices };
+  return { start, exit, received, asked, sessions, choices, prompts };
 }
 
 const initialized = {
