@@ -14,8 +14,17 @@ export function failedAnswer(status: number, words: string | undefined): ModelFa
   return { status, retryable: isRetryable(status), message: `The model answered with ${status}${said}` };
 }
 
+/** A credential can't be made out of what was given. Its cause is in its own words, without a secret. */
+export class NotAuthorized extends Error {
+  override readonly name = "NotAuthorized";
+}
+
 /** No answer, or half of one. Pure. */
 export function failedConnection(error: unknown, host: string, hasBegun: boolean): ModelFailure {
+  if (error instanceof NotAuthorized) {
+    const why = error.cause instanceof Error ? `: ${shortLine(error.cause.message)}` : "";
+    return { retryable: false, message: `The model's credential couldn't be used${why}` };
+  }
   const cause = causeOf(error);
   if (cause instanceof AddressRefused) {
     return { retryable: false, message: `Connecting to the model's host is not allowed: ${cause.message}` };

@@ -3,6 +3,7 @@ import type { Price } from "../config.js";
 import { JsonScan } from "../json-scan.js";
 import { costOf } from "../models.js";
 import { type Counted, nothingCounted, type Protocol } from "../protocols/protocol.js";
+import { AwsEvents } from "./aws-events.js";
 import { type AnswerReader, EventLines, WholeDocument } from "./readers.js";
 
 /** Bytes that are taken for a token where the provider doesn't count. */
@@ -40,9 +41,7 @@ export class Meter {
         paths: isFine ? protocol.usagePaths : errorPaths,
         onCaptured: ({ path, value }) => this.#captured(path, value),
       });
-    this.#reader = options.contentType.startsWith("text/event-stream")
-      ? new EventLines(scan)
-      : new WholeDocument(scan());
+    this.#reader = readerOf(options.contentType, scan);
   }
 
   push(bytes: Buffer): void {
@@ -91,6 +90,12 @@ export class Meter {
       ...(price === undefined ? {} : { cost: costOf(now, price) - costOf(before, price) }),
     });
   }
+}
+
+function readerOf(contentType: string, scan: () => JsonScan): AnswerReader {
+  if (contentType.startsWith("text/event-stream")) return new EventLines(scan);
+  if (contentType.startsWith("application/vnd.amazon.eventstream")) return new AwsEvents(scan);
+  return new WholeDocument(scan());
 }
 
 function isSame(one: Counted, other: Counted): boolean {

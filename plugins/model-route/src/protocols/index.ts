@@ -1,8 +1,16 @@
 import type { ModelProtocol } from "@ambit/core/plugin";
 import { anthropic } from "./anthropic.js";
+import { bedrock } from "./bedrock.js";
 import { gemini } from "./gemini.js";
 import { openai } from "./openai.js";
 import type { Protocol } from "./protocol.js";
+import { vertex } from "./vertex.js";
 
 /** Every API that is carried. */
-export const protocols: Readonly<Partial<Record<ModelProtocol, Protocol>>> = { anthropic, openai, gemini };
+export const protocols: Readonly<Record<ModelProtocol, Protocol>> = {
+  anthropic,
+  openai,
+  gemini,
+  bedrock,
+  vertex,
+};

@@ -2,12 +2,12 @@ import { Readable } from "node:stream";
 import type { ModelExchange } from "@ambit/core/plugin";
 import { type Replacement, replacementsFor, StreamReplacer } from "@ambit/egress";
 import type { Dispatcher } from "undici";
-import { failedAnswer, failedConnection } from "../answer/failures.js";
+import { failedAnswer, failedConnection, NotAuthorized } from "../answer/failures.js";
 import { Meter } from "../answer/meter.js";
 import { ownAnswer } from "../answer/refusals.js";
 import { relay } from "../answer/relay.js";
 import { priceOf } from "../models.js";
-import type { Authorization, Operation } from "../protocols/protocol.js";
+import type { Authorization, Operation, SignedRequest } from "../protocols/protocol.js";
 import { answeredHeaders, passedHeaders } from "../request/headers.js";
 import type { ReadBody } from "../request/read-body.js";
 import { askingForUsage } from "../request/stream-usage.js";
@@ -27,6 +27,11 @@ export interface Sent {
 }
 
 type SendingOptions = Pick<RouteOptions, "use" | "protocol" | "config" | "connections">;
+
+/** Of an authorization's headers, those that are secret: a signature covers others too. */
+const secretHeaders: readonly string[] = [
+  ...["authorization", "api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token"],
+];
 
 /** Values shorter than this are no credential that could be told from other text. */
 const shortestSecret = 8;
@@ -53,7 +58,8 @@ export class Sending {
       const parts = this.#parts(sent);
       const headers = this.#headers(sent, parts);
       const method = sent.request.method;
-      credential = (await this.#authorization?.headers({ method, url, headers, body: parts })) ?? {};
+      const unsigned = { method, url, headers, body: parts };
+      credential = await this.#authorize(unsigned);
       answer = await connections.request({
         ...{ origin: url.origin, path: `${url.pathname}${url.search}`, signal },
         method: method === "GET" ? "GET" : "POST",
@@ -71,6 +77,14 @@ export class Sending {
       return ownAnswer(502, failure.message);
     }
     return this.#pass(answer, { ...sent, credential, requestBytes });
+  }
+
+  async #authorize(unsigned: SignedRequest): Promise<Readonly<Record<string, string>>> {
+    try {
+      return (await this.#authorization?.headers(unsigned)) ?? {};
+    } catch (error) {
+      throw new NotAuthorized("the credential couldn't be used", { cause: error });
+    }
   }
 
   #parts({ operation, body }: Sent): readonly Buffer[] {
@@ -138,7 +152,9 @@ export class Sending {
       ...Object.values(this.#options.use.credentials),
       ...Object.values(this.#options.use.headers),
     ];
-    const sent = Object.values(credential).map((value) => value.replace(/^Bearer /, ""));
+    const sent = Object.entries(credential).flatMap(([name, value]) =>
+      secretHeaders.includes(name) ? [value.replace(/^Bearer /, "")] : [],
+    );
     return [...new Set([...values, ...sent])]
       .filter((value) => value.length >= shortestSecret)
       .flatMap((value) => replacementsFor(value, "*"));

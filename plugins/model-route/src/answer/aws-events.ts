@@ -1,0 +1,63 @@
+import type { JsonScan } from "../json-scan.js";
+import type { AnswerReader } from "./readers.js";
+
+/** A message's prelude: total length, headers' length, checksum. */
+const prelude = 12;
+const checksum = 4;
+/** A longer message is passed over: what counts tokens is short. */
+const longestMessage = 1_048_576;
+
+/** `{"bytes":"…"}`, as models' own events are wrapped. */
+const wrapped = /^\s*\{\s*"bytes"\s*:\s*"([A-Za-z0-9+/=]+)"/;
+
+/** Messages of `application/vnd.amazon.eventstream`. The checksums are for the agent to check. */
+export class AwsEvents implements AnswerReader {
+  bytes = 0;
+  events = 0;
+  #parts: Buffer[] = [];
+  #held = 0;
+  /** Bytes of the message under way that are still to come; undefined until its length is known. */
+  #missing: number | undefined;
+  #isLong = false;
+
+  constructor(readonly newScan: () => JsonScan) {}
+
+  push(bytes: Buffer): void {
+    this.bytes += bytes.length;
+    let rest = bytes;
+    while (rest.length > 0) {
+      const wanted = this.#missing ?? 4 - this.#held;
+      const taken = rest.subarray(0, wanted);
+      rest = rest.subarray(taken.length);
+      if (!this.#isLong) this.#parts.push(taken);
+      this.#held += taken.length;
+      if (this.#missing === undefined) {
+        if (this.#held === 4) this.#begin(Buffer.concat(this.#parts).readUInt32BE());
+      } else {
+        this.#missing -= taken.length;
+      }
+      if (this.#missing === 0) this.#end();
+    }
+  }
+
+  #begin(length: number): void {
+    this.#isLong = length > longestMessage;
+    if (this.#isLong) this.#parts = [];
+    // No message is shorter: one that says so would never end.
+    this.#missing = Math.max(prelude + checksum, length) - 4;
+  }
+
+  #end(): void {
+    this.events += 1;
+    if (!this.#isLong) {
+      const message = Buffer.concat(this.#parts);
+      const payload = message.subarray(prelude + message.readUInt32BE(4), message.length - checksum);
+      const inner = wrapped.exec(payload.toString("latin1"))?.[1];
+      this.newScan().feed(inner === undefined ? payload : Buffer.from(inner, "base64"));
+    }
+    this.#parts = [];
+    this.#held = 0;
+    this.#missing = undefined;
+    this.#isLong = false;
+  }
+}
