@@ -106,7 +106,7 @@ function routeVariables(
 ): Record<string, string> {
   if (model === undefined || route === undefined) return {};
   const [baseUrl] = model.endpoint.variables;
-  const [key] = model.credentials;
+  const key = model.route?.keyVariable ?? model.credentials[0];
   return { ...(baseUrl === undefined ? {} : { [baseUrl]: route.baseUrl }), [key]: route.key };
 }
 

@@ -1,5 +1,6 @@
 import type { ModelUse, RunRequest } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
+import { regionOf } from "../profiles/region.js";
 import { modelAccess, modelDestination, modelName } from "./model.js";
 
 /** What a model gateway is told of this request's model. Undefined where the agent can't be led to one. Pure. */
@@ -14,13 +15,14 @@ export function modelUse(
   const { protocol, auxiliaryModels = [] } = model.route;
   const { basePath = protocol === "openai" ? "/v1" : "" } = model.route;
   const { endpoint } = request.modelConnection ?? {};
+  const region = regionOf(request);
   return {
     protocol,
     basePath,
     endpoint: destination.href.replace(/\/+$/, ""),
     credentials: credentialsOf(model.credentials, request, env),
     headers: endpoint?.headers ?? {},
-    ...(endpoint?.region === undefined ? {} : { region: endpoint.region }),
+    ...(region === undefined ? {} : { region }),
     model: modelName(profile, request),
     auxiliaryModels,
   };

@@ -1,5 +1,5 @@
 import type { Issue, RunRequest } from "@ambit/core/plugin";
-import type { Profile } from "../profiles/profile.js";
+import type { ModelAccess, Profile } from "../profiles/profile.js";
 import { modelAccess, visibleCredentials } from "./model.js";
 
 /** Variables that decide how the agent's process runs at all. */
@@ -62,6 +62,7 @@ function modelIssues(
   for (const field of ["apiVersion", "region", "headers"] as const) {
     if (connection?.endpoint?.[field] === undefined) continue;
     if (isRouted && field === "headers") continue;
+    if (field === "region" && hasRegion(model)) continue;
     const message = `${title} has no setting for it: leave it out`;
     issues.push({ path: `modelConnection.endpoint.${field}`, message });
   }
@@ -74,6 +75,11 @@ function modelIssues(
     });
   }
   return issues;
+}
+
+/** Whether the model is in a cloud's region. */
+function hasRegion({ route }: ModelAccess): boolean {
+  return route?.protocol === "bedrock" || route?.protocol === "vertex";
 }
 
 function variableIssues(request: RunRequest): readonly Issue[] {

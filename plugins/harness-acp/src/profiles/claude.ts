@@ -1,8 +1,19 @@
 import { posix } from "node:path";
 import type { JsonObject } from "@ambit/core/plugin";
 import { z } from "zod";
-import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import { cloudAccess, cloudSettings } from "./claude-clouds.js";
+import type { ModelAccess, Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { publishedTool } from "./tool-names.js";
+
+const model: ModelAccess = {
+  providers: ["anthropic", "claude"],
+  credentials: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+  defaultModel: "claude-sonnet-5",
+  endpoint: { url: "https://api.anthropic.com", variables: ["ANTHROPIC_BASE_URL"] },
+  route: { protocol: "anthropic", auxiliaryModels: ["claude-*haiku*"] },
+  // It lists short names only.
+  isKnown: (model) => model.startsWith("claude-"),
+};
 
 /** Claude Code by its ACP adapter (`@agentclientprotocol/claude-agent-acp` 0.100), with an API key or a token. */
 export const claude: Profile = {
@@ -31,15 +42,8 @@ export const claude: Profile = {
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1",
     MCP_TOOL_TIMEOUT: "3600000",
   },
-  model: {
-    providers: ["anthropic", "claude"],
-    credentials: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
-    defaultModel: "claude-sonnet-5",
-    endpoint: { url: "https://api.anthropic.com", variables: ["ANTHROPIC_BASE_URL"] },
-    route: { protocol: "anthropic", auxiliaryModels: ["claude-*haiku*"] },
-    // It lists short names only.
-    isKnown: (model) => model.startsWith("claude-"),
-  },
+  model,
+  modelFor: (request) => cloudAccess(request) ?? model,
   instructions: {
     agentsFile: "CLAUDE.md",
     skillsFolder: ".claude/skills",
@@ -84,8 +88,10 @@ function prepare({ request, model, endpoint, servers }: Preparation): Prepared {
   const { default: mode } = request.permissions;
   const offersNotes = mode === "allow" || mode === "allow_reads";
   const environment: Record<string, string> = { ANTHROPIC_MODEL: model };
+  const cloud = cloudSettings(request, endpoint);
   const { baseUrl } = endpoint;
-  if (baseUrl !== undefined) environment.ANTHROPIC_BASE_URL = baseUrl;
+  if (cloud !== undefined) Object.assign(environment, cloud);
+  else if (baseUrl !== undefined) environment.ANTHROPIC_BASE_URL = baseUrl;
   // It doesn't start a turn without a key, also where the endpoint asks for none.
   if (request.modelConnection?.credentialMode === "none" && endpoint.key === undefined)
     environment.ANTHROPIC_API_KEY = "none";

@@ -60,6 +60,8 @@ export interface RouteAccess {
   readonly protocol: ModelProtocol;
   /** What of the API's path its base URL holds. Default: `/v1` for `openai`, nothing for the others. */
   readonly basePath?: "" | "/v1";
+  /** The variable that holds the route's key in place of a credential. Default: the first of `credentials`. */
+  readonly keyVariable?: string;
   /** Patterns (`*` for any text) of models that it asks for by itself, such as one that finds titles. Default: none. */
   readonly auxiliaryModels?: readonly string[];
 }

@@ -1,0 +1,7 @@
+import type { RunRequest } from "@ambit/core/plugin";
+
+/** The cloud's region, as the request says it. Pure. */
+export function regionOf({ modelConnection: connection }: RunRequest): string | undefined {
+  const { AWS_REGION, CLOUD_ML_REGION } = connection?.environment ?? {};
+  return connection?.endpoint?.region ?? AWS_REGION ?? CLOUD_ML_REGION;
+}
