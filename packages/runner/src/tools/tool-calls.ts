@@ -29,6 +29,9 @@ import { ToolArguments, unusableArguments } from "./arguments/tool-arguments.js"
 import { ToolExecution, tooManyCalls } from "./execute.js";
 import { RunTools } from "./run-tools.js";
 
+/** Questions that may follow the one that a turn pauses for. */
+const mostAskedLate = 32;
+
 /** What a call came to. Undefined: it waits for the user. */
 type Acted = { readonly outcome: PublishedOutcome; readonly data?: unknown } | undefined;
 
@@ -41,6 +44,7 @@ export class ToolCalls {
   readonly #over = new AbortController();
   /** Calls and questions that have no answer yet. */
   #open = 0;
+  #askedLate = 0;
   /** Whether the agent has called or asked for anything. */
   acted = false;
 
@@ -97,10 +101,10 @@ export class ToolCalls {
 
   /** The agent asks, before it calls one of our tools or one of its own. */
   async answer(question: PermissionQuestion): Promise<PermissionDecision> {
-    if (this.pause.isPaused) return "park";
     this.acted = true;
     const { toolName: name, input } = question;
-    if (this.#open >= this.limits.openCalls || unusableArguments(name, input) !== undefined) return "deny";
+    if (this.#open >= this.limits.openCalls || unusableArguments(name, input) !== undefined)
+      return this.pause.isPaused ? "park" : "deny";
     const release = this.deadlines.hold();
     using asking = this.#asking();
     this.#open += 1;
@@ -108,6 +112,10 @@ export class ToolCalls {
     const asked = subjectOf(question, this.known.tools, this.known.servers);
     const call = { ...asked, id, byCaller: this.known.isByCaller(asked.tool) };
     try {
+      if (this.pause.isPaused) {
+        if (!(await this.#alsoAsk(call))) this.calls.step(id, { step: "release" });
+        return "park";
+      }
       const answer = await this.gatekeeper.question(call, asking.signal);
       if (answer === "park") this.pause.begin();
       else {
@@ -131,7 +139,10 @@ export class ToolCalls {
     const { id } = call;
     // The turn is over: what the agent still calls is neither executed nor put to the user.
     using asking = this.#asking(signal);
-    if (asking.signal.aborted) return this.#undecided(id, unsettledTexts.deferred);
+    if (asking.signal.aborted) {
+      const isAsked = !signal.aborted && (await this.#alsoAsk(call, () => problem?.(signal)));
+      return isAsked ? this.#wait(signal) : this.#undecided(id, unsettledTexts.deferred);
+    }
     const isDenied = this.permissions.effective(call) === "deny";
     const wrong = isDenied ? undefined : await problem?.(asking.signal);
     if (wrong !== undefined) return this.#undecided(id, wrong);
@@ -202,6 +213,18 @@ export class ToolCalls {
     using ended = new LinkedAbort(signal, this.#over.signal);
     await aborted(ended.signal);
     return failed("This call waits for the user. It was not executed.");
+  }
+
+  /** Agents that call several tools at once ask about the next one when the turn has begun to pause for the first. */
+  async #alsoAsk(
+    call: CallSubject,
+    problem?: () => Promise<string | undefined> | undefined,
+  ): Promise<boolean> {
+    const { pause, scope, permissions } = this;
+    if (!pause.isPaused || scope.signal.aborted || this.#askedLate >= mostAskedLate) return false;
+    if (permissions.effective(call) !== "ask" || (await problem?.()) !== undefined) return false;
+    this.#askedLate += 1;
+    return this.questions.ask("user_approval", call, pause.signal);
   }
 
   #undecided(id: string, why: string): PublishedOutcome {

@@ -88,6 +88,13 @@ export class Answers {
     return { answers: new Answers(ids, used, agreed([...current, ...kept])), warnings };
   }
 
+  /** Whether there may be an answer to a question about just this call. */
+  holds(call: AskedCall): boolean {
+    if (this.ids === undefined || this.#waiting.length === 0) return false;
+    const digest = this.ids.digest(call);
+    return this.#waiting.some(({ issued }) => issued.call === digest);
+  }
+
   /** The oldest answer to a question about just this call, once. */
   async take(call: AskedCall): Promise<Answered | undefined> {
     if (this.ids === undefined || this.#waiting.length === 0) return undefined;

@@ -35,9 +35,10 @@ export class Interactions {
 
   /** Puts a question. Undefined when there is no answer in time: the run has to pause for it. */
   async ask({ id, kind, payload }: Question, signal: AbortSignal): Promise<Answer | undefined> {
-    const expiresAt = this.waitMs > 0 ? { expiresAt: new Date(Date.now() + this.waitMs).toISOString() } : {};
+    const isHeld = this.waitMs > 0 && !signal.aborted;
+    const expiresAt = isHeld ? { expiresAt: new Date(Date.now() + this.waitMs).toISOString() } : {};
     this.emit({ type: "interaction_request", id, kind, payload: { ...payload, ...expiresAt } });
-    if (this.waitMs === 0 || signal.aborted) return undefined;
+    if (!isHeld) return undefined;
     using waiting = new LinkedAbort(signal);
     waiting.after(this.waitMs, () => new Error("there was no answer in time"));
     try {

@@ -5,6 +5,7 @@ import type { CallSubject } from "../../calls/call-subject.js";
 import { RunEvents } from "../../events/run-events.js";
 import type { Answered } from "./answers.js";
 import { Asking } from "./asking.js";
+import type { AskedCall } from "./call-ids.js";
 import type { InteractionKind } from "./interactions.js";
 import { UsedAnswers } from "./used-answers.js";
 
@@ -24,14 +25,28 @@ export class Questions {
    * pause for it.
    */
   async put(kind: InteractionKind, call: CallSubject, signal: AbortSignal): Promise<Answered | undefined> {
-    const { asking, calls, callEvents } = this;
-    const { origin, name, input } = call;
-    const asked = { kind, origin, name, input };
-    const stored = await asking.answers().take(asked);
+    const stored = await this.asking.answers().take(askedCall(kind, call));
     if (stored !== undefined) {
-      callEvents.announce(call);
+      this.callEvents.announce(call);
       return stored;
     }
+    return this.#ask(kind, call, signal);
+  }
+
+  /**
+   * Asks about a call that came when the turn had begun to pause for another: the user can answer both at once. Not
+   * where its answer is here already: that is for the call that the agent repeats in its next turn.
+   * @returns whether it was asked.
+   */
+  async ask(kind: InteractionKind, call: CallSubject, pausing: AbortSignal): Promise<boolean> {
+    if (this.asking.answers().holds(askedCall(kind, call))) return false;
+    await this.#ask(kind, call, pausing);
+    return true;
+  }
+
+  async #ask(kind: InteractionKind, call: CallSubject, signal: AbortSignal): Promise<Answered | undefined> {
+    const { asking, calls, callEvents } = this;
+    const asked = askedCall(kind, call);
     const id = (await asking.ids()).issue(asked);
     callEvents.announce(call, id);
     calls.step(call.id, { step: "ask" });
@@ -48,6 +63,10 @@ export class Questions {
     const payload = { ...namesOf(call, this.callEvents.publicIdOf(call.id)), ...more };
     this.events.emit({ type: "interaction_response", id, kind, payload });
   }
+}
+
+function askedCall(kind: InteractionKind, { origin, name, input }: CallSubject): AskedCall {
+  return { kind, origin, name, input };
 }
 
 /** What the user gets to see of a call. */
