@@ -400,3 +400,17 @@ describe("a long text", () => {
     expect(await new Redactor([]).longText(text)).toBe(text);
   });
 });
+
+test("credentials that stay outside are secrets, and so is a password within one", () => {
+  const hosts = ["git.example.com"];
+  const parsed = parseRunRequest({
+    credentials: [
+      { name: "A", value: "robot:a-password", hosts, as: "basic" },
+      { name: "B", value: "a-token-of-the-test", hosts, as: { header: "x-api-key" } },
+    ],
+  });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+  expect(secretsOf(parsed.request)).toEqual(
+    expect.arrayContaining(["robot:a-password", "a-password", "a-token-of-the-test"]),
+  );
+});

@@ -19,8 +19,8 @@ export class TrustedServers {
   readonly #sessions = new Map<string, Buffer>();
 
   constructor({ trusted, added = [] }: BrokerOptions) {
-    if (trusted === undefined && added.length === 0) this.#context = hostContext();
-    else this.#context = createSecureContext({ ca: [...(trusted ?? hostAuthorities()), ...added] });
+    this.#context =
+      trusted === undefined ? hostContext(added) : createSecureContext({ ca: [...trusted, ...added] });
   }
 
   /** A verified connection over the socket; rejects for a certificate that isn't the server's. */
@@ -39,18 +39,23 @@ export class TrustedServers {
     return new Promise((resolve, reject) => {
       const tls = connect(options);
       tls.on("session", (next) => this.#sessions.set(key, next));
-      tls.once("error", reject);
+      // Stays, also when the connection is kept and nobody uses it: an error there ends it and nothing else.
+      tls.on("error", reject);
       tls.once("close", () => reject(new Error("the connection was closed during the TLS handshake")));
       tls.once("secureConnect", () => resolve(tls));
     });
   }
 }
 
-let shared: SecureContext | undefined;
+/** The last one: reading hundreds of certificates takes 60 ms, and a host's sessions all have the same. */
+let shared: { readonly added: string; readonly context: SecureContext } | undefined;
 
-function hostContext(): SecureContext {
-  shared ??= createSecureContext({ ca: hostAuthorities() });
-  return shared;
+function hostContext(added: readonly string[]): SecureContext {
+  const key = added.join("\n");
+  if (shared?.added !== key) {
+    shared = { added: key, context: createSecureContext({ ca: [...hostAuthorities(), ...added] }) };
+  }
+  return shared.context;
 }
 
 /** Node's authorities, those that `NODE_EXTRA_CA_CERTS` adds, and this host's: what programs inside trust too. */

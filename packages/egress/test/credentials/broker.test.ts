@@ -192,6 +192,33 @@ describe("other hosts", () => {
   });
 });
 
+describe("a server that has a trusted certificate for another name", () => {
+  it("is sent nothing", async () => {
+    const other = await openWorld({}, {}, [otherHost]);
+    const answer = await ask(other, "/", { headers: { authorization: `Bearer ${other.placeholder}` } });
+    expect(answer).toMatchObject({
+      status: 502,
+      body: expect.stringContaining("does not match certificate"),
+    });
+    expect(other.origin.requests).toEqual([]);
+    await other.close();
+  });
+});
+
+describe("a client that leaves", () => {
+  it("leaves no connection behind, at whatever moment", async () => {
+    for (const ms of [0, 1, 2, 4, 8]) {
+      (await tlsThrough(world)).destroy();
+      (await tlsThrough(world)).end();
+      const tls = await tlsThrough(world);
+      tls.write(`GET /echo HTTP/1.1\r\nHost: ${host}:${world.origin.port}\r\n\r\n`);
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      tls.destroy();
+    }
+    await expect.poll(() => world.session.proxy.openSockets).toBe(0);
+  });
+});
+
 describe("reading alone", () => {
   it("lets a git LFS download through, and no upload", async () => {
     const reader = await openWorld({}, { access: "read" });

@@ -29,8 +29,9 @@ export interface World {
 export async function openWorld(
   listener: Parameters<typeof openOrigin>[0] = {},
   more: Partial<HiddenCredential> = {},
+  names: readonly string[] = [host, otherHost],
 ): Promise<World> {
-  const certificate = makeCertificate(host, otherHost);
+  const certificate = makeCertificate(...names);
   const origin = await openOrigin({ tls: certificate, ...listener });
   const credential = {
     name: "TOKEN",

@@ -116,6 +116,10 @@ export class CredentialSide {
     const tls = new TLSSocket(client, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
     // A client that breaks off, or trusts another authority: nothing to answer to.
     tls.on("error", () => tls.destroy());
+    // A client that has asked for nothing ends its side alone: the server's would wait for the deadline.
+    tls.once("end", () => {
+      if (!this.#clients.hasUnanswered(tls)) tls.destroy();
+    });
     tls.once("close", () => {
       clearTimeout(deadline);
       client.destroy();
@@ -124,7 +128,12 @@ export class CredentialSide {
     tls.once("secure", () => {
       clearTimeout(deadline);
       const { target, addresses } = tunnel;
-      const open = async () => this.#trusted.open(await this.#gate.dial(addresses, target.port), target);
+      const open = async () => {
+        const upstream = await this.#trusted.open(await this.#gate.dial(addresses, target.port), target);
+        // The client left meanwhile, and takes the connection along.
+        if (tls.destroyed) upstream.destroy();
+        return upstream;
+      };
       this.#agents.set(tls, new UpstreamAgent(open));
       this.#clients.open(tls, tunnel);
       this.#server.emit("connection", tls);
