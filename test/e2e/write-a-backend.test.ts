@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { RunResult } from "@ambit/core";
-import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ambit, demo } from "./support/ambit.js";
 import { callbackServer } from "./support/callback-server.js";
@@ -77,14 +76,12 @@ describe("the page 'Write a backend'", () => {
   });
 
   it("has a backend that the kit passes on a real engine", { timeout: 600_000 }, async (context) => {
-    const reason = unavailableReason("runc");
-    if (reason !== undefined) context.skip(`host: ${reason}`);
-    const engine = dockerEngine();
-    const env = { ...process.env, DOCKER_HOST: `unix://${engine.socket}` };
-    // The engine reaches no registry: its own image, which has Node.js and Python too, takes the name of the page's.
-    await execute("docker", ["tag", engine.image, image], { env });
+    const engine = spawnSync("docker", ["image", "inspect", image], { encoding: "utf8" });
+    if (engine.status !== 0) {
+      context.skip(`host: no engine with the image ${image}: ${engine.stderr || engine.error}`);
+    }
     const argv = [join(folder, "node_modules/vitest/vitest.mjs"), "run", "--root", join(folder, name)];
-    const { stdout } = await execute(process.execPath, argv, { cwd: folder, env }).catch(
+    const { stdout } = await execute(process.execPath, argv, { cwd: folder }).catch(
       ({ stdout, stderr }: { stdout: string; stderr: string }) => expect.fail(stdout + stderr),
     );
     expect(stdout).toMatch(/Tests +\d+ passed/);
