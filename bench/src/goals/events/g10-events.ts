@@ -1,10 +1,11 @@
 import type { IncomingMessage } from "node:http";
-import type { Goal } from "../../goal.js";
+import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, median, short } from "../../measure.js";
 import { startAmbit } from "../../subjects/ambit-server.js";
 import { startBareServer } from "../../subjects/bare-server.js";
 import { benchPlugin } from "../../subjects/bench-plugin.js";
 import type { Caller } from "../../subjects/http.js";
+import { measuredStores } from "../../subjects/stores.js";
 
 const count = 200_000;
 
@@ -30,6 +31,23 @@ export const events: Goal = {
       () => eventsPerSecond(bare.caller, `/events?n=${count}&batch=1`, body),
       { pairs: pairs(15) },
     );
+    const stored: Measurement[] = [];
+    for await (const store of measuredStores()) {
+      await using _store = store;
+      await using keeping = await startAmbit({ plugins: [benchPlugin, store.plugin] });
+      const kept = await interleaved(
+        () => eventsPerSecond(keeping.caller, "/run", body),
+        () => eventsPerSecond(bare.caller, `/events?n=${count}`, body),
+        { pairs: pairs(9) },
+      );
+      stored.push({
+        what: `the same, each event stored first: ${store.name}`,
+        unit: "×",
+        values: kept.ratios,
+        limit: { atLeast: 0.5 },
+        note: `${short(median(kept.subject))} / ${short(median(kept.floor))} /s`,
+      });
+    }
     const rates = ({ subject, floor }: typeof single) =>
       `${short(median(subject))} / ${short(median(floor))} /s`;
     return [
@@ -46,6 +64,7 @@ export const events: Goal = {
         values: batched.ratios,
         note: rates(batched),
       },
+      ...stored,
     ];
   },
 };

@@ -1,9 +1,10 @@
-import type { Goal } from "../../goal.js";
+import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf } from "../../measure.js";
 import { startAcpDirect } from "../../subjects/acp-direct.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
+import { type AmbitServer, startAmbit } from "../../subjects/ambit-server.js";
 import { demoRequest } from "../../subjects/requests.js";
 import { watchRun } from "../../subjects/runs.js";
+import { measuredStores } from "../../subjects/stores.js";
 
 const chunks = 30_000;
 
@@ -17,18 +18,29 @@ export const agentEvents: Goal = {
     await using ambit = await startAmbit();
     await using direct = startAcpDirect();
     const script = `stream ${chunks}`;
-    const measured = await interleaved(
-      async () => {
-        const { deltas, sinceFirstDeltaMs } = await watchRun(ambit.caller, demoRequest(script));
-        if (deltas !== chunks) throw new Error(`${deltas} of ${chunks} chunks came`);
-        return (deltas / sinceFirstDeltaMs) * 1_000;
-      },
-      async () => {
-        const { updates, sinceFirstMs } = await direct.run(script);
-        return (updates / sinceFirstMs) * 1_000;
-      },
-      { pairs: pairs(15) },
-    );
+    const through = (server: AmbitServer) => async () => {
+      const { deltas, sinceFirstDeltaMs } = await watchRun(server.caller, demoRequest(script));
+      if (deltas !== chunks) throw new Error(`${deltas} of ${chunks} chunks came`);
+      return (deltas / sinceFirstDeltaMs) * 1_000;
+    };
+    const straight = async () => {
+      const { updates, sinceFirstMs } = await direct.run(script);
+      return (updates / sinceFirstMs) * 1_000;
+    };
+    const measured = await interleaved(through(ambit), straight, { pairs: pairs(15) });
+    const stored: Measurement[] = [];
+    for await (const store of measuredStores()) {
+      await using _store = store;
+      await using keeping = await startAmbit({ plugins: [store.plugin] });
+      const kept = await interleaved(through(keeping), straight, { pairs: pairs(9) });
+      stored.push({
+        what: `the same, each event stored first: ${store.name}`,
+        unit: "×",
+        values: kept.ratios,
+        limit: { atLeast: 0.97 },
+        note: mediansOf(kept, "/s"),
+      });
+    }
     return [
       {
         what: `events/s of the demo agent (${chunks.toLocaleString("en")} chunks)`,
@@ -37,6 +49,7 @@ export const agentEvents: Goal = {
         limit: { atLeast: 0.97 },
         note: mediansOf(measured, "/s"),
       },
+      ...stored,
     ];
   },
 };

@@ -1,9 +1,10 @@
-import type { Goal } from "../../goal.js";
+import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf } from "../../measure.js";
 import { startAmbit } from "../../subjects/ambit-server.js";
 import { startBareServer } from "../../subjects/bare-server.js";
 import { type Caller, linesOf } from "../../subjects/http.js";
 import { demoRequest } from "../../subjects/requests.js";
+import { measuredStores } from "../../subjects/stores.js";
 
 /** A caller sees that its run has begun long before an agent could have started. */
 export const firstLine: Goal = {
@@ -20,6 +21,23 @@ export const firstLine: Goal = {
       () => rawPost(bare.caller, body),
       { pairs: pairs(60), warmUp: 10 },
     );
+    const stored: Measurement[] = [];
+    for await (const store of measuredStores()) {
+      await using _store = store;
+      await using keeping = await startAmbit({ plugins: [store.plugin] });
+      const kept = await interleaved(
+        () => untilFirstLine(keeping.caller, body),
+        () => rawPost(bare.caller, body),
+        { pairs: pairs(30), warmUp: 10 },
+      );
+      stored.push({
+        what: `the same, the line stored first: ${store.name}`,
+        unit: "×",
+        values: kept.ratios,
+        limit: { atMost: 6 },
+        note: mediansOf(kept, "ms"),
+      });
+    }
     return [
       {
         what: "first NDJSON line ÷ raw POST",
@@ -28,6 +46,7 @@ export const firstLine: Goal = {
         limit: { atMost: 6 },
         note: mediansOf(measured, "ms"),
       },
+      ...stored,
     ];
   },
 };

@@ -1,0 +1,31 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { postgresIsMissing, startPostgres } from "@ambit/test-postgres";
+import { temporaryFolder } from "../machine/temporary-folder.js";
+
+/** A store to measure with, on a database of its own. */
+export interface MeasuredStore extends AsyncDisposable {
+  readonly name: string;
+  /** As a configuration names it. */
+  readonly plugin: { readonly use: string; readonly config: object };
+}
+
+/** Every store that can be opened here, one after the other. */
+export async function* measuredStores(): AsyncGenerator<MeasuredStore> {
+  const folder = await temporaryFolder();
+  yield {
+    name: "sqlite",
+    plugin: { use: moduleOf("@ambit/store-sqlite"), config: { file: join(folder.path, "runs.sqlite") } },
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+  if (postgresIsMissing() !== undefined) return;
+  const server = await startPostgres();
+  yield {
+    name: "postgres",
+    plugin: { use: moduleOf("@ambit/store-postgres"), config: { url: server.url } },
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+}
+
+/** A configuration in a temporary folder finds no package by its name. */
+const moduleOf = (name: string) => fileURLToPath(import.meta.resolve(name));
