@@ -1,11 +1,12 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { Readable } from "node:stream";
+import { Readable, type Writable } from "node:stream";
 import {
   bridgeSchema,
+  type DirectPipe,
   openRemoteSandbox,
   type Pipe,
   type RemotePlatform,
@@ -15,6 +16,8 @@ import { messageOf } from "@ambit/core";
 import type { Need } from "../goal.js";
 import { temporaryFolder } from "../machine/temporary-folder.js";
 import { boundaryOf, silent } from "./confined.js";
+
+type PipedChild = ChildProcessByStdio<Writable, Readable, null>;
 
 /** A process and network namespace of its own, reached by `nsenter`: as far away as one gets on one machine. */
 export interface Namespaces extends RemotePlatform {
@@ -29,10 +32,11 @@ export async function openNamespaces(): Promise<Namespaces> {
   const holder = spawn("unshare", [...options, "--", "/bin/sh", "-c", "echo up; exec cat > /dev/null"]);
   await Promise.race([once(holder.stdout, "data"), once(holder, "exit")]);
   const first = await childOf(holder);
-  const openPipe = (argv: readonly string[]) =>
-    pipeOf(["nsenter", "--target", first, "--mount", "--pid", "--net", "--", ...argv]);
+  const enter = (argv: readonly string[]) =>
+    start(["nsenter", "--target", first, "--mount", "--pid", "--net", "--", ...argv]);
   const platform: RemotePlatform = {
-    openPipe,
+    openPipe: async (argv) => pipeOf(await enter(argv)),
+    openDirectPipe: async (argv) => directPipeOf(await enter(argv)),
     upload: async (path, content) => {
       await mkdir(dirname(path), { recursive: true });
       await writeFile(path, content);
@@ -86,21 +90,32 @@ async function childOf(holder: ChildProcess): Promise<string> {
   return first;
 }
 
-async function pipeOf([program = "", ...rest]: readonly string[]): Promise<Pipe> {
+async function start([program = "", ...rest]: readonly string[]): Promise<PipedChild> {
   const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
-  const exited = new Promise((resolve) => child.once("exit", resolve));
+  await once(child, "spawn");
+  return child;
+}
+
+function pipeOf(child: PipedChild): Pipe {
   // Each write tells it, too.
   child.stdin.on("error", () => undefined);
-  await once(child, "spawn");
   return {
     output: Readable.toWeb(child.stdout),
     write: (lines) =>
       new Promise((resolve, reject) => {
         child.stdin.write(lines, (error) => (error ? reject(error) : resolve()));
       }),
-    close: async () => {
-      child.kill("SIGKILL");
-      await exited;
-    },
+    close: () => end(child),
   };
+}
+
+function directPipeOf(child: PipedChild): DirectPipe {
+  return { output: child.stdout, input: child.stdin, close: () => end(child) };
+}
+
+async function end(child: PipedChild): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
 }

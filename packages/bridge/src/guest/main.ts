@@ -1,9 +1,12 @@
 import { attach } from "./attach.js";
+import { serveDirectly } from "./direct.js";
 import { serve } from "./serve.js";
 import { readSettings } from "./settings.js";
 
-// `attach` is the pipe's command, started anew with each pipe; `serve` outlives them and holds everything.
+// `attach` is the pipe's command, started anew with each pipe; `serve` outlives them and holds everything. `direct` is
+// both, for the one pipe that lasts.
 const [mode, ...rest] = process.argv.slice(2);
 const settings = readSettings(rest);
 if (mode === "serve") await serve(settings);
+else if (mode === "direct") serveDirectly(settings);
 else await attach(settings);

@@ -1,10 +1,14 @@
 import { join } from "node:path/posix";
 import { setTimeout as after } from "node:timers/promises";
+import type { RemotePlatform } from "../platform.js";
 import { Channels } from "../transport/channels.js";
+import { DirectTransport } from "../transport/direct-transport.js";
 import { ReliableTransport } from "../transport/reliable-transport.js";
+import type { Transport } from "../transport/transport.js";
 import { done } from "./answers.js";
 import { ask } from "./ask.js";
-import { Connection } from "./connection.js";
+import { Connection, type ConnectionOptions } from "./connection.js";
+import { DirectConnection } from "./direct-connection.js";
 import { Exposures } from "./exposures.js";
 import type { RemoteSandboxOptions } from "./open.js";
 
@@ -13,7 +17,7 @@ const shutdownMs = 2_000;
 
 /** The runner's side. */
 export interface Bridge {
-  readonly connection: Connection;
+  readonly connection: Pick<Connection, "open" | "close" | "isOpen">;
   readonly channels: Channels;
   readonly exposures: Exposures;
 }
@@ -24,24 +28,20 @@ export function makeBridge(
   folder: string,
   program: string,
 ): Bridge {
-  const transport: ReliableTransport = new ReliableTransport("runner", (frame) => channels.deliver(frame));
   const exposures: Exposures = new Exposures(() => channels);
+  const { transport, connect } = wayInto(platform, () => channels);
   const channels: Channels = new Channels("runner", transport, (kind, channel) =>
     kind === "connection" ? exposures.connected(channel) : undefined,
   );
-  const connection = new Connection({
-    platform,
-    argv: [
-      bridge.node,
-      join(folder, program),
-      "attach",
+  const connection = connect({
+    program: [bridge.node, join(folder, program)],
+    settings: [
       folder,
       `${bridge.orphanTimeoutMs}`,
       `${bridge.firstUser}`,
       ownSystem === true ? "own-system" : "shared-system",
       JSON.stringify({ supervisor, workspace }),
     ],
-    transport,
     bridge,
     log: spec.log,
     onLost: (failure) => {
@@ -51,6 +51,43 @@ export function makeBridge(
     },
   });
   return { connection, channels, exposures };
+}
+
+interface ConnectOptions extends Pick<ConnectionOptions, "bridge" | "log" | "onLost"> {
+  readonly program: readonly [node: string, file: string];
+  readonly settings: readonly string[];
+}
+
+interface Way {
+  readonly transport: Transport;
+  readonly connect: (options: ConnectOptions) => Bridge["connection"];
+}
+
+/** Over one pipe that carries any bytes and lasts, where the platform has such; else over one pipe after the other. */
+function wayInto(platform: RemotePlatform, channels: () => Channels): Way {
+  if (platform.openDirectPipe === undefined) {
+    const transport = new ReliableTransport("runner", (frame) => channels().deliver(frame));
+    const connect = ({ program: [node, file], settings, ...rest }: ConnectOptions) =>
+      new Connection({ platform, argv: [node, file, "attach", ...settings], transport, ...rest });
+    return { transport, connect };
+  }
+  const openPipe = platform.openDirectPipe.bind(platform);
+  let connection: DirectConnection | undefined;
+  const transport = new DirectTransport({
+    frame: (frame) => channels().deliver(frame),
+    data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
+    signal: (op, value) => connection?.heard(op, value),
+  });
+  const connect = ({ program: [node, file], settings, ...rest }: ConnectOptions) => {
+    connection = new DirectConnection({
+      openPipe,
+      argv: [node, file, "direct", ...settings],
+      transport,
+      ...rest,
+    });
+    return connection;
+  };
+  return { transport, connect };
 }
 
 /** Ends what runs inside, as far as it can still be told to, and every stream. */

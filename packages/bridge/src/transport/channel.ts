@@ -1,7 +1,7 @@
 import { type Frame, type StreamId, streams } from "./frame.js";
 import { Lines } from "./lines.js";
-import { chunkEnd, decodePayload, longestChunk } from "./payload.js";
-import type { ReliableTransport } from "./reliable-transport.js";
+import { decodePayload } from "./payload.js";
+import type { Transport } from "./transport.js";
 
 /** Bytes of a stream that may be on their way, and so what a reader that never reads makes anyone keep. */
 const window = 512 * 1024;
@@ -38,7 +38,7 @@ export class Channel {
   constructor(
     readonly id: number,
     longestMessage: number,
-    private readonly transport: Pick<ReliableTransport, "send" | "sendData" | "room">,
+    private readonly transport: Transport,
     private readonly forget: () => void,
   ) {
     this.#lines = new Lines(longestMessage);
@@ -70,7 +70,7 @@ export class Channel {
         await room;
         continue;
       }
-      const end = chunkEnd(bytes, start, Math.min(longestChunk, outgoing.credit));
+      const end = this.transport.chunkEnd(bytes, start, outgoing.credit);
       outgoing.credit -= end - start;
       this.transport.sendData(this.id, stream, bytes.subarray(start, end));
       start = end;
@@ -92,7 +92,7 @@ export class Channel {
     switch (frame[0]) {
       case "data": {
         const [, , stream, ...payload] = frame;
-        this.#arrived(stream, decodePayload(payload));
+        this.arrived(stream, decodePayload(payload));
         return;
       }
       case "end":
@@ -121,7 +121,8 @@ export class Channel {
     this.listener.closed?.();
   }
 
-  #arrived(stream: StreamId, bytes: Uint8Array): void {
+  /** @throws WindowExceeded */
+  arrived(stream: StreamId, bytes: Uint8Array): void {
     const untaken = (this.#untaken.get(stream) ?? 0) + bytes.length;
     if (untaken > window) throw new WindowExceeded(`Channel ${this.id} received more than its window allows`);
     this.#untaken.set(stream, untaken);

@@ -1,6 +1,6 @@
 import { Channel, type ChannelListener } from "./channel.js";
-import type { Frame, Side } from "./frame.js";
-import type { ReliableTransport } from "./reliable-transport.js";
+import type { Frame, Side, StreamId } from "./frame.js";
+import type { Transport } from "./transport.js";
 
 /**
  * Channels that the other side may have open at once, and characters of one of its messages: what it can make this one
@@ -13,7 +13,7 @@ const limits = {
 
 /** Opens and finds the channels of one transport. */
 export class Channels {
-  readonly #transport: Pick<ReliableTransport, "send" | "sendData" | "room">;
+  readonly #transport: Transport;
   readonly #side: Side;
   readonly #accept: (kind: string, channel: Channel) => ChannelListener | undefined;
   readonly #open = new Map<number, Channel>();
@@ -25,7 +25,7 @@ export class Channels {
   /** @param accept what hears a channel that the other side opened; undefined: there is no such kind. */
   constructor(
     side: Side,
-    transport: Pick<ReliableTransport, "send" | "sendData" | "room">,
+    transport: Transport,
     accept: (kind: string, channel: Channel) => ChannelListener | undefined,
   ) {
     this.#next = side === "runner" ? 1 : 2;
@@ -64,6 +64,11 @@ export class Channels {
     const listener = this.#accept(frame[2], channel);
     if (listener === undefined) channel.close();
     else channel.listener = listener;
+  }
+
+  /** Data that comes as bytes. @throws as `deliver` */
+  deliverData(channel: number, stream: StreamId, bytes: Uint8Array): void {
+    this.#open.get(channel)?.arrived(stream, bytes);
   }
 
   closeAll(): void {

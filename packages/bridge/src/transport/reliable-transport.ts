@@ -8,6 +8,8 @@ import {
   type StreamId,
   signalLine,
 } from "./frame.js";
+import { chunkEnd, longestChunk } from "./payload.js";
+import type { Transport } from "./transport.js";
 
 /** Frames, and bytes of them, after which an acknowledgement no longer waits. */
 const framesUnacknowledged = 64;
@@ -34,7 +36,7 @@ export class FrameMissing extends Error {}
  * A sequence of frames that survives its pipes: each is numbered, kept until the other side has acknowledged it, and
  * sent again over the next pipe.
  */
-export class ReliableTransport {
+export class ReliableTransport implements Transport {
   readonly #side: Side;
   readonly #deliver: (frame: Frame) => void;
   /** Lines not acknowledged yet; the first is number `#acknowledged + 1`. */
@@ -71,6 +73,10 @@ export class ReliableTransport {
   /** @param bytes as many as a frame takes. Whoever sends them has waited for `room`. */
   sendData(channel: number, stream: StreamId, bytes: Uint8Array): void {
     this.#append(dataLine(this.#side, this.#next(), channel, stream, bytes));
+  }
+
+  chunkEnd(bytes: Uint8Array, start: number, most: number): number {
+    return chunkEnd(bytes, start, Math.min(longestChunk, most));
   }
 
   /** Settles when there may be room for data; undefined when there is. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { bridgeSchema, openRemoteSandbox, type Pipe, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
-import { ExecPlatform } from "./exec-platform.js";
+import { DirectExecPlatform, ExecPlatform } from "./exec-platform.js";
 
 const silent = () => undefined;
 export const silentLog: Log = { debug: silent, info: silent, warn: silent, error: silent };
@@ -28,6 +28,8 @@ export interface Bridged {
 
 export interface BridgedOptions {
   readonly platform?: (folder: string) => ExecPlatform;
+  /** Whether its one pipe carries any bytes and lasts. Default false. */
+  readonly direct?: boolean;
   readonly bridge?: object;
   readonly spec?: Partial<SandboxSpec>;
   readonly ownSystem?: boolean;
@@ -37,7 +39,9 @@ export interface BridgedOptions {
 /** A sandbox on this machine over the bridge, with nothing that confines it: the bridge itself is what is looked at. */
 export async function openBridged(options: BridgedOptions = {}): Promise<Bridged> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-bridge-"));
-  const platform = options.platform?.(folder) ?? new ExecPlatform(folder);
+  const platform =
+    options.platform?.(folder) ??
+    (options.direct === true ? new DirectExecPlatform(folder) : new ExecPlatform(folder));
   const failures: SandboxFailed[] = [];
   const spec: SandboxSpec = {
     id: "session",

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Readable } from "node:stream";
-import type { Pipe, RemotePlatform } from "@ambit/bridge";
+import type { DirectPipe, Pipe, RemotePlatform } from "@ambit/bridge";
 
 /** A platform of this machine: its pipes are commands' standard streams, and a test cuts them when it likes. */
 export class ExecPlatform implements RemotePlatform {
@@ -61,5 +61,23 @@ export class ExecPlatform implements RemotePlatform {
   /** Ends every pipe at once, in the middle of whatever they carry. */
   cut(): void {
     for (const child of this.pipes) child.kill("SIGKILL");
+  }
+}
+
+/** The same with one pipe that carries any bytes and lasts. */
+export class DirectExecPlatform extends ExecPlatform {
+  async openDirectPipe(argv: readonly [string, ...string[]]): Promise<DirectPipe> {
+    this.opened += 1;
+    const [program = "", ...rest] = [...this.prefix, ...argv];
+    const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
+    const closed = new Promise((resolve) => child.once("close", resolve));
+    this.pipes.add(child);
+    child.once("close", () => this.pipes.delete(child));
+    return {
+      output: child.stdout,
+      input: child.stdin,
+      // Its command ends with its input.
+      close: async () => void (await closed),
+    };
   }
 }

@@ -1,0 +1,108 @@
+import { readlinkSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import type { Channel, ChannelListener } from "../transport/channel.js";
+import { Channels } from "../transport/channels.js";
+import type { Transport } from "../transport/transport.js";
+import { answering } from "./answering.js";
+import { Files, unpack } from "./files.js";
+import { type Folders, makeFolders } from "./folders.js";
+import { Listeners } from "./listener.js";
+import { Processes } from "./run-process.js";
+import type { Settings } from "./settings.js";
+import { type Closure, closeSupervisor } from "./supervisor.js";
+import { findUsers, type Users } from "./users.js";
+
+/** Holds the sandbox's processes and streams, whatever transport reaches it. */
+export class Daemon {
+  readonly channels: Channels;
+  readonly #settings: Settings;
+  readonly #users: Users;
+  readonly #closure: Closure;
+  readonly #processes: Processes;
+  readonly #listeners: Listeners;
+  /** Put off by whatever the runner says. A pipe that is merely open shows nothing: a platform may hold it for ever. */
+  readonly #lingering: NodeJS.Timeout;
+
+  private constructor(
+    settings: Settings,
+    users: Users,
+    folders: Folders,
+    closure: Closure,
+    transport: Transport,
+  ) {
+    this.#settings = settings;
+    this.#users = users;
+    this.#closure = closure;
+    this.#processes = new Processes(settings, folders, users);
+    this.#listeners = new Listeners(() => this.channels);
+    const files = new Files(folders, users.agent);
+    const kinds = new Map<string, (channel: Channel) => ChannelListener>([
+      ["run", (channel) => this.#processes.listen(channel)],
+      ["write", (channel) => files.write(channel)],
+      ["read", (channel) => files.read(channel)],
+      ["unpack", unpack],
+      ["listen", (channel) => this.#listeners.listen(channel)],
+      [
+        "facts",
+        (channel) => ({ message: () => answering(channel, async () => channel.send(await this.#facts())) }),
+      ],
+      ["shutdown", (channel) => ({ message: () => answering(channel, () => this.#shutdown(channel)) })],
+    ]);
+    this.channels = new Channels("inside", transport, (kind, channel) => kinds.get(kind)?.(channel));
+    this.#lingering = setTimeout(() => this.end(), settings.orphanTimeoutMs);
+  }
+
+  /** @throws Error where it would find and end the wrong processes. */
+  static start(settings: Settings, transport: Transport): Daemon {
+    // By it processes are found and ended: with another's numbers the wrong ones would be.
+    if (readlinkSync("/proc/self") !== `${process.pid}`)
+      throw new Error(
+        "/proc isn't that of the bridge's own process namespace: the pipe's command must enter both",
+      );
+    // The session's group may write what a process makes in the workspace, and nobody else reads what it makes anywhere.
+    process.umask(0o007);
+    const users = findUsers(settings);
+    const folders = makeFolders(settings, users);
+    const closure = closeSupervisor(settings.supervisor, users.agent);
+    return new Daemon(settings, users, folders, closure, transport);
+  }
+
+  /** The runner was heard. */
+  heard(): void {
+    this.#lingering.refresh();
+  }
+
+  /** Ends every process, and this one. */
+  end(): void {
+    // What can't be cleared away stays; the bridge doesn't.
+    void this.#clear().finally(() => process.exit());
+  }
+
+  async #facts(): Promise<object> {
+    const { agent, whyShared } = this.#users;
+    const { closedBy, whyOpen } = this.#closure;
+    return {
+      searchPath: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
+      node: process.versions.node,
+      uid: agent?.uid ?? process.getuid?.() ?? -1,
+      ownUsers: agent !== undefined,
+      whyShared,
+      openPorts: await this.#closure.openPorts(),
+      closedBy,
+      whyOpen,
+    };
+  }
+
+  async #shutdown(channel: Channel): Promise<void> {
+    await this.#clear();
+    await channel.send({ done: true });
+    // The answer needs a moment to get through the pipe; without it the runner has its own limit.
+    setTimeout(() => process.exit(), 200);
+  }
+
+  async #clear(): Promise<void> {
+    this.#listeners.close();
+    await this.#processes.endAll();
+    await rm(this.#settings.folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}

@@ -1,0 +1,159 @@
+import type { Frame, PlainFrame, StreamId } from "./frame.js";
+import { TransportBroken } from "./reliable-transport.js";
+
+/**
+ * Frames for a pipe that carries any bytes: a header of ten, then the payload.
+ *
+ * | bytes | |
+ * |---|---|
+ * | 0–3 | length of the payload, big endian |
+ * | 4 | what it is, by its place in `ops` |
+ * | 5 | stream |
+ * | 6–9 | channel, big endian |
+ */
+const headerLength = 10;
+const ops = ["data", "open", "end", "windowUpdate", "close", "hello", "ping", "pong"] as const;
+type Op = (typeof ops)[number];
+
+/** Bytes of a stream in one frame at most. */
+export const longestByteFrame = 64 * 1024;
+/** Bytes of any other payload: a kind's name, a number. */
+const longestPlain = 256;
+const largestNumber = 0xffff_ffff;
+
+/** What is said of the pipe itself. */
+export type ByteSignal = "hello" | "ping" | "pong";
+
+const none = Buffer.alloc(0);
+
+export function header(op: Op, channel: number, stream: StreamId, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(headerLength);
+  bytes.writeUInt32BE(length, 0);
+  bytes.writeUInt8(ops.indexOf(op), 4);
+  bytes.writeUInt8(stream, 5);
+  bytes.writeUInt32BE(channel, 6);
+  return bytes;
+}
+
+/** A frame other than data, or a signal with its number. */
+export function plainBytes(frame: PlainFrame | readonly [op: ByteSignal, value: number]): Buffer {
+  switch (frame[0]) {
+    case "open":
+      return withPayload("open", frame[1], 0, Buffer.from(frame[2], "utf8"));
+    case "end":
+      return header("end", frame[1], frame[2], 0);
+    case "windowUpdate":
+      return withPayload("windowUpdate", frame[1], frame[2], numberBytes(frame[3]));
+    case "close":
+      return header("close", frame[1], 0, 0);
+    default:
+      return withPayload(frame[0], 0, 0, numberBytes(frame[1]));
+  }
+}
+
+function withPayload(op: Op, channel: number, stream: StreamId, payload: Buffer): Buffer {
+  return Buffer.concat([header(op, channel, stream, payload.length), payload]);
+}
+
+function numberBytes(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4);
+  bytes.writeUInt32BE(Math.min(value, largestNumber), 0);
+  return bytes;
+}
+
+export interface ByteFrameListener {
+  frame(frame: Frame): void;
+  /** Data as it comes: a frame may be heard in pieces. */
+  data(channel: number, stream: StreamId, bytes: Uint8Array): void;
+  signal(op: ByteSignal, value: number): void;
+}
+
+/** Cuts what comes into frames. Keeps a header or a short payload at most: data is handed on as it comes. */
+export class ByteFrames {
+  readonly #listener: ByteFrameListener;
+  #rest: Buffer = none;
+  /** Of the data frame that is being heard. */
+  #left = 0;
+  #channel = 0;
+  #stream: StreamId = 0;
+
+  constructor(listener: ByteFrameListener) {
+    this.#listener = listener;
+  }
+
+  /** @throws TransportBroken for what is no frame, or what a listener throws. */
+  push(piece: Uint8Array): void {
+    let bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+    if (this.#rest.length > 0) bytes = Buffer.concat([this.#rest, bytes]);
+    this.#rest = none;
+    let at = 0;
+    while (at < bytes.length) {
+      if (this.#left > 0) {
+        const end = Math.min(bytes.length, at + this.#left);
+        this.#left -= end - at;
+        this.#listener.data(this.#channel, this.#stream, bytes.subarray(at, end));
+        at = end;
+        continue;
+      }
+      const next = this.#plain(bytes, at);
+      if (next === undefined) {
+        // Copied, so that it doesn't keep the whole piece.
+        this.#rest = Buffer.from(bytes.subarray(at));
+        return;
+      }
+      at = next;
+    }
+  }
+
+  /** Reads a header, and the payload of what isn't data. Undefined: not all of it has come. */
+  #plain(bytes: Buffer, at: number): number | undefined {
+    if (bytes.length - at < headerLength) return undefined;
+    const length = bytes.readUInt32BE(at);
+    const op = ops[bytes.readUInt8(at + 4)];
+    const stream = bytes.readUInt8(at + 5);
+    const channel = bytes.readUInt32BE(at + 6);
+    if (op === undefined || (stream !== 0 && stream !== 1 && stream !== 2)) throw broken("an unknown frame");
+    if (length > (op === "data" ? longestByteFrame : longestPlain))
+      throw broken(`${length} bytes in one frame`);
+    const start = at + headerLength;
+    if (op === "data") {
+      [this.#left, this.#channel, this.#stream] = [length, channel, stream];
+      return start;
+    }
+    if (bytes.length - start < length) return undefined;
+    const payload = bytes.subarray(start, start + length);
+    this.#deliver(op, channel, stream, payload);
+    return start + length;
+  }
+
+  #deliver(op: Exclude<Op, "data">, channel: number, stream: StreamId, payload: Buffer): void {
+    const frame = plainFrame(op, channel, stream, payload);
+    if (frame !== undefined) this.#listener.frame(frame);
+    else if (op === "hello" || op === "ping" || op === "pong") this.#listener.signal(op, numberOf(payload));
+  }
+}
+
+/** Undefined for a signal. */
+function plainFrame(op: Op, channel: number, stream: StreamId, payload: Buffer): PlainFrame | undefined {
+  switch (op) {
+    case "open":
+      return ["open", channel, payload.toString("utf8")];
+    case "end":
+      return ["end", channel, stream];
+    case "windowUpdate":
+      return ["windowUpdate", channel, stream, numberOf(payload)];
+    case "close":
+      return ["close", channel];
+    default:
+      return undefined;
+  }
+}
+
+function numberOf(payload: Buffer): number {
+  if (payload.length !== 4) throw broken("a number that isn't one");
+  return payload.readUInt32BE(0);
+}
+
+function broken(what: string): TransportBroken {
+  return new TransportBroken(`The peer sent ${what}`);
+}

@@ -1,0 +1,232 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { PassThrough } from "node:stream";
+import { bridgeSchema, type DirectPipe, openRemoteSandbox, type RemotePlatform } from "@ambit/bridge";
+import { SandboxFailed } from "@ambit/core/plugin";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ByteFrames, header, plainBytes } from "../src/transport/byte-frames.js";
+import type { Frame, PlainFrame, StreamId } from "../src/transport/frame.js";
+import { TransportBroken } from "../src/transport/reliable-transport.js";
+import { openBridged, silentLog, textOf } from "./support/bridged.js";
+import { eventually, processesWith } from "./support/processes.js";
+
+const KB = 1024;
+const mark = () => `mark-${randomBytes(12).toString("hex")}`;
+
+describe("a pipe that carries any bytes", () => {
+  const number = fc.integer({ min: 0, max: 0xffff_ffff });
+  const stream = fc.constantFrom<StreamId>(0, 1, 2);
+  const plain = fc.oneof<fc.Arbitrary<PlainFrame>[]>(
+    fc.tuple(fc.constant("open" as const), number, fc.string({ maxLength: 50 })),
+    fc.tuple(fc.constant("end" as const), number, stream),
+    fc.tuple(fc.constant("windowUpdate" as const), number, stream, number),
+    fc.tuple(fc.constant("close" as const), number),
+  );
+  const data = fc.tuple(number, stream, fc.uint8Array({ maxLength: 3_000 }));
+
+  it("says the same however it is cut", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(plain, data), { maxLength: 20 }),
+        fc.infiniteStream(fc.integer({ min: 1, max: 500 })),
+        (said, cuts) => {
+          const bytes = Buffer.concat(
+            said.map((one) =>
+              typeof one[0] === "number"
+                ? Buffer.concat([header("data", one[0], one[1], one[2].length), one[2]])
+                : plainBytes(one),
+            ),
+          );
+          const frames: Frame[] = [];
+          const heard = new Map<string, Buffer>();
+          const listener = new ByteFrames({
+            frame: (frame) => frames.push(frame),
+            data: (channel, on, piece) => {
+              const key = `${channel} ${on}`;
+              heard.set(key, Buffer.concat([heard.get(key) ?? Buffer.alloc(0), piece]));
+            },
+            signal: () => expect.unreachable(),
+          });
+          for (let at = 0; at < bytes.length; ) {
+            const end = at + (cuts.next().value ?? 1);
+            listener.push(bytes.subarray(at, end));
+            at = end;
+          }
+          expect(frames).toEqual(said.filter(([first]) => typeof first === "string"));
+          const sent = new Map<string, Buffer>();
+          for (const one of said) {
+            if (typeof one[0] !== "number" || one[2].length === 0) continue;
+            const key = `${one[0]} ${one[1]}`;
+            sent.set(key, Buffer.concat([sent.get(key) ?? Buffer.alloc(0), one[2]]));
+          }
+          expect(heard).toEqual(sent);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it.each([
+    ["a frame without end", header("data", 1, 0, 64 * KB + 1)],
+    ["a name without end", header("open", 1, 0, 257)],
+    ["an unknown frame", Buffer.from([0, 0, 0, 0, 99, 0, 0, 0, 0, 1])],
+    ["an unknown stream", Buffer.from([0, 0, 0, 0, 0, 7, 0, 0, 0, 1])],
+    ["a number that isn't one", Buffer.from([0, 0, 0, 1, 3, 0, 0, 0, 0, 1, 5])],
+  ])("refuses %s", (_what, bytes) => {
+    const nothing = () => undefined;
+    const frames = new ByteFrames({ frame: nothing, data: nothing, signal: nothing });
+    expect(() => frames.push(bytes)).toThrow(TransportBroken);
+  });
+});
+
+describe("a sandbox over one direct pipe", () => {
+  const staying = (text: string) =>
+    ({ argv: [process.execPath, "-e", "setTimeout(() => {}, 120_000)", text], env: {} }) as const;
+
+  it("needs no other process than the daemon's, and opens no second pipe", async () => {
+    await using bridged = await openBridged({ direct: true });
+    const child = await bridged.sandbox.spawn({ argv: ["/bin/cat"], env: {} });
+    const writer = child.stdin.getWriter();
+    const content = randomBytes(3_000 * KB);
+    const writing = writer.write(content).then(() => writer.close());
+    const pieces: Uint8Array[] = [];
+    for await (const piece of child.stdout) pieces.push(piece);
+    await writing;
+    expect(Buffer.compare(Buffer.concat(pieces), content)).toBe(0);
+    expect(bridged.platform.opened).toBe(1);
+    expect(processesWith(`${bridged.folder}/bridge.mjs`)).toHaveLength(1);
+  });
+
+  it("holds back a writer whose reader doesn't read, and nobody else", async () => {
+    await using bridged = await openBridged({ direct: true });
+    const { sandbox } = bridged;
+    const count = "let n = 0; const say = () => { while (process.stdout.write(Buffer.alloc(65536))) n++; };";
+    const pour = `${count} setInterval(() => { say(); require("fs").writeFileSync("poured", String(n)); }, 5)`;
+    const slow = await sandbox.spawn({ argv: [process.execPath, "-e", pour], env: {} });
+    const other = await sandbox.spawn({
+      argv: ["/bin/sh", "-c", "sleep 1; echo done"],
+      env: { PATH: "/usr/bin:/bin" },
+    });
+    expect(await textOf(other.stdout)).toBe("done\n");
+    const poured = Number(Buffer.from(await sandbox.readFile(`${sandbox.workspace}/poured`)).toString());
+    // The window, the pipes in between and what Node reads ahead.
+    expect(poured * 64).toBeLessThan(4_096);
+    await slow.kill();
+  });
+
+  it("ends once and for all when its pipe does, and says why", async () => {
+    await using bridged = await openBridged({ direct: true });
+    const child = await bridged.sandbox.spawn(staying(mark()));
+    bridged.platform.cut();
+    await expect(child.exit).resolves.toEqual({ code: null, signal: "SIGKILL" });
+    expect(await textOf(child.stdout)).toBe("");
+    expect(bridged.failures).toEqual([expect.any(SandboxFailed)]);
+    expect(bridged.failures[0]?.message).toContain("can't be reached any more");
+    await expect(bridged.sandbox.spawn({ argv: ["/bin/true"], env: {} })).rejects.toThrow(SandboxFailed);
+    expect(bridged.platform.opened).toBe(1);
+  });
+
+  it("leaves no process when the runner lets go of the pipe", async () => {
+    const bridged = await openBridged({ direct: true });
+    const text = mark();
+    await bridged.sandbox.spawn(staying(text));
+    expect(processesWith(text)).toHaveLength(1);
+    const [daemon] = bridged.platform.pipes;
+    daemon?.stdin?.destroy();
+    const gone = await eventually(
+      () => processesWith(text),
+      ({ length }) => length === 0,
+    );
+    expect(gone).toEqual([]);
+    await bridged[Symbol.asyncDispose]();
+  });
+});
+
+describe("a guest daemon on a direct pipe that isn't to be trusted", () => {
+  /** Says what it likes, and hears everything unless it is deaf. */
+  async function opening(say: (output: PassThrough) => void | Promise<void>, isDeaf = false) {
+    const failures: SandboxFailed[] = [];
+    let destroyed = 0;
+    const never = () => Promise.reject(new Error("there is no other pipe"));
+    const platform: RemotePlatform = {
+      openPipe: never,
+      openDirectPipe: async (): Promise<DirectPipe> => {
+        const [input, output] = [new PassThrough(), new PassThrough()];
+        if (!isDeaf) input.resume();
+        setImmediate(() => void say(output));
+        return { input, output, close: async () => void output.destroy() };
+      },
+      upload: async () => undefined,
+      destroy: async () => {
+        destroyed += 1;
+      },
+    };
+    const spec = {
+      id: "session",
+      boundary: {
+        network: { mode: "on", rules: [] },
+        filesystem: { mode: "on", readable: [], writable: [], denied: [] },
+        resources: {},
+        secrets: "visible",
+        enforcement: "strict",
+      },
+      required: [],
+      requiredPaths: [],
+      onDecision: () => undefined,
+      onFailure: (failure: SandboxFailed) => failures.push(failure),
+      log: silentLog,
+    } as const;
+    const bridge = bridgeSchema.parse({ heartbeatTimeoutMs: 1_000 });
+    const scope = { signal: new AbortController().signal, defer: () => undefined };
+    const outcome = await openRemoteSandbox({ platform, spec, bridge, evidence: {} }, scope).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    return { outcome, destroyed, failures };
+  }
+  const hello = plainBytes(["hello", 1]);
+
+  it.each<[string, (output: PassThrough) => void, RegExp]>([
+    ["noise", (output) => void output.write("sh: node: not found\n"), /can't be started.*node: not found/s],
+    ["nothing", () => undefined, /can't be started/],
+    ["another version", (output) => void output.write(plainBytes(["hello", 99])), /version 99/],
+    ["its end", (output) => void output.end(), /its command ended/],
+  ])("that says %s in place of a greeting is given up", async (_what, say, why) => {
+    const { outcome, destroyed } = await opening(say);
+    expect(outcome).toBeInstanceOf(SandboxFailed);
+    expect(String(outcome)).toMatch(why);
+    expect(destroyed).toBe(1);
+  });
+
+  it("that sends more than it may is given up", async () => {
+    const { outcome, failures } = await opening((output) => {
+      output.write(hello);
+      // Channel 1 is the question for its facts.
+      for (let piece = 0; piece < 20; piece++)
+        output.write(Buffer.concat([header("data", 1, 2, 64 * KB), Buffer.alloc(64 * KB, 120)]));
+      output.write(Buffer.alloc(20, 0xff));
+    });
+    expect(outcome).toBeInstanceOf(SandboxFailed);
+    expect(String([outcome, ...failures])).toContain("broke its protocol");
+  });
+
+  it("that makes the runner answer and reads nothing fills no memory", { timeout: 60_000 }, async () => {
+    let isOver = false;
+    const { outcome, failures } = await opening(async (output) => {
+      output.write(hello);
+      output.once("close", () => {
+        isOver = true;
+      });
+      // Each is answered with its refusal, which nobody takes.
+      const flood = Buffer.concat(
+        Array.from({ length: 5_000 }, (_, at) => plainBytes(["open", 2 * at + 2, "?"])),
+      );
+      while (!isOver) {
+        if (!output.write(flood)) await Promise.race([once(output, "drain"), once(output, "close")]);
+      }
+    }, true);
+    expect(outcome).toBeInstanceOf(SandboxFailed);
+    expect(String([outcome, ...failures])).toMatch(/reads nothing/);
+  });
+});
