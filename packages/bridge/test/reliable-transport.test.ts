@@ -69,7 +69,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     runner.hear(["open", 2, "connection"]);
     expect(() => {
       for (let sent = 0; sent < 2 * MB; sent += longestChunk) runner.hear(["data", 2, streams.main, piece]);
-    }).toThrow("more than it asked for");
+    }).toThrow("more than its window");
   });
 
   it("keeps nothing of messages that nobody hears, and little of one without an end", () => {
