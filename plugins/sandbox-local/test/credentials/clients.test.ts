@@ -71,7 +71,7 @@ describe("with credentials that stay outside its jail", { timeout: 60_000 }, () 
       "git clones with a credential for reading, and says why it can't push",
       "git",
       `git clone -q https://$HOST/shared/repository two && ${change("two")} && git push -q origin HEAD`,
-      /remote: Ambit's boundary refused this request: READ_TOKEN is for reading alone/,
+      /remote: Ambit's boundary refused this request: READ_TOKEN is for reading only/,
     ],
     [
       "curl",
@@ -136,7 +136,7 @@ print(requests.get("https://%s/api" % os.environ["HOST"], headers={"Authorizatio
   test("the server had the values, and what was recorded hasn't", () => {
     expect(server.authorizations).toContain(`Bearer ${token}`);
     expect(decisions.some(({ allowed, reason }) => allowed && reason.includes("TLS ends here"))).toBe(true);
-    expect(decisions.some(({ allowed, reason }) => !allowed && reason.includes("for reading alone"))).toBe(
+    expect(decisions.some(({ allowed, reason }) => !allowed && reason.includes("for reading only"))).toBe(
       true,
     );
     expect(JSON.stringify(decisions)).not.toMatch(new RegExp(`${password}|${token}`));

@@ -169,7 +169,7 @@ export class CredentialSide {
       body = await readBody(request, this.#gate.limits);
       if (body === undefined || !isLfsDownload(body.toString())) {
         return refuse(
-          'the credential is for reading alone (access "read"), and this git LFS batch is no download',
+          'the credential is for reading only (access "read"), and this git LFS batch is no download',
         );
       }
     }
