@@ -229,7 +229,7 @@ describe("Vertex", () => {
   });
 
   it.each([
-    ["/home/me/key.json", "not its path"],
+    ["/home/agent/key.json", "not its path"],
     [account("https://evil.example/token"), "isn't Google's"],
     [account("http://169.254.169.254/token"), "isn't Google's"],
     [JSON.stringify({ type: "authorized_user", refresh_token: "r" }), "no service account's key"],

@@ -11,6 +11,21 @@ export function longFiles(files: readonly SourceFile[]): string[] {
     .map(({ path, lines }) => `${path} has ${lines} lines, ${longestFile} at most: split it by purpose`);
 }
 
+/** Turns that a native technical writer wouldn't use, in what users read: pages, and text that a program prints. */
+const oddTurns =
+  /\b(?:nobody(?!:)|whoever|(?:can't|couldn't|could|can) be had|(?:is|are) told of|its own say|goes on by itself)\b/gi;
+
+export function oddEnglish(files: readonly SourceFile[]): string[] {
+  const pages = files.filter(({ path }) => path.endsWith(".md"));
+  const printed = files
+    .filter(({ path }) => /^(?:core|server|packages\/[^/]+|plugins\/[^/]+)\/src\/.*\.ts$/.test(path))
+    .map(({ path, text }) => ({
+      path,
+      text: text.replaceAll(/^[^\S\n]*(?:\*|\/[/*]).*$/gm, "").replaceAll(/\/\/.*$/gm, ""),
+    }));
+  return matches([...pages, ...printed], oddTurns, "is odd English: say it plainly");
+}
+
 /** Homes that exist only inside a sandbox, and are documented there. */
 const sandboxHomes = "agent|sandbox";
 const machinePath = new RegExp(

@@ -12,7 +12,7 @@ import {
 import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
 import type { SourceFile } from "../rules/source-file.js";
-import { credentials, longFiles, machinePaths, registryHosts } from "../rules/texts.js";
+import { credentials, longFiles, machinePaths, oddEnglish, registryHosts } from "../rules/texts.js";
 import { isCode, readManifests, readText, readTree, root } from "../rules/tree.js";
 
 interface Case {
@@ -221,6 +221,19 @@ const cases: Case[] = [
       ["package-lock.json", `{ "resolved": "core" }`],
       ["a.ts", "registry.sandboxes.find(one)"],
       ["a.md", "https://www.npmjs.com/package/zod"],
+    ],
+  },
+  {
+    rule: oddEnglish,
+    promise: "what users read is plain English",
+    tree: () => files,
+    broken: [
+      ["docs/a.md", `The agent ${["is", "told", "of"].join(" ")} its end.`],
+      ["core/src/a.ts", `throw new Error("it asks ${"no" + "body"}");`],
+    ],
+    kept: [
+      ["docs/a.md", "The agent receives its end."],
+      ["core/src/a.ts", `// A comment for ${"no" + "body"}.\nconst etc = "${"no" + "body"}:x:65534";`],
     ],
   },
   {

@@ -30,7 +30,7 @@ export const unreadStream: Goal = {
     }
     return [
       {
-        what: "the server's PSS at most, while nobody reads",
+        what: "the server's PSS at most, with no reader",
         unit: "MiB",
         values: growths,
         limit: { atMost: 16 },

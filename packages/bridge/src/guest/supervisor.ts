@@ -123,7 +123,7 @@ function answering(ports: readonly number[], user: User | undefined): Promise<re
       if (code === 0) resolve(JSON.parse(Buffer.concat(said).toString("utf8")));
       else
         reject(
-          new Error(`nobody could look at its ports: ${Buffer.concat(errors).toString("utf8").slice(-300)}`),
+          new Error(`its ports couldn't be listed: ${Buffer.concat(errors).toString("utf8").slice(-300)}`),
         );
     });
   });

@@ -122,7 +122,7 @@ async function settleIn(
   const { searchPath, node, uid, ownUsers, whyShared, openPorts, whyOpen, closedBy } = answer;
   if (spec.required.includes("environment.per-tool") && !ownUsers) {
     throw new SandboxFailed(
-      `environment.per-tool can't be had in this sandbox: ${whyShared ?? "no reason given"}`,
+      `environment.per-tool isn't possible in this sandbox: ${whyShared ?? "no reason given"}`,
     );
   }
   const copyRoot = given ?? join(folder, "copies");

@@ -18,7 +18,7 @@ const limits: Trial = {
     };
     const isProven = (id: string, how: string, more = true) =>
       free[id] === null || free[id] === undefined
-        ? new NotProven("without the limit it can't be had either, so nothing is shown")
+        ? new NotProven("without the limit it can't be used either, so nothing is proven")
         : (kept[id] ?? null) === null && more
           ? how
           : new NotProven(

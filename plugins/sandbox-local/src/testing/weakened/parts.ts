@@ -103,7 +103,7 @@ function optionsOf(planned: readonly string[]): readonly Option[] {
   for (let at = 0; at < planned.length; ) {
     const name = planned[at] ?? "";
     const count = given[name];
-    if (count === undefined) throw new RangeError(`Nobody has said what a jail is without ${name}`);
+    if (count === undefined) throw new RangeError(`There is no definition of a jail without ${name}`);
     options.push({ words: planned.slice(at, at + 1 + count), at });
     at += 1 + count;
   }

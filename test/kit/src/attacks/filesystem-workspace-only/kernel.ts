@@ -4,7 +4,7 @@ import { damage, write } from "./outside.js";
 export const kernelAttacks = [
   programAttack({
     id: "filesystem.workspace-only/set-id",
-    title: "leave a program in the workspace that runs as its owner, whoever starts it on the host",
+    title: "leave a program in the workspace that runs as its owner when anyone starts it on the host",
     parameters: ({ sandbox }) => ({ folder: sandbox.workspace }),
     // Each file is removed again at once, and holds nothing.
     program: `
