@@ -13,7 +13,7 @@ const mostTokenBytes = 65_536;
 const accountSchema = z.object({
   type: z.literal("service_account"),
   client_email: z.string().min(1).max(320),
-  private_key: z.string().startsWith("-----BEGIN PRIVATE KEY-----"),
+  private_key: z.string().regex(/^-----BEGIN PRIVATE KEY-{5}/, "must be a PKCS #8 key in PEM"),
   private_key_id: z.string().max(200).optional(),
   token_uri: z.url({ protocol: /^https?$/ }).default("https://oauth2.googleapis.com/token"),
 });
