@@ -20,6 +20,7 @@ import { spawnInJail } from "./sandboxes/i3-spawn.js";
 import { bridge } from "./sandboxes/i4-bridge.js";
 import { daytonaBridge } from "./sandboxes/i5-daytona.js";
 import { credentialBroker } from "./sandboxes/i6-broker.js";
+import { modelRoute } from "./sandboxes/i7-model-route.js";
 
 /** In the order of their numbers. */
 export const goals: readonly Goal[] = [
@@ -45,4 +46,5 @@ export const goals: readonly Goal[] = [
   bridge,
   daytonaBridge,
   credentialBroker,
+  modelRoute,
 ];

@@ -36,12 +36,13 @@ export class Meter {
   constructor(options: MeterOptions) {
     this.#options = options;
     const { protocol, isFine } = options;
+    const paths = isFine ? protocol.usagePaths : errorPaths;
     const scan = () =>
       new JsonScan({
-        paths: isFine ? protocol.usagePaths : errorPaths,
+        paths,
         onCaptured: ({ path, value }) => this.#captured(path, value),
       });
-    this.#reader = readerOf(options.contentType, scan);
+    this.#reader = readerOf(options.contentType, scan, paths);
   }
 
   push(bytes: Buffer): void {
@@ -92,8 +93,9 @@ export class Meter {
   }
 }
 
-function readerOf(contentType: string, scan: () => JsonScan): AnswerReader {
-  if (contentType.startsWith("text/event-stream")) return new EventLines(scan);
+function readerOf(contentType: string, scan: () => JsonScan, paths: readonly string[]): AnswerReader {
+  const words = [...new Set(paths.map((path) => path.slice(path.lastIndexOf(".") + 1)))];
+  if (contentType.startsWith("text/event-stream")) return new EventLines(scan, words);
   if (contentType.startsWith("application/vnd.amazon.eventstream")) return new AwsEvents(scan);
   return new WholeDocument(scan());
 }

@@ -33,19 +33,33 @@ export class EventLines implements AnswerReader {
   #matched = 0;
   #scan: JsonScan | undefined;
 
-  constructor(readonly newScan: () => JsonScan) {}
+  /** @param words a line that came in one piece and has none of them isn't looked through. */
+  constructor(
+    readonly newScan: () => JsonScan,
+    readonly words: readonly string[],
+  ) {}
 
   push(bytes: Buffer): void {
     this.bytes += bytes.length;
+    let word = -1;
     for (let at = 0; at < bytes.length; ) {
       const end = bytes.indexOf(lineFeed, at);
       const stop = end === -1 ? bytes.length : end;
-      this.#inLine(bytes.subarray(at, stop));
+      if (word < at) word = this.#nextWord(bytes, at);
+      const isWhole = end !== -1 && this.#matched === 0;
+      if (isWhole && word >= stop) this.events += startsWith(bytes, at) ? 1 : 0;
+      else this.#inLine(bytes.subarray(at, stop));
       if (end === -1) return;
       this.#matched = 0;
       this.#scan = undefined;
       at = end + 1;
     }
+  }
+
+  /** Where the next of the words is; behind the last byte when there is none. */
+  #nextWord(bytes: Buffer, from: number): number {
+    const found = this.words.map((word) => bytes.indexOf(word, from)).filter((at) => at !== -1);
+    return Math.min(bytes.length, ...found);
   }
 
   #inLine(bytes: Buffer): void {
@@ -59,4 +73,8 @@ export class EventLines implements AnswerReader {
     }
     if (this.#scan !== undefined && at < bytes.length) this.#scan.feed(bytes.subarray(at));
   }
+}
+
+function startsWith(bytes: Buffer, at: number): boolean {
+  return field.every((byte, index) => bytes[at + index] === byte);
 }
