@@ -141,10 +141,10 @@ export class Sending {
         exchange.ended(failedAnswer(statusCode, redacted(meter.error ?? "", replacements)));
       },
     });
-    return new Response(stream, {
-      status: statusCode,
-      headers: answeredHeaders(headers, (text) => redacted(text, replacements)),
-    });
+    const passed = answeredHeaders(headers, (text) => redacted(text, replacements));
+    // Servers that adapt a handler otherwise wait a moment for the end, to tell the length with the first byte.
+    passed.set("transfer-encoding", "chunked");
+    return new Response(stream, { status: statusCode, headers: passed });
   }
 
   #replacements(credential: Readonly<Record<string, string>>): readonly Replacement[] {
