@@ -11,9 +11,8 @@ import { callbackTool, clientTool, pythonTool } from "./support/tools.js";
 let runner: Runner;
 let model: ModelServer;
 let platform: Platform;
-let hidesSecrets: boolean;
 beforeAll(async () => {
-  [{ runner, model, hidesSecrets }, platform] = await Promise.all([openMatrix(), startPlatform()]);
+  [{ runner, model }, platform] = await Promise.all([openMatrix(), startPlatform()]);
 });
 afterAll(async () => {
   await runner.drain(0);
@@ -47,7 +46,7 @@ describe.each(testedAgents)(
       sandboxPermission: {
         network: "off",
         filesystem: "workspace",
-        ...(hidesSecrets ? { secrets: "hidden" } : {}),
+        secrets: "hidden",
       },
     });
     const begin = (more: object) => LiveRun.begin(runner, { ...confined(), ...more });
@@ -78,7 +77,7 @@ describe.each(testedAgents)(
       record(agent.id, "agentsMd, skills");
       record(agent.id, "text");
       record(agent.id, "code tool");
-      record(agent.id, "network off, key outside");
+      record(agent.id, "network off, key hidden");
     });
 
     it("goes on in a warm session", async () => {

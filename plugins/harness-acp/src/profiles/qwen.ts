@@ -15,6 +15,8 @@ export const qwen: Profile = {
   environment: {
     // Otherwise it starts itself a second time, to set its heap's size.
     QWEN_CODE_NO_RELAUNCH: "true",
+    // It has its tools before the first prompt, and not some time after.
+    QWEN_CODE_LEGACY_MCP_BLOCKING: "1",
     QWEN_CODE_DISABLE_CRON: "1",
     QWEN_CODE_DISABLE_WORKFLOWS: "1",
   },

@@ -43,13 +43,9 @@ export const testedAgents = testsAll
   ? matrixAgents
   : matrixAgents.filter(({ id }) => ["codex", "gemini", "pi"].includes(id));
 
-export async function openMatrix(): Promise<{
-  readonly runner: Runner;
-  readonly model: ModelServer;
-  readonly hidesSecrets: boolean;
-}> {
+export async function openMatrix(): Promise<{ readonly runner: Runner; readonly model: ModelServer }> {
   const model = await startModelServer({ expectedKey: modelKey });
-  const { runner, registry } = await openAmbit({
+  const { runner } = await openAmbit({
     environment: takeEnvironment({}),
     configuration: {
       plugins: [
@@ -64,9 +60,7 @@ export async function openMatrix(): Promise<{
     },
     logLevel: "silent",
   });
-  const { sandboxes } = registry.candidatesAsSeen();
-  const hidesSecrets = sandboxes.every(({ actor }) => actor.claims.includes("secrets.hidden"));
-  return { runner, model, hidesSecrets };
+  return { runner, model };
 }
 
 export function agentRequest(agent: MatrixAgent, model: ModelServer): object {
