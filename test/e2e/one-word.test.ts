@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { RunResult, StreamRecord } from "@ambit/core";
 import { startLoopbackDaytona, unavailableReason } from "@ambit/daytona-loopback";
+import { dockerEngine, unavailableReason as whyNoRuntime } from "@ambit/docker-engine";
 import { startModelServer } from "@ambit/model-server";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { demo, emptyFolder, ndjson, recordsOf, repository, type Server, serve } from "./support/ambit.js";
@@ -26,11 +27,16 @@ def reaches(url):
         return False
 def main(text):
     reached = {"listed": reaches("${listed}/v1beta/models"), "unlisted": reaches("http://10.99.0.30/")}
-    return [len(text), len(os.environ["UNIT"]), reached]
+    return [len(text), len(os.environ.get("UNIT", "characters")), reached]
 `;
 
-/** The same for both sandboxes but for its one word. */
-function requestFor(sandbox: string, model: string, endpoint: string) {
+/** The same for all sandboxes but for its one word. @param env the code tool's own variables. */
+function requestFor(
+  sandbox: string,
+  model: string,
+  endpoint: string,
+  env: Readonly<Record<string, string>> = { UNIT: "characters" },
+) {
   const script = [
     '[[call weather {"city":"Bern"}]]',
     '[[call measure {"text":"abc"}]]',
@@ -40,7 +46,7 @@ function requestFor(sandbox: string, model: string, endpoint: string) {
   return {
     sandbox,
     harness: "gemini",
-    sandboxPermission: { network: { allowlist: [here] } },
+    sandboxPermission: { network: { allowlist: [new URL(model).hostname] } },
     permissions: { default: "allow" },
     interactions: { waitMs: 20_000 },
     modelConnection: {
@@ -57,7 +63,7 @@ function requestFor(sandbox: string, model: string, endpoint: string) {
         kind: "code",
         runtime: "python",
         code: measure(model),
-        env: { UNIT: "characters" },
+        env,
         inputSchema: object({ text: { type: "string" } }),
       },
       {
@@ -191,5 +197,53 @@ describe("one word of the request", () => {
     const copied = await runOn(server, { ...demo("say hello"), sandbox: "daytona" });
     expect(copied.result, server.log()).toMatchObject({ ok: true, output: "hello" });
     await expect.poll(() => daytona.sandboxes().map(({ state }) => state)).toEqual([]);
+  });
+
+  // gVisor's /proc shows every tool's variables: a tool that brings some is refused there, and not part of this.
+  it.for([
+    ["runc", { UNIT: "characters" }],
+    ["runsc", {}],
+  ] as const)("takes it to a container with %s", { timeout: 240_000 }, async ([runtime, env], context) => {
+    const missing = whyNoRuntime(runtime);
+    if (missing !== undefined) context.skip(`host: ${missing}`);
+    const { socket, image } = dockerEngine();
+    await using model = await startModelServer({ expectedKey: key });
+    const platform = await callbackServer((_name, { city }) => ({ city, sky: "clear" }));
+    const modelPort = Number(new URL(model.url).port);
+    const callbackPort = Number(new URL(platform.endpoint).port);
+    const address = "10.99.0.11";
+    takeAddress(address);
+    await answerAt(address, modelPort);
+    await answerAt(address, callbackPort);
+    const server = await serve({
+      AMBIT_CONFIG: join(repository, "test/e2e/support/docker.config.mjs"),
+      TEST_DOCKER_SOCKET: socket,
+      TEST_DOCKER_IMAGE: image,
+      TEST_DOCKER_RUNTIMES: runtime,
+      TEST_DOCKER_DATA: await emptyFolder(),
+      TEST_DOCKER_AGENTS: join(repository, "node_modules"),
+    });
+    const run = async (sandbox: string) => {
+      const endpoint = `http://${address}:${callbackPort}/tools/call`;
+      const request = requestFor(sandbox, `http://${address}:${modelPort}`, endpoint, env);
+      const told = await runOn(server, request);
+      expect(told.result, `${JSON.stringify(told.result.failure)} ${server.log()}`).toMatchObject({
+        ok: true,
+        stopReason: "end_turn",
+      });
+      expect(JSON.stringify(told.records)).not.toContain(key);
+      return told;
+    };
+    const local = await run("local");
+    const inside = await run(runtime);
+
+    expect(inside.result.output).toBe(local.result.output);
+    expect(toolsOf(inside.records)).toEqual(toolsOf(local.records));
+    expect(shapeOf(inside.result)).toEqual(shapeOf(local.result));
+    expect(toolsOf(inside.records)).toMatchObject({
+      measure: '[3,10,{"listed":true,"unlisted":false}]',
+    });
+    const mounted = await runOn(server, { ...demo("say hello"), sandbox: runtime });
+    expect(mounted.result, server.log()).toMatchObject({ ok: true, output: "hello" });
   });
 });

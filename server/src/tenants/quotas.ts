@@ -37,8 +37,7 @@ export class Quotas {
   ): QuotaPlace {
     const usage = this.#of(project);
     const wait = this.#waitMs(usage, limits);
-    if (wait !== undefined)
-      throw new AtCapacity(`Project at its quota: ${wait.why}.`, wait.ms);
+    if (wait !== undefined) throw new AtCapacity(`Project at its quota: ${wait.why}.`, wait.ms);
     if (opensSession && limits.sessions !== undefined && sessions >= limits.sessions)
       throw new AtCapacity(`Project at its quota: ${limits.sessions} open sessions. End one of them.`);
     return this.occupy({ project, limits });

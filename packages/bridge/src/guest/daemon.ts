@@ -85,7 +85,7 @@ export class Daemon {
       searchPath: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
       node: process.versions.node,
       uid: agent?.uid ?? process.getuid?.() ?? -1,
-      ownUsers: agent !== undefined,
+      ownUsers: agent !== undefined && whyShared === undefined,
       whyShared,
       openPorts: await this.#closure.openPorts(),
       closedBy,

@@ -11,6 +11,8 @@ export interface Settings {
   readonly ownSystem: boolean;
   readonly supervisor: SupervisorSettings;
   readonly workspace: WorkspaceAccess;
+  /** Whether processes get users of their own even where those see each other's processes. */
+  readonly unprivileged: boolean;
 }
 
 /** What the run's processes may do with the workspace. The runner's own files arrive there all the same. */
@@ -43,6 +45,7 @@ export function readSettings([
     ownSystem: system === "own-system",
     supervisor: { ports: [], files: [] },
     workspace: "write",
+    unprivileged: false,
     // The runner's side wrote it.
     ...JSON.parse(more),
   };

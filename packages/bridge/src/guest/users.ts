@@ -13,16 +13,18 @@ export interface User {
 export interface Users {
   /** Undefined: everything runs as the bridge's own user. */
   readonly agent: User | undefined;
+  /** Why users aren't kept apart, or there are none. */
   readonly whyShared: string | undefined;
   /** A user that nobody else has, until it is given back: when its processes are gone. */
   take(): { readonly user: User | undefined; giveBack(): Promise<void> };
 }
 
 /** Looks, by doing it, whether each process can have a user of its own whose processes no other user sees. */
-export function findUsers({ firstUser, ownSystem }: Settings): Users {
+export function findUsers({ firstUser, ownSystem, unprivileged }: Settings): Users {
   const agent = { uid: firstUser, gid: firstUser };
-  const whyShared = whyNotOwnUsers(agent, ownSystem);
-  if (whyShared !== undefined) {
+  const whyNone = whyNoUsers(agent);
+  const whyShared = whyNone ?? whyNotApart(agent, ownSystem);
+  if (whyNone !== undefined || (whyShared !== undefined && !unprivileged)) {
     const shared = { user: undefined, giveBack: () => Promise.resolve() };
     return { agent: undefined, whyShared, take: () => shared };
   }
@@ -48,10 +50,14 @@ export function findUsers({ firstUser, ownSystem }: Settings): Users {
   };
 }
 
-function whyNotOwnUsers(user: User, ownSystem: boolean): string | undefined {
+function whyNoUsers(user: User): string | undefined {
   if (process.getuid?.() !== 0) return "the platform runs commands as an ordinary user";
   if (!seesProcessesOf(user))
     return "processes of other users can't be started, or not be seen, and so not be ended";
+  return undefined;
+}
+
+function whyNotApart(user: User, ownSystem: boolean): string | undefined {
   if (!hidesProcesses(user)) {
     // A platform that gives less than the right to mount keeps it as it is.
     if (ownSystem) spawnSync("mount", ["-o", "remount,hidepid=2,gid=0", "/proc"], { stdio: "ignore" });

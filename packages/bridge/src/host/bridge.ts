@@ -24,7 +24,7 @@ export interface Bridge {
 
 /** @param program where the guest daemon was uploaded to. */
 export function makeBridge(
-  { platform, spec, bridge, ownSystem, supervisor, workspace }: RemoteSandboxOptions,
+  { platform, spec, bridge, ownSystem, supervisor, workspace, unprivileged }: RemoteSandboxOptions,
   folder: string,
   program: string,
 ): Bridge {
@@ -40,7 +40,7 @@ export function makeBridge(
       `${bridge.orphanTimeoutMs}`,
       `${bridge.firstUser}`,
       ownSystem === true ? "own-system" : "shared-system",
-      JSON.stringify({ supervisor, workspace }),
+      JSON.stringify({ supervisor, workspace, unprivileged }),
     ],
     bridge,
     log: spec.log,

@@ -33,7 +33,12 @@ export interface RemoteSandboxOptions {
    */
   readonly supervisor?: { readonly ports: readonly number[]; readonly files: readonly string[] };
   /**
-   * What the run's processes may do with the workspace: anything but `write` takes `facts.ownUsers`, or the opening
+   * Whether processes never share the bridge's user where it is root, even if their users can't be kept from seeing each
+   * other's processes. Default false: then they share it, for images whose programs expect that.
+   */
+  readonly unprivileged?: boolean;
+  /**
+   * What the run's processes may do with the workspace: anything but `write` takes users of their own, or the opening
    * fails. The runner reads and writes it all the same. Default `write`.
    */
   readonly workspace?: "write" | "read" | "none";

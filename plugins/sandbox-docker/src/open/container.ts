@@ -57,10 +57,15 @@ export class Container implements RemotePlatform {
     return pipeOf(
       await this.#join(
         joiningCommand(argv, this.#options.hiding),
-        { Env: smallNode, AttachStdin: true },
+        { Env: this.#environment(), AttachStdin: true },
         signal,
       ),
     );
+  }
+
+  #environment(): string[] {
+    const { searchPath } = this.#config;
+    return [...smallNode, ...(searchPath === undefined ? [] : [`PATH=${searchPath}`])];
   }
 
   async upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void> {

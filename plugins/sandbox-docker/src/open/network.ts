@@ -1,16 +1,22 @@
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
+import { join } from "node:path/posix";
 import type { OwnPort } from "@ambit/bridge";
 import { type Command, type NetworkBoundary, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import type { CredentialBroker } from "@ambit/egress/credentials";
 import { type EgressProxy, type Lookup, openEgressProxy } from "@ambit/egress/proxy";
+import type { DockerConfig } from "../config.js";
 
 /** A session's way out: the filtering proxy on the runner, at the port of the exposures inside. */
 export async function openProxy(
   spec: SandboxSpec,
+  config: DockerConfig,
   handOver: (server: ReturnType<typeof createServer>) => Promise<OwnPort>,
   lookup: Lookup | undefined,
+  credentials: CredentialBroker | undefined,
 ): Promise<{
   readonly proxy: EgressProxy;
-  readonly environment: (command: Command) => Record<string, string>;
+  environment(command: Command): Readonly<Record<string, string>>;
 }> {
   const server = createServer({ allowHalfOpen: true });
   const own = await handOver(server);
@@ -27,10 +33,26 @@ export async function openProxy(
       spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
     },
     ...(lookup === undefined ? {} : { lookup }),
+    ...(credentials === undefined ? {} : { credentials }),
   });
   const variables = proxyVariables(`http://127.0.0.1:${own.port}`, spec.boundary.network);
-  return { proxy, environment: () => variables };
+  const preload = `--require=${preloadPath(spec, config)}`;
+  return {
+    proxy,
+    environment: ({ env }) => ({
+      ...variables,
+      NODE_OPTIONS: [env.NODE_OPTIONS ?? "", preload].join(" ").trim(),
+    }),
+  };
 }
+
+/** What makes Node's programs use the proxy well, as a file in the sandbox. */
+export async function preloadFile(spec: SandboxSpec, config: DockerConfig): Promise<[path: string, Buffer]> {
+  return [preloadPath(spec, config), await readFile(new URL("../../inside/node-fetch.cjs", import.meta.url))];
+}
+
+const preloadPath = ({ id }: SandboxSpec, { bridge }: DockerConfig) =>
+  join(bridge.folder, id, "node-fetch.cjs");
 
 /** What programs find the proxy by. Where loopback of the runner's host is listed, they ask the proxy for it. Pure. */
 function proxyVariables(url: string, { rules }: NetworkBoundary): Record<string, string> {

@@ -7,10 +7,14 @@ import type { DockerConfig } from "../config.js";
 import { type Engine, within } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import { Container } from "./container.js";
+import { keepCredentials } from "./credentials.js";
 import { type Hiding, hideByExec } from "./hiding.js";
-import { openProxy } from "./network.js";
+import { openProxy, preloadFile } from "./network.js";
 import { copyRoot, mountsAgents, orderOf } from "./order.js";
 import { readBack } from "./read-back.js";
+
+/** What tests and probes open a sandbox with, in place of the host's own. */
+export type TestOptions = Pick<OpenOptions, "lookup" | "trusted">;
 
 /** What the first sandbox found out about an engine. */
 export interface EngineFacts {
@@ -23,7 +27,9 @@ export interface OpenOptions {
   readonly owner: Ownership;
   readonly host: EngineFacts;
   /** How the boundary's proxy resolves names. Default: as this host does. */
-  readonly lookup: Lookup | undefined;
+  readonly lookup?: Lookup | undefined;
+  /** Authorities in PEM, in place of the host's, of servers that credentials may be sent to. */
+  readonly trusted?: readonly string[] | undefined;
   /** Called once the container is gone. */
   onGone(): void;
 }
@@ -36,8 +42,9 @@ export async function openSandbox(
   spec: SandboxSpec,
   scope: Scope,
 ): Promise<RemoteSandbox> {
-  const { config, lookup, onGone } = options;
+  const { config, lookup, trusted, onGone } = options;
   const { network, filesystem } = spec.boundary;
+  const credentials = await keepCredentials(spec, config, trusted);
   const started = await startContainer(options, spec, scope.signal);
   const { container, evidence } = started;
   let proxy: Awaited<ReturnType<typeof openProxy>> | undefined;
@@ -57,15 +64,20 @@ export async function openSandbox(
       bridge: config.bridge,
       evidence,
       ownSystem: true,
+      unprivileged: true,
       workspace: accessOf[filesystem.mode],
       ...(mountsAgents(config) ? { copyRoot } : {}),
-      environment: (command) => proxy?.environment(command) ?? {},
+      environment: (command) => ({ ...credentials?.environment(command), ...proxy?.environment(command) }),
+      ...(credentials === undefined ? {} : { placeholders: credentials.broker.placeholders }),
     },
     scope,
   );
   if (network.mode !== "allowlist") return sandbox;
   try {
-    proxy = await openProxy(spec, (server) => sandbox.handOver(server), lookup);
+    const files = [await preloadFile(spec, config), ...(credentials?.files ?? [])];
+    for (const [path, content] of files) await container.upload(path, content, scope.signal);
+    const handOver: typeof sandbox.handOver = (server) => sandbox.handOver(server);
+    proxy = await openProxy(spec, config, handOver, lookup, credentials?.broker);
     return sandbox;
   } catch (error) {
     await sandbox.close();
@@ -84,7 +96,7 @@ async function startContainer(
   spec: SandboxSpec,
   signal: AbortSignal,
 ): Promise<Started> {
-  const { config, owner, host, onGone } = options;
+  const { config, owner, host } = options;
   const { hiding } = host;
   const order = orderOf(spec, owner, config, hiding);
   let container: Container | undefined;
@@ -100,7 +112,6 @@ async function startContainer(
     spec.log.debug({ why: whyNot }, "the engine starts no command with all rights");
   } catch (error) {
     await container?.destroy();
-    onGone();
     throw asSandboxFailed(error, "start a container", config);
   }
   await container.destroy();

@@ -29,6 +29,9 @@ export function orderOf(
   const { folder } = config.bridge;
   const scratch = `rw,exec,nosuid,nodev,mode=1777,size=${config.scratchMb}m`;
   const mounts: MountSettings[] = mountsAgents(config) ? spec.requiredPaths.map(mountOf) : [];
+  for (const { source, target } of config.mounts) {
+    mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
+  }
   if (diskMb === undefined) {
     mounts.push({ Type: "volume", Source: "", Target: folder, VolumeOptions: volumeOptions });
   }

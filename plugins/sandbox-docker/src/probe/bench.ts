@@ -1,29 +1,23 @@
 import { readFile } from "node:fs/promises";
 import { type Trial as KitTrial, NotProven, runToEnd } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
-import type { Command } from "@ambit/core/plugin";
+import type { Command, SandboxSpec } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Claim } from "../claims.js";
 import type { DockerConfig } from "../config.js";
+import type { TestOptions } from "../open/open.js";
 import type { Decoys } from "./decoys.js";
 
-/** Three sandboxes, each for the boundaries that it can show at once. */
+/** Three sandboxes without limits, each for the boundaries that it can show at once. */
 export interface Bench {
-  /** Network off, workspace only. Without limits: the control of those. */
+  /** Network off, and workspace only. */
   readonly closed: RemoteSandbox;
-  /** An allowlist, read-only, with limits of memory and processes. */
+  /** An allowlist, and read-only. */
   readonly listed: RemoteSandbox;
-  /** Without a workspace, with a limit of disk. */
+  /** Without a workspace. */
   readonly empty: RemoteSandbox;
-  /** With a limit of its processor. */
-  readonly slow: RemoteSandbox;
-  /** Its limits. */
-  readonly limits: {
-    readonly memoryMb: number;
-    readonly processes: number;
-    readonly cpus: number;
-    readonly diskMb: number;
-  };
+  /** One more, which is closed with the others. */
+  open(spec: SandboxSpec, options: TestOptions): Promise<RemoteSandbox>;
   readonly decoys: Decoys;
   readonly config: DockerConfig;
   readonly signal: AbortSignal;

@@ -5,6 +5,7 @@ import {
   type Outcome,
   probeSpec,
   runInTurn,
+  runTrial,
   unproven,
 } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
@@ -12,13 +13,13 @@ import type { Boundary, Finding, NetworkRule, SandboxSpec, Scope } from "@ambit/
 import { type Claim, claims } from "../claims.js";
 import type { DockerConfig } from "../config.js";
 import { fixFor } from "../engine/failure.js";
+import type { TestOptions } from "../open/open.js";
 import type { Bench } from "./bench.js";
 import { type Decoys, makeDecoys } from "./decoys.js";
+import { resourceTrials } from "./resources.js";
 import { trials } from "./trials.js";
 
-type Open = (spec: SandboxSpec, scope: Scope) => Promise<RemoteSandbox>;
-
-const limits = { memoryMb: 128, processes: 40, cpus: 0.1, diskMb: 16 } as const;
+type Open = (spec: SandboxSpec, scope: Scope, options: TestOptions) => Promise<RemoteSandbox>;
 
 /** Tries every claim in containers of the engine, beside a control. */
 export async function probeEngine(
@@ -32,33 +33,29 @@ export async function probeEngine(
     const settled = await Promise.allSettled(opened);
     await Promise.all(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
   };
-  const openWith = async (boundary: Partial<Boundary>) => {
+  const openSpec = async (spec: SandboxSpec, options: TestOptions) => {
     signal.throwIfAborted();
-    const sandbox = open(probeSpec(boundary), { signal, defer: () => undefined });
+    const sandbox = open(spec, { signal, defer: () => undefined }, options);
     opened.push(sandbox);
     return await sandbox;
   };
+  const openWith = (boundary: Partial<Boundary>) => openSpec(probeSpec(boundary), {});
   const fix = (error: unknown) => fixFor(error, config);
   try {
     return await closingAfter(signal, closeAll, async () => {
       // By itself: it finds out how this engine hides processes, and when it fails there is one reason for everything.
       const closed = await openWith({ network: closedNetwork, filesystem: filesystem("workspace") });
-      const [listed, empty, slow] = await Promise.all([
-        openWith({
-          network: listedNetwork(decoys),
-          filesystem: filesystem("readonly"),
-          resources: { memoryMb: limits.memoryMb, processes: limits.processes },
-        }),
-        openWith({
-          network: closedNetwork,
-          filesystem: filesystem("off"),
-          resources: { diskMb: limits.diskMb },
-        }),
-        openWith({ network: closedNetwork, resources: { cpus: limits.cpus } }),
+      const [listed, empty] = await Promise.all([
+        openWith({ network: listedNetwork(decoys), filesystem: filesystem("readonly") }),
+        openWith({ network: closedNetwork, filesystem: filesystem("off") }),
       ]);
-      const bench: Bench = { closed, listed, empty, slow, limits, decoys, config, signal };
-      const outcomes: readonly Outcome<Claim>[] = await runInTurn(trials, bench, signal);
-      return findingsOf(claims, outcomes, fix);
+      const bench: Bench = { closed, listed, empty, open: openSpec, decoys, config, signal };
+      const outcomes: readonly (readonly Outcome<Claim>[])[] = await Promise.all([
+        Promise.all(trials.map((trial) => runTrial(trial, bench))),
+        // These measure what they are given.
+        runInTurn(resourceTrials, bench, signal),
+      ]);
+      return findingsOf(claims, outcomes.flat(), fix);
     });
   } catch (error) {
     return claims.map((claim) => unproven(claim, error, fix));

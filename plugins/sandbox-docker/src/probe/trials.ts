@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { expectThat, NotProven } from "@ambit/backend-kit";
 import type { Attempts, Bench, Reached, Trial } from "./bench.js";
 import { lookInside, lookProgram, readLook } from "./bench.js";
-import { resourceTrials } from "./resources.js";
+import { secretTrial } from "./secrets.js";
 
 /** The same attempts as a plain process of this host. */
 async function lookOutside({ signal }: Bench, attempts: Attempts): Promise<Reached> {
@@ -205,4 +205,4 @@ const named: Trial = {
 };
 const expected = new Set(["AMBIT_NAMED", "HOME", "PATH", "TMPDIR"]);
 
-export const trials: readonly Trial[] = [network, lists, files, processes, named, ...resourceTrials];
+export const trials: readonly Trial[] = [network, lists, files, processes, named, secretTrial];

@@ -1,0 +1,30 @@
+import docker from "@ambit/sandbox-docker";
+
+const { TEST_DOCKER_SOCKET, TEST_DOCKER_IMAGE, TEST_DOCKER_RUNTIMES, TEST_DOCKER_DATA, TEST_DOCKER_AGENTS } =
+  process.env;
+
+/** The local sandbox, and one on a Docker engine for each runtime, by its name. */
+export default {
+  plugins: [
+    "@ambit/sandbox-local",
+    ...TEST_DOCKER_RUNTIMES.split(",").map((runtime) => ({
+      use: docker,
+      config: {
+        name: runtime,
+        runtime,
+        engine: `unix://${TEST_DOCKER_SOCKET}`,
+        image: TEST_DOCKER_IMAGE,
+        network: "none",
+        dataFolder: TEST_DOCKER_DATA,
+        mounts: [{ source: TEST_DOCKER_AGENTS, target: "/opt/agents/node_modules" }],
+        searchPath: "/opt/agents/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
+      },
+    })),
+    "@ambit/harness-acp",
+    "@ambit/mcp-http",
+    "@ambit/executor-callback",
+    "@ambit/executor-code",
+    "@ambit/executor-client",
+  ],
+  probes: { timeoutMs: 120_000 },
+};
