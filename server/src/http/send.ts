@@ -54,7 +54,9 @@ export async function sendLargeJson(
       response.writeHead(status, { ...headers, ...jsonHeaders });
       writer = new RecordWriter(response);
     }
-    await (writer.write(text) ?? nextTurn());
+    await writer.write(text);
+    // A connection that takes everything says so within the same turn of the event loop.
+    await nextTurn();
     text = "";
   }
   if (writer === undefined) return send(response, status, "application/json", text, headers);
