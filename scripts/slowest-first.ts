@@ -2,7 +2,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Test files that take over 15 s, which would leave the other workers idle if they began last. */
 const slow = [
+  "plugins/sandbox-docker/test/",
   "plugins/sandbox-local/test/conformance/",
+  "test/e2e/one-word",
+  "test/e2e/write-a-backend",
   "plugins/sandbox-daytona/test/conformance",
   "test/tools/test/own-tools",
   "plugins/sandbox-daytona/test/canary",

@@ -138,7 +138,7 @@ describe("what the host can do", () => {
     expect(stdout).toContain("sandbox local");
     expect(stdout).toMatch(/not proven {2}network\.deny, .*: no user namespaces here \(EPERM\)/);
     expect(stdout).toContain("fix: allow unprivileged user namespaces");
-    expect(stdout).toContain("This host can guarantee nothing");
+    expect(stdout).toContain("This host can't guarantee anything");
     expect(code).toBe(0);
   });
 

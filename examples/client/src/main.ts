@@ -10,7 +10,7 @@ const saying = (content: string): RunRequest => ({ harness: "demo", messages: [{
 
 // One answer: the result, or a failure that says what to do.
 const { data: result } = await client.POST("/run", { body: saying("say hello") });
-console.log("said:", result?.output);
+console.log("said:", result !== undefined && "output" in result ? result.output : undefined);
 
 const { error } = await client.POST("/run", { body: {} });
 console.log("refused:", error?.failure.code, error?.failure.issues?.[0]?.path);
@@ -32,4 +32,5 @@ while (!cancelled) {
   const { response } = await client.POST("/runs/{runId}/cancel", { params: { path: { runId } } });
   cancelled = response.ok;
 }
-console.log("cancelled:", (await answer).data?.stopReason);
+const { data: ended } = await answer;
+console.log("cancelled:", ended !== undefined && "stopReason" in ended ? ended.stopReason : undefined);

@@ -63,7 +63,7 @@ describe("what Daytona answers", () => {
     [{ statusCode: 403, message: "Total CPU quota exceeded (10)" }, "quota", /delete sandboxes, or raise/],
     [{ statusCode: 404, message: "Snapshot x not found" }, "missing", /check sandbox-daytona's snapshot/],
     [{ statusCode: 409, message: "exists" }, "conflict", /set another namePrefix/],
-    [{ statusCode: 410, message: "SESSION_ENDED" }, "gone", /run again/],
+    [{ statusCode: 410, message: "SESSION_ENDED" }, "gone", /start a new run/],
     [{ statusCode: 422, message: "wrong" }, "invalid", /check sandbox-daytona's configuration/],
     [
       {

@@ -105,10 +105,10 @@ describe("a sandbox that changes its state", () => {
       log,
     );
     await expect(making).rejects.toThrow(
-      /creating a sandbox failed .*; what was made of n is removed when it can be/,
+      /creating a sandbox failed .*; anything created of n is removed as soon as possible/,
     );
     await expect.poll(() => lines).toHaveLength(1);
-    expect(lines[0]).toMatch(/n.*couldn't be removed, and is left to the reaper.*state change in progress/);
+    expect(lines[0]).toMatch(/couldn't be removed; the reaper tries again.*"n".*state change in progress/);
   });
 
   it("is deleted in the background when its run is over", async () => {

@@ -125,6 +125,6 @@ describe("a sandbox that is open", () => {
     );
     await vi.advanceTimersByTimeAsync(60_000);
     expect(failures).toEqual([]);
-    expect(lines.join()).toContain("couldn't be looked at");
+    expect(lines.join()).toContain("couldn't be read");
   });
 });

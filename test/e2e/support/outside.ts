@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, readFile, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -13,7 +14,8 @@ export async function installPacked(
   others: readonly string[] = [],
 ): Promise<void> {
   const modules = join(folder, "node_modules");
-  const names = new Set<string>(others);
+  /** By name, where it is installed: npm may have put another version of it at the top. */
+  const installed = new Map(others.map((name) => [name, join(repository, "node_modules", name)]));
   for (const path of packages) {
     const cwd = join(repository, path);
     const argv = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
@@ -25,12 +27,17 @@ export async function installPacked(
     const manifest: { dependencies?: Record<string, string> } = JSON.parse(
       await readFile(join(modules, name, "package.json"), "utf8"),
     );
-    for (const dependency of Object.keys(manifest.dependencies ?? {})) names.add(dependency);
+    for (const dependency of Object.keys(manifest.dependencies ?? {})) {
+      const own = join(cwd, "node_modules", dependency);
+      if (existsSync(own)) installed.set(dependency, own);
+      else if (!installed.has(dependency))
+        installed.set(dependency, join(repository, "node_modules", dependency));
+    }
   }
-  for (const name of names) {
+  for (const [name, source] of installed) {
     const link = join(modules, name);
     await mkdir(dirname(link), { recursive: true });
-    await symlink(join(repository, "node_modules", name), link).catch((error: NodeJS.ErrnoException) => {
+    await symlink(source, link).catch((error: NodeJS.ErrnoException) => {
       // One of the packed.
       if (error.code !== "EEXIST") throw error;
     });

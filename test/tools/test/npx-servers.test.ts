@@ -23,7 +23,7 @@ let runner: Awaited<ReturnType<typeof openAmbit>>["runner"];
 let packages: PackageRegistry;
 beforeAll(async () => {
   packages = await startPackageRegistry();
-  const sandbox = { use: onThisHost, config: { visible: [packages.prefix] } };
+  const sandbox = { use: onThisHost, config: { readOnlyMounts: [packages.prefix] } };
   const configuration = { plugins: [sandbox, { use: acp, config: { profiles: ["demo"] } }, mcp, mcpClient] };
   ({ runner } = await openAmbit({ environment: takeEnvironment({}), configuration, logLevel: "silent" }));
 });

@@ -23,13 +23,15 @@ describe("a canary of an image", () => {
     for (let round = 0; round < 3 && cpu?.proven !== true; round += 1) {
       const found = await findingsOf(await backendFor(daytona, { snapshot: undefined, image: "node:22" }));
       expect(found["resources.memory"]).toMatchObject(
-        proof(/1280 MiB of memory were had in a large sandbox/),
+        proof(/1280 MiB of memory could be used in a large sandbox/),
       );
-      expect(found["resources.disk"]).toMatchObject(proof(/1280 MiB of disk were had in a large sandbox/));
+      expect(found["resources.disk"]).toMatchObject(
+        proof(/1280 MiB of disk could be used in a large sandbox/),
+      );
       cpu = found["resources.cpu"];
     }
     // Others keep this machine busy: not the host's lack, so that it fails where skips must be its.
     if (cpu?.proven === false && /didn't give more/.test(cpu.reason)) context.skip(`busy: ${cpu.reason}`);
-    expect(cpu).toMatchObject(proof(/cores were had in a large sandbox/));
+    expect(cpu).toMatchObject(proof(/cores could be used in a large sandbox/));
   });
 });

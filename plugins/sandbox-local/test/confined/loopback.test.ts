@@ -56,8 +56,8 @@ test.each([
 });
 
 test.each([
-  [["127.0.0.1:3128"], /where the sandbox's own channel answers.*another port/],
-  [["localhost:11434"], /no listed range names that.*list "127.0.0.1:11434" instead/],
+  [["127.0.0.1:3128"], /the address of the sandbox's own channel.*another port/],
+  [["localhost:11434"], /no listed range contains it.*list "127.0.0.1:11434" instead/],
   [Array.from({ length: 17 }, (_, index) => `127.0.0.1:${8000 + index}`), /17 ports.*16 at most/],
 ])("%j can't be kept, and the gap says what could", (entries, words) => {
   const gaps = limitsOf({ ...everythingOn, network: listing(...entries) });

@@ -45,7 +45,7 @@ test("an aborted signal ends the process, also before it began", async () => {
 test.each<[Command["argv"], Partial<Command>, RegExp]>([
   [["no-such-program"], {}, /no-such-program can't be started: .*ENOENT/],
   [["/workspace/missing"], {}, /\/workspace\/missing can't be started/],
-  [["true", "a\0b"], {}, /mustn't contain NUL/],
+  [["true", "a\0b"], {}, /must not contain NUL/],
   [["true"], { cwd: "elsewhere" }, /must be an absolute path/],
   [["true", "x".repeat(200_000)], {}, /can't be started: .*E2BIG/],
   [["true"], { cwd: "/nowhere" }, /bwrap: Can't chdir to \/nowhere/],

@@ -34,7 +34,7 @@ test("where no namespace can be made, as in a default container, nothing is prov
   // A jail of ours is such a place: its filter refuses what a default container's refuses.
   const sandbox = await openConfined({}, { config: { readOnlyMounts: [repository] } });
   const script = program(everythingOn, closed);
-  const { stdout, stderr } = await run(sandbox, ["node", "--input-type=module", "-e", script]);
+  const { stdout, stderr } = await run(sandbox, [process.execPath, "--input-type=module", "-e", script]);
   expect(stderr).toBe("");
   const { findings, restricted, free, refused } = JSON.parse(stdout);
   expect(findings.map(({ capability }: { capability: string }) => capability).sort()).toEqual(

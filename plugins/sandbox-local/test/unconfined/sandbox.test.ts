@@ -58,7 +58,7 @@ test("output that nobody has read yet is still there after the exit", async () =
 
 test.each<[Command["argv"], Partial<Command>, RegExp]>([
   [["no-such-program"], {}, /no-such-program can't be started: .*ENOENT/],
-  [["true", "a\0b"], {}, /mustn't contain NUL/],
+  [["true", "a\0b"], {}, /must not contain NUL/],
   [["true"], { cwd: "elsewhere" }, /must be an absolute path/],
   [["true", "x".repeat(200_000)], {}, /can't be started: .*E2BIG/],
 ])("%# fails the spawn in words", async (argv, options, message) => {

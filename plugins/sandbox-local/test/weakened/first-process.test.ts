@@ -100,7 +100,7 @@ describe("what a jail says before it is up", () => {
       })(),
       { objectMode: false },
     );
-    await expect(gateWords(endless).next()).rejects.toThrow(/something else than its state/);
+    await expect(gateWords(endless).next()).rejects.toThrow(/sent an unexpected message/);
     expect(pieces).toBeLessThan(10_000);
     expect(endless.destroyed).toBe(true);
   });

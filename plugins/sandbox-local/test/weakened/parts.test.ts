@@ -35,6 +35,6 @@ describe("the parts of a jail's command line", () => {
   });
 
   test("can't hide behind an option that nobody thought of", () => {
-    expect(() => jailParts(["--share-everything"])).toThrow("Nobody has said what a jail is without");
+    expect(() => jailParts(["--share-everything"])).toThrow("There is no definition of a jail without");
   });
 });

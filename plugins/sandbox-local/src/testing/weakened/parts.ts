@@ -1,3 +1,5 @@
+import { inside } from "../../confined/launch/inside.js";
+
 /** One thing that a jail's command line says to keep something out, and the same line without it. */
 export interface JailPart {
   /** As bubblewrap knows it, without what differs between sessions: `--ro-bind /usr`. */
@@ -43,6 +45,9 @@ const gives = new Set([
   ...["--perms", "--chmod", "--file", "--bind-data"],
 ]);
 
+/** Copies of the session, owned by root: what is written there changes only what its own programs trust. */
+const sessionsOwn: ReadonlySet<string> = new Set(Object.values(inside.trust));
+
 /** The command line without a part, or as it is where it hasn't got that part. */
 export function withoutPart(planned: readonly string[], name: string): readonly string[] {
   return jailParts(planned).find((part) => part.name === name)?.rest ?? planned;
@@ -72,7 +77,7 @@ export function jailParts(planned: readonly string[]): readonly JailPart[] {
     );
   return options.flatMap((option, index): JailPart[] => {
     const [name = "", first = "", second = ""] = option.words;
-    if (gives.has(name)) return [];
+    if (gives.has(name) || sessionsOwn.has(second)) return [];
     if (name === "--ro-bind" && first === "/dev/null") {
       return [{ name: `cover of ${second}`, rest: replaced(option, []) }];
     }
