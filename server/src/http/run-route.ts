@@ -3,6 +3,7 @@ import { type AnswerForm, answerForm } from "./answer-form.js";
 import { answerRun } from "./answer-run.js";
 import { callerOf } from "./caller.js";
 import { callerOption, reserve } from "./quota-place.js";
+import { runFields } from "./run-fields.js";
 import { handleDurableRun } from "./runs/durable-run.js";
 import { asksToDetach, idempotencyKey, prefersAsync } from "./runs/run-body.js";
 import type { Exchange, ServerContext } from "./server-context.js";
@@ -41,11 +42,12 @@ export async function handleRun(
       ...(runId === undefined ? {} : { runId }),
     });
     const { harness, sandbox } = run.plan;
-    log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
+    const fields = runFields(run);
+    log.info({ ...fields, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
     const result = await answerRun(run, form, outgoing, log);
     cost = result?.usage?.cost;
     const outcome = result?.failure?.code ?? result?.stopReason;
-    log.info({ runId: run.id, outcome, ms: Math.round(performance.now() - begun) }, "a run has ended");
+    log.info({ ...fields, outcome, ms: Math.round(performance.now() - begun) }, "a run has ended");
   } finally {
     slot.release();
     place.release(cost);

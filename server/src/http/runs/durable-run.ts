@@ -15,6 +15,7 @@ import type { QuotaPlace } from "../../tenants/quotas.js";
 import { type AnswerForm, answerForm } from "../answer-form.js";
 import { type Caller, callerOf } from "../caller.js";
 import { callerOption, reserve } from "../quota-place.js";
+import { runFields } from "../run-fields.js";
 import { sendJson } from "../send.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
 import { callersProjects, isVisibleTo } from "./projects.js";
@@ -70,11 +71,12 @@ export async function handleDurableRun(
   const { run, started } = await beginning(server, slot.admit(body, options), digest, place);
   if ("existing" in started) return respond(started.existing);
   const { harness, sandbox } = run.plan;
-  log.info({ runId: run.id, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
+  const fields = runFields(run);
+  log.info({ ...fields, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
   void started.recorder.done.then((result) => {
     const outcome = result?.failure?.code ?? result?.stopReason ?? "lost";
     place.release(result?.usage?.cost);
-    log.info({ runId: run.id, outcome }, "a run has ended");
+    log.info({ ...fields, outcome }, "a run has ended");
   });
   if (isDetached) return accept(exchange, run.id, "running");
   await answer(context, server, exchange, form, run, started.recorder);

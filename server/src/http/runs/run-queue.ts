@@ -16,6 +16,7 @@ import type { QuotaPlace } from "../../tenants/quotas.js";
 import type { Tenancy } from "../../tenants/tenancy.js";
 import { rulesOf as rulesOfTenant } from "../../tenants/tenants.js";
 import type { Caller } from "../caller.js";
+import { runFields } from "../run-fields.js";
 
 /** Milliseconds between two looks for runs that other replicas queued. */
 const pollMs = 1_000;
@@ -159,7 +160,7 @@ export class RunQueue {
         throw error;
       });
       const recorder = durable.record(run, claim.fence);
-      log.info({ runId: id, harness: run.plan.harness.actor.id }, "a queued run begins");
+      log.info({ ...runFields(run), harness: run.plan.harness.actor.id }, "a queued run begins");
       const taken = place;
       void recorder.done.then((result) => {
         taken.release(result?.usage?.cost);

@@ -5,7 +5,7 @@ import { freshSecret } from "../decoys/nonce.js";
 import { repetitions } from "../repetitions.js";
 import { type ContractCheck, shell } from "./contract.js";
 
-const rounds = repetitions({ short: 10, soak: 50 });
+const rounds = repetitions({ short: 6, soak: 50 });
 
 export const sessionChecks: readonly ContractCheck[] = [
   {
