@@ -63,7 +63,7 @@ test("nothing of a jail is left to be collected, neither after its end nor after
 });
 
 test("a sandbox that can't open leaves nothing, and says why", async () => {
-  const backend = await confinedBackend({ userIds: { first: 64_920, count: 1 } });
+  const backend = await confinedBackend({ userIds: { first: 62_950, count: 1 } });
   const spec = specOf({ boundary: closed, requiredPaths: [{ path: "/nowhere/agent", what: "The agent" }] });
   await expect(backend.open(spec, scope)).rejects.toThrow(/The agent isn't at \/nowhere\/agent/);
   // The same id again: neither its folder nor its user is taken.

@@ -74,11 +74,11 @@ sys.stdin.read()`;
 test.runIf(isRoot)("another runner on this host gets another user, and a dead one's comes back", async () => {
   const dataFolder = await temporaryFolder();
   await chmod(dataFolder, 0o711);
-  const config = { dataFolder, userIds: { first: 64_910, count: 2 } };
+  const config = { dataFolder, userIds: { first: 62_940, count: 2 } };
   const wait = "echo up; read _";
   const one = await startRunner(config, wait, { spec: { boundary: closed } });
   const other = await startRunner(config, wait, { spec: { boundary: closed } });
-  expect(new Set([one.evidence.uid, other.evidence.uid])).toEqual(new Set([64_910, 64_911]));
+  expect(new Set([one.evidence.uid, other.evidence.uid])).toEqual(new Set([62_940, 62_941]));
   const third = await confinedBackend(config);
   await expect(third.open(specOf({ boundary: closed }), scope)).rejects.toThrow(/are in use/);
   await one.kill();

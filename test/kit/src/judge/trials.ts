@@ -38,14 +38,22 @@ export class GuardedTrials {
   }
 }
 
+/** Tries of a control that competes for the machine's processors and memory with everything else on it. */
+const triesForResources = 4;
+
 /** The same attack where nothing stops it, in a sandbox of its own. */
-export function tryUnguarded(attack: Attack, control: Control, place: Place): Promise<Outcome> {
+export async function tryUnguarded(attack: Attack, control: Control, place: Place): Promise<Outcome> {
   const { runnerModule } = control;
-  return tryAlone(attack, {
+  const unguarded = {
     ...place,
     runnerModule: typeof runnerModule === "function" ? runnerModule(attack) : runnerModule,
-    open: (spec, scope) => control.open(attack, spec, scope, place.decoys),
-  });
+    open: (spec: SandboxSpec, scope: Scope) => control.open(attack, spec, scope, place.decoys),
+  };
+  let outcome = await tryAlone(attack, unguarded);
+  const tries = attack.capability.startsWith("resources.") ? triesForResources : 1;
+  for (let tried = 1; tried < tries && outcome.result !== "reached"; tried += 1)
+    outcome = await tryAlone(attack, unguarded);
+  return outcome;
 }
 
 async function tryAlone(trial: Attack | Allowance, place: Place): Promise<Outcome> {
