@@ -14,7 +14,7 @@ export default defineConfig({
     teardownTimeout: 60_000,
     globalSetup: globalSetupOf("."),
     // Most tests wait for processes of their own. Each project has a limit of its own: the default is one worker here.
-    maxWorkers: 4,
+    maxWorkers: 5,
     reporters: ["default", new TestReporter()],
   },
 });
