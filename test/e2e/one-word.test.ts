@@ -176,7 +176,10 @@ describe("one word of the request", () => {
     const run = async (sandbox: string) => {
       const endpoint = `http://${here}:${callbackPort}/tools/call`;
       const told = await runOn(server, requestFor(sandbox, `http://${here}:${modelPort}`, endpoint));
-      expect(told.result, `${told.result.error}\n${server.log()}`).toMatchObject({ ok: true, stopReason: "end_turn" });
+      expect(told.result, `${told.result.error}\n${server.log()}`).toMatchObject({
+        ok: true,
+        stopReason: "end_turn",
+      });
       expect(JSON.stringify(told.records)).not.toContain(key);
       return told;
     };
