@@ -1,6 +1,6 @@
 import type { PublishedServer } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { toolsListed } from "../src/driver/await-tools.js";
+import { toolsListed } from "../src/driver/start/await-tools.js";
 
 /** A server whose tools are asked for at the given look. */
 function serverListedAt(look: number): PublishedServer & { readonly looks: () => number } {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EventQueue } from "../src/driver/event-queue.js";
+import { EventQueue } from "../src/driver/turn/event-queue.js";
 
 describe("the queue of events", () => {
   it("says when there is no room, and when there is again", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { allowOption, denyOutcome } from "../src/driver/permission-options.js";
+import { allowOption, denyOutcome } from "../src/driver/calls/permission-options.js";
 
 const option = (optionId: string, kind: string, name = optionId) => ({ optionId, kind, name });
 

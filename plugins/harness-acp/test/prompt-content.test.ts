@@ -1,6 +1,6 @@
 import type { ContentBlock } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { promptContent } from "../src/driver/prompt-content.js";
+import { promptContent } from "../src/driver/turn/prompt-content.js";
 
 describe("the prompt's content", () => {
   const all = { image: true, audio: true, embeddedContext: true };

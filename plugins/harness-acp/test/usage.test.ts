@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { costOf, tokensIn, turnUsage } from "../src/driver/usage.js";
+import { costOf, tokensIn, turnUsage } from "../src/driver/turn/usage.js";
 
 describe("usage", () => {
   it.each([

@@ -9,11 +9,11 @@ import {
   type Turn,
 } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
-import { ActiveTurn } from "./active-turn.js";
-import type { AcpConnection } from "./connection.js";
-import { settledWithin } from "./failures.js";
 import type { DriverLimits } from "./limits.js";
-import type { PromptAbilities } from "./prompt-content.js";
+import { ActiveTurn } from "./turn/active-turn.js";
+import type { PromptAbilities } from "./turn/prompt-content.js";
+import type { AcpConnection } from "./wire/connection.js";
+import { settledWithin } from "./wire/failures.js";
 
 export interface AcpAgentOptions {
   readonly profile: Profile;

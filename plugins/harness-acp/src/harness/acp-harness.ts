@@ -138,7 +138,7 @@ export class AcpHarness implements Harness {
     const { request, sandbox } = scope;
     const program = this.#placed(sandbox);
     // What speaks to agents is loaded with the first of them: a server's start does without it.
-    const { startAgent } = await import("../driver/start-agent.js");
+    const { startAgent } = await import("../driver/start/start-agent.js");
     const launch = planLaunch({
       profile: this.#profile,
       program,

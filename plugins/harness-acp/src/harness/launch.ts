@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import type { ModelRoute, RunRequest, Sandbox } from "@ambit/core/plugin";
-import type { Launch } from "../driver/start-agent.js";
+import type { Launch } from "../driver/start/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
 import { modelAccess, modelName, statedEndpoint } from "./model.js";

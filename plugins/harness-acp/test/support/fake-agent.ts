@@ -7,7 +7,7 @@ import {
   type Sandbox,
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultLimits } from "../../src/driver/limits.js";
-import { type Launch, startAgent } from "../../src/driver/start-agent.js";
+import { type Launch, startAgent } from "../../src/driver/start/start-agent.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";
 import { TestScope } from "./runs.js";

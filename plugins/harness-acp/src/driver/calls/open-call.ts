@@ -1,5 +1,5 @@
-import type { ToolCallView } from "../profiles/profile.js";
-import { isRecord, type JsonRecord, textAt, valueAt } from "./json-reading.js";
+import type { ToolCallView } from "../../profiles/profile.js";
+import { isRecord, type JsonRecord, textAt, valueAt } from "../json-reading.js";
 
 /** A message of the agent's. */
 interface Source {

@@ -5,16 +5,16 @@ import {
   type PermissionQuestion,
   type Turn,
 } from "@ambit/core/plugin";
-import type { Profile } from "../profiles/profile.js";
-import { readPrompt } from "./answers.js";
-import { inputTold } from "./await-input.js";
-import type { AcpConnection, MessageReceiver } from "./connection.js";
+import type { Profile } from "../../profiles/profile.js";
+import { inputTold } from "../calls/await-input.js";
+import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "../calls/permission-options.js";
+import { questionOf } from "../calls/permission-question.js";
+import { isRecord, type JsonRecord, textAt } from "../json-reading.js";
+import type { DriverLimits } from "../limits.js";
+import { readPrompt } from "../wire/answers.js";
+import type { AcpConnection, MessageReceiver } from "../wire/connection.js";
 import { EventQueue } from "./event-queue.js";
 import { eventWeight, isDelta } from "./event-weight.js";
-import { isRecord, type JsonRecord, textAt } from "./json-reading.js";
-import type { DriverLimits } from "./limits.js";
-import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "./permission-options.js";
-import { questionOf } from "./permission-question.js";
 import { type PromptAbilities, promptContent, traceMeta } from "./prompt-content.js";
 import { turnFailure, withoutTools } from "./turn-failure.js";
 import { UpdateReader } from "./update-reader.js";

@@ -1,5 +1,5 @@
 import type { Usage } from "@ambit/core/plugin";
-import { isRecord, type JsonRecord, numberAt, valueAt } from "./json-reading.js";
+import { isRecord, type JsonRecord, numberAt, valueAt } from "../json-reading.js";
 
 /**
  * Tokens from wherever the agent puts them: `usage` of the prompt response, `_meta.quota.token_count` (Gemini), or

@@ -1,7 +1,7 @@
 import type { HarnessCapabilities } from "@ambit/core/plugin";
-import type { Profile } from "../profiles/profile.js";
-import type { AgentAbilities } from "./answers.js";
-import type { PromptAbilities } from "./prompt-content.js";
+import type { Profile } from "../../profiles/profile.js";
+import type { PromptAbilities } from "../turn/prompt-content.js";
+import type { AgentAbilities } from "../wire/answers.js";
 
 export function promptAbilities(abilities: AgentAbilities): PromptAbilities {
   const prompt = abilities.agentCapabilities?.promptCapabilities;

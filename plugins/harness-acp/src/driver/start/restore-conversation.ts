@@ -1,8 +1,8 @@
 import type { Log } from "@ambit/core/plugin";
-import type { Profile } from "../profiles/profile.js";
-import { readRestoredSession } from "./answers.js";
-import type { AcpConnection } from "./connection.js";
-import { cancelled } from "./permission-options.js";
+import type { Profile } from "../../profiles/profile.js";
+import { cancelled } from "../calls/permission-options.js";
+import { readRestoredSession } from "../wire/answers.js";
+import type { AcpConnection } from "../wire/connection.js";
 
 export interface Restoration {
   readonly connection: AcpConnection;

@@ -1,10 +1,10 @@
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import type { HarnessFailed, Log, Process } from "@ambit/core/plugin";
+import { cancelled, type PermissionOutcome } from "../calls/permission-options.js";
+import { isRecord, type JsonRecord, shortLine } from "../json-reading.js";
 import { agentGone, requestFailure } from "./failures.js";
-import { isRecord, type JsonRecord, shortLine } from "./json-reading.js";
 import { messageStream } from "./message-stream.js";
 import { OutputTail } from "./output-tail.js";
-import { cancelled, type PermissionOutcome } from "./permission-options.js";
 
 /** Where the agent's messages go. It is set for as long as a turn lasts. */
 export interface MessageReceiver {

@@ -1,4 +1,4 @@
-import { isRecord, textAt } from "./json-reading.js";
+import { isRecord, textAt } from "../json-reading.js";
 
 export type PermissionOutcome =
   | { readonly outcome: "selected"; readonly optionId: string }

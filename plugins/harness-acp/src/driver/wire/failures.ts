@@ -1,6 +1,6 @@
 import type { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { HarnessFailed, ModelFailed, type Process } from "@ambit/core/plugin";
-import { isRecord, shortLine, textAt, valueAt } from "./json-reading.js";
+import { isRecord, shortLine, textAt, valueAt } from "../json-reading.js";
 import { InputClosed, MessageTooLong } from "./message-stream.js";
 
 /** JSON-RPC's own: something is wrong with the conversation between the driver and the agent. */

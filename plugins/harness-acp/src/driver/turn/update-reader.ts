@@ -1,8 +1,8 @@
 import type { AgentEvent, Log } from "@ambit/core/plugin";
-import type { Quirks, ToolCallView, ToolIdentity } from "../profiles/profile.js";
-import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "./json-reading.js";
+import type { Quirks, ToolCallView, ToolIdentity } from "../../profiles/profile.js";
+import { type CallLimits, ToolCalls } from "../calls/tool-calls.js";
+import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "../json-reading.js";
 import { TextBlocks } from "./text-blocks.js";
-import { type CallLimits, ToolCalls } from "./tool-calls.js";
 import { costOf } from "./usage.js";
 
 export interface UpdateReaderOptions extends CallLimits {

@@ -1,5 +1,5 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
-import { isRecord, type JsonRecord } from "./json-reading.js";
+import { isRecord, type JsonRecord } from "../json-reading.js";
 
 /** The agent sent a line longer than allowed; nothing of it was kept. */
 export class MessageTooLong extends Error {

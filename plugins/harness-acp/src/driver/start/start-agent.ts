@@ -8,13 +8,13 @@ import {
   type Process,
   type StartScope,
 } from "@ambit/core/plugin";
-import type { Profile, SessionSettings } from "../profiles/profile.js";
-import { AcpAgent, closeAgent } from "./acp-agent.js";
-import { modelOf, modelsOffered, readInitialize, readNewSession } from "./answers.js";
+import type { Profile, SessionSettings } from "../../profiles/profile.js";
+import { AcpAgent, closeAgent } from "../acp-agent.js";
+import type { DriverLimits } from "../limits.js";
+import { modelOf, modelsOffered, readInitialize, readNewSession } from "../wire/answers.js";
+import type { AcpConnection } from "../wire/connection.js";
 import { toolsListed } from "./await-tools.js";
 import { harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
-import type { AcpConnection } from "./connection.js";
-import type { DriverLimits } from "./limits.js";
 import { restoreConversation } from "./restore-conversation.js";
 
 /** All that is decided before the agent's process exists. */
@@ -50,7 +50,7 @@ export async function startAgent(
   // The ACP SDK takes tens of milliseconds to load: while the agent starts, not while the server does.
   const [process, { AcpConnection }] = await Promise.all([
     spawned(scope, launch, profile),
-    import("./connection.js"),
+    import("../wire/connection.js"),
   ]);
   const connection = new AcpConnection({
     process,

@@ -1,7 +1,7 @@
 import { HarnessFailed, ModelFailed, type Usage } from "@ambit/core/plugin";
-import type { Profile } from "../profiles/profile.js";
-import { modelFailure } from "./failures.js";
-import type { JsonRecord } from "./json-reading.js";
+import type { Profile } from "../../profiles/profile.js";
+import type { JsonRecord } from "../json-reading.js";
+import { modelFailure } from "../wire/failures.js";
 import type { UpdateReader } from "./update-reader.js";
 
 /** Why a turn that the agent ended well failed all the same; undefined when it didn't. */

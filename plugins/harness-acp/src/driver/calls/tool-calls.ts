@@ -1,6 +1,6 @@
 import { type AgentEvent, HarnessFailed } from "@ambit/core/plugin";
-import type { ToolCallView, ToolIdentity } from "../profiles/profile.js";
-import { type JsonRecord, textAt } from "./json-reading.js";
+import type { ToolCallView, ToolIdentity } from "../../profiles/profile.js";
+import { type JsonRecord, textAt } from "../json-reading.js";
 import { applyUpdate, type Call, isTold, newCall, outputOf, viewOf, weightOf } from "./open-call.js";
 
 /** What the calls of one turn that have no result yet may hold in memory. */
