@@ -1,34 +1,9 @@
-import type { Failure, FailureCode, Gap, Issue } from "./contract/index.js";
+import { AmbitError, isAmbitError } from "./ambit-error.js";
+import type { Failure, Gap, Issue } from "./contract/index.js";
 import { gapLines, issueLine, sentence } from "./error-lines.js";
 
+export { AmbitError, isAmbitError } from "./ambit-error.js";
 export { codeOf, gapLine, gapLines, issueLine, messageOf } from "./error-lines.js";
-
-const brand = "ambit.error";
-
-/**
- * The one catalogue: a class for each person who must act. `message` is safe to show to the caller;
- * `cause` is kept for the log and never leaves the process.
- */
-export abstract class AmbitError extends Error {
-  /** Known across copies of this package: a plugin's own copy throws the same errors. */
-  get [brand](): true {
-    return true;
-  }
-  abstract readonly code: FailureCode;
-  /** HTTP status of an answer that hasn't begun yet. */
-  abstract readonly status: 400 | 401 | 402 | 404 | 409 | 422 | 429 | 499 | 500 | 502 | 503 | 504;
-  /** Whether the same request may succeed later without a change. */
-  readonly retryable: boolean = false;
-
-  override get name(): string {
-    return this.constructor.name;
-  }
-
-  /** The part of the result that a program reads. */
-  toFailure(): Failure {
-    return { code: this.code, retryable: this.retryable };
-  }
-}
 
 /** The caller must change the request. */
 export class RequestInvalid extends AmbitError {
@@ -206,9 +181,17 @@ export class SessionElsewhere extends AmbitError {
   readonly code = "session_elsewhere";
   readonly status = 409;
 
-  constructor(session: string, address: string) {
+  /** @param address of the replica that has it. */
+  constructor(
+    session: string,
+    readonly address: string,
+  ) {
     const fix = `send its runs to ${address}, or have the load balancer choose by session`;
     super(`Session '${session}' lives on another replica: ${fix}.`);
+  }
+
+  override toFailure(): Failure {
+    return { ...super.toFailure(), address: this.address };
   }
 }
 
@@ -243,8 +226,4 @@ export class InternalError extends AmbitError {
 /** Whatever was thrown, as one of the catalogue. */
 export function toAmbitError(thrown: unknown): AmbitError {
   return isAmbitError(thrown) ? thrown : new InternalError(thrown);
-}
-
-export function isAmbitError(thrown: unknown): thrown is AmbitError {
-  return thrown instanceof Error && brand in thrown;
 }

@@ -52,7 +52,7 @@ function headersOf(thrown: unknown): Readonly<Record<string, string>> {
 }
 
 /** What concerns the connection, not the run: these are statuses in every form. */
-const connectionStatuses: ReadonlySet<number> = new Set([401, 403, 404, 405, 408, 413, 429]);
+const connectionStatuses: ReadonlySet<number> = new Set([401, 403, 404, 405, 408, 409, 413, 429]);
 
 /**
  * In the form that was asked for. A stream's one record goes with 200 when it says what became of the run: clients of

@@ -49,5 +49,7 @@ export const failureSchema = z.strictObject({
   retryable: z.boolean(),
   gaps: z.array(gapSchema).optional(),
   issues: z.array(issueSchema).optional(),
+  /** `session_elsewhere`: where callers reach the replica that has the session, such as `http://10.0.0.5:8765`. */
+  address: z.string().optional(),
 });
 export type Failure = z.infer<typeof failureSchema>;

@@ -1,0 +1,71 @@
+import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { freePort, Replica } from "./cluster.js";
+
+/** A turn of a named session, which counts that far. */
+const turn = (sessionId: string, content = "count to 1") =>
+  JSON.stringify({ sessionId, messages: [{ role: "user", content }] });
+
+describe("a session whose sandbox is local", () => {
+  const missing = postgresIsMissing();
+  let postgres: Postgres | undefined;
+  const replicas: Replica[] = [];
+
+  beforeAll(async () => {
+    if (missing !== undefined) return;
+    postgres = await startPostgres();
+    const environment = { AMBIT_POSTGRES_URL: postgres.url };
+    for (let index = 0; index < 2; index += 1)
+      replicas.push(new Replica(`http://127.0.0.1:${await freePort()}`, environment, false));
+    await Promise.all(replicas.map((replica) => replica.start()));
+  }, 60_000);
+  afterAll(async () => {
+    await Promise.all(replicas.map((replica) => replica.kill()));
+    await postgres?.stop();
+  });
+  beforeEach((context) => {
+    if (missing !== undefined) context.skip(`host: ${missing}`);
+  });
+
+  const pair = () => {
+    const [owner, other] = replicas;
+    if (owner === undefined || other === undefined) throw new Error("the replicas aren't there");
+    return { owner, other };
+  };
+  const post = (replica: Replica, body: string, headers: Record<string, string> = {}) =>
+    fetch(`${replica.url}/run`, { method: "POST", body, headers });
+
+  it("answers 409 with its owner's address on every other replica, in every form", async () => {
+    const { owner, other } = pair();
+    expect(await (await post(owner, turn("local"))).json()).toMatchObject({ ok: true, sessionId: "local" });
+    for (const accept of ["application/json", "application/x-ndjson", "text/event-stream"]) {
+      const refused = await post(other, turn("local"), { accept });
+      expect(refused.status).toBe(409);
+      const text = await refused.text();
+      const [json = ""] = /\{.*\}/.exec(text) ?? [];
+      const answer: { result?: unknown } = JSON.parse(json);
+      expect(answer.result ?? answer).toMatchObject({
+        ok: false,
+        failure: { code: "session_elsewhere", retryable: false, address: owner.url },
+        error: `Session 'local' lives on another replica: send its runs to ${owner.url}, or have the load balancer choose by session.`,
+      });
+    }
+    // The fix works.
+    expect((await post(owner, turn("local"))).status).toBe(200);
+    const ending = await fetch(`${other.url}/sessions/local`, { method: "DELETE" });
+    expect([ending.status, await ending.json()]).toMatchObject([409, { failure: { address: owner.url } }]);
+  });
+
+  it("may begin anew on any replica once its owner ended it, or is gone", async () => {
+    const { owner, other } = pair();
+    await post(owner, turn("ended"));
+    await fetch(`${owner.url}/sessions/ended`, { method: "DELETE" });
+    expect((await post(other, turn("ended"))).status).toBe(200);
+    await post(owner, turn("of-the-dead"));
+    await owner.kill();
+    await expect
+      .poll(async () => (await post(other, turn("of-the-dead"))).status, { timeout: 20_000, interval: 200 })
+      .toBe(200);
+    await owner.start();
+  });
+});
