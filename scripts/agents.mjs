@@ -55,7 +55,7 @@ ${agents.map((id) => line([`\`${id}\``, versions(id)])).join("\n")}
 ${rows.map((row) => line([row, ...agents.map((agent) => note(agent, row))])).join("\n")}
 
 - **own tool asked, denied**: before every tool and command of its own, harmless ones included (\`ls\`, \`pwd\`, \`git status\`),
-  whatever settings lie in the workspace and the home; tried with each in \`plugins/harness-acp/test/real-agents.test.ts\`.
+  whatever settings lie in the workspace and the home; tried with each in \`plugins/harness-acp/test/profiles/real-agents.test.ts\`.
 - **refused**: it asks nobody. A request whose permissions would have to be held is refused before it starts.
 `,
 );

@@ -44,7 +44,7 @@ async function startPlatform() {
  * @param {OnQuestion} onQuestion
  */
 async function showRun(url, request, onQuestion) {
-  const { Timeline } = await import("../server/dist/cli/timeline.js");
+  const { Timeline } = await import("../server/dist/cli/display/timeline.js");
   const timeline = new Timeline(performance.now());
   const headers = { accept: "application/x-ndjson" };
   const response = await fetch(`${url}/run`, { method: "POST", headers, body: JSON.stringify(request) });

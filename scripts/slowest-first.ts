@@ -16,7 +16,7 @@ const slow = [
   "test/tools/test/npx-servers",
   "test/tools/test/parked-sessions",
   "plugins/sandbox-local/test/programs",
-  "plugins/harness-acp/test/codex",
+  "plugins/harness-acp/test/profiles/codex",
   "test/e2e/",
 ];
 

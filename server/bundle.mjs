@@ -53,7 +53,10 @@ const ownLocations = {
 const outsideOfBundle = {
   name: "outside-of-bundle",
   setup({ onResolve }) {
-    onResolve({ filter: /^\.\/verify\.js$/ }, () => ({ path: "../cli/verify.js", external: true }));
+    onResolve({ filter: /^\.\/commands\/verify\.js$/ }, () => ({
+      path: "../cli/commands/verify.js",
+      external: true,
+    }));
   },
 };
 

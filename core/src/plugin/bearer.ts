@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import type { FetchHandler } from "./sandbox.js";
+import type { FetchHandler } from "./kinds/sandbox.js";
 
 /** A fresh secret for one exposed handler: 256 bits, base64url. */
 export function newToken(): string {

@@ -1,5 +1,5 @@
 import { domains } from "../contract/index.js";
-import type { ToolExecutor } from "./executor.js";
+import type { ToolExecutor } from "./kinds/executor.js";
 
 type Required = "kind" | "site" | "execute";
 

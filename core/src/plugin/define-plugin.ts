@@ -1,14 +1,14 @@
 import type { z } from "zod";
-import type { ToolDelivery } from "./delivery.js";
-import type { ToolExecutor } from "./executor.js";
-import type { Harness } from "./harness.js";
 import type { InjectedClass } from "./injection.js";
+import type { ToolDelivery } from "./kinds/delivery.js";
+import type { ToolExecutor } from "./kinds/executor.js";
+import type { Harness } from "./kinds/harness.js";
+import type { ModelGateway } from "./kinds/model-gateway.js";
+import type { RunObserver } from "./kinds/observer.js";
+import type { SandboxBackend } from "./kinds/sandbox.js";
+import type { StoreBackend } from "./kinds/store/index.js";
+import type { ToolSource } from "./kinds/tool-source.js";
 import type { Log } from "./log.js";
-import type { ModelGateway } from "./model-gateway.js";
-import type { RunObserver } from "./observer.js";
-import type { SandboxBackend } from "./sandbox.js";
-import type { StoreBackend } from "./store/index.js";
-import type { ToolSource } from "./tool-source.js";
 
 /** The seats of a run, and what sits in each. */
 export interface ActorKinds {

@@ -13,16 +13,16 @@ import {
   type ToolUse,
 } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
-import { adviceIn } from "./advice.js";
-import { argumentsOf, CallInvalid, runContextOf } from "./call-arguments.js";
+import { adviceIn } from "./call/advice.js";
+import { argumentsOf, CallInvalid, runContextOf } from "./call/call-arguments.js";
+import { directPosting } from "./call/direct-call.js";
+import { envelopeOf, outcomeOfEnvelope } from "./call/envelope.js";
+import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
+import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
+import type { Outbound } from "./connection/outbound.js";
+import { type Answer, longestAnswer, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
-import { directPosting } from "./direct-call.js";
-import { envelopeOf, outcomeOfEnvelope } from "./envelope.js";
-import { issuesOfRequest, issuesOfTool } from "./issues.js";
-import { readPath } from "./json-path.js";
-import type { Outbound } from "./outbound.js";
-import { type Answer, longestAnswer, type Posting } from "./posting.js";
 import { Remembered } from "./remembered.js";
 
 /** Characters of an error's text that are logged. */
@@ -84,7 +84,7 @@ export class CallbackExecutor implements ToolExecutor {
 
   /** undici takes tens of milliseconds to load: the first call waits for it, not the server's start. */
   #opened(): Promise<Outbound> {
-    this.#outbound ??= import("./outbound.js").then(
+    this.#outbound ??= import("./connection/outbound.js").then(
       ({ Outbound }) => new Outbound(this.#config, this.#lookup),
     );
     return this.#outbound;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { Capability, Finding, NetworkRule } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
-import { Outbound } from "./outbound.js";
+import { Outbound } from "./connection/outbound.js";
 
 /**
  * Posts to listeners on this host's loopback: to a listed destination, which must arrive, and to others, of which

@@ -2,7 +2,7 @@ import type { Boundary, NetworkRule } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
 import { operatorPolicy, whyForbidden } from "@ambit/egress";
 import { describe, expect, it } from "vitest";
-import { Outbound } from "../src/outbound.js";
+import { Outbound } from "../src/connection/outbound.js";
 import { probeCallback } from "../src/probe.js";
 import { boundaryOf, call, executorOf, type LogLine, requestOf } from "./calls.js";
 import { startPlatform } from "./platform.js";

@@ -1,6 +1,6 @@
 import { longestOutput, shortened } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { outcomeOfEnvelope } from "../src/envelope.js";
+import { outcomeOfEnvelope } from "../src/call/envelope.js";
 import { call, executorOf } from "./calls.js";
 import { answerWith, startPlatform } from "./platform.js";
 

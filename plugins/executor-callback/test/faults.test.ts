@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { longestOutput, RunCancelled, RunTimedOut } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { longestAnswer } from "../src/posting.js";
+import { longestAnswer } from "../src/connection/posting.js";
 import { call, executorOf, type LogLine } from "./calls.js";
 import { deferred } from "./deferred.js";
 import { answerWith, startPlatform } from "./platform.js";

@@ -23,7 +23,7 @@ function program(): Command {
     .option("--port <number>", "0 selects a free port (default: 8765)", portNumber)
     .action(async (options) => {
       holdYoungHeap();
-      const { serve } = await import("./serve.js");
+      const { serve } = await import("./commands/serve.js");
       await finish(serve({ ...ambit.opts(), ...options }));
     });
   ambit
@@ -33,14 +33,14 @@ function program(): Command {
     .option("--json", "print the result, even at a terminal")
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
     .action(async (file, options) => {
-      const { run } = await import("./run.js");
+      const { run } = await import("./commands/run.js");
       await finish(run(file, { ...ambit.opts(), ...options }));
     });
   ambit
     .command("plan <file>")
     .description("decide whether a request could run, without starting anything; `-` for stdin")
     .action(async (file) => {
-      const { plan } = await import("./plan.js");
+      const { plan } = await import("./commands/plan.js");
       await finish(plan(file, ambit.opts()));
     });
   ambit
@@ -51,7 +51,7 @@ function program(): Command {
     .option("--url <url>", serverOption)
     .option("--json", "as data")
     .action(async (options) => {
-      const { runs } = await import("./runs.js");
+      const { runs } = await import("./commands/runs.js");
       await finish(runs(options));
     });
   ambit
@@ -62,7 +62,7 @@ function program(): Command {
     .option("--json", "print the result, even at a terminal")
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
     .action(async (run, options) => {
-      const { attach } = await import("./attach.js");
+      const { attach } = await import("./commands/attach.js");
       await finish(attach(run, options));
     });
   ambit
@@ -73,7 +73,7 @@ function program(): Command {
     .option("--output <json>", "the call's output, for a client tool")
     .option("--url <url>", serverOption)
     .action(async (question, options) => {
-      const { answer } = await import("./answer.js");
+      const { answer } = await import("./commands/answer.js");
       await finish(answer(question, options));
     });
   ambit
@@ -81,7 +81,7 @@ function program(): Command {
     .description("what is loaded, and what it claims")
     .option("--json", "with findings and the JSON Schemas of the configuration")
     .action(async (options) => {
-      const { plugins } = await import("./plugins.js");
+      const { plugins } = await import("./commands/plugins.js");
       await finish(plugins({ ...ambit.opts(), ...options }));
     });
   const agents = ambit
@@ -89,14 +89,14 @@ function program(): Command {
     .description("the agents that runs can name, their versions, and how to install them")
     .option("--json", "as data")
     .action(async (options) => {
-      const { agents: list } = await import("./agents.js");
+      const { agents: list } = await import("./commands/agents.js");
       await finish(list({ ...ambit.opts(), ...options }));
     });
   agents
     .command("install <agent>")
     .description("install one, pinned to a version and checked against its digests")
     .action(async (agent) => {
-      const { installAgent } = await import("./agents.js");
+      const { installAgent } = await import("./commands/agents.js");
       await finish(installAgent(agent, ambit.opts()));
     });
   ambit
@@ -104,7 +104,7 @@ function program(): Command {
     .description("what this host can guarantee, what it can't, and the fix")
     .option("--json", "as data")
     .action(async (options) => {
-      const { doctor } = await import("./doctor.js");
+      const { doctor } = await import("./commands/doctor.js");
       await finish(doctor({ ...ambit.opts(), ...options }));
     });
   ambit
@@ -115,7 +115,7 @@ function program(): Command {
     .option("--capability <names...>", "only these (default: all)")
     .option("--json", "as data")
     .action(async (options) => {
-      const { verify } = await import("./verify.js");
+      const { verify } = await import("./commands/verify.js");
       await finish(verify({ ...ambit.opts(), ...options }));
     });
   ambit

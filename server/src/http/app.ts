@@ -4,15 +4,15 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
 import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
-import { admitCaller, requireOperator, rulesOfCaller } from "./admit-caller.js";
-import { type AnswerForm, answerForm } from "./answer-form.js";
-import { requireLocalCaller } from "./loopback.js";
+import { admitCaller, requireOperator, rulesOfCaller } from "./caller/admit-caller.js";
+import { requireLocalCaller } from "./caller/loopback.js";
 import { sendMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi/document.js";
-import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./refusal.js";
+import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./response/refusal.js";
+import { type ResponseFormat, responseFormat } from "./response/response-format.js";
+import { sendJson } from "./response/send.js";
 import { handleRun } from "./run-route.js";
 import { storedRoutes } from "./runs/routes.js";
-import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 import { handleKill } from "./session-routes.js";
 
@@ -23,7 +23,7 @@ type Route = (exchange: Exchange, parameter: (name: string) => string) => void |
 const open = new Set(["/health", "/openapi.json"]);
 
 /** Where runs begin, and how they are answered when the caller doesn't say. */
-const runRoutes: ReadonlyMap<string, AnswerForm> = new Map([
+const runRoutes: ReadonlyMap<string, ResponseFormat> = new Map([
   ["/run", "json"],
   ["/stream", "ndjson"],
 ]);
@@ -83,7 +83,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     if (outgoing.destroyed) log.debug({ error }, "the caller left before it was answered");
     else if (isOurFault(error)) log.error({ error }, "a request could not be answered");
     const byDefault = runRoutes.get(req.path);
-    const form = byDefault === undefined ? "json" : answerForm(incoming.headers.accept, byDefault);
+    const form = byDefault === undefined ? "json" : responseFormat(incoming.headers.accept, byDefault);
     sendRefusal(outgoing, form, refusalOf(error));
     return RESPONSE_ALREADY_SENT;
   });

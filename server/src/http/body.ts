@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { parseJson } from "../parse-json.js";
-import { HttpRefusal } from "./refusal.js";
+import { HttpRefusal } from "./response/refusal.js";
 
 /** What the bodies that are under way may hold together. */
 export interface BodyLimits {

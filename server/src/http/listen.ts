@@ -9,7 +9,7 @@ import { version } from "../version.js";
 import { releaseYoungHeap } from "../young-heap.js";
 import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
-import { isLoopback } from "./loopback.js";
+import { isLoopback } from "./caller/loopback.js";
 
 /** Milliseconds that callers get to read the last of their answers once the runs have ended. */
 const farewellMs = 2_000;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { NotFound } from "@ambit/core";
 import type { Runner } from "@ambit/runner";
-import { send } from "./send.js";
+import { send } from "./response/send.js";
 
 /**
  * What the loaded observers count, in the Prometheus text format.

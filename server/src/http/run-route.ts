@@ -1,8 +1,8 @@
 import { limits, RequestInvalid } from "@ambit/core";
-import { type AnswerForm, answerForm } from "./answer-form.js";
-import { answerRun } from "./answer-run.js";
-import { callerOf } from "./caller.js";
-import { callerOption, reserve } from "./quota-place.js";
+import { callerOf } from "./caller/caller.js";
+import { callerOption, reserve } from "./caller/quota-place.js";
+import { type ResponseFormat, responseFormat } from "./response/response-format.js";
+import { sendRun } from "./response/send-run.js";
 import { runFields } from "./run-fields.js";
 import { handleDurableRun } from "./runs/durable-run.js";
 import { asksToDetach, idempotencyKey, prefersAsync } from "./runs/run-body.js";
@@ -15,13 +15,13 @@ import type { Exchange, ServerContext } from "./server-context.js";
 export async function handleRun(
   context: ServerContext,
   exchange: Exchange,
-  byDefault: AnswerForm,
+  byDefault: ResponseFormat,
 ): Promise<void> {
   const server = await context.durable();
   if (server !== undefined) return handleDurableRun(context, server, exchange, byDefault);
   const { runner, log, bodies } = context;
   const { incoming, outgoing } = exchange;
-  const form = answerForm(incoming.headers.accept, byDefault);
+  const form = responseFormat(incoming.headers.accept, byDefault);
   const begun = performance.now();
   // A body that comes slowly keeps no run from its place, but none is read where there is no place.
   runner.requireRoom();
@@ -44,7 +44,7 @@ export async function handleRun(
     const { harness, sandbox } = run.plan;
     const fields = runFields(run);
     log.info({ ...fields, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
-    const result = await answerRun(run, form, outgoing, log);
+    const result = await sendRun(run, form, outgoing, log);
     cost = result?.usage?.cost;
     const outcome = result?.failure?.code ?? result?.stopReason;
     log.info({ ...fields, outcome, ms: Math.round(performance.now() - begun) }, "a run has ended");

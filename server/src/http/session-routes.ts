@@ -9,8 +9,8 @@ import {
   RequestInvalid,
 } from "@ambit/core";
 import type { Runner } from "@ambit/runner";
+import { sendJson } from "./response/send.js";
 import { callersProjects, isVisibleTo } from "./runs/projects.js";
-import { sendJson } from "./send.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
 /** Bytes: two short names fit many times over. */

@@ -1,6 +1,6 @@
 import { isJsonObject } from "@ambit/core";
 import type { Runner } from "@ambit/runner";
-import type { Caller } from "../http/caller.js";
+import type { Caller } from "../http/caller/caller.js";
 import { type QuotaPlace, Quotas } from "./quotas.js";
 import type { Tenant } from "./schema.js";
 import { Tenants } from "./tenants.js";

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { CallerRules } from "@ambit/runner";
-import { presentedTokens } from "../http/token.js";
+import { presentedTokens } from "../http/caller/token.js";
 import type { Tenant } from "./schema.js";
 
 /** The callers that have a token of their own. */

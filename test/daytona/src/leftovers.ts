@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { removeLeftCgroups } from "./runner/cgroups.js";
+import { removeLeftCgroups } from "./runner/container/cgroups.js";
 
 const prefix = "ambit-daytona-";
 const pattern = /^ambit-daytona-(\d+)-(\d+)-/;

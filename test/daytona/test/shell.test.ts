@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chooseShell } from "../src/toolbox/shell.js";
+import { chooseShell } from "../src/toolbox/process/shell.js";
 import { output, useLoopback } from "./loopback.js";
 
 // apps/daemon/pkg/common/get_shell.go

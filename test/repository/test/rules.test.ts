@@ -150,7 +150,7 @@ const cases: Case[] = [
     broken: [
       ["test/kit/src/index.ts", `import { it } from "vitest";`],
       ["test/kit/src/index.ts", `export * from "./vitest/index.js";`],
-      ["server/src/cli/verify.ts", `import "@ambit/testkit/vitest";`],
+      ["server/src/cli/commands/verify.ts", `import "@ambit/testkit/vitest";`],
       ["plugins/one/src/testing/index.ts", `import "vitest/config";`],
     ],
     kept: [

@@ -4,12 +4,12 @@ import type { Channel, ChannelListener } from "../transport/channel.js";
 import { Channels } from "../transport/channels.js";
 import type { Transport } from "../transport/transport.js";
 import { answering } from "./answering.js";
-import { Files, unpack } from "./files.js";
-import { type Folders, makeFolders } from "./folders.js";
-import { Listeners } from "./listener.js";
-import { Processes } from "./run-process.js";
+import { Listeners } from "./connection/listener.js";
+import { Files, unpack } from "./files/files.js";
+import { type Folders, makeFolders } from "./files/folders.js";
+import { Processes } from "./process/run-process.js";
+import { type Closure, closeSupervisor } from "./process/supervisor.js";
 import type { Settings } from "./settings.js";
-import { type Closure, closeSupervisor } from "./supervisor.js";
 import { findUsers, type Users } from "./users.js";
 
 /** Holds the sandbox's processes and streams, whatever transport reaches it. */

@@ -1,6 +1,6 @@
-import { attach } from "./attach.js";
-import { serveDirectly } from "./direct.js";
-import { serve } from "./serve.js";
+import { attach } from "./connection/attach.js";
+import { serveDirectly } from "./connection/direct.js";
+import { serve } from "./connection/serve.js";
 import { readSettings } from "./settings.js";
 
 // `attach` is the pipe's command, started anew with each pipe; `serve` outlives them and holds everything. `direct` is

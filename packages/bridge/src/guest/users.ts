@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { runAs } from "./run-as.js";
+import { isolateTmp, removeLeft } from "./files/shared-folders.js";
+import { runAs } from "./process/run-as.js";
 import { type Settings, toolUsers } from "./settings.js";
-import { isolateTmp, removeLeft } from "./shared-folders.js";
 
 export interface User {
   readonly uid: number;

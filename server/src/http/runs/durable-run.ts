@@ -12,11 +12,11 @@ import type { StoredRun } from "@ambit/core/plugin";
 import type { Recorder } from "@ambit/durable";
 import type { Run } from "@ambit/runner";
 import type { QuotaPlace } from "../../tenants/quotas.js";
-import { type AnswerForm, answerForm } from "../answer-form.js";
-import { type Caller, callerOf } from "../caller.js";
-import { callerOption, reserve } from "../quota-place.js";
+import { type Caller, callerOf } from "../caller/caller.js";
+import { callerOption, reserve } from "../caller/quota-place.js";
+import { type ResponseFormat, responseFormat } from "../response/response-format.js";
+import { sendJson } from "../response/send.js";
 import { runFields } from "../run-fields.js";
-import { sendJson } from "../send.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
 import { callersProjects, isVisibleTo } from "./projects.js";
 import { asksToDetach, idempotencyKey, prefersAsync } from "./run-body.js";
@@ -32,11 +32,11 @@ export async function handleDurableRun(
   context: ServerContext,
   server: DurableServer,
   exchange: Exchange,
-  byDefault: AnswerForm,
+  byDefault: ResponseFormat,
 ): Promise<void> {
   const { runner, bodies, log } = context;
   const { incoming } = exchange;
-  const form = answerForm(incoming.headers.accept, byDefault);
+  const form = responseFormat(incoming.headers.accept, byDefault);
   const isAsync = prefersAsync(incoming);
   // A body that comes slowly keeps no run from its place, but none is read where there is no place.
   if (!isAsync) runner.requireRoom();
@@ -144,7 +144,7 @@ async function answer(
   { log, runner }: ServerContext,
   { durable }: DurableServer,
   { outgoing }: Exchange,
-  form: AnswerForm,
+  form: ResponseFormat,
   run: Run,
   recorder: Recorder,
 ): Promise<void> {
@@ -179,7 +179,7 @@ async function answerExisting(
   { log, runner }: ServerContext,
   { durable }: DurableServer,
   exchange: Exchange,
-  form: AnswerForm | "detached",
+  form: ResponseFormat | "detached",
   run: StoredRun,
 ): Promise<void> {
   const { outgoing } = exchange;

@@ -13,7 +13,7 @@ import {
 } from "@ambit/core";
 import type { StoredInteraction } from "@ambit/core/plugin";
 import { readAnswer } from "@ambit/runner";
-import { sendJson } from "../send.js";
+import { sendJson } from "../response/send.js";
 import { callersProjects } from "./projects.js";
 import { limitOf, projectFilter, type StoredRoute, visibleRun } from "./run-routes.js";
 import { timeOf } from "./stored-answer.js";

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { callerOf } from "../caller.js";
+import { callerOf } from "../caller/caller.js";
 
 /** What a caller may see: every project's rows, or one project's alone. */
 export type Projects = "all" | string;

@@ -15,7 +15,7 @@ import { z } from "zod";
 import type { QuotaPlace } from "../../tenants/quotas.js";
 import type { Tenancy } from "../../tenants/tenancy.js";
 import { rulesOf as rulesOfTenant } from "../../tenants/tenants.js";
-import type { Caller } from "../caller.js";
+import type { Caller } from "../caller/caller.js";
 import { runFields } from "../run-fields.js";
 
 /** Milliseconds between two looks for runs that other replicas queued. */

@@ -7,8 +7,8 @@ import {
   runStateSchema,
 } from "@ambit/core";
 import type { StoredRun } from "@ambit/core/plugin";
-import { answerForm } from "../answer-form.js";
-import { sendJson } from "../send.js";
+import { responseFormat } from "../response/response-format.js";
+import { sendJson } from "../response/send.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
 import { callersProjects, isVisibleTo, type Projects } from "./projects.js";
 import { countOf } from "./run-body.js";
@@ -64,7 +64,7 @@ export async function handleRuns({ server, exchange, query }: StoredRoute): Prom
 export async function handleEvents(route: StoredRoute, id: string): Promise<void> {
   const { context, server, exchange, query } = route;
   const { incoming, outgoing } = exchange;
-  const accepted = answerForm(incoming.headers.accept, "ndjson");
+  const accepted = responseFormat(incoming.headers.accept, "ndjson");
   const form = accepted === "json" ? "ndjson" : accepted;
   // A browser reconnects with the address that it began with: the header is newer.
   const lastId = [incoming.headers["last-event-id"] ?? []].flat()[0];

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { type Log, messageOf } from "@ambit/core";
 import type { Records } from "@ambit/durable";
-import { type AnswerForm, mediaTypes } from "../answer-form.js";
-import { RecordWriter } from "../record-writer.js";
+import { RecordWriter } from "../response/record-writer.js";
+import { mediaTypes, type ResponseFormat } from "../response/response-format.js";
 
 /** Proxies cut a connection on which nothing moves; a comment is not a record, and readers skip it. */
 const heartbeatMs = 15_000;
@@ -13,7 +13,7 @@ const heartbeatMs = 15_000;
  */
 export async function sendRecords(
   runId: string,
-  form: Exclude<AnswerForm, "json">,
+  form: Exclude<ResponseFormat, "json">,
   records: AsyncIterable<Records>,
   response: ServerResponse,
   log: Log,

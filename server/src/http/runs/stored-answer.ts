@@ -10,7 +10,7 @@ import {
 import type { StoredRun } from "@ambit/core/plugin";
 import type { DurableRuns } from "@ambit/durable";
 import { coalesced } from "@ambit/runner";
-import { sendJson } from "../send.js";
+import { sendJson } from "../response/send.js";
 
 /** HTTP statuses of failed runs, as the errors have them. */
 const statuses: Partial<Record<FailureCode, number>> = {

@@ -1,14 +1,14 @@
-import { sandboxAddress } from "./addresses.js";
-import { Cgroups } from "./cgroups.js";
-import { Container } from "./container.js";
-import { Directory } from "./directory.js";
-import type { Rules } from "./firewall.js";
-import { listenOnGateways } from "./gateway-service.js";
-import { Links } from "./links.js";
+import { Cgroups } from "./container/cgroups.js";
+import { Container } from "./container/container.js";
+import { Directory } from "./container/directory.js";
 import type { Call, Network, Report, Setup, Substitution } from "./messages.js";
-import { serveNames } from "./resolver.js";
-import { WebProxy } from "./web-proxy.js";
-import { WorldHosts } from "./world-hosts.js";
+import { sandboxAddress } from "./network/addresses.js";
+import type { Rules } from "./network/firewall.js";
+import { listenOnGateways } from "./network/gateway-service.js";
+import { Links } from "./network/links.js";
+import { serveNames } from "./network/resolver.js";
+import { WebProxy } from "./network/web-proxy.js";
+import { WorldHosts } from "./network/world-hosts.js";
 
 export type Say = (report: Report) => void;
 

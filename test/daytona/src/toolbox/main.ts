@@ -6,12 +6,12 @@ import { createServer } from "node:http";
 import { ApiError, sendError } from "../http/api-error.js";
 import { sendJson } from "../http/json.js";
 import { Routes } from "../http/routes.js";
-import { execute } from "./execute.js";
 import { addFileRoutes } from "./file-routes.js";
 import { listenBeside } from "./other-services.js";
 import { otherPorts, toolboxPort } from "./port.js";
-import { addSessionRoutes } from "./session-routes.js";
-import { Sessions } from "./sessions.js";
+import { execute } from "./process/execute.js";
+import { addSessionRoutes } from "./process/session-routes.js";
+import { Sessions } from "./process/sessions.js";
 
 const home = process.env.HOME ?? "/";
 const grace = Number(process.env.LOOPBACK_SESSION_GRACE_MS);

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { ApiError } from "../../http/api-error.js";
-import { join } from "../../runner/join.js";
+import { join } from "../../runner/container/join.js";
 import type { ToolboxTarget } from "./toolbox-proxy.js";
 
 /** A request with all of its headers and its body, as it came; the answer likewise. */

@@ -1,0 +1,52 @@
+import type { JsonObject, ToolSpec } from "../../contract/index.js";
+import type { Actor } from "../actor.js";
+import type { Log } from "../log.js";
+import type { Scope } from "../scope.js";
+import type { Sandbox } from "./sandbox.js";
+
+/** What the agent learns of a tool: never `callRef`, `code`, `env` or a credential. */
+export type PublishedTool = Pick<ToolSpec, "name" | "description" | "inputSchema" | "readOnly">;
+
+export interface PublishedCall {
+  readonly name: string;
+  readonly arguments: JsonObject;
+  /** The agent's own id of the call, where its protocol carries one. */
+  readonly id?: string;
+  /** Aborts when the agent gives the call up. */
+  readonly signal: AbortSignal;
+  /** To send on with what the call requests of others (W3C Trace Context). Absent where the run belongs to no trace. */
+  readonly traceparent?: string;
+}
+
+/** Text for the model. */
+export interface PublishedOutcome {
+  readonly output: string;
+  readonly isError: boolean;
+}
+
+export interface Publication {
+  /** The server's name as the agent sees it: `ambit` for the request's own tools. */
+  readonly name: string;
+  readonly tools: readonly PublishedTool[];
+  /** Decides, executes and answers; never throws. */
+  call(call: PublishedCall): Promise<PublishedOutcome>;
+}
+
+export interface DeliveryScope extends Scope {
+  readonly sandbox: Sandbox;
+  readonly log: Log;
+}
+
+/** How the agent reaches a publication, as its session configuration wants it. */
+export interface PublishedServer {
+  readonly name: string;
+  /** As seen inside the sandbox. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether the agent has asked for the list of tools: agents hide a server they couldn't reach. */
+  listed(): boolean;
+}
+
+export interface ToolDelivery extends Actor {
+  publish(publication: Publication, scope: DeliveryScope): Promise<PublishedServer>;
+}

@@ -1,0 +1,58 @@
+import type { Boundary } from "../../boundary/index.js";
+import type { Issue, JsonObject, RunRequest, ToolSpec } from "../../contract/index.js";
+import type { Actor } from "../actor.js";
+import type { Log } from "../log.js";
+import type { Scope } from "../scope.js";
+import type { Sandbox } from "./sandbox.js";
+
+export interface ToolUse {
+  readonly tool: ToolSpec;
+  readonly request: RunRequest;
+}
+
+export interface ToolCall {
+  /** The agent's id of the call where it has one, else ours. Unique within the run. */
+  readonly id: string;
+  readonly tool: ToolSpec;
+  /** Already checked against the tool's `inputSchema`. */
+  readonly arguments: JsonObject;
+}
+
+/** A run, as an executor sees it. */
+export interface RunScope {
+  readonly runId: string;
+  readonly request: RunRequest;
+  /** What the run may touch: an executor on the runner keeps to it by itself. */
+  readonly boundary: Boundary;
+  readonly sandbox: Sandbox;
+  /** For what outlives a call: runs when the run ends, before its sandbox is closed or kept. */
+  readonly defer: Scope["defer"];
+  readonly log: Log;
+}
+
+export interface ToolScope extends RunScope {
+  /** Aborts on the tool's time limit, on cancel, and when the run ends. */
+  readonly signal: AbortSignal;
+  /** Milliseconds until `signal` aborts for the time limit, for messages. */
+  readonly timeoutMs: number;
+  /** To send on with what the call requests of others (W3C Trace Context). Absent where the run belongs to no trace. */
+  readonly traceparent?: string;
+}
+
+export type ToolOutcome =
+  | { readonly status: "completed"; readonly output: string; readonly data?: unknown }
+  /** The tool's own failure: text for the model, which may try something else. */
+  | { readonly status: "failed"; readonly output: string }
+  /** Fulfilled by somebody else, later: the run keeps the call open, or pauses. */
+  | { readonly status: "parked"; readonly interaction: "client_tool" | "user_input" };
+
+export interface ToolExecutor extends Actor<ToolUse> {
+  /** The tools it executes: `callback`, `code`, `client`, or a kind of the plugin's own. */
+  readonly kind: string;
+  /** What a tool of this kind lacks to be executed at all, by path within the tool (`callRef`). Pure. */
+  issues(use: ToolUse): readonly Issue[];
+  /** Called once the run's agent is up, to make ready what its first calls would wait for. Returns at once. */
+  prepare?(tools: readonly ToolSpec[], scope: RunScope): void;
+  /** Never throws for a tool's own failure. */
+  execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome>;
+}

@@ -1,0 +1,90 @@
+import type { Issue } from "../../contract/index.js";
+import type { Actor } from "../actor.js";
+import type { Log } from "../log.js";
+import type { Scope } from "../scope.js";
+import type { ConnectionDecision, Sandbox } from "./sandbox.js";
+
+/** The APIs of model providers. `openai` is both Responses and Chat Completions. */
+export type ModelProtocol = "anthropic" | "openai" | "gemini" | "bedrock" | "vertex";
+
+/** How one request's agent uses its model. Holds credentials: never logged, never answered. */
+export interface ModelUse {
+  readonly protocol: ModelProtocol;
+  /** Base URL of the real endpoint, as the agent would be given it. */
+  readonly endpoint: string;
+  /** What of the API's path the base URL holds: `/v1` where the agent appends `/messages`. Empty or one segment. */
+  readonly basePath: string;
+  /** Values by the names of their variables. Empty for an endpoint that asks for none. */
+  readonly credentials: Readonly<Record<string, string>>;
+  /** Sent with each request to the endpoint, beside the credential. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The cloud's region, where the protocol has one. */
+  readonly region?: string;
+  /** The model that the run is for, as the agent names it to its provider. */
+  readonly model: string;
+  /** Patterns (`*` for any text) of further models that the agent asks for by itself, such as one that finds titles. */
+  readonly auxiliaryModels: readonly string[];
+}
+
+/** What one request to a model used, as its provider counts it. */
+export interface ModelUsage {
+  readonly model: string;
+  /** Tokens sent, cached ones among them. */
+  readonly input: number;
+  /** Those of `input` that the provider had in its cache. */
+  readonly cached: number;
+  readonly output: number;
+  /** US dollars. Absent for a model without a price. */
+  readonly cost?: number;
+}
+
+/** How a request to the model failed. */
+export interface ModelFailure {
+  /** The provider's HTTP status; absent where no answer came. */
+  readonly status?: number;
+  readonly retryable: boolean;
+  /** One sentence, without a credential. */
+  readonly message: string;
+}
+
+/** Whether a request may go to the model. */
+export type ModelAdmission =
+  | { readonly allowed: true }
+  /** `status`: what the agent is answered with, 402 or 403. */
+  | { readonly allowed: false; readonly status: number; readonly reason: string };
+
+/** One request that goes to the model; told how it went. Calls may come in any order, and none after `ended`. */
+export interface ModelExchange {
+  /** What was used since the last call: a stream tells its tokens piece by piece. */
+  used(usage: ModelUsage): void;
+  /** The model answered in full; or how it failed. Called once. */
+  ended(failure?: ModelFailure): void;
+}
+
+export interface ModelGatewayScope extends Scope {
+  readonly sandbox: Sandbox;
+  /** Asked before each request is sent; may take as long as a user takes to answer. Rejects when `signal` aborts. */
+  admit(model: string, signal: AbortSignal): Promise<ModelAdmission>;
+  /** A request that was admitted is sent. */
+  begin(model: string): ModelExchange;
+  /** Called for each request, sent or refused; repeats included. */
+  onDecision(decision: ConnectionDecision): void;
+  readonly log: Log;
+}
+
+/** Where the agent finds its model, inside the sandbox. */
+export interface ModelRoute {
+  /** Base URL, with the use's `basePath`: `http://127.0.0.1:41234/v1`. */
+  readonly baseUrl: string;
+  /** Stands for the API key: it opens this route alone, for as long as it is open. */
+  readonly key: string;
+}
+
+/** Carries an agent's requests to its model, so that neither the credential nor a connection is needed inside. */
+export interface ModelGateway extends Actor<ModelUse> {
+  /** What keeps it from carrying this use; empty when nothing does. Pure. */
+  issues(use: ModelUse): readonly Issue[];
+  /** Models of this use, or patterns of them, whose requests it can't put a price on. Pure. */
+  unpriced(use: ModelUse): readonly string[];
+  open(use: ModelUse, scope: ModelGatewayScope): Promise<ModelRoute>;
+}

@@ -1,0 +1,175 @@
+import type { Boundary } from "../../boundary/index.js";
+import type { Capability, CredentialForm, Evidence } from "../../contract/index.js";
+import type { SandboxFailed } from "../../errors.js";
+import type { Actor, ActorGap } from "../actor.js";
+import type { Log } from "../log.js";
+import type { Scope } from "../scope.js";
+
+/** Where the programs in a sandbox come from: the runner's files, seen at their own paths, or an image of its own. */
+export type Rootfs = "host" | "image";
+
+/** A credential that programs in the sandbox send to some hosts, and needn't be able to read. */
+export interface HiddenCredential {
+  /** Unique in a run: the variable that holds it. */
+  readonly name: string;
+  readonly value: string;
+  /** Canonical names that it may be sent to, `name` (port 443) or `name:port`; never empty. */
+  readonly hosts: readonly string[];
+  /** The header that carries it. Default: any header that model providers take keys in. */
+  readonly as?: CredentialForm;
+  /** The only HTTP methods that it is used with. Default: all. */
+  readonly methods?: readonly string[];
+  /** The only paths that it is used with: exact, or a prefix that ends in `*`. Default: all. */
+  readonly paths?: readonly string[];
+  /** `read`: requests that read only; no git push. Default `write`. */
+  readonly access?: "read" | "write";
+}
+
+/** Whether a credential stays outside, or why it can't, in a gap's words. */
+export type Hiding = true | Pick<ActorGap, "reason" | "fix">;
+
+/** A `fetch` handler, as in the Fetch standard: one request in, one response out. */
+export type FetchHandler = (request: Request) => Response | Promise<Response>;
+
+/** One decision about one connection that reached the boundary's proxy. */
+export interface ConnectionDecision {
+  /** `host:port` as the client named it. */
+  readonly target: string;
+  readonly allowed: boolean;
+  /** Why, naming the rule. */
+  readonly reason: string;
+}
+
+/**
+ * A file or folder of the runner that programs in the sandbox need: visible at the same path, read-only; in a sandbox
+ * with an image of its own, a copy below `ImageRootfs.copyRoot`.
+ */
+export interface RequiredPath {
+  /** Absolute, on the runner. */
+  readonly path: string;
+  /** What it is, for errors: "Gemini CLI". */
+  readonly what: string;
+}
+
+export interface SandboxSpec {
+  /** Names the sandbox for labels, folders and reapers: unique on this runner, `[A-Za-z0-9_-]{1,64}`. */
+  readonly id: string;
+  readonly boundary: Boundary;
+  /** Every capability that this sandbox must enforce. `open` enforces all or rejects. */
+  readonly required: readonly Capability[];
+  /** What the agent needs of the runner's files, in the form that the backend's `rootfs` asks for. */
+  readonly requiredPaths: readonly RequiredPath[];
+  /** Credentials to hide, where the backend's `hides` took them. Default: none. */
+  readonly secrets?: readonly HiddenCredential[];
+  /** Called for every connection that reaches the boundary's proxy; repeats included. */
+  onDecision(decision: ConnectionDecision): void;
+  /**
+   * Called when the sandbox can no longer hold or record its boundary, such as when its proxy fails: the run that has
+   * it fails with this, and it is used for no other. Until then the backend lets nothing through.
+   */
+  onFailure?(failure: SandboxFailed): void;
+  readonly log: Log;
+}
+
+/** What is known inside a sandbox whose programs aren't the runner's. */
+export interface ImageRootfs {
+  /** `PATH` as the image sets it: where programs are looked up by name. */
+  readonly searchPath: string;
+  /** Absolute. Below it lie copies of `SandboxSpec.requiredPaths`, each at its path on the runner. */
+  readonly copyRoot: string;
+}
+
+/** A TCP connection from this host to the runner, by the ports of its two ends. */
+export interface LocalConnection {
+  /** The runner's own. */
+  readonly localPort: number;
+  /** The caller's. */
+  readonly remotePort: number;
+}
+
+export interface SandboxBackend extends Actor {
+  /** Default `host`. */
+  readonly rootfs?: Rootfs;
+  /**
+   * Whether under this boundary `open` takes the credential: what stands inside is a placeholder, which is replaced on
+   * the way to one of its hosts, and only as its other fields say. Absent: it takes none. Pure.
+   */
+  hides?(credential: HiddenCredential, boundary: Boundary): Hiding;
+  /**
+   * Whether a process of one of its sandboxes made this connection, by what the kernel says of it; true where that
+   * can't be told. Such callers may neither start nor end runs. Absent: its processes don't reach this host.
+   */
+  madeConnection?(connection: LocalConnection): Promise<boolean>;
+  /** Applies every limit or rejects (`SandboxFailed`); never opens something weaker, never falls back to the host. */
+  open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+}
+
+export interface Sandbox {
+  /** Absolute path of the session's workspace, as seen inside. Exists, and is empty, after `open`. */
+  readonly workspace: string;
+  /** Absolute path of the agent's home, as seen inside. Outlives the run, ends with the session. */
+  readonly home: string;
+  readonly confinement: "confined" | "unconfined";
+  /** Set exactly when the backend's `rootfs` is `image`. */
+  readonly image?: ImageRootfs;
+  /** By name, what stands inside for each of the spec's `secrets`. */
+  readonly placeholders?: Readonly<Record<string, string>>;
+  /** What was seen of this sandbox when it opened. */
+  readonly evidence: Evidence;
+  /** The unit of confinement: each process is kept apart as far as `environment.per-tool` promises. */
+  spawn(command: Command): Promise<Process>;
+  /** Writes without following links that lead out of `workspace` and `home`. */
+  writeFiles(files: readonly FileEntry[]): Promise<void>;
+  /** @throws SandboxFailed when the file isn't there or can't be read. */
+  readFile(path: string): Promise<Uint8Array>;
+  /** Makes a handler reachable from inside only. The backend checks the token on every request: see `presentsToken`. */
+  expose(handler: FetchHandler): Promise<Exposure>;
+  /** Safe to call twice. Nothing remains: no process, folder, socket, group, route. */
+  close(): Promise<void>;
+}
+
+export interface Exposure {
+  /** As seen inside, without a path: `http://127.0.0.1:41234`. Two exposures may share it, and differ by token. */
+  readonly url: string;
+  /** Sent as `Authorization: Bearer …`, or as an API key: `x-api-key`, `x-goog-api-key`. */
+  readonly token: string;
+  close(): Promise<void>;
+}
+
+export interface Command {
+  /** Program and arguments; never a shell line. The program is a path, or a name looked up in `env.PATH`. */
+  readonly argv: readonly [program: string, ...args: string[]];
+  /** Complete: nothing is inherited. The backend adds only what confinement needs (proxy variables, HOME, TMPDIR). */
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute, as seen inside. Default: the workspace. */
+  readonly cwd?: string;
+  /** `agent`: the session's home. `tool`: a home and scratch of its own, gone with the process. Default `tool`. */
+  readonly role?: "agent" | "tool";
+  /** Kills the process and all it started. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Process {
+  readonly stdin: WritableStream<Uint8Array>;
+  readonly stdout: ReadableStream<Uint8Array>;
+  readonly stderr: ReadableStream<Uint8Array>;
+  /** What was seen of this process before its first instruction. */
+  readonly evidence: Evidence;
+  /** Never rejects. Settles when the process and all it started are gone. */
+  readonly exit: Promise<Exit>;
+  /** Ends the process and all it started. Default `SIGKILL`. Safe after the exit. */
+  kill(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+export interface FileEntry {
+  /** Absolute, inside `workspace` or `home`. Folders in between are made. */
+  readonly path: string;
+  readonly content: string | Uint8Array;
+  /** Default false. */
+  readonly executable?: boolean;
+}

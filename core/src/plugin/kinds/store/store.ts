@@ -1,0 +1,127 @@
+import type { Log } from "../../log.js";
+import type {
+  EventChunk,
+  EventGroup,
+  InteractionQuery,
+  NewRun,
+  RunEnd,
+  RunHead,
+  RunQuery,
+  StoredInteraction,
+  StoredRun,
+  Written,
+} from "./run.js";
+import type { Delivery, NewDelivery, SessionHold, SessionPlace, StoredSession } from "./shared.js";
+
+/** Keeps runs beyond the connection and the process. `ambit run` opens none. */
+export interface StoreBackend {
+  /** `sqlite`, `postgres`. */
+  readonly name: string;
+  /**
+   * Opens it, and brings an older schema up to date, once, under a lock that other replicas wait for.
+   * @throws Error for a schema that is newer than this version, or a database that can't be reached.
+   */
+  open(options: { readonly log: Log }): Promise<Store>;
+}
+
+/** What a replica holds a lease on, as the store knows it. */
+export interface HeldRun {
+  readonly id: string;
+  readonly fence: number;
+  readonly cancelRequested: boolean;
+}
+
+/** An answer that came over another replica. */
+export interface ArrivedAnswer {
+  readonly runId: string;
+  readonly interactionId: string;
+  readonly answer: string;
+}
+
+export interface Renewal {
+  /** Every run of this replica that hasn't ended. One that it runs and that isn't here was taken from it. */
+  readonly runs: readonly HeldRun[];
+  readonly answers: readonly ArrivedAnswer[];
+}
+
+/** How long ended runs are kept. */
+export interface Retention {
+  readonly maxAgeMs: number;
+  /** Characters of all events and results; the oldest go first. */
+  readonly maxSize: number;
+}
+
+/**
+ * An open store. All times are the store's own clock. Every method rejects while the store can't be reached; called
+ * again with the same values, a method that had succeeded unheard does no harm.
+ */
+export interface Store {
+  /** @returns the run that already has this id, and nothing is written; undefined when it was created. */
+  create(run: NewRun): Promise<StoredRun | undefined>;
+  /** Makes this replica the owner of a queued run. Undefined when it isn't queued any more. */
+  claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined>;
+  /**
+   * Queued runs that this replica should try to claim, the oldest first.
+   * @param except projects whose runs stay queued for now; `null` is that of runs without a project.
+   */
+  nextQueued(limit: number, except?: readonly (string | null)[]): Promise<readonly string[]>;
+  /** Whole or not at all. The same group a second time adds nothing, and is `written`. */
+  append(group: EventGroup): Promise<Written>;
+  /** The run's one end. A second end with the same fence changes nothing, and is `written`. */
+  finish(id: string, fence: number, end: RunEnd): Promise<Written>;
+  get(id: string): Promise<StoredRun | undefined>;
+  /** The newest first. */
+  list(query: RunQuery): Promise<readonly StoredRun[]>;
+  heads(ids: readonly string[]): Promise<readonly RunHead[]>;
+  /** Events after that number, in order; at least one chunk where there is one, then up to so many characters. */
+  read(id: string, after: number, maxCharacters: number): Promise<readonly EventChunk[]>;
+  /** Asks the owner to end it. False when there is no such run, or it has ended. */
+  requestCancel(id: string): Promise<boolean>;
+  /** Deletes an ended run with its events and questions. False when there is none. */
+  delete(id: string): Promise<boolean>;
+  /** Deletes what has ended and is too old or too much. @returns how many runs. */
+  retain(retention: Retention): Promise<number>;
+
+  /** This replica lives, for so long from now. */
+  renew(replica: string, address: string, leaseMs: number): Promise<Renewal>;
+  /** Ends the leases of other replicas whose ids begin so: earlier processes in this one's place. */
+  supersede(prefix: string, replica: string): Promise<void>;
+  /** This replica leaves: what it still has is free at once. */
+  leave(replica: string): Promise<void>;
+  /** Runs whose owner's lease has run out. */
+  abandoned(): Promise<readonly StoredRun[]>;
+  /** Takes such a run from its owner. @returns the new fence; undefined when the owner lives, or another was first. */
+  takeOver(id: string, fence: number, replica: string): Promise<number | undefined>;
+
+  interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]>;
+  /** Keeps a user's answer to an open question. @returns the question as it is now; undefined where there is none. */
+  answer(id: string, answer: string): Promise<StoredInteraction | undefined>;
+  /** Marks an answer as used. False when it was used before, by whichever replica. */
+  useAnswer(id: string): Promise<boolean>;
+  /** Ends open questions that are older than that. @returns them. */
+  expireInteractions(maxAgeMs: number): Promise<readonly StoredInteraction[]>;
+
+  /** Binds a session to the replica that has its sandbox, unless another living one has it. */
+  holdSession(place: SessionPlace): Promise<SessionHold>;
+  releaseSession(place: SessionPlace): Promise<void>;
+  sessions(query: {
+    readonly project?: string | null;
+    readonly limit: number;
+  }): Promise<readonly StoredSession[]>;
+
+  enqueueDelivery(delivery: NewDelivery): Promise<void>;
+  /** Deliveries that are due, reserved for this caller for so long. */
+  takeDeliveries(limit: number, reserveMs: number): Promise<readonly Delivery[]>;
+  settleDelivery(
+    id: string,
+    outcome: { readonly state: "delivered" | "failed" | "pending"; retryInMs?: number; error?: string },
+  ): Promise<void>;
+  deliveries(query: {
+    readonly project?: string | null;
+    readonly runId?: string;
+    readonly state?: Delivery["state"];
+    readonly limit: number;
+  }): Promise<readonly Delivery[]>;
+
+  close(): Promise<void>;
+}

@@ -1,0 +1,71 @@
+import { spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as after } from "node:timers/promises";
+import { signalLine } from "../../transport/frame.js";
+import { type Settings, socketOf } from "../settings.js";
+
+/** Milliseconds that the bridge may take to come up. */
+const startMs = 10_000;
+
+/** Joins standard input and output to the bridge, which the first attachment starts. */
+export async function attach(settings: Settings): Promise<void> {
+  const socket = await reach(settings);
+  if (socket === undefined) {
+    process.stdout.write(signalLine("inside", ["dead"]));
+    return;
+  }
+  process.stdin.pipe(socket);
+  socket.pipe(process.stdout);
+  // A platform may hold our standard input open for ever: when either end lets go, so do we.
+  socket.on("error", () => undefined);
+  socket.once("close", () => process.exit());
+  process.stdout.once("error", () => process.exit());
+}
+
+/** Undefined: a bridge was here, and is dead. */
+async function reach(settings: Settings): Promise<Socket | undefined> {
+  const path = socketOf(settings.folder);
+  let first = await tryConnect(path);
+  if (first.code === "ECONNREFUSED") {
+    // Also what one says that is just being made.
+    await after(100);
+    first = await tryConnect(path);
+  }
+  if (first.socket !== undefined) return first.socket;
+  if (first.code === "ECONNREFUSED") return undefined;
+  const log = start(settings);
+  const until = Date.now() + startMs;
+  while (Date.now() < until) {
+    const { socket } = await tryConnect(path);
+    if (socket !== undefined) return socket;
+    await after(5);
+  }
+  throw new Error(`The bridge didn't start: ${readFileSync(log, "utf8").trim().slice(-500)}`);
+}
+
+function start({ folder }: Settings): string {
+  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  const log = join(folder, "bridge.log");
+  const errors = openSync(log, "a", 0o600);
+  const [program = "", , ...settings] = process.argv.slice(1);
+  // Through a shell that ends at once, so that it is nobody's child: a platform that ends a pipe ends all that descends
+  // from it, whatever session that moved to.
+  const argv = ["-c", '"$@" &', "sh", process.execPath, program, "serve", ...settings];
+  spawn("/bin/sh", argv, {
+    detached: true,
+    cwd: "/",
+    stdio: ["ignore", "ignore", errors],
+  }).unref();
+  closeSync(errors);
+  return log;
+}
+
+function tryConnect(path: string): Promise<{ socket?: Socket; code?: string | undefined }> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once("connect", () => resolve({ socket }));
+    socket.once("error", (error: NodeJS.ErrnoException) => resolve({ code: error.code }));
+  });
+}

@@ -1,0 +1,29 @@
+import { Socket } from "node:net";
+import { protocolVersion } from "../../messages.js";
+import { DirectTransport } from "../../transport/direct-transport.js";
+import { Daemon } from "../daemon.js";
+import type { Settings } from "../settings.js";
+
+/** Serves the one pipe whose command this is, and ends with it. */
+export function serveDirectly(settings: Settings): void {
+  const { stdin } = process;
+  // Not `process.stdout`, whose writes to a pipe wait for the reader and let nothing else happen.
+  const stdout = new Socket({ fd: 1, readable: false, writable: true });
+  const transport: DirectTransport = new DirectTransport({
+    frame: (frame) => daemon.channels.deliver(frame),
+    data: (channel, stream, bytes) => daemon.channels.deliverData(channel, stream, bytes),
+    signal: (op) => {
+      if (op === "hello") transport.signal("hello", protocolVersion);
+      if (op === "ping") transport.signal("pong", 0);
+    },
+  });
+  const daemon = Daemon.start(settings, transport);
+  transport.attach(stdout);
+  stdin.on("data", (bytes: Buffer) => {
+    transport.accept(bytes);
+    daemon.heard();
+  });
+  // The runner let go, or the platform did: nothing brings this pipe back.
+  for (const gone of ["end", "close", "error"]) stdin.once(gone, () => daemon.end());
+  stdout.once("error", () => daemon.end());
+}

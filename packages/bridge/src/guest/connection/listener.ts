@@ -1,0 +1,79 @@
+import { createServer, type Server, type Socket } from "node:net";
+import type { Channel, ChannelListener } from "../../transport/channel.js";
+import type { Channels } from "../../transport/channels.js";
+import { streams } from "../../transport/frame.js";
+import { answering } from "../answering.js";
+
+/** Connections at once, of one listener; others are dropped. Whoever makes more mustn't take every descriptor. */
+const mostConnections = 256;
+
+/** Connections on the sandbox's loopback, carried to the runner. */
+export class Listeners {
+  readonly #channels: () => Channels;
+  readonly #servers = new Set<Server>();
+
+  constructor(channels: () => Channels) {
+    this.#channels = channels;
+  }
+
+  /** What hears a channel of kind `listen`; closing it closes the port. */
+  listen(channel: Channel): ChannelListener {
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#carry(socket));
+    server.maxConnections = mostConnections;
+    // Nothing after the start ends it: a connection that couldn't be accepted is lost alone.
+    server.on("error", () => undefined);
+    this.#servers.add(server);
+    return {
+      message: () =>
+        answering(channel, async () => {
+          await new Promise<void>((resolve, reject) => {
+            server.once("error", reject);
+            server.listen({ host: "127.0.0.1", port: 0 }, resolve);
+          });
+          const address = server.address();
+          if (address === null || typeof address === "string") throw new Error("no port");
+          await channel.send({ port: address.port });
+        }),
+      closed: () => {
+        this.#servers.delete(server);
+        server.close();
+      },
+    };
+  }
+
+  close(): void {
+    for (const server of this.#servers) server.close();
+  }
+
+  #carry(socket: Socket): void {
+    this.#channels().open("connection", (channel) => {
+      socket.on("error", () => undefined);
+      socket.once("close", () => channel.close());
+      void pour(socket, channel);
+      let hasEnded = false;
+      return {
+        data: (_lane, bytes, taken) => {
+          if (socket.destroyed) taken();
+          else socket.write(bytes, () => taken());
+        },
+        end: () => {
+          hasEnded = true;
+          socket.end();
+        },
+        // What was sent before the end still arrives, however slow its reader is.
+        closed: () => (hasEnded ? socket.destroySoon() : socket.destroy()),
+      };
+    });
+  }
+}
+
+async function pour(socket: Socket, channel: Channel): Promise<void> {
+  try {
+    for await (const bytes of socket.iterator({ destroyOnReturn: false }))
+      await channel.write(streams.main, bytes);
+  } catch {
+    // The client dropped the connection: its close is what the runner hears.
+    return;
+  }
+  channel.end(streams.main);
+}

@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import { chmodSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { protocolVersion } from "../../messages.js";
+import { readLine, signalLine } from "../../transport/frame.js";
+import { Lines } from "../../transport/lines.js";
+import { longestLine } from "../../transport/payload.js";
+import { FrameMissing, ReliableTransport } from "../../transport/reliable-transport.js";
+import { Daemon } from "../daemon.js";
+import { type Settings, socketOf } from "../settings.js";
+import { SocketSink } from "./socket-sink.js";
+
+/** The runner's connection at the moment. */
+interface Attachment {
+  readonly socket: Socket;
+  readonly sink: SocketSink;
+}
+
+/** Holds the sandbox's processes and streams, for as long as the runner comes back. */
+export async function serve(settings: Settings): Promise<void> {
+  await new SocketServer(settings).listen();
+}
+
+class SocketServer {
+  /** Another one means that this daemon was killed, and all it held is lost. */
+  readonly #epoch = randomUUID();
+  readonly #settings: Settings;
+  readonly #daemon: Daemon;
+  readonly #transport: ReliableTransport;
+  readonly #server: Server;
+  #key: string | undefined;
+  #attempt = 0;
+  #current: Attachment | undefined;
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    this.#transport = new ReliableTransport("inside", (frame) => this.#daemon.channels.deliver(frame));
+    this.#daemon = Daemon.start(settings, this.#transport);
+    this.#server = createServer((socket) => this.#connected(socket));
+  }
+
+  async listen(): Promise<void> {
+    const path = socketOf(this.#settings.folder);
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(path, resolve);
+    });
+    chmodSync(path, 0o600);
+  }
+
+  #connected(socket: Socket): void {
+    const lines = new Lines(longestLine);
+    const attachment: Attachment = { socket, sink: new SocketSink(socket) };
+    socket.on("error", () => undefined);
+    socket.once("close", () => {
+      if (this.#current !== attachment) return;
+      this.#current = undefined;
+      this.#transport.detach(attachment.sink);
+    });
+    socket.on("data", (bytes) => {
+      try {
+        for (const line of lines.push(bytes)) this.#read(attachment, line);
+        if (this.#current === attachment) this.#daemon.heard();
+      } catch (error) {
+        socket.destroy();
+        // A missing frame comes again over the next pipe; anything else can't be mended.
+        if (!(error instanceof FrameMissing)) throw error;
+      }
+    });
+  }
+
+  #read(attachment: Attachment, text: string): void {
+    const { socket, sink } = attachment;
+    const line = readLine("runner", text);
+    if (line.kind === "noise") return;
+    if (line.kind === "signal" && line.signal[0] === "hello") {
+      const [, version, key, attempt, received] = line.signal;
+      this.#key ??= key;
+      // An older pipe that was slow to arrive must not take the place of a newer one.
+      if (version !== protocolVersion || key !== this.#key || attempt <= this.#attempt) {
+        socket.destroy();
+        return;
+      }
+      this.#attempt = attempt;
+      const older = this.#current;
+      this.#current = attachment;
+      older?.socket.destroy();
+      sink.write(
+        signalLine("inside", ["hello", protocolVersion, this.#epoch, attempt, this.#transport.received]),
+      );
+      this.#transport.attach(sink, received);
+      return;
+    }
+    if (attachment !== this.#current) return;
+    if (line.kind === "frame") this.#transport.accept(line, text.length);
+    else if (line.signal[0] === "ack") this.#transport.acknowledged(line.signal[1]);
+    else if (line.signal[0] === "ping") sink.write(signalLine("inside", ["pong"]));
+  }
+}

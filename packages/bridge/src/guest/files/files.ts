@@ -1,0 +1,88 @@
+import { spawn } from "node:child_process";
+import { chmod, mkdir } from "node:fs/promises";
+import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
+import { type Requests, requestOf } from "../../messages.js";
+import type { Channel, ChannelListener } from "../../transport/channel.js";
+import { streams } from "../../transport/frame.js";
+import { answering } from "../answering.js";
+import type { User } from "../users.js";
+import type { Folders } from "./folders.js";
+
+/** The channels that carry files. */
+export class Files {
+  readonly #home: string;
+  readonly #inWorkspace: SafeSessionFiles;
+  readonly #inHome: SafeSessionFiles;
+
+  constructor({ workspace, workspaceOwner, home }: Folders, owner: User | undefined) {
+    this.#home = home;
+    this.#inWorkspace = new SafeSessionFiles([{ guest: workspace, host: workspace }], workspaceOwner);
+    this.#inHome = new SafeSessionFiles([{ guest: home, host: home }], owner);
+  }
+
+  #at(path: string): SafeSessionFiles {
+    return path.startsWith(`${this.#home}/`) ? this.#inHome : this.#inWorkspace;
+  }
+
+  write(channel: Channel): ChannelListener {
+    const pieces: Uint8Array[] = [];
+    let request: Requests["write"] | undefined;
+    return {
+      message: (message) => {
+        request = requestOf("write", message);
+      },
+      data: (_lane, bytes, taken) => {
+        pieces.push(bytes);
+        taken();
+      },
+      end: () =>
+        answering(channel, async () => {
+          if (request === undefined) throw new Error("a file without a path");
+          await this.#at(request.path).write([{ ...request, content: Buffer.concat(pieces) }]);
+          await channel.send({ done: true });
+        }),
+    };
+  }
+
+  read(channel: Channel): ChannelListener {
+    return {
+      message: (message) =>
+        answering(channel, async () => {
+          const { path } = requestOf("read", message);
+          await channel.write(streams.main, await this.#at(path).read(path));
+          await channel.send({ done: true });
+        }),
+    };
+  }
+}
+
+/** Unpacks what was uploaded as one archive. */
+export function unpack(channel: Channel): ChannelListener {
+  return {
+    message: (message) =>
+      answering(channel, async () => {
+        const { archive, into } = requestOf("unpack", message);
+        await mkdir(into, { recursive: true });
+        await chmod(into, 0o755);
+        await untar(archive, into);
+        await channel.send({ done: true });
+      }),
+  };
+}
+
+function untar(archive: string, into: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // Every user runs them: the folders in between too, which the bridge's own umask would close.
+    const argv = ["-c", 'umask 022 && exec tar "$@"', "tar", "--no-same-owner", "-xzf", archive, "-C", into];
+    const tar = spawn("/bin/sh", argv, { stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    tar.stderr.on("data", (bytes: Buffer) => {
+      said = (said + bytes.toString("utf8")).slice(-500);
+    });
+    tar.once("error", reject);
+    tar.once("close", (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(`tar ended with ${code}: ${said.trim()}`));
+    });
+  });
+}

@@ -1,0 +1,35 @@
+import { chmodSync, chownSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { homeName, workspaceName } from "../../messages.js";
+import type { Settings } from "../settings.js";
+import type { User, Users } from "../users.js";
+
+export interface Folders {
+  readonly workspace: string;
+  /** Of what the runner writes there. Undefined where processes share the bridge's user. */
+  readonly workspaceOwner: User | undefined;
+  readonly home: string;
+  /** Each process's home and scratch. */
+  readonly processes: string;
+}
+
+export function makeFolders({ folder, workspace: access }: Settings, { agent, whyShared }: Users): Folders {
+  const paths = {
+    workspace: join(folder, workspaceName),
+    home: join(folder, homeName),
+    processes: join(folder, "processes"),
+  };
+  if (agent === undefined && access !== "write") {
+    throw new Error(`the workspace can't be kept from processes that share the bridge's user: ${whyShared}`);
+  }
+  for (const path of Object.values(paths)) mkdirSync(path, { mode: 0o700 });
+  if (agent === undefined) return { ...paths, workspaceOwner: undefined };
+  // Files get the mode 0640: the session's group reads what is root's, and others nothing.
+  const workspaceOwner = access === "write" ? agent : { uid: 0, gid: access === "read" ? agent.gid : 0 };
+  chownSync(paths.workspace, workspaceOwner.uid, workspaceOwner.gid);
+  chownSync(paths.home, agent.uid, agent.gid);
+  // The session's group writes to the workspace, and what is made there stays the group's.
+  chmodSync(paths.workspace, access === "write" ? 0o2770 : access === "read" ? 0o750 : 0o700);
+  chmodSync(paths.processes, 0o711);
+  return { ...paths, workspaceOwner };
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, chownSync, lstatSync, rmSync } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { messageOf } from "@ambit/core/plugin";
+import { runAs, startAs } from "../process/run-as.js";
+import type { User } from "../users.js";
+
+/** Where everybody may write, in every image. */
+const worldWritable = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"];
+
+/**
+ * Makes what a process puts into a folder of everybody's its own: with the folder's set-group-id bit a new file gets
+ * the folder's group, which no process is in, and the bridge's umask gives nothing to others.
+ *
+ * @param mayChange whether the folders are the sandbox's own; elsewhere they are only looked at.
+ * @returns why not, as seen by doing it: what one user writes there, another one reads.
+ */
+export function isolateTmp(one: User, other: User, mayChange: boolean): string | undefined {
+  for (const folder of worldWritable.filter(isWorldWritable)) {
+    const path = join(folder, `ambit-${randomBytes(8).toString("hex")}`);
+    try {
+      if (mayChange) {
+        chownSync(folder, 0, 0);
+        chmodSync(folder, 0o3777);
+      }
+      const isWritten = runAs(one, 'echo written > "$0" && cat "$0"', path);
+      // Where nobody may write there is nothing to keep apart.
+      if (isWritten && runAs(other, 'cat "$0"', path))
+        return `what one user writes to ${folder}, another can read`;
+    } catch (error) {
+      // On a read-only file system nothing can be put there.
+      if (error instanceof Error && "code" in error && error.code === "EROFS") continue;
+      return `${folder} can't be kept apart: ${messageOf(error)}`;
+    } finally {
+      rmSync(path, { force: true });
+    }
+  }
+  return undefined;
+}
+
+/** Removes what a user whose processes are gone has left in folders of everybody's: as that user, who owns nothing else. */
+export async function removeLeft(user: User): Promise<void> {
+  for (const folder of worldWritable) {
+    if (!(await holdsOf(folder, user))) continue;
+    const script = 'find "$0" -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec rm -rf -- {} +';
+    // Without room for it, it stays: nobody else reads it.
+    await startAs(user, script, folder, () => undefined);
+  }
+}
+
+/** Names needn't be UTF-8. */
+async function holdsOf(folder: string, { uid }: User): Promise<boolean> {
+  const names = await readdir(folder, { encoding: "buffer" }).catch(() => []);
+  for (const name of names) {
+    const found = await lstat(Buffer.concat([Buffer.from(`${folder}/`), name])).catch(() => undefined);
+    if (found?.uid === uid) return true;
+  }
+  return false;
+}
+
+function isWorldWritable(folder: string): boolean {
+  try {
+    const found = lstatSync(folder);
+    return found.isDirectory() && (found.mode & 0o002) !== 0;
+  } catch {
+    // Not in this image.
+    return false;
+  }
+}

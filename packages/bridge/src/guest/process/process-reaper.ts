@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as after } from "node:timers/promises";
+import type { User } from "../users.js";
+import { startAs } from "./run-as.js";
+
+/** Ends a process with all that it started, for good. */
+export interface ProcessReaper {
+  /** Never rejects: whom it doesn't reach, `finish` reaches. */
+  signal(name: "SIGTERM" | "SIGKILL"): Promise<void>;
+  /** Settles when none of them is left. */
+  finish(): Promise<void>;
+}
+
+/** All processes of a user of their own: none can leave it, whatever it forks. */
+export function reapUser(user: User): ProcessReaper {
+  const signal = (name: "SIGTERM" | "SIGKILL") =>
+    // As that user, `-1` is every process that it may signal: in one call, so that no fork slips through.
+    startAs(user, 'kill "-$0" -1', name === "SIGTERM" ? "TERM" : "KILL", () => {
+      // No room for another process: one by one, until there is.
+      for (const pid of processesOf(user.uid)) kill(pid, name);
+    });
+  return {
+    signal,
+    finish: () =>
+      until(
+        () => processesOf(user.uid).length === 0,
+        () => signal("SIGKILL"),
+      ),
+  };
+}
+
+/** Where users are shared: what descends from the process, and what stays in its session. */
+export function reapTree(pid: number): ProcessReaper {
+  const family = new Set<number>([pid]);
+  const members = () => {
+    const all = allProcesses();
+    for (let grown = true; grown; ) {
+      grown = false;
+      for (const one of all) {
+        if (family.has(one.pid) || !(family.has(one.parent) || one.session === pid)) continue;
+        family.add(one.pid);
+        grown = true;
+      }
+    }
+    return all.filter((one) => family.has(one.pid) && one.pid !== process.pid);
+  };
+  const signal = (name: "SIGTERM" | "SIGKILL") => {
+    for (const one of members()) kill(one.pid, name);
+    return Promise.resolve();
+  };
+  return {
+    signal,
+    finish: () =>
+      until(
+        () => members().length === 0,
+        () => signal("SIGKILL"),
+      ),
+  };
+}
+
+async function until(isDone: () => boolean, again: () => Promise<void>): Promise<void> {
+  for (let wait = 1; !isDone(); wait = Math.min(wait * 2, 200)) {
+    await again();
+    if (isDone()) return;
+    await after(wait);
+  }
+}
+
+interface Seen {
+  readonly pid: number;
+  readonly parent: number;
+  readonly session: number;
+}
+
+function allProcesses(): readonly Seen[] {
+  return processIds().flatMap((pid) => {
+    const stat = read(`/proc/${pid}/stat`);
+    // pid (name, which may hold anything) state parent group session
+    const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (fields === undefined || fields[0] === "Z" || fields[0] === "X") return [];
+    return [{ pid, parent: Number(fields[1]), session: Number(fields[3]) }];
+  });
+}
+
+function processesOf(uid: number): readonly number[] {
+  return processIds().filter((pid) => {
+    const status = read(`/proc/${pid}/status`);
+    if (status === undefined || /^State:\s+[ZX]/m.test(status)) return false;
+    return Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) === uid;
+  });
+}
+
+function processIds(): readonly number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** Undefined: it is gone by now. */
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function kill(pid: number, name: "SIGTERM" | "SIGKILL"): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    // It ended by itself; or it may not be ended by us, which `finish` then waits for.
+    const isKnown =
+      error instanceof Error && "code" in error && (error.code === "ESRCH" || error.code === "EPERM");
+    if (!isKnown) throw error;
+  }
+}

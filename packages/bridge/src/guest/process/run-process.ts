@@ -1,0 +1,211 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chown, mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { orderOf, type Requests, requestOf } from "../../messages.js";
+import type { Channel, ChannelListener } from "../../transport/channel.js";
+import { streams } from "../../transport/frame.js";
+import { answering } from "../answering.js";
+import type { Folders } from "../files/folders.js";
+import type { Settings } from "../settings.js";
+import type { Users } from "../users.js";
+import { Output } from "./output.js";
+import { type ProcessReaper, reapTree, reapUser } from "./process-reaper.js";
+
+/** Every process that the runner asked for. */
+export class Processes {
+  readonly #settings: Settings;
+  readonly #folders: Folders;
+  readonly #users: Users;
+  readonly #running = new Set<RunningProcess>();
+  readonly #starting = new Set<Promise<RunningProcess>>();
+  #started = 0;
+  #isEnding = false;
+
+  constructor(settings: Settings, folders: Folders, users: Users) {
+    this.#settings = settings;
+    this.#folders = folders;
+    this.#users = users;
+  }
+
+  /** What hears a channel of kind `run`. */
+  listen(channel: Channel): ChannelListener {
+    const input: { bytes: Uint8Array; taken: () => void }[] = [];
+    let hasEnded = false;
+    let running: RunningProcess | undefined;
+    /** Told before the process was there. */
+    let early: "SIGTERM" | "SIGKILL" | undefined;
+    const feed = () => {
+      if (running === undefined) return;
+      for (const { bytes, taken } of input.splice(0)) running.feed(bytes, taken);
+      if (hasEnded) running.endInput();
+    };
+    const begin = async (request: Requests["run"]) => {
+      running = await this.#begin(request, channel);
+      // The runner may have given it up before it was there.
+      if (channel.isClosed) early = "SIGKILL";
+      if (early !== undefined) running.kill(early);
+      feed();
+    };
+    return {
+      message: (message) => {
+        const order = orderOf(message);
+        if (order !== undefined) {
+          if (running === undefined) early = order.kill;
+          else running.kill(order.kill);
+          return;
+        }
+        answering(channel, () => begin(requestOf("run", message)));
+      },
+      data: (_lane, bytes, taken) => {
+        input.push({ bytes, taken });
+        feed();
+      },
+      end: () => {
+        hasEnded = true;
+        feed();
+      },
+      closed: () => running?.kill("SIGKILL"),
+    };
+  }
+
+  /** Every one, and no more from now on. */
+  async endAll(): Promise<void> {
+    this.#isEnding = true;
+    await Promise.allSettled(this.#starting);
+    await Promise.all([...this.#running].map((one) => one.end()));
+  }
+
+  async #begin(request: Requests["run"], channel: Channel): Promise<RunningProcess> {
+    if (this.#isEnding) throw new Error("The sandbox closes");
+    const starting = this.#start(request, channel);
+    this.#starting.add(starting);
+    try {
+      return await starting;
+    } finally {
+      this.#starting.delete(starting);
+    }
+  }
+
+  async #start(request: Requests["run"], channel: Channel): Promise<RunningProcess> {
+    const isAgent = request.role === "agent";
+    const { user, giveBack } = isAgent
+      ? { user: this.#users.agent, giveBack: () => Promise.resolve() }
+      : this.#users.take();
+    const own = join(this.#folders.processes, `${++this.#started}`);
+    const scratch = join(own, "tmp");
+    const home = isAgent ? this.#folders.home : join(own, "home");
+    const clean = async () => {
+      await rm(own, { recursive: true, force: true, maxRetries: 3 });
+      await giveBack();
+    };
+    let begun: ProcessReaper | undefined;
+    try {
+      for (const path of isAgent ? [own, scratch] : [own, scratch, home]) {
+        await mkdir(path, { mode: 0o700 });
+        if (user !== undefined) await chown(path, user.uid, user.gid);
+      }
+      const [program = "", ...rest] = request.argv;
+      const child = spawn(program, rest, {
+        cwd: request.cwd ?? (this.#settings.workspace === "none" ? scratch : this.#folders.workspace),
+        env: { ...request.env, HOME: home, TMPDIR: scratch },
+        stdio: ["pipe", "pipe", "pipe"],
+        // A session of its own: the bridge's terminal, if there is one, isn't its own.
+        detached: true,
+        ...(user === undefined ? {} : user),
+      });
+      const pid = await pidOf(child);
+      offerToKiller(pid);
+      const tree = reapTree(pid);
+      const all = user === undefined ? tree : reapUser(user);
+      // Agents share a user: only the last of them takes along whatever that user runs.
+      const isAlone = () => ![...this.#running].some((one) => one.isAgent && one.pid !== pid);
+      const reaper: ProcessReaper = isAgent
+        ? {
+            signal: (name) => (isAlone() ? all : tree).signal(name),
+            finish: () => (isAlone() ? all : tree).finish(),
+          }
+        : all;
+      begun = reaper;
+      const running = new RunningProcess(child, pid, isAgent, reaper, channel, async () => {
+        this.#running.delete(running);
+        await clean();
+      });
+      this.#running.add(running);
+      await channel.send({ started: { pid, uid: user?.uid ?? process.getuid?.() ?? -1 } });
+      return running;
+    } catch (error) {
+      await begun?.finish();
+      await clean();
+      throw error;
+    }
+  }
+}
+
+class RunningProcess {
+  readonly #child: ChildProcess;
+  readonly #reaper: ProcessReaper;
+  /** Its number, and its user's, may be another's from then on. */
+  #isGone = false;
+
+  constructor(
+    child: ChildProcess,
+    readonly pid: number,
+    readonly isAgent: boolean,
+    reaper: ProcessReaper,
+    channel: Channel,
+    onGone: () => Promise<void>,
+  ) {
+    this.#child = child;
+    this.#reaper = reaper;
+    // What is written to a process that has left is lost, as with any pipe.
+    child.stdin?.on("error", () => undefined);
+    const outputs = [
+      new Output(child.stdout, channel, streams.main),
+      new Output(child.stderr, channel, streams.error),
+    ];
+    child.once("exit", (code, signal) =>
+      answering(channel, async () => {
+        await reaper.finish();
+        this.#isGone = true;
+        // Cleaned first: who hears of the exit may count on nothing being left.
+        await onGone();
+        // What it wrote may wait for a reader, who may wait for the exit.
+        await channel.send({ exit: { code, signal } });
+        await Promise.all(outputs.map((output) => output.drained()));
+        channel.close();
+      }),
+    );
+  }
+
+  feed(bytes: Uint8Array, taken: () => void): void {
+    const { stdin } = this.#child;
+    if (stdin === null || stdin.destroyed) taken();
+    else stdin.write(bytes, () => taken());
+  }
+
+  endInput(): void {
+    this.#child.stdin?.end();
+  }
+
+  /** SIGKILL is sent again until none of them is left: a single one can miss a process that is just being made. */
+  kill(signal: "SIGTERM" | "SIGKILL"): void {
+    if (!this.#isGone) void (signal === "SIGKILL" ? this.#reaper.finish() : this.#reaper.signal(signal));
+  }
+
+  async end(): Promise<void> {
+    if (!this.#isGone) await this.#reaper.finish();
+  }
+}
+
+/** Where memory runs out, the kernel ends what the run started, and not this daemon. Best effort: not everywhere. */
+function offerToKiller(pid: number): void {
+  // Not waited for: a process may be gone by then, and its end must be seen.
+  writeFile(`/proc/${pid}/oom_score_adj`, "900").catch(() => undefined);
+}
+
+function pidOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("spawn", () => resolve(child.pid ?? -1));
+  });
+}

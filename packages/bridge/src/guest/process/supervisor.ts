@@ -1,0 +1,130 @@
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, lstatSync } from "node:fs";
+import { homedir } from "node:os";
+import type { SupervisorSettings } from "../settings.js";
+import type { User } from "../users.js";
+import { type Firewall, firewalls } from "./firewalls.js";
+
+/** How the platform's own service inside is kept from the sandbox's processes. */
+export interface Closure {
+  /** What the ports are closed with; undefined where nothing could. */
+  readonly closedBy: string | undefined;
+  /** Why nothing could. */
+  readonly whyOpen: string | undefined;
+  /** Ports that answer a process of the sandbox, as it was tried. */
+  openPorts(): Promise<readonly number[]>;
+}
+
+/**
+ * Keeps the platform's own service to root: it takes orders of everything that reaches it. Then looks, by connecting
+ * as a process of the sandbox does.
+ *
+ * @param user of such a process; undefined where processes share the bridge's.
+ */
+export function closeSupervisor({ ports, files }: SupervisorSettings, user: User | undefined): Closure {
+  for (const file of files) closeFile(file.replace(/^~(?=\/)/, homedir()));
+  const { closedBy, whyOpen } = ports.length === 0 ? nothingToClose : close(ports, user);
+  let looking: Promise<readonly number[]> | undefined;
+  const look = () => {
+    looking ??= ports.length === 0 ? Promise.resolve([]) : answering(ports, user);
+    return looking;
+  };
+  // Begun now, beside whatever else has to be made ready; a failure is told to whoever asks.
+  look().catch(() => undefined);
+  return { closedBy, whyOpen, openPorts: look };
+}
+
+const nothingToClose = { closedBy: undefined, whyOpen: undefined };
+
+function close(ports: readonly number[], user: User | undefined): Pick<Closure, "closedBy" | "whyOpen"> {
+  if (user === undefined)
+    return { closedBy: undefined, whyOpen: "the bridge isn't root, or its processes share its user" };
+  const failures: string[] = [];
+  for (const firewall of firewalls) {
+    const failure = apply(firewall, ports);
+    if (failure === undefined) return { closedBy: firewall.name, whyOpen: undefined };
+    failures.push(failure);
+  }
+  return { closedBy: undefined, whyOpen: failures.join("; ") };
+}
+
+/** Undefined when every rule holds, or why one doesn't. */
+function apply({ name, commands }: Firewall, ports: readonly number[]): string | undefined {
+  for (const { program, args, input } of commands(ports)) {
+    const { status, error, stderr } = spawnSync(program, args, {
+      input,
+      encoding: "utf8",
+      timeout: ruleMs,
+      env: { PATH: systemPath },
+    });
+    if (status === 0) continue;
+    const reason = error === undefined ? stderr.trim().split("\n")[0] : error.message;
+    return `${name}: ${(reason ?? "").slice(0, 200)}`;
+  }
+  return undefined;
+}
+
+const ruleMs = 5_000;
+/** An image's own `PATH` may lack the folders of administration, or begin with one that others write to. */
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Paths that aren't there, and links, are left alone. */
+function closeFile(path: string): void {
+  if (process.getuid?.() !== 0) return;
+  try {
+    const found = lstatSync(path);
+    if (found.isDirectory()) chmodSync(path, 0o700);
+    else if (found.isFile()) chmodSync(path, 0o600);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+  }
+}
+
+/** Milliseconds for a connection within one machine: what takes longer is dropped by a rule. */
+const connectMs = 1_500;
+
+/** Tries every address of the sandbox's, and prints the ports that took a connection. Takes the user's place first. */
+const lookProgram = `
+const net = require("node:net");
+const [ports, user] = JSON.parse(process.argv[process.argv.length - 1]);
+if (user !== null) {
+  process.setgroups([]);
+  process.setgid(user.gid);
+  process.setuid(user.uid);
+}
+const own = Object.values(require("node:os").networkInterfaces()).flat();
+const hosts = new Set(["127.0.0.1", "::1", ...own.map(({ address, scopeid, family }) =>
+  scopeid > 0 && family === "IPv6" ? address + "%" + scopeid : address)]);
+const open = new Set();
+const attempts = [...hosts].flatMap((host) => ports.map((port) => new Promise((resolve) => {
+  const socket = net.connect({ host, port });
+  const end = () => { socket.destroy(); resolve(); };
+  socket.setTimeout(${connectMs}, end);
+  socket.once("connect", () => { open.add(port); end(); });
+  socket.once("error", end);
+})));
+Promise.all(attempts).then(() => process.stdout.write(JSON.stringify([...open])));
+`;
+
+/** @throws Error when it couldn't be looked. */
+function answering(ports: readonly number[], user: User | undefined): Promise<readonly number[]> {
+  return new Promise((resolve, reject) => {
+    // As root at first: the interpreter may be where only root reads.
+    const child = spawn(process.execPath, ["-e", lookProgram, JSON.stringify([ports, user ?? null])], {
+      cwd: "/",
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const said: Buffer[] = [];
+    const errors: Buffer[] = [];
+    child.stdout.on("data", (bytes: Buffer) => said.push(bytes));
+    child.stderr.on("data", (bytes: Buffer) => errors.push(bytes));
+    child.once("error", reject);
+    child.once("close", (code) => {
+      if (code === 0) resolve(JSON.parse(Buffer.concat(said).toString("utf8")));
+      else
+        reject(
+          new Error(`its ports couldn't be listed: ${Buffer.concat(errors).toString("utf8").slice(-300)}`),
+        );
+    });
+  });
+}

@@ -1,0 +1,112 @@
+import { describe, expect, test } from "vitest";
+import { forever } from "../../../../core/test/fakes/harness.js";
+import { EventChannel } from "../../src/events/event-channel.js";
+import { createWorld, eventsOf } from "../fakes/world.js";
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe("a reader that doesn't read", () => {
+  test("stops the agent after a bounded number of its million events", async () => {
+    let produced = 0;
+    const world = await createWorld({
+      limits: { closeMs: 40 },
+      script: async function* () {
+        for (; produced < 1_000_000; produced += 1) yield { type: "message", text: "x" };
+      },
+    });
+    const run = await world.admit({});
+    const records = run.records();
+    await records.next();
+    await settled();
+    const stoppedAt = produced;
+    expect(stoppedAt).toBeGreaterThan(100);
+    expect(stoppedAt).toBeLessThan(1_000);
+    await settled();
+    expect(produced).toBe(stoppedAt);
+    await records.return();
+    expect(produced).toBeLessThan(1_000);
+  });
+
+  test("doesn't keep a cancelled run from closing", async () => {
+    const world = await createWorld({
+      limits: { closeMs: 40 },
+      script: async function* () {
+        for (let index = 0; index < 1_000_000; index += 1) yield { type: "message", text: "x" };
+      },
+    });
+    const run = await world.admit({});
+    await run.records().next();
+    await settled();
+    world.runner.cancel(run.id);
+    expect(await run.ended).toMatchObject({ code: "run_cancelled" });
+    expect(world.sandbox.closed).toBe(1);
+  });
+
+  test("can't be flooded with connections: they are folded while it is behind, and all are counted", async () => {
+    const world = await createWorld({
+      limits: { closeMs: 40 },
+      script: async function* () {
+        for (let index = 0; index < 600; index += 1) yield { type: "message", text: "x" };
+        await forever();
+      },
+    });
+    const run = await world.admit({});
+    const records = run.records();
+    await records.next();
+    await settled();
+    const onDecision = world.sandbox.specs[0]?.onDecision;
+    for (let index = 0; index < 100_000; index += 1) {
+      onDecision?.({ target: `host-${index}.example:443`, allowed: false, reason: "not listed" });
+    }
+    world.runner.cancel(run.id);
+    const told = await world.tell(run);
+    const decisions = eventsOf(told, "boundary_decision");
+    expect(decisions.length).toBeLessThan(500);
+    expect(decisions.reduce((sum, { count }) => sum + count, 0)).toBe(100_000);
+    expect(told.result.receipt?.decisions).toEqual({ allowed: 0, refused: 100_000 });
+  });
+});
+
+describe("EventChannel", () => {
+  test("a push beyond the capacity waits for the reader", async () => {
+    const channel = new EventChannel<number>(2);
+    expect(channel.push(1)).toBeUndefined();
+    expect(channel.push(2)).toBeUndefined();
+    let hasRoom = false;
+    const room = channel.push(3)?.then(() => {
+      hasRoom = true;
+    });
+    await settled();
+    expect(hasRoom).toBe(false);
+    const reader = channel[Symbol.asyncIterator]();
+    expect(await reader.next()).toEqual({ done: false, value: 1 });
+    await room;
+    expect(hasRoom).toBe(true);
+    channel.close();
+    expect(await reader.next()).toEqual({ done: false, value: 2 });
+    expect(await reader.next()).toEqual({ done: false, value: 3 });
+    expect(await reader.next()).toEqual({ done: true, value: undefined });
+  });
+
+  test("what comes after the close is dropped; writers are let go", async () => {
+    const channel = new EventChannel<number>(0);
+    const room = channel.push(1);
+    channel.close();
+    await room;
+    expect(channel.push(2)).toBeUndefined();
+    const read: number[] = [];
+    for await (const event of channel) read.push(event);
+    expect(read).toEqual([1]);
+  });
+
+  test("an abandoned one drops what waits", async () => {
+    const channel = new EventChannel<number>(8);
+    void channel.push(1);
+    channel.abandon();
+    const read: number[] = [];
+    for await (const event of channel) read.push(event);
+    expect(read).toEqual([]);
+  });
+});

@@ -1,0 +1,98 @@
+import type { ObservedRun, RunObservation, RunObserver } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { calls, says } from "../../../../core/test/fakes/harness.js";
+import { createWorld } from "../fakes/world.js";
+
+const tool = { name: "look_up", permission: "allow", callRef: "ref" };
+const parent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+
+function recorder(observation: Partial<RunObservation> = {}) {
+  const seen: string[] = [];
+  const runs: ObservedRun[] = [];
+  const observer: RunObserver = {
+    name: "recorder",
+    observe: (run) => {
+      runs.push(run);
+      return {
+        entered: (stage) => void seen.push(stage),
+        happened: ({ type }) => void seen.push(type),
+        ended: ({ ok }) => void seen.push(ok ? "ok" : "failed"),
+        ...observation,
+      };
+    },
+    refused: ({ code, capabilities }) => void seen.push([code, ...capabilities].join(" ")),
+  };
+  return { seen, runs, observer };
+}
+
+describe("an observer of runs", () => {
+  it("sees each stage, each event and the result, in order", async () => {
+    const { seen, runs, observer } = recorder();
+    const world = await createWorld({ script: calls("look_up", {}), observers: [observer] });
+    const { result } = await world.run({ customTools: [tool] });
+    expect(result.ok).toBe(true);
+    expect(runs[0]).toMatchObject({ harness: "scripted", sandbox: "fake", runId: result.runId });
+    expect(seen.slice(0, 4)).toEqual(["opening", "data", "starting", "streaming"]);
+    expect(seen).toEqual(expect.arrayContaining(["tool_call", "tool_result"]));
+    expect(seen.slice(-3)).toEqual(["closing", "done", "ok"]);
+  });
+
+  it("gets the events as the reader does: without the run's credentials", async () => {
+    const texts: string[] = [];
+    const { observer } = recorder({ happened: (event) => void texts.push(JSON.stringify(event)) });
+    const world = await createWorld({ script: says("the key is sk-secret-123"), observers: [observer] });
+    const credentials = [{ binding: { kind: "environment", name: "KEY" }, value: "sk-secret-123" }];
+    await world.run({ modelConnection: { credentials } });
+    expect(texts.join()).toContain("the key is ");
+    expect(texts.join()).not.toContain("sk-secret-123");
+  });
+
+  it("names the trace of the result, of `done` and of what its tools send; the caller's by default", async () => {
+    const traceId = "c".repeat(32);
+    const own = (callId?: string) => `00-${traceId}-${(callId === undefined ? "1" : "2").repeat(16)}-01`;
+    const { observer } = recorder({ traceId, traceparent: own });
+    const propagated: unknown[] = [];
+    for (const observers of [[observer], []]) {
+      const world = await createWorld({ script: calls("look_up", {}), observers });
+      world.callback.behaviour.execute = async (_call, scope) => {
+        propagated.push(scope.traceparent);
+        return { status: "completed", output: "" };
+      };
+      const context = { propagation: { traceparent: parent } };
+      const { result, events } = await world.run({ customTools: [tool], context });
+      const expected = observers.length > 0 ? traceId : "a".repeat(32);
+      expect(result.traceId).toBe(expected);
+      expect(events.at(-1)).toMatchObject({ type: "done", traceId: expected });
+    }
+    expect(propagated).toEqual([own("call"), parent]);
+  });
+
+  it.for(["observe", "entered", "happened", "ended"] as const)(
+    "that throws in %s neither fails the run nor blinds another observer",
+    async (method) => {
+      const thrower = () => {
+        throw new Error("broken observer");
+      };
+      const broken: RunObserver = {
+        name: "broken",
+        observe: method === "observe" ? thrower : () => ({ [method]: thrower }),
+      };
+      const { seen, observer } = recorder();
+      const world = await createWorld({ script: says("Hello."), observers: [broken, observer] });
+      const { result } = await world.run();
+      expect(result).toMatchObject({ ok: true, output: "Hello." });
+      expect(seen.at(-1)).toBe("ok");
+      const failures = world.log.lines.filter(({ fields }) => fields.observer === "broken");
+      expect(failures).toHaveLength(1);
+    },
+  );
+
+  it("hears of requests that are refused, with the capabilities that are missing", async () => {
+    const { seen, observer } = recorder();
+    const world = await createWorld({ observers: [observer], sandbox: { claims: [] } });
+    await expect(world.run({ sandboxPermission: { network: "off" } })).rejects.toThrow();
+    await expect(world.run({ messages: 1 })).rejects.toThrow();
+    expect(seen[0]).toMatch(/^boundary_refused .*network\.deny/);
+    expect(seen[1]).toBe("request_invalid");
+  });
+});

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { mostWarnings, Warnings } from "../../src/events/warnings.js";
+
+test("the same warning appears once", () => {
+  const warnings = new Warnings([{ path: "a", message: "has no effect" }]);
+  warnings.add({ path: "a", message: "has no effect" });
+  warnings.add({ message: "has no effect" });
+  expect(warnings.list).toEqual([{ path: "a", message: "has no effect" }, { message: "has no effect" }]);
+});
+
+test("there is no list without a warning", () => {
+  expect(new Warnings().list).toBeUndefined();
+});
+
+test("however many are found, a result carries so many", () => {
+  const warnings = new Warnings();
+  for (let index = 0; index < mostWarnings * 2; index += 1) warnings.add({ message: `number ${index}` });
+  expect(warnings.list).toHaveLength(mostWarnings);
+});

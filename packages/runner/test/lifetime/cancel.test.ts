@@ -1,0 +1,275 @@
+import { AtCapacity, NotFound, RunCancelled } from "@ambit/core";
+import { describe, expect, test } from "vitest";
+import { FakeExecutor } from "../../../../core/test/fakes/executor.js";
+import { calls, forever, type Script, says, untilAborted } from "../../../../core/test/fakes/harness.js";
+import { createWorld, eventsOf, type World, type WorldOptions } from "../fakes/world.js";
+
+const tool = { name: "look_up", permission: "allow", callRef: "ref" };
+const customTools = [tool];
+const byCaller = () => new RunCancelled("The run was cancelled.", "caller");
+
+function signalled() {
+  let reach = () => {};
+  const reached = new Promise<void>((resolve) => {
+    reach = resolve;
+  });
+  /** Says that it was reached, and never comes back. */
+  const hang = () => {
+    reach();
+    return forever();
+  };
+  return { reach: () => reach(), reached, hang };
+}
+
+/** The same world stopped at each of its stops, and the promise of having got there. */
+const stops: [
+  at: string,
+  make: () => { options: WorldOptions; reached: Promise<void>; prepare?: (world: World) => void },
+][] = [
+  [
+    "opening",
+    () => {
+      const { reached, hang } = signalled();
+      const onOpen = hang;
+      return { options: { script: says("never"), sandbox: { onOpen } }, reached };
+    },
+  ],
+  [
+    "filling the workspace",
+    () => {
+      const { reached, hang } = signalled();
+      const onWriteFiles = hang;
+      return { options: { script: says("never"), sandbox: { onWriteFiles } }, reached };
+    },
+  ],
+  [
+    "publishing",
+    () => {
+      const { reached, hang } = signalled();
+      const prepare = (world: World) => {
+        world.delivery.onPublish = hang;
+      };
+      return { options: { script: says("never") }, reached, prepare };
+    },
+  ],
+  [
+    "starting",
+    () => {
+      const { reached, hang } = signalled();
+      const onStart = hang;
+      return { options: { script: says("never"), harness: { onStart } }, reached };
+    },
+  ],
+  [
+    "the turn of an agent that ignores it",
+    () => {
+      const { reach, reached } = signalled();
+      const script: Script = async function* () {
+        yield { type: "message", text: "begun" };
+        reach();
+        await forever();
+      };
+      return { options: { script }, reached };
+    },
+  ],
+  [
+    "a tool call that ignores it",
+    () => {
+      const { reached, hang } = signalled();
+      const executor = new FakeExecutor({ execute: hang });
+      return { options: { script: calls("look_up"), executors: [executor] }, reached };
+    },
+  ],
+];
+
+const body = { customTools, harnessFiles: [{ path: "a", content: "b" }] };
+
+describe.each(stops)("during %s", (_at, make) => {
+  test("a cancel by the caller ends in one result, ok and cancelled", async () => {
+    const { options, reached, prepare } = make();
+    const world = await createWorld({ ...options, limits: { closeMs: 60 } });
+    prepare?.(world);
+    const run = await world.admit(body);
+    const told = world.tell(run);
+    await reached;
+    world.runner.cancel(run.id);
+    const { result, records, failure } = await told;
+    expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
+    expect(result).toMatchObject({ ok: true, stopReason: "cancelled" });
+    expect(failure).toMatchObject({ code: "run_cancelled", by: "caller" });
+    expect(world.sandbox.closed).toBe(world.sandbox.opened);
+    expect(() => world.runner.cancel(run.id)).toThrow(NotFound);
+  });
+
+  test("a reader that leaves while it waits for a record ends the run", async () => {
+    const { options, reached, prepare } = make();
+    const world = await createWorld({ ...options, limits: { closeMs: 60 } });
+    prepare?.(world);
+    const run = await world.admit(body);
+    const records = run.records();
+    const reading = (async () => {
+      // Never ends by itself: the agent hangs.
+      while ((await records.next()).done !== true);
+    })();
+    await reached;
+    await records.return();
+    await reading;
+    expect(await run.ended).toMatchObject({ code: "run_cancelled" });
+    expect(world.sandbox.closed).toBe(world.sandbox.opened);
+  });
+
+  test("a shutdown ends it with a failure that may be tried again", async () => {
+    const { options, reached, prepare } = make();
+    const world = await createWorld({ ...options, limits: { closeMs: 60 } });
+    prepare?.(world);
+    const told = world.tell(await world.admit(body));
+    await reached;
+    await world.runner.drain(0);
+    expect((await told).result).toMatchObject({
+      ok: false,
+      failure: { code: "run_cancelled", retryable: true },
+    });
+    expect(() => world.runner.reserve()).toThrow(AtCapacity);
+  });
+});
+
+test("a sandbox that opens after the cancel is closed", async () => {
+  const opening = signalled();
+  const { reach, reached } = signalled();
+  const world = await createWorld({
+    script: says("never"),
+    limits: { closeMs: 40 },
+    sandbox: {
+      onOpen: async () => {
+        reach();
+        await opening.reached;
+      },
+    },
+  });
+  const run = await world.admit({});
+  const told = world.tell(run);
+  await reached;
+  world.runner.cancel(run.id);
+  await told;
+  expect(world.sandbox).toMatchObject({ opened: 0, closed: 0 });
+  opening.reach();
+  await expect.poll(() => world.sandbox.closed).toBe(1);
+});
+
+test("an agent that starts after the cancel is closed", async () => {
+  const starting = signalled();
+  const { reach, reached } = signalled();
+  const world = await createWorld({
+    script: says("never"),
+    limits: { closeMs: 40 },
+    harness: {
+      onStart: async () => {
+        reach();
+        await starting.reached;
+      },
+    },
+  });
+  const run = await world.admit({});
+  const told = world.tell(run);
+  await reached;
+  world.runner.cancel(run.id);
+  await told;
+  starting.reach();
+  await expect.poll(() => world.harness.closed).toBe(1);
+});
+
+describe("a run without a reader", () => {
+  test("can be cancelled, and its records are its one result", async () => {
+    const world = await createWorld({ script: says("never") });
+    const run = await world.admit({});
+    run.cancel(byCaller());
+    expect(await run.ended).toMatchObject({ code: "run_cancelled" });
+    const { records, result } = await world.tell(run);
+    expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
+    expect(result.stopReason).toBe("cancelled");
+    expect(world.sandbox.specs).toEqual([]);
+  });
+
+  test("is ended by a reader that leaves before the first record", async () => {
+    const world = await createWorld({ script: says("never") });
+    const run = await world.admit({});
+    await run.records().return();
+    expect(await run.ended).toMatchObject({ code: "run_cancelled" });
+  });
+
+  test("doesn't hold up a shutdown, and gives its place back", async () => {
+    const world = await createWorld({ script: says("never"), limits: { concurrentRuns: 1 } });
+    const run = await world.admit({});
+    expect(() => world.runner.reserve()).toThrow("Runner at capacity (1 concurrent runs)");
+    run.cancel(byCaller());
+    await run.ended;
+    world.runner.reserve().release();
+    await world.admit({});
+    await world.runner.drain(0);
+  });
+
+  test("isn't begun after a shutdown has", async () => {
+    const world = await createWorld({ script: says("never") });
+    const slot = world.runner.reserve();
+    const draining = world.runner.drain(0);
+    await expect(
+      slot.admit({ messages: [{ role: "user", content: "x" }] }, { keepsEvents: false }),
+    ).rejects.toThrow(AtCapacity);
+    await draining;
+  });
+});
+
+test("calls that a cancel interrupts get results in the events, and the turn ends with done", async () => {
+  const { reach, reached } = signalled();
+  const world = await createWorld({
+    limits: { closeMs: 40 },
+    script: async function* () {
+      yield { type: "tool_call", id: "bash-1", name: "Bash", input: { command: "sleep 1000" } };
+      reach();
+      await forever();
+    },
+  });
+  const run = await world.admit({});
+  const telling = world.tell(run);
+  await reached;
+  world.runner.cancel(run.id);
+  const told = await telling;
+  expect(eventsOf(told, "tool_result")).toEqual([
+    {
+      type: "tool_result",
+      id: "bash-1",
+      output: expect.stringMatching(/^INTERRUPTED_BY_USER: /),
+      isError: true,
+    },
+  ]);
+  expect(told.events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
+});
+
+test("what a cancelled turn used is kept, where the agent tells it with its end", async () => {
+  const { reach, reached } = signalled();
+  const usage = { input: 3, cached: 1, output: 4, total: 7 };
+  const world = await createWorld({
+    script: async function* ({ signal }) {
+      yield { type: "message", text: "begun" };
+      reach();
+      await untilAborted(signal, forever());
+      yield { type: "usage", ...usage };
+      yield { type: "done", stopReason: "cancelled" };
+    },
+  });
+  const run = await world.admit({});
+  const telling = world.tell(run);
+  await reached;
+  world.runner.cancel(run.id);
+  const told = await telling;
+  expect(told.result).toMatchObject({ stopReason: "cancelled", usage });
+  expect(eventsOf(told, "usage")).toHaveLength(1);
+});
+
+test("a cancel after the end changes nothing", async () => {
+  const world = await createWorld({ script: says("ok") });
+  const { run, result } = await world.run();
+  run.cancel(byCaller());
+  expect(result.stopReason).toBe("end_turn");
+  expect(await run.ended).toBeUndefined();
+});

@@ -1,0 +1,223 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { AtCapacity } from "@ambit/core";
+import { describe, expect, test } from "vitest";
+import { FakeExecutor } from "../../../../core/test/fakes/executor.js";
+import { done, says } from "../../../../core/test/fakes/harness.js";
+import { recordingLog } from "../../../../core/test/fakes/log.js";
+import { AgentCalls } from "../../src/calls/agent-calls.js";
+import { EventChannel } from "../../src/events/event-channel.js";
+import { MemoryGuard } from "../../src/lifetime/memory/memory-guard.js";
+import { sizeOf } from "../../src/lifetime/memory/size.js";
+import { createWorld, eventsOf } from "../fakes/world.js";
+
+const megabyte = "x".repeat(1_048_576);
+
+/** Bytes of the heap that are in use once all garbage is gone. */
+function usedAfterCollection(): number {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+describe("calls that an agent reports and never ends", () => {
+  test("nothing of their arguments is kept: 1,000 of them with 128 KB each take next to nothing", () => {
+    const agentCalls = new AgentCalls({ reportedCalls: 10_000 });
+    const before = usedAfterCollection();
+    for (let index = 0; index < 1_000; index += 1) {
+      const input = { text: `${index}${megabyte.slice(0, 131_072)}` };
+      agentCalls.report(`call-${index}`, "write", input);
+      // The control: the same call is still known by its arguments.
+      if (index % 100 === 0) expect(agentCalls.take(undefined, "write", input).id).toBe(`call-${index}`);
+    }
+    expect(usedAfterCollection() - before).toBeLessThan(8 * 1_048_576);
+    expect(agentCalls.settleAll()).toHaveLength(1_000);
+  });
+
+  test("one too many ends the run, and blames the agent alone", async () => {
+    const world = await createWorld({
+      limits: { reportedCalls: 50 },
+      script: async function* () {
+        for (let index = 0; index < 1_000; index += 1)
+          yield { type: "tool_call", id: `c${index}`, name: "write", input: { index } };
+        yield done;
+      },
+    });
+    const told = await world.run();
+    expect(told.result.failure?.code).toBe("harness_failed");
+    expect(told.result.error).toContain("more tool calls without their results than a run may have (50)");
+    expect(eventsOf(told, "tool_call")).toHaveLength(50);
+  });
+
+  test("ids count too: few of them, very long", () => {
+    const agentCalls = new AgentCalls({ reportedCalls: 1_000 });
+    const report = () => {
+      for (let index = 0; index < 20; index += 1)
+        agentCalls.report(`${index}${"i".repeat(100_000)}`, "w", {});
+    };
+    expect(report).toThrow("more tool calls");
+  });
+
+  test("what ended makes room again", () => {
+    const agentCalls = new AgentCalls({ reportedCalls: 2 });
+    for (let index = 0; index < 100; index += 1) {
+      agentCalls.report(`c${index}`, "write", { index });
+      agentCalls.report(`c${index}`, "write", { index, more: true });
+      expect(agentCalls.settle(`c${index}`)?.name).toBe("write");
+    }
+  });
+
+  test("what calls came to is forgotten, the oldest first, beyond 4 MB", () => {
+    const agentCalls = new AgentCalls({ reportedCalls: 100 });
+    for (let index = 0; index < 20; index += 1) {
+      agentCalls.report(`c${index}`, "write", { index });
+      const { id } = agentCalls.take(`c${index}`, "write", { index });
+      agentCalls.step(id, { step: "execute" });
+      agentCalls.step(id, { step: "finish", outcome: { output: megabyte, isError: false } });
+    }
+    expect(agentCalls.settle("c0")?.state.name).toBe("pending");
+    expect(agentCalls.settle("c19")?.state).toMatchObject({
+      name: "finished",
+      outcome: { output: megabyte },
+    });
+  });
+});
+
+describe("what an agent says", () => {
+  test("with a nesting that would overflow the stack ends its run, and blames the agent alone", async () => {
+    const input: unknown = JSON.parse(`${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`);
+    const world = await createWorld({
+      script: async function* () {
+        yield { type: "tool_call", id: "c", name: "write", input };
+        yield done;
+      },
+    });
+    const { result } = await world.run();
+    expect(result).toMatchObject({ ok: false, failure: { code: "harness_failed" } });
+    expect(result.error).toContain("too many levels of lists and objects");
+  });
+
+  test("in texts that never end is bounded", async () => {
+    const world = await createWorld({
+      script: async function* () {
+        for (let index = 0; index < 10_000; index += 1) yield { type: "message_start", id: `m${index}` };
+        yield done;
+      },
+    });
+    const { result } = await world.run();
+    expect(result.failure?.code).toBe("harness_failed");
+  });
+
+  test("is held back by size as well while there is no reader", async () => {
+    const channel = new EventChannel<string>(256, 1_000);
+    expect(channel.push("a", 600)).toBeUndefined();
+    const full = channel.push("b", 600);
+    expect(full).toBeInstanceOf(Promise);
+    await channel[Symbol.asyncIterator]().next();
+    await full;
+    expect(channel.size).toBe(0);
+    // The control: small ones are held back by their number alone.
+    expect(channel.push("c", 1)).toBeUndefined();
+  });
+});
+
+describe("calls beyond their number", () => {
+  const customTools = [{ name: "send", permission: "allow", callRef: "ref" }];
+
+  test("wait for their turn, 8 of a run at once, and too many are turned away", async () => {
+    let running = 0;
+    let most = 0;
+    const execute = async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      running -= 1;
+      return { status: "completed", output: "done" } as const;
+    };
+    const executor = new FakeExecutor({ execute });
+    const world = await createWorld({
+      limits: { openCalls: 20 },
+      executors: [executor],
+      script: async function* ({ tools }) {
+        const outcomes = await Promise.all(
+          Array.from({ length: 30 }, (_, index) => tools().call("send", { index })),
+        );
+        yield { type: "message", text: outcomes.map(({ output }) => output).join("\n") };
+        yield done;
+      },
+    });
+    const told = await world.run({ customTools });
+    const text = eventsOf(told, "message")[0]?.text ?? "";
+    expect(most).toBe(8);
+    expect(executor.calls).toHaveLength(20);
+    expect(text.split("\n").filter((line) => line.includes("too many calls are open at once"))).toHaveLength(
+      10,
+    );
+  });
+
+  test("a neighbour's single call doesn't wait for a run that has many", async () => {
+    const order: string[] = [];
+    const execute = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      return { status: "completed", output: "done" } as const;
+    };
+    const executor = new FakeExecutor({ execute });
+    const world = await createWorld({
+      executors: [executor],
+      limits: { calls: 2, callsPerRun: 2 },
+      script: async function* ({ tools, prompt }) {
+        const text = JSON.stringify(prompt);
+        const count = text.includes("greedy") ? 40 : 1;
+        await Promise.all(Array.from({ length: count }, () => tools().call("send", {})));
+        order.push(count === 1 ? "modest" : "greedy");
+        yield done;
+      },
+    });
+    const asks = (content: string) => ({ customTools, messages: [{ role: "user", content }] });
+    const greedy = world.run(asks("greedy"));
+    await expect.poll(() => executor.calls.length).toBeGreaterThan(1);
+    await Promise.all([greedy, world.run(asks("modest"))]);
+    expect(order).toEqual(["modest", "greedy"]);
+  });
+});
+
+describe("the memory of all runs", () => {
+  function holder(held: number) {
+    const reasons: AtCapacity[] = [];
+    return { held, reasons, cancel: (reason: AtCapacity) => void reasons.push(reason) };
+  }
+
+  test("above the limit nothing begins; far above it the largest run is ended", () => {
+    const runs = [holder(10), holder(500), holder(20)];
+    let used = 99;
+    const guard = new MemoryGuard(
+      100,
+      () => runs,
+      recordingLog(),
+      () => used,
+    );
+    guard.requireRoom();
+    expect(() => guard.requireRoom(2)).toThrow("99 of 100 MiB are in use");
+    used = 120;
+    expect(() => guard.requireRoom()).toThrow(AtCapacity);
+    guard.look();
+    expect(runs.every(({ reasons }) => reasons.length === 0)).toBe(true);
+    used = 151;
+    guard.look();
+    expect(runs.map(({ reasons }) => reasons.length)).toEqual([0, 1, 0]);
+  });
+
+  test("a run beyond it is refused before any work", async () => {
+    const world = await createWorld({ limits: { memoryMb: 1 }, script: says("never") });
+    await expect(world.run()).rejects.toThrow("MiB are in use): try again later");
+    expect(world.sandbox.specs).toEqual([]);
+  });
+
+  test("is estimated whatever the value's depth", () => {
+    expect(sizeOf({ a: [megabyte, { b: "c" }] })).toBeGreaterThan(1_048_576);
+    expect(sizeOf("abc")).toBeLessThan(100);
+    const deep: unknown = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
+    expect(sizeOf(deep)).toBeGreaterThan(100_000);
+  });
+});

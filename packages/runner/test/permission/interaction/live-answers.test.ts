@@ -1,0 +1,126 @@
+import { NotFound, RequestInvalid } from "@ambit/core";
+import { describe, expect, test } from "vitest";
+import { calls, done, type Script, untilAborted } from "../../../../../core/test/fakes/harness.js";
+import { asks, client, given } from "../../fakes/parked-calls.js";
+import { createWorld, eventsOf, type Told } from "../../fakes/world.js";
+
+describe("a live answer, while the run is held open", () => {
+  const interactions = { waitMs: 5_000 };
+  const two: Script = async function* ({ tools, signal }) {
+    const own = tools();
+    const first = own.call("send", { to: "ann" });
+    const second = own.call("send", { to: "bob" });
+    for (const outcome of [await untilAborted(signal, first), await untilAborted(signal, second)]) {
+      yield { type: "message", text: outcome?.output ?? "(none)" };
+    }
+    yield done;
+  };
+
+  async function begun(script: Script, body: object, waitMs = interactions.waitMs) {
+    const world = await createWorld({ script });
+    const run = await world.admit({ ...body, interactions: { waitMs } });
+    const events: Told["events"][number][] = [];
+    let result: Told["result"] | undefined;
+    const reading = (async () => {
+      for await (const record of run.records()) {
+        if (record.kind === "event") events.push(record.event);
+        else result = record.result;
+      }
+      return result;
+    })();
+    const open = async (count: number) => {
+      await expect.poll(() => eventsOf({ events }, "interaction_request")).toHaveLength(count);
+      return eventsOf({ events }, "interaction_request").map(({ id }) => id);
+    };
+    return { world, run, events, reading, open };
+  }
+
+  test("answers in any order go to their own calls, each once", async () => {
+    const { world, run, reading, open, events } = await begun(two, { customTools: [asks] });
+    const [ann = "", bob = ""] = await open(2);
+    world.runner.answer(run.id, bob, { approved: true });
+    expect(() => world.runner.answer(run.id, bob, { approved: true })).toThrow(NotFound);
+    world.runner.answer(run.id, ann, { approved: false });
+    expect(await reading).toMatchObject({
+      ok: true,
+      stopReason: "end_turn",
+      output: 'The user did not approve tool \'send\'.\n\n{"to":"bob"}',
+    });
+    expect(eventsOf({ events }, "interaction_response").map(({ id }) => id)).toEqual([bob, ann]);
+    expect(() => world.runner.answer(run.id, ann, { approved: true })).toThrow(NotFound);
+  });
+
+  test("a forged id, or an answer that doesn't fit, executes nothing and leaves the question open", async () => {
+    const { world, run, reading, open } = await begun(calls("send", given), { customTools: [asks] });
+    const [id = ""] = await open(1);
+    expect(() => world.runner.answer(run.id, "forged", { approved: true })).toThrow(NotFound);
+    expect(() => world.runner.answer("forged", id, { approved: true })).toThrow(NotFound);
+    for (const wrong of [{ output: "x" }, { approved: "yes" }, {}, null, { approved: true, extra: 1 }]) {
+      expect(() => world.runner.answer(run.id, id, wrong)).toThrow(RequestInvalid);
+    }
+    expect(world.callback.calls).toEqual([]);
+    world.runner.answer(run.id, id, { approved: true });
+    expect(await reading).toMatchObject({ stopReason: "end_turn" });
+    expect(world.callback.calls).toHaveLength(1);
+  });
+
+  test("a client tool gets its output", async () => {
+    const { world, run, reading, open, events } = await begun(calls("pick", given), {
+      customTools: [client],
+    });
+    const [id = ""] = await open(1);
+    expect(() => world.runner.answer(run.id, id, { approved: true })).toThrow(RequestInvalid);
+    const deep: unknown = JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`);
+    expect(() => world.runner.answer(run.id, id, { output: deep })).toThrow("more than 100 levels");
+    world.runner.answer(run.id, id, { output: { city: "Bern" } });
+    expect(await reading).toMatchObject({ stopReason: "end_turn" });
+    expect(eventsOf({ events }, "tool_result")).toMatchObject([
+      { output: '{"city":"Bern"}', isError: false },
+    ]);
+  });
+
+  test("without an answer in time the run pauses, and a late one finds no question", async () => {
+    const { world, run, reading, open } = await begun(two, { customTools: [asks] }, 40);
+    const [ann = ""] = await open(2);
+    expect(await reading).toMatchObject({ ok: true, stopReason: "paused" });
+    expect(() => world.runner.answer(run.id, ann, { approved: true })).toThrow(NotFound);
+    expect(world.callback.calls).toEqual([]);
+  });
+
+  test("the agent's patience is a limit to it", async () => {
+    const world = await createWorld({ script: calls("send", given), harness: { maxToolCallMs: 30 } });
+    const { result } = await world.run({ customTools: [asks], interactions: { waitMs: 60_000 } });
+    expect(result.stopReason).toBe("paused");
+  });
+
+  test("an agent's own question is held as well, and the idle clock with it", async () => {
+    const world = await createWorld({
+      limits: { idleMs: 40 },
+      script: async function* ({ ask }) {
+        yield {
+          type: "message",
+          text: await ask({ toolCallId: "b", toolName: "Bash", input: { command: "ls" } }),
+        };
+        yield done;
+      },
+    });
+    const run = await world.admit({ interactions });
+    const events: Told["events"][number][] = [];
+    const reading = (async () => {
+      for await (const record of run.records()) if (record.kind === "event") events.push(record.event);
+    })();
+    await expect.poll(() => eventsOf({ events }, "interaction_request")).toHaveLength(1);
+    await new Promise((resolve) => setTimeout(resolve, 120));
+    world.runner.answer(run.id, eventsOf({ events }, "interaction_request")[0]?.id ?? "", { approved: true });
+    await reading;
+    expect(eventsOf({ events }, "message")).toEqual([{ type: "message", text: "allow" }]);
+  });
+
+  test("a cancel ends the wait", async () => {
+    const { world, run, reading, open } = await begun(calls("send", given), { customTools: [asks] });
+    await open(1);
+    world.runner.cancel(run.id);
+    expect(await reading).toMatchObject({ stopReason: "cancelled" });
+    expect(world.callback.calls).toEqual([]);
+  });
+});

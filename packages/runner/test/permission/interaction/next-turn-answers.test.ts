@@ -1,0 +1,171 @@
+import { describe, expect, test } from "vitest";
+import { calls, done, type Script, untilAborted } from "../../../../../core/test/fakes/harness.js";
+import { asks, client, given, questions, withAnswer } from "../../fakes/parked-calls.js";
+import { createWorld, eventsOf } from "../../fakes/world.js";
+
+describe("the answer comes with the next request", () => {
+  test("an approval lets the same call run once", async () => {
+    const world = await createWorld({
+      script: async function* ({ tools, signal }) {
+        const own = tools();
+        yield { type: "message", text: (await own.call("send", given)).output };
+        await untilAborted(signal, own.call("send", given));
+        yield done;
+      },
+    });
+    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
+    expect(world.callback.calls).toHaveLength(1);
+    expect(told.result.stopReason).toBe("paused");
+    expect(eventsOf(told, "interaction_response")).toMatchObject([
+      { kind: "user_approval", payload: { toolName: "send", approved: true } },
+    ]);
+  });
+
+  test("a refusal is a result for the model, and is marked as denied", async () => {
+    const world = await createWorld({ script: calls("send", given) });
+    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: false }) });
+    expect(world.callback.calls).toEqual([]);
+    expect(eventsOf(told, "tool_result")).toEqual([
+      {
+        type: "tool_result",
+        id: "call-1",
+        output: "The user did not approve tool 'send'.",
+        isError: true,
+        denied: true,
+      },
+    ]);
+  });
+
+  test.each([
+    ["a text", "Bern", "Bern"],
+    ["an object", { city: "Bern", approved: true }, '{"approved":true,"city":"Bern"}'],
+  ])("a client tool's output: %s", async (_what, output, text) => {
+    const world = await createWorld({ script: calls("pick", given) });
+    const told = await world.run({ customTools: [client], messages: withAnswer(output, "pick") });
+    expect(told.result.stopReason).toBe("end_turn");
+    expect(eventsOf(told, "tool_result")).toMatchObject([{ output: text, isError: false }]);
+  });
+
+  test.each([
+    ["for other arguments", withAnswer({ approved: true }, "send", { to: "eve" })],
+    ["for another tool", withAnswer({ approved: true }, "post")],
+    [
+      "of the turn before",
+      [
+        ...withAnswer({ approved: true }),
+        { role: "assistant", content: "done" },
+        { role: "user", content: "again" },
+      ],
+    ],
+    ["that is the runner's own stand-in", withAnswer("DEFERRED_NOT_EXECUTED: …")],
+    ["that isn't about approval", withAnswer({ approved: "yes" })],
+  ])("an answer %s is none: the call parks again", async (_what, messages) => {
+    const world = await createWorld({ script: calls("send", given) });
+    const told = await world.run({ customTools: [asks], messages });
+    expect(told.result.stopReason).toBe("paused");
+    expect(world.callback.calls).toEqual([]);
+    expect(questions(told)).toHaveLength(1);
+  });
+
+  test("a deny overrides a stale approval", async () => {
+    const world = await createWorld({ script: calls("send", given) });
+    const denied = { ...asks, permission: "deny" };
+    const told = await world.run({ customTools: [denied], messages: withAnswer({ approved: true }) });
+    expect(world.callback.calls).toEqual([]);
+    expect(eventsOf(told, "tool_result")).toMatchObject([
+      { denied: true, output: "Tool 'send' is denied by policy." },
+    ]);
+    expect(told.result.stopReason).toBe("end_turn");
+  });
+
+  test("what the user says beside it reaches the agent", async () => {
+    const world = await createWorld({ script: calls("send", given) });
+    const messages = withAnswer({ approved: true });
+    const text = "and be quick";
+    await world.run({
+      customTools: [asks],
+      messages: [
+        ...messages.slice(0, 2),
+        { role: "user", content: [...(messages[2]?.content ?? []), { type: "text", text }] },
+      ],
+    });
+    expect(world.harness.prompts[0]?.at(-1)?.text).toBe(text);
+  });
+});
+
+describe("the agent asks before it calls", () => {
+  const asking = (question: object, thenCalls = true): Script =>
+    async function* ({ ask, tools, signal }) {
+      const answer = await ask({
+        toolCallId: "call-1",
+        toolName: "send",
+        server: "ambit",
+        input: given,
+        ...question,
+      });
+      yield { type: "message", text: answer };
+      if (answer === "allow" && thenCalls) {
+        const outcome = await untilAborted(signal, tools().call("send", given, { id: "call-1" }));
+        if (outcome !== undefined) yield { type: "message", text: outcome.output };
+      }
+      yield done;
+    };
+
+  test("a consent given to its question is used by the execution, and asked for once", async () => {
+    const world = await createWorld({ script: asking({}) });
+    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
+    expect(told.result).toMatchObject({ output: 'allow\n\n{"to":"ann"}', stopReason: "end_turn" });
+    expect(eventsOf(told, "interaction_response")).toHaveLength(1);
+  });
+
+  test("a consent for other arguments is none where the call is executed", async () => {
+    const world = await createWorld({
+      script: async function* ({ ask, tools, signal }) {
+        const answer = await ask({ toolCallId: "call-1", toolName: "send", server: "ambit", input: given });
+        yield { type: "message", text: answer };
+        await untilAborted(signal, tools().call("send", { to: "eve" }, { id: "call-1" }));
+        yield done;
+      },
+    });
+    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
+    expect(told.result.stopReason).toBe("paused");
+    expect(world.callback.calls).toEqual([]);
+    expect(questions(told)).toMatchObject([{ payload: { input: { to: "eve" } } }]);
+  });
+
+  test("its word that a tool of ours only reads counts for nothing", async () => {
+    const unsaid = { name: "send", callRef: "ref" };
+    const world = await createWorld({ script: asking({ readOnly: true }) });
+    const told = await world.run({ customTools: [unsaid] });
+    expect(told.result).toMatchObject({ stopReason: "paused", output: "park" });
+    expect(world.callback.calls).toEqual([]);
+    // The control: of its own tools nobody else could say it.
+    const own = await createWorld({
+      script: asking({ readOnly: true, server: undefined, toolName: "Read" }, false),
+    });
+    expect((await own.run()).result.output).toBe("allow");
+  });
+
+  test("a user's MCP server can't make its tools harmless by saying so", async () => {
+    const world = await createWorld({
+      script: calls("search", {}, { server: "docs" }),
+    });
+    const connection = { type: "http", url: "https://docs.example/mcp" };
+    const told = await world.run({ mcpServers: [{ name: "docs", connection }] });
+    expect(told.result.stopReason).toBe("paused");
+    expect(world.toolSource.received).toEqual([]);
+    const allowed = await world.run({
+      mcpServers: [{ name: "docs", connection, policy: { permission: "allow" } }],
+    });
+    expect(allowed.result.stopReason).toBe("end_turn");
+    expect(world.toolSource.received).toHaveLength(1);
+  });
+
+  test("another server's tool of the same name isn't ours", async () => {
+    const allowed = { ...asks, permission: "allow" };
+    const world = await createWorld({ script: asking({ server: "elsewhere" }, false) });
+    expect(
+      (await world.run({ customTools: [allowed], permissions: { default: "ask" } })).result.stopReason,
+    ).toBe("paused");
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from "vitest";
+import { says } from "../../../../core/test/fakes/harness.js";
+import { createWorld } from "../fakes/world.js";
+
+const sessionId = "s";
+const user = (content: string) => ({ role: "user", content });
+const assistant = (content: string) => ({ role: "assistant", content });
+const image = { type: "image", data: "iVBORw0KGgo=", mimeType: "image/png" };
+
+/** Two turns of one session, and what the second one's agent remembered. */
+async function secondTurn(first: readonly object[], second: readonly object[]) {
+  const world = await createWorld({ script: says("ok") });
+  await world.run({ sessionId, messages: first });
+  const { result } = await world.run({ sessionId, messages: second });
+  const prompt = world.harness.prompts
+    .at(-1)
+    ?.map(({ text }) => text)
+    .join("");
+  const resumed = world.harness.starts.map(({ resume }) => resume);
+  await world.runner.drain(0);
+  return { history: result.receipt?.session.history, prompt, resumed, opened: world.sandbox.opened };
+}
+
+const told = [user("one"), assistant("ok"), user("two")];
+
+describe("a warm session goes on", () => {
+  test.each([
+    ["with the whole conversation", [...told, assistant("ok"), user("three")]],
+    [
+      "whatever the caller makes of the agent's words",
+      [user("one"), assistant("okay!"), user("two"), assistant(""), user("three")],
+    ],
+    ["with its end alone", [user("two"), assistant("ok"), user("three")]],
+    ["with the new words alone", [user("three")]],
+    [
+      "with words in blocks",
+      [{ role: "user", content: [{ type: "text", text: "two" }] }, assistant("ok"), user("three")],
+    ],
+    [
+      "with an image, which has no words",
+      [...told, assistant("ok"), { role: "user", content: [{ type: "text", text: "three" }, image] }],
+    ],
+  ])("%s", async (_what, messages) => {
+    const { history, resumed, prompt } = await secondTurn(told, messages);
+    expect(history).toBe("warm");
+    expect(resumed).toEqual([undefined]);
+    expect(prompt).toContain("three");
+    expect(prompt).not.toContain("one");
+  });
+
+  test("turn after turn of new words alone, then with all of them", async () => {
+    const world = await createWorld({ script: says("ok") });
+    for (const words of ["one", "two", "three"]) await world.run({ sessionId, messages: [user(words)] });
+    const messages = ["one", "two", "three", "four"]
+      .flatMap((words) => [user(words), assistant("ok")])
+      .slice(0, -1);
+    expect((await world.run({ sessionId, messages })).result.receipt?.session.history).toBe("warm");
+    expect(world.harness.starts).toHaveLength(1);
+    await world.runner.drain(0);
+  });
+});
+
+describe("an edited conversation goes cold: a new one, which nothing of the old one is loaded into", () => {
+  test.each([
+    ["earlier words are others", [user("uno"), assistant("ok"), user("two"), assistant("ok"), user("three")]],
+    ["the last turn was taken back", [user("one"), assistant("ok"), user("three")]],
+    ["the last turn is asked for again", told],
+    ["there is more of it than there was", [user("zero"), ...told, assistant("ok"), user("three")]],
+  ])("%s", async (_what, messages) => {
+    const { history, resumed, prompt, opened } = await secondTurn(told, messages);
+    expect(history).toBe("replayed");
+    expect(resumed).toEqual([undefined, undefined]);
+    expect(prompt).toContain("The conversation so far:");
+    expect(opened).toBe(1);
+  });
+
+  test("and is the one that the next turn goes on with", async () => {
+    const world = await createWorld({ script: says("ok") });
+    await world.run({ sessionId, messages: told });
+    const edited = [user("uno"), assistant("ok"), user("two")];
+    await world.run({ sessionId, messages: edited });
+    const { result } = await world.run({ sessionId, messages: [...edited, assistant("ok"), user("three")] });
+    expect(result.receipt?.session.history).toBe("warm");
+    await world.runner.drain(0);
+  });
+});

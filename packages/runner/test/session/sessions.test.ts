@@ -1,0 +1,276 @@
+import { RequestInvalid, SandboxFailed } from "@ambit/core";
+import { describe, expect, test } from "vitest";
+import { calls, done, forever, says } from "../../../../core/test/fakes/harness.js";
+import { createWorld } from "../fakes/world.js";
+
+const named = { sessionId: "one" };
+
+describe("a named session", () => {
+  test("keeps its sandbox and its agent for the next run, which is warm", async () => {
+    const world = await createWorld({ script: says("ok") });
+    const first = await world.run(named);
+    const second = await world.run(named);
+    expect(first.result.receipt?.session).toEqual({ id: "one", history: "new" });
+    expect(second.result.receipt?.session).toEqual({ id: "one", history: "warm" });
+    expect(world.sandbox).toMatchObject({ opened: 1, closed: 0 });
+    expect(world.harness.starts).toHaveLength(1);
+    await world.runner.drain(0);
+    expect(world.sandbox.closed).toBe(1);
+    expect(world.harness.closed).toBe(1);
+  });
+
+  test("a warm agent gets the new prompt alone; one without memory gets the transcript", async () => {
+    const world = await createWorld({ script: says("ok") });
+    const messages = [
+      { role: "user", content: "first" },
+      { role: "assistant", content: "answer" },
+      { role: "user", content: "second" },
+    ];
+    await world.run({ ...named, messages });
+    const next = { role: "user", content: "third" };
+    await world.run({ ...named, messages: [...messages, { role: "assistant", content: "ok" }, next] });
+    const [cold, warm] = world.harness.prompts.map((blocks) => blocks.map(({ text }) => text).join(""));
+    expect(cold).toContain("user: first");
+    expect(cold).toContain("assistant: answer");
+    expect(warm).toBe("third");
+    await world.runner.drain(0);
+  });
+
+  test("the history is replayed without a session", async () => {
+    const world = await createWorld({ script: says("ok") });
+    const messages = [
+      { role: "user", content: "first" },
+      { role: "assistant", content: "answer" },
+      { role: "user", content: "second" },
+    ];
+    expect((await world.run({ messages })).result.receipt?.session.history).toBe("replayed");
+  });
+
+  test("an agent that has ended is started again, and goes on with its stored conversation", async () => {
+    const world = await createWorld({ script: says("ok") });
+    await world.run(named);
+    world.harness.exited = true;
+    const { result } = await world.run(named);
+    expect(result.receipt?.session.history).toBe("loaded");
+    expect(world.harness.starts.map(({ resume }) => resume)).toEqual([undefined, "conversation-1"]);
+    expect(world.sandbox.opened).toBe(1);
+    expect(world.harness.closed).toBe(1);
+    await world.runner.drain(0);
+  });
+
+  test("a sandbox that can't hold its boundary any more fails the run that has it, and no other gets it", async () => {
+    const failure = new SandboxFailed("The boundary's proxy failed: the run has no network.");
+    let fails = true;
+    const world = await createWorld({
+      script: async function* () {
+        if (fails) world.sandbox.specs.at(-1)?.onFailure?.(failure);
+        yield { type: "message", text: "ok" };
+        yield done;
+      },
+    });
+    const { result } = await world.run(named);
+    expect(result).toMatchObject({ ok: false, failure: { code: "sandbox_failed" }, error: failure.message });
+    expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
+    fails = false;
+    expect((await world.run(named)).result.ok).toBe(true);
+    // It fails while nobody has it: the next run gets another.
+    world.sandbox.specs.at(-1)?.onFailure?.(failure);
+    expect((await world.run(named)).result).toMatchObject({
+      ok: true,
+      receipt: { session: { history: "new" } },
+    });
+    expect(world.sandbox.opened).toBe(3);
+    await world.runner.drain(0);
+  });
+
+  test.each([
+    ["another tool", { customTools: [{ name: "other", callRef: "r", permission: "allow" }] }],
+    ["another model", { model: "bigger" }],
+    ["other permissions", { permissions: { default: "deny" } }],
+    ["another credential", { secrets: { OPENAI_API_KEY: "sk-other" } }],
+  ])("a run with %s gets a new agent in the same sandbox", async (_what, change) => {
+    const world = await createWorld({
+      script: async function* ({ scope, tools }) {
+        for (const { name } of scope.servers) tools(name);
+        yield { type: "message", text: "ok" };
+        yield done;
+      },
+    });
+    await world.run(named);
+    const { result } = await world.run({ ...named, ...change });
+    expect(result.ok).toBe(true);
+    expect(world.harness.starts).toHaveLength(2);
+    expect(world.harness.closed).toBe(1);
+    expect(world.sandbox.opened).toBe(1);
+    await world.runner.drain(0);
+  });
+
+  test("between runs a kept agent's calls execute nothing", async () => {
+    const customTools = [{ name: "look_up", permission: "allow", callRef: "ref" }];
+    let later: Promise<unknown> = Promise.resolve();
+    let callLater = () => {};
+    const world = await createWorld({
+      script: async function* ({ tools }) {
+        const own = tools();
+        callLater = () => {
+          later = own.call("look_up");
+        };
+        yield done;
+      },
+    });
+    await world.run({ ...named, customTools });
+    callLater();
+    expect(await later).toEqual({ output: "No run is active: nothing was executed.", isError: true });
+    expect(world.callback.calls).toEqual([]);
+    await world.runner.drain(0);
+  });
+
+  test("is busy while a run has it", async () => {
+    const world = await createWorld({
+      script: async function* ({ signal }) {
+        yield { type: "message", text: "begun" };
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+        yield done;
+      },
+    });
+    const run = await world.admit(named);
+    const records = run.records();
+    await records.next();
+    await records.next();
+    const second = await world.run(named);
+    expect(second.result).toMatchObject({ ok: false, failure: { code: "at_capacity", retryable: true } });
+    await records.return();
+  });
+
+  test("another project's session of the same name is another", async () => {
+    const world = await createWorld({ script: says("ok") });
+    await world.run({ ...named, projectId: "a" });
+    await world.run({ ...named, projectId: "b" });
+    expect(world.sandbox.opened).toBe(2);
+    await world.runner.drain(0);
+  });
+
+  test("the project is also the one of `runContext`, and `projectId` overrides it", async () => {
+    const world = await createWorld({ script: says("ok") });
+    const inContext = (id: string) => ({ runContext: { project: { id } } });
+    await world.run({ ...named, ...inContext("a") });
+    await world.run({ ...named, ...inContext("b") });
+    expect(world.sandbox.opened).toBe(2);
+    const warm = [
+      { ...named, projectId: "a" },
+      { ...named, ...inContext("b"), projectId: "a" },
+      { ...named, ...inContext("a"), projectId: " " },
+    ];
+    for (const body of warm) expect((await world.run(body)).result.receipt?.session.history).toBe("warm");
+    expect(world.sandbox.opened).toBe(2);
+    expect(await world.runner.endSession("one")).toBe(false);
+    expect(await world.runner.endSession("one", "a")).toBe(true);
+    expect(await world.runner.endSession("one", "b")).toBe(true);
+  });
+
+  test("another boundary is another sandbox, and what the old one held is gone", async () => {
+    const world = await createWorld({ script: says("ok") });
+    await world.run(named);
+    await world.run({ ...named, sandboxPermission: { network: "off" } });
+    expect(world.sandbox).toMatchObject({ opened: 2, closed: 1 });
+    await world.runner.drain(0);
+  });
+
+  test.each([
+    [
+      "fails",
+      async function* () {
+        yield { type: "message" as const, text: "x" };
+        throw new Error("bug");
+      },
+    ],
+    [
+      "is cancelled",
+      async function* () {
+        yield { type: "message" as const, text: "x" };
+        await forever();
+      },
+    ],
+  ])("a run that %s leaves no session", async (_what, script) => {
+    const world = await createWorld({ script, limits: { closeMs: 40 } });
+    const run = await world.admit(named);
+    const told = world.tell(run);
+    await expect.poll(() => world.harness.prompts.length).toBe(1);
+    run.cancel(new (await import("@ambit/core")).RunCancelled("stop", "caller"));
+    await told;
+    expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
+    expect(await world.runner.endSession("one")).toBe(false);
+  });
+
+  test("ends when it was unused for long enough", async () => {
+    const world = await createWorld({ script: says("ok"), limits: { sessionTtlMs: 30 } });
+    await world.run(named);
+    expect(world.sandbox.closed).toBe(0);
+    await expect.poll(() => world.sandbox.closed).toBe(1);
+    expect(world.harness.closed).toBe(1);
+  });
+
+  test("the one used longest ago makes room", async () => {
+    const world = await createWorld({ script: says("ok"), limits: { sessions: 2 } });
+    for (const sessionId of ["a", "b", "a", "c"]) await world.run({ sessionId });
+    expect(world.sandbox).toMatchObject({ opened: 3, closed: 1 });
+    await world.run({ sessionId: "a" });
+    expect(world.sandbox.opened).toBe(3);
+    await world.run({ sessionId: "b" });
+    expect(world.sandbox.opened).toBe(4);
+    await world.runner.drain(0);
+    expect(world.sandbox.closed).toBe(4);
+  });
+
+  test("none is kept when the deployer keeps none", async () => {
+    const world = await createWorld({ script: says("ok"), limits: { sessions: 0 } });
+    await world.run(named);
+    expect(world.sandbox.closed).toBe(1);
+  });
+
+  test("can be ended, once; with the run that uses it", async () => {
+    const world = await createWorld({
+      limits: { closeMs: 40 },
+      script: [
+        says("ok"),
+        async function* () {
+          yield { type: "message", text: "x" };
+          await forever();
+        },
+      ],
+    });
+    await world.run(named);
+    expect(await world.runner.endSession("one", "elsewhere")).toBe(false);
+    expect(await world.runner.endSession("one")).toBe(true);
+    expect(await world.runner.endSession("one")).toBe(false);
+    const told = world.tell(await world.admit(named));
+    await expect.poll(() => world.harness.prompts.length).toBe(2);
+    expect(await world.runner.endSession("one")).toBe(true);
+    expect((await told).result.stopReason).toBe("cancelled");
+    expect(world.sandbox).toMatchObject({ opened: 2, closed: 2 });
+    await expect(world.runner.endSession(" ")).rejects.toThrow(RequestInvalid);
+  });
+
+  test("an agent that throws or hangs when it is closed isn't kept with its session", async () => {
+    const world = await createWorld({
+      script: says("ok"),
+      harness: { onClose: forever },
+      limits: { closeMs: 40 },
+    });
+    await world.run(named);
+    await world.run({ ...named, model: "bigger" });
+    await world.runner.drain(0);
+    expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
+  });
+});
+
+test("publications are closed with the agent they were made for", async () => {
+  const customTools = [{ name: "look_up", permission: "allow", callRef: "ref" }];
+  const world = await createWorld({ script: calls("look_up") });
+  await world.run({ customTools });
+  expect(world.delivery.open).toBe(0);
+  await world.run({ ...named, customTools });
+  expect(world.delivery.open).toBe(1);
+  await world.runner.drain(0);
+  expect(world.delivery.open).toBe(0);
+});

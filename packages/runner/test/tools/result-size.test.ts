@@ -1,0 +1,82 @@
+import type { AgentEvent } from "@ambit/core/contract";
+import { runResultSchema } from "@ambit/core/contract";
+import { describe, expect, test } from "vitest";
+import { done } from "../../../../core/test/fakes/harness.js";
+import { createWorld } from "../fakes/world.js";
+
+const most = 2_000;
+
+/** What a result of at most `most` characters holds of these events. */
+async function resultOf(events: readonly AgentEvent[], keepsEvents = true) {
+  const world = await createWorld({
+    limits: { resultCharacters: most },
+    script: async function* () {
+      yield* events;
+      yield done;
+    },
+  });
+  const told = await world.run({}, keepsEvents);
+  expect(runResultSchema.safeParse(JSON.parse(JSON.stringify(told.result))).error).toBeUndefined();
+  expect(told.result).toMatchObject({ ok: true, stopReason: "end_turn" });
+  return { ...told.result, streamed: told.events };
+}
+
+const text = (length: number, id = "m"): AgentEvent[] => [
+  { type: "message_start", id },
+  ...Array.from({ length: length / 10 }, () => ({ type: "message_delta", id, delta: "0123456789" }) as const),
+  { type: "message_end", id },
+];
+
+describe("a result carries so much, and says what is missing", () => {
+  test("a text: its beginning, and how much more there was", async () => {
+    const { output = "", events } = await resultOf(text(10_000));
+    const [, said = "", missing] =
+      /^(\d+)\n\n\[(\d+) more characters: a result has at most 2000/.exec(output) ?? [];
+    expect(said.length).toBeGreaterThan(most / 2);
+    expect(said.length + Number(missing)).toBe(10_000);
+    expect(events.slice(1)).toEqual([
+      { type: "data", name: "truncated", data: { events: 0, characters: Number(missing) } },
+      { type: "message", text: said },
+      done,
+    ]);
+  });
+
+  test("events: the first ones, and those that a caller can't go on without", async () => {
+    const results = Array.from(
+      { length: 1_000 },
+      (_, index): AgentEvent => ({ type: "tool_result", id: String(index), output: "a result" }),
+    );
+    const { events } = await resultOf(results);
+    const gap = events.findIndex((event) => event.type === "data" && event.name === "truncated");
+    const told = events.filter(({ type }) => type === "tool_result").length;
+    expect(told).toBeGreaterThan(10);
+    expect(events.slice(gap)).toEqual([
+      { type: "data", name: "truncated", data: { events: 1_000 - told, characters: 0 } },
+      done,
+    ]);
+  });
+
+  test("many texts: nothing is kept of those that came too late", async () => {
+    const { events, output = "" } = await resultOf(Array.from({ length: 5_000 }, () => text(10)).flat());
+    expect(JSON.stringify(events).length + output.length).toBeLessThan(3 * most);
+  });
+
+  test("not through the middle of a character", async () => {
+    const { output = "" } = await resultOf([{ type: "message", text: `x${"😀".repeat(5_000)}` }]);
+    expect(output).not.toMatch(/[\uD800-\uDFFF]/u);
+  });
+
+  test("a stream tells everything; its thoughts take nothing of what its result carries", async () => {
+    const thought: AgentEvent[] = [
+      { type: "thought_start", id: "t" },
+      { type: "thought_delta", id: "t", delta: "x".repeat(10_000) },
+      { type: "thought_end", id: "t" },
+    ];
+    const { output = "", streamed } = await resultOf(
+      [...thought, ...text(1_000), ...text(5_000, "n")],
+      false,
+    );
+    expect(streamed.filter(({ type }) => type === "message_delta")).toHaveLength(600);
+    expect(output).toMatch(/^(0123456789){100}\n\n(0123456789)+\d*\n\n\[\d+ more characters/);
+  });
+});

@@ -1,0 +1,79 @@
+import type { Issue, RunRequest, ToolUse } from "@ambit/core/plugin";
+import { literalAddress, operatorPolicy, portOf, whyForbidden } from "@ambit/egress";
+import type { CallbackConfig } from "../config.js";
+import { bindingProblem, runContextOf } from "./call-arguments.js";
+import { directPathProblem } from "./direct-call.js";
+import { pathProblem, readPath, unsafeKeyIn } from "./json-path.js";
+
+/** What a header may carry (RFC 9110 field-value): anything else would break the request, or split it. */
+const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** What keeps one callback tool from being called at all, by path within the tool. Pure. */
+export function issuesOfTool(use: ToolUse): readonly Issue[] {
+  return [...ofTarget(use), ...ofBindings(use)];
+}
+
+function ofTarget({ tool }: ToolUse): Issue[] {
+  if (tool.callRef === undefined && tool.call === undefined) {
+    return [
+      {
+        path: "callRef",
+        message: "is required: the name the platform knows the tool by (or `call`, for a direct call)",
+      },
+    ];
+  }
+  if (tool.callRef !== undefined && tool.call !== undefined) {
+    return [{ path: "call", message: "excludes callRef: keep one of the two" }];
+  }
+  return [];
+}
+
+/** What keeps every callback tool of a request from being called. Pure. */
+export function issuesOfRequest(request: RunRequest, config: CallbackConfig): readonly Issue[] {
+  const issue = (message: string): Issue[] => [{ path: "", message }];
+  const { toolCallback } = request;
+  if (toolCallback === undefined) {
+    return issue("needs toolCallback.endpoint in the request: there is nowhere to post its calls");
+  }
+  const url = new URL(toolCallback.endpoint);
+  if (!headerValue.test(toolCallback.authorization ?? "")) {
+    return issue(
+      "toolCallback.authorization can't be sent as a header: remove line breaks and characters beyond Latin-1",
+    );
+  }
+  const runKind = readPath(runContextOf(request), "run.kind");
+  if (typeof runKind === "string" && !headerValue.test(runKind)) {
+    return issue(
+      "runContext.run.kind can't be sent as a header: remove line breaks and characters beyond Latin-1",
+    );
+  }
+  const address = literalAddress(url);
+  const forbidden =
+    address === undefined ? undefined : whyForbidden([operatorPolicy(config)], address, portOf(url));
+  if (forbidden === undefined) return [];
+  return issue(
+    `toolCallback.endpoint resolves to an address that this runner doesn't connect to (${forbidden}): use another endpoint, or ask the deployer to add its range to executor-callback's allowedRanges`,
+  );
+}
+
+function ofBindings({ tool, request }: ToolUse): Issue[] {
+  const issues: Issue[] = [];
+  const add = (path: string, problem: string | undefined) => {
+    if (problem !== undefined) issues.push({ path, message: problem });
+  };
+  for (const [path, value] of Object.entries(tool.contextBindings ?? {})) {
+    add(`contextBindings[${JSON.stringify(path)}]`, bindingProblem(path, value));
+  }
+  const { call } = tool;
+  if (call === undefined) return issues;
+  if (request.toolCallback !== undefined) {
+    add("call.path", directPathProblem(call.path, new URL(request.toolCallback.endpoint)));
+  }
+  if (call.args_into !== undefined) add("call.args_into", pathProblem(call.args_into));
+  const unsafe = unsafeKeyIn(call.body);
+  if (unsafe !== undefined) add("call.body", `must not have a key '${unsafe}'`);
+  for (const [path, value] of Object.entries(call.context ?? {})) {
+    add(`call.context[${JSON.stringify(path)}]`, bindingProblem(path, value));
+  }
+  return issues;
+}

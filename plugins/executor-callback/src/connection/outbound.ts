@@ -1,0 +1,46 @@
+import type { Boundary } from "@ambit/core/plugin";
+import { AddressRefused, type Lookup } from "@ambit/egress";
+import type { CallbackConfig } from "../config.js";
+import { Connections } from "./connections.js";
+import { exchange } from "./exchange.js";
+import type { Answer, Posting } from "./posting.js";
+import { type Route, routeTo } from "./route.js";
+
+/** The only door of this plugin to the network: whatever leaves by it is held to the run's boundary. */
+export class Outbound {
+  readonly #config: CallbackConfig;
+  readonly #connections: Connections;
+  /** By boundary and origin: a run's calls all go the same way, and judging it anew costs as much as the call. */
+  readonly #routes = new WeakMap<Boundary, Map<string, Route>>();
+
+  constructor(config: CallbackConfig, lookup?: Lookup) {
+    this.#config = config;
+    this.#connections = new Connections(lookup);
+  }
+
+  /** @throws AddressRefused before a connection is made; else whatever the connection, or the signal, failed with. */
+  async send(posting: Posting, boundary: Boundary, signal: AbortSignal): Promise<Answer> {
+    signal.throwIfAborted();
+    const route = this.#route(posting.url, boundary);
+    if (!route.open) throw new AddressRefused(route.reason);
+    return await exchange(posting, this.#connections.along(route), signal);
+  }
+
+  /** Ends every connection; calls under way fail. Idle connections keep no process alive, so a runner needn't. */
+  async close(): Promise<void> {
+    await this.#connections.close();
+  }
+
+  #route(url: URL, boundary: Boundary): Route {
+    let routes = this.#routes.get(boundary);
+    if (routes === undefined) {
+      routes = new Map();
+      this.#routes.set(boundary, routes);
+    }
+    const known = routes.get(url.origin);
+    if (known !== undefined) return known;
+    const route = routeTo(url, boundary, this.#config);
+    routes.set(url.origin, route);
+    return route;
+  }
+}

@@ -1,0 +1,136 @@
+import { type PermissionDecision, RunCancelled } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { endTurn, fakeAgent } from "../support/fake-agent.js";
+import { eventsFor } from "../support/fake-turns.js";
+import { failureOf, ofType, turnOf } from "../support/runs.js";
+
+const options = [
+  { optionId: "always", name: "Always", kind: "allow_always" },
+  { optionId: "once", name: "Yes", kind: "allow_once" },
+  { optionId: "no", name: "No", kind: "reject_once" },
+];
+
+describe("permission", () => {
+  const toolCall = { toolCallId: "c", title: "ls", kind: "execute", rawInput: { command: "ls" } };
+
+  it("is answered with the option for once, though the call was never announced", async () => {
+    const { events, asked } = await eventsFor(async (turn) => {
+      await turn.ask({ toolCall, options });
+      await turn.update({ sessionUpdate: "tool_call_update", toolCallId: "c", status: "completed" });
+      return endTurn;
+    });
+    expect(asked).toEqual([{ outcome: { outcome: "selected", optionId: "once" } }]);
+    expect(ofType(events, "tool_call")).toEqual([
+      { type: "tool_call", id: "c", name: "run", input: { command: "ls" } },
+    ]);
+  });
+
+  it("is answered though an option is of a kind that ACP doesn't know", async () => {
+    const { asked } = await eventsFor(async (turn) => {
+      await turn.ask({
+        toolCall,
+        options: [{ optionId: "x", name: "X", kind: "allow_on_tuesdays" }, ...options],
+      });
+      return endTurn;
+    });
+    expect(asked).toEqual([{ outcome: { outcome: "selected", optionId: "once" } }]);
+  });
+
+  it("is refused when only an answer for always is offered", async () => {
+    const { asked, events } = await eventsFor(async (turn) => {
+      await turn.ask({ toolCall, options: [options[0], options[2]] });
+      return endTurn;
+    });
+    expect(asked).toEqual([{ outcome: { outcome: "selected", optionId: "no" } }]);
+    expect(ofType(events, "tool_result")).toMatchObject([{ denied: true, isError: true }]);
+  });
+
+  it("that is denied gives one result, whatever the agent says of the call afterwards", async () => {
+    const { events } = await eventsFor(
+      async (turn) => {
+        await turn.ask({ toolCall, options });
+        await turn.update({ sessionUpdate: "tool_call_update", toolCallId: "c", status: "failed" });
+        return endTurn;
+      },
+      turnOf({ answer: "deny" }),
+    );
+    expect(ofType(events, "tool_result")).toMatchObject([{ denied: true, isError: true }]);
+  });
+
+  it("that nobody answers is answered on cancel, after the agent was told", async () => {
+    const abort = new AbortController();
+    const { received, asked, events } = await eventsFor(
+      async (turn) => {
+        await turn.ask({ toolCall, options });
+        return { stopReason: turn.signal.aborted ? "cancelled" : "end_turn" };
+      },
+      turnOf({
+        signal: abort.signal,
+        answer: () => {
+          abort.abort(new RunCancelled("cancelled"));
+          return new Promise<PermissionDecision>(() => {});
+        },
+      }),
+    );
+    expect(received).toEqual(["session/cancel"]);
+    expect(asked).toEqual([{ outcome: { outcome: "cancelled" } }]);
+    expect(events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
+  });
+
+  it("of two at once: one parks, both are answered, no call gets a result", async () => {
+    let bothAsked = () => {};
+    const both = new Promise<void>((resolve) => {
+      bothAsked = resolve;
+    });
+    const { asked, events } = await eventsFor(
+      async (turn) => {
+        await Promise.all([
+          turn.ask({ toolCall, options }),
+          turn.ask({ toolCall: { ...toolCall, toolCallId: "d" }, options }),
+        ]);
+        await turn.update({ sessionUpdate: "tool_call_update", toolCallId: "c", status: "failed" });
+        return { stopReason: "cancelled" };
+      },
+      turnOf({
+        answer: async ({ toolCallId }) => {
+          if (toolCallId === "d") bothAsked();
+          await both;
+          return toolCallId === "c" ? "park" : await new Promise<PermissionDecision>(() => {});
+        },
+      }),
+    );
+    expect(asked).toEqual([{ outcome: { outcome: "cancelled" } }, { outcome: { outcome: "cancelled" } }]);
+    expect(ofType(events, "tool_call")).toHaveLength(2);
+    expect(ofType(events, "tool_result")).toHaveLength(0);
+    expect(events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
+  });
+
+  it("that can't be decided fails the turn with the decider's own error", async () => {
+    const fake = fakeAgent({
+      onPrompt: async (turn) => {
+        await turn.ask({ toolCall, options });
+        return endTurn;
+      },
+    });
+    const { agent, scope } = await fake.start();
+    const decide = () => Promise.reject(new RunCancelled("the decider's own"));
+    const { error } = await failureOf(agent, turnOf({ answer: decide }));
+    expect(error).toMatchObject({ message: "the decider's own" });
+    expect(fake.asked).toEqual([{ outcome: { outcome: "cancelled" } }]);
+    await scope.close();
+  });
+
+  it("outside a turn is refused", async () => {
+    const fake = fakeAgent({
+      onPrompt: async () => endTurn,
+      onLoad: async (turn) => {
+        await turn.ask({ toolCall, options });
+        return {};
+      },
+      resume: "s0",
+    });
+    const { scope } = await fake.start();
+    expect(fake.asked).toEqual([{ outcome: { outcome: "cancelled" } }]);
+    await scope.close();
+  });
+});

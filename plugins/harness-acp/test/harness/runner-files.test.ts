@@ -1,0 +1,72 @@
+import { existsSync } from "node:fs";
+import type { RunRequest } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { AcpHarness } from "../../src/index.js";
+import { codex } from "../../src/profiles/codex.js";
+import { gemini } from "../../src/profiles/gemini.js";
+import { credential, demoHere, geminiHere, here, withKey } from "../support/harnesses.js";
+import { requestOf } from "../support/runs.js";
+
+describe("what is shown of the runner", () => {
+  it("is the agent's packages and Node.js, all of them there", async () => {
+    for (const harness of [demoHere, geminiHere]) {
+      await expect(harness.probe()).resolves.toEqual([]);
+      const paths = harness.requiredPaths("host").map(({ path }) => path);
+      expect(paths.length).toBeGreaterThan(1);
+      expect(paths.filter((path) => !existsSync(path))).toEqual([]);
+      // Whole trees would show what else the deployer has installed.
+      expect(paths.filter((path) => path.endsWith("node_modules"))).toEqual([]);
+    }
+  });
+
+  it.each<{ what: string; request: RunRequest; env: Record<string, string>; visible: string[] }>([
+    { what: "the request's", request: withKey, env: {}, visible: ["GEMINI_API_KEY"] },
+    {
+      what: "the deployer's",
+      request: requestOf(),
+      env: { GEMINI_API_KEY: "k", A: "b" },
+      visible: ["GEMINI_API_KEY"],
+    },
+    {
+      what: "none where none goes in",
+      request: requestOf({
+        modelConnection: { credentialMode: "none", credentials: [credential("GEMINI_API_KEY")] },
+      }),
+      env: {},
+      visible: [],
+    },
+  ])("$what credentials are visible inside", ({ request, env, visible }) => {
+    const harness = new AcpHarness(gemini, { ...here, env });
+    expect(harness.visibleCredentials(request)).toEqual(visible);
+  });
+
+  it("what it only sends to its model may be hidden, and goes to that host alone", () => {
+    const request = requestOf({
+      modelConnection: {
+        endpoint: { baseUrl: "https://models.example.com/v1" },
+        credentials: [
+          { binding: { kind: "environment", name: "GEMINI_API_KEY" }, value: "k" },
+          { binding: { kind: "environment", name: "SIGNING_KEY" }, value: "s", usage: "local_use" },
+        ],
+      },
+    });
+    expect(new AcpHarness(gemini, here).hideableCredentials(request)).toEqual([
+      { name: "GEMINI_API_KEY", value: "k", hosts: ["models.example.com"] },
+    ]);
+    expect(demoHere.hideableCredentials(request)).toEqual([]);
+  });
+
+  it("no file that Codex is configured by holds a credential", () => {
+    const request = requestOf({
+      model: 'x"\ny = 1',
+      modelConnection: {
+        credentials: [{ binding: { kind: "environment", name: "OPENAI_API_KEY" }, value: "sk-secret" }],
+      },
+    });
+    const servers = [{ name: "ambit", url: "http://127.0.0.1:1/mcp", headers: {} }];
+    const prepared = codex.prepare({ request, home: "/h", model: 'x"\ny = 1', endpoint: {}, servers });
+    expect(JSON.stringify(prepared)).not.toContain("sk-secret");
+    const config = String(prepared.files.find(({ path }) => path.endsWith("config.toml"))?.content);
+    expect(config.split("\n")[0]).toBe('model = "x\\"\\ny = 1"');
+  });
+});

@@ -1,0 +1,96 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ModelFailed } from "@ambit/core/plugin";
+import { type ModelServer, startModelServer } from "@ambit/model-server";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { AcpHarness } from "../../src/index.js";
+import { codex } from "../../src/profiles/codex.js";
+import { ProcessSandbox } from "../support/process-sandbox.js";
+import { eventsOf, failureOf, ofType, TestScope, textOf, turnOf } from "../support/runs.js";
+import { startToolServer } from "../support/tool-server.js";
+
+/** Where it is installed: half a gigabyte, which test/tools brings along. */
+const folder = process.env.AMBIT_CODEX_FOLDER ?? join(import.meta.dirname, "../../../..");
+const limits = {
+  cancelMs: 10_000,
+  closeMs: 2_000,
+  messageCharacters: 1_000_000,
+  bufferedCharacters: 262_144,
+};
+const harness = new AcpHarness(codex, { limits, folder, env: {} });
+const isInstalled = existsSync(join(folder, "node_modules", codex.program.package));
+
+it("is installed, or else AMBIT_CODEX_FOLDER says where", () => {
+  expect(isInstalled).toBe(true);
+});
+
+describe.runIf(isInstalled)("Codex, as a process", () => {
+  let sandbox: ProcessSandbox;
+  let model: ModelServer;
+  beforeEach(async () => {
+    [sandbox, model] = await Promise.all([ProcessSandbox.open(), startModelServer({ expectedKey: "k" })]);
+  });
+  afterEach(async () => {
+    await sandbox.close();
+    await model.close();
+  });
+
+  async function started(options: ConstructorParameters<typeof TestScope>[1] = {}, changes: object = {}) {
+    const request = {
+      // A model that it doesn't know: of those it does, it hides MCP tools behind a search.
+      model: "scripted-model",
+      modelConnection: {
+        endpoint: { baseUrl: `${model.url}/v1` },
+        credentials: [{ binding: { kind: "environment", name: "OPENAI_API_KEY" }, value: "k" }],
+      },
+      ...changes,
+    };
+    const scope = new TestScope(sandbox, { request, ...options });
+    return { scope, agent: await harness.start(scope) };
+  }
+
+  it("answers with text, takes both prompts, and keeps its warnings out of the text", async () => {
+    const { agent, scope } = await started(
+      {},
+      { systemPrompt: "SYSTEM", appendSystemPrompt: 'AND "THIS"\u007f' },
+    );
+    const events = await eventsOf(agent, turnOf());
+    expect(textOf(events)).toBe("Hello from the scripted model.");
+    expect(ofType(events, "usage")).toHaveLength(1);
+    const body = JSON.stringify(model.requests.find(({ operation }) => operation === "generate")?.body);
+    expect(body).toContain("SYSTEM");
+    expect(body).toContain("THIS");
+    await scope.close();
+  });
+
+  it("calls a published tool by its own name, with its input and its text", async () => {
+    await using tools = await startToolServer();
+    const { agent, scope } = await started({ servers: [tools.published] });
+    const events = await eventsOf(agent, turnOf({ prompt: '[[call lookup {"key":"k"}]]' }));
+    expect(tools.calls).toEqual([{ key: "k" }]);
+    expect(ofType(events, "tool_call")).toMatchObject([{ name: "lookup", input: { key: "k" } }]);
+    expect(ofType(events, "tool_result")).toMatchObject([{ output: "value of k" }]);
+    await scope.close();
+  });
+
+  it.each([{ status: 401 }, { status: 429 }, { status: 500 }])(
+    "reports its model's $status, which it passes off as a success",
+    async ({ status }) => {
+      const { agent, scope } = await started();
+      const { error } = await failureOf(agent, turnOf({ prompt: `[[http ${status}]]` }));
+      expect(error).toBeInstanceOf(ModelFailed);
+      await scope.close();
+    },
+  );
+
+  it("takes up an earlier conversation in a new process", async () => {
+    const first = await started();
+    await eventsOf(first.agent, turnOf({ prompt: "[[say the earlier answer]]" }));
+    await first.scope.close();
+    const second = await started({ resume: first.agent.conversation });
+    expect(second.agent.history).toBe("loaded");
+    expect(textOf(await eventsOf(second.agent, turnOf()))).toBe("Hello from the scripted model.");
+    expect(JSON.stringify(model.requests.at(-1)?.body)).toContain("the earlier answer");
+    await second.scope.close();
+  });
+});

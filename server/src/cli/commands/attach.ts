@@ -1,0 +1,53 @@
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type RunResult, streamRecordSchema } from "@ambit/core";
+import { printerFor } from "../display/record-printer.js";
+import { exitCodeOf } from "../exit-codes.js";
+import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
+
+export interface AttachOptions extends ClientOptions {
+  readonly stream?: boolean;
+  readonly json?: boolean;
+  readonly timeline?: boolean;
+}
+
+/** Times in a row that a connection may bring nothing new, and milliseconds between them. */
+const mostFruitless = 10;
+const pauseMs = 500;
+
+/** `ambit attach`: a run from its beginning, until its result; a connection that drops is taken up where it was. */
+export async function attach(runId: string, options: AttachOptions): Promise<number> {
+  const client = new ServerClient(options);
+  const printer = printerFor(options, process.stdout);
+  let last = 0;
+  let fruitless = 0;
+  for (;;) {
+    const before = last;
+    try {
+      const path = `/runs/${encodeURIComponent(runId)}/events?after=${last}`;
+      for await (const line of linesOf(await client.send("GET", path))) {
+        const record = streamRecordSchema.parse(JSON.parse(line));
+        last += 1;
+        if (record.kind === "event") await printer.event(record.event);
+        else return await end(record.result);
+      }
+    } catch (error) {
+      if (error instanceof ServerRefused && error.cause === undefined) throw error;
+      if (fruitless >= mostFruitless) throw error;
+    }
+    fruitless = last === before ? fruitless + 1 : 0;
+    if (fruitless > mostFruitless) throw new ServerRefused(`the log of run ${runId} breaks off`);
+    await sleep(pauseMs);
+  }
+
+  async function end(result: RunResult): Promise<number> {
+    await printer.result(result);
+    return exitCodeOf(result.failure);
+  }
+}
+
+async function* linesOf({ body }: Response): AsyncGenerator<string> {
+  if (body === null) return;
+  yield* createInterface({ input: Readable.fromWeb(body), crlfDelay: Number.POSITIVE_INFINITY });
+}

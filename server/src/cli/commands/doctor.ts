@@ -1,0 +1,58 @@
+import { type ActorDescription, capabilities } from "@ambit/core";
+import { takeEnvironment } from "../../configuration/environment.js";
+import type { Overrides } from "../../configuration/load.js";
+import { printable } from "../../logging/printable.js";
+import { openAmbit } from "../../open.js";
+import { exitCodes } from "../exit-codes.js";
+
+/** `ambit doctor`: probes every actor, and says what this host can guarantee, what not, and what fixes it. */
+export async function doctor(options: Overrides & { readonly json?: boolean }): Promise<number> {
+  const environment = takeEnvironment(process.env);
+  const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
+  const actors = await registry.describe();
+  const sandboxes = actors.filter(({ kind }) => kind === "sandbox");
+  if (options.json === true) process.stdout.write(`${JSON.stringify({ actors }, undefined, 2)}\n`);
+  else process.stdout.write(report(actors, sandboxes));
+  return exitCodes.ok;
+}
+
+function report(actors: readonly ActorDescription[], sandboxes: readonly ActorDescription[]): string {
+  const claiming = actors.filter(({ claims }) => claims.length > 0);
+  return [...claiming.flatMap(actorLines), ...summary(sandboxes)]
+    .map((line) => `${printable(line)}\n`)
+    .join("");
+}
+
+function actorLines({ kind, name, site, claims, findings, probedAt }: ActorDescription): string[] {
+  const proven: string[] = [];
+  /** Capabilities by what keeps them from being proven: one reason is often that of many. */
+  const unproven = new Map<string, string[]>();
+  for (const capability of claims) {
+    const finding = findings.find((found) => found.capability === capability);
+    if (finding?.proven === true) {
+      proven.push(`  proven      ${capability}: ${finding.how}`);
+      continue;
+    }
+    const reason = finding?.reason ?? "its probe reported nothing about it";
+    const why = finding === undefined ? reason : `${reason}\n              fix: ${finding.fix}`;
+    unproven.set(why, [...(unproven.get(why) ?? []), capability]);
+  }
+  const missing = [...unproven].map(([why, names]) => `  not proven  ${names.join(", ")}: ${why}`);
+  return [`${kind} ${name} (acts on the ${site}, probed ${probedAt})`, ...proven, ...missing, ""];
+}
+
+/** Each capability once: which sandboxes guarantee it here. */
+function summary(sandboxes: readonly ActorDescription[]): string[] {
+  const by = (capability: string) =>
+    sandboxes
+      .filter(({ findings }) => findings.some((found) => found.proven && found.capability === capability))
+      .map(({ name }) => name);
+  const had = capabilities.filter((capability) => by(capability).length > 0);
+  const missing = capabilities.filter((capability) => by(capability).length === 0);
+  return [
+    had.length === 0
+      ? "This host can't guarantee anything: runs with a boundary are refused, runs without one are unconfined."
+      : `This host can guarantee: ${had.map((capability) => `${capability} (${by(capability).join(", ")})`).join(", ")}`,
+    ...(missing.length === 0 ? [] : [`It can't guarantee, and refuses: ${missing.join(", ")}`]),
+  ];
+}

@@ -1,0 +1,98 @@
+import { type FailedResult, isAmbitError, PluginLoadFailed, RunCancelled, type RunResult } from "@ambit/core";
+import { takeEnvironment } from "../../configuration/environment.js";
+import type { Overrides } from "../../configuration/load.js";
+import { failedResult } from "../../failed-result.js";
+import { type Ambit, openAmbit } from "../../open.js";
+import { MalformedJson } from "../../parse-json.js";
+import { printerFor, type RecordPrinter } from "../display/record-printer.js";
+import { exitCodeOf } from "../exit-codes.js";
+import { EndingSignals, exitCodeOfSignal } from "../signals.js";
+import { readRequest } from "./read-request.js";
+
+export interface RunCommandOptions extends Overrides {
+  readonly stream?: boolean;
+  readonly json?: boolean;
+  readonly timeline?: boolean;
+}
+
+/**
+ * `ambit run`: one request in this process, its one result on stdout whatever happens. A signal ends the run, which
+ * still has its result; before the run began, that is the failure `run_cancelled`.
+ */
+export async function run(file: string, options: RunCommandOptions): Promise<number> {
+  const interruption = new Interruption();
+  const environment = takeEnvironment(process.env);
+  const printer = printerFor(options, process.stdout);
+  let ambit: Ambit | undefined;
+  try {
+    ambit = await interruption.before(
+      openAmbit({ environment, overrides: options, logLevel: "warn", keepsEvidence: true }),
+    );
+    return await drive(ambit, printer, await interruption.before(readRequest(file)), interruption);
+  } catch (error) {
+    // Before a run began; afterwards its own result tells of it.
+    const isResult = isAmbitError(error) && !(error instanceof PluginLoadFailed);
+    if (!isResult && !(error instanceof MalformedJson)) throw error;
+    const result = failedResult(error);
+    await printer.result(result);
+    return interruption.exitCode ?? exitCodeOf(result.failure);
+  } finally {
+    await ambit?.runner.drain(0);
+    await ambit?.evidence?.keep(ambit.registry);
+  }
+}
+
+async function drive(
+  { runner, registry, evidence, settings }: Ambit,
+  printer: RecordPrinter,
+  body: unknown,
+  interruption: Interruption,
+): Promise<number> {
+  if (!registry.isProbed && process.stderr.isTTY) {
+    const kept =
+      evidence === undefined
+        ? ""
+        : `; what it finds is kept for ${settings.probes.maxAgeMs / 60_000} minutes`;
+    process.stderr.write(`ambit: probing what this host can guarantee${kept}\n`);
+  }
+  const admit = () => runner.reserve().admit(body, { keepsEvents: printer.keepsEvents });
+  const run = await interruption.before(evidence?.plan(registry, admit) ?? admit());
+  interruption.whenItHappens((reason) => run.cancel(reason));
+  let result: RunResult | FailedResult | undefined;
+  for await (const record of run.records()) {
+    if (record.kind === "event") await printer.event(record.event);
+    else {
+      result = record.result;
+      await printer.result(record.result);
+    }
+  }
+  return interruption.exitCode ?? exitCodeOf(result?.failure);
+}
+
+/** Ctrl-C or SIGTERM. A second one ends the process at once: the next start cleans what is left. */
+class Interruption {
+  readonly #reason: Promise<RunCancelled>;
+  /** Set once it has happened. */
+  exitCode: number | undefined;
+
+  constructor() {
+    const signals = new EndingSignals();
+    this.#reason = signals.next().then((signal) => {
+      this.exitCode = exitCodeOfSignal(signal);
+      void signals.next().then(() => process.exit(this.exitCode));
+      return new RunCancelled("The run was interrupted.", "caller");
+    });
+  }
+
+  whenItHappens(act: (reason: RunCancelled) => void): void {
+    void this.#reason.then(act);
+  }
+
+  /** What a step resolves with. @throws RunCancelled when the interruption comes before. */
+  before<Result>(step: Promise<Result>): Promise<Result> {
+    const interrupted = this.#reason.then((reason) => {
+      throw reason;
+    });
+    return Promise.race([step, interrupted]);
+  }
+}

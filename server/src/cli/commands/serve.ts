@@ -1,0 +1,25 @@
+import { takeEnvironment } from "../../configuration/environment.js";
+import type { Overrides } from "../../configuration/load.js";
+import { startServer } from "../../http/listen.js";
+import { openAmbit } from "../../open.js";
+import { exitCodes } from "../exit-codes.js";
+import { EndingSignals, exitCodeOfSignal } from "../signals.js";
+
+/** `ambit serve`: until SIGTERM or Ctrl-C; a second one ends it at once. */
+export async function serve(overrides: Overrides): Promise<number> {
+  const environment = takeEnvironment(process.env);
+  const ambit = await openAmbit({ environment, overrides, logLevel: "info" });
+  const { log, settings } = ambit;
+  // Other callers' runs live in this process too: none of them is lost to a fault of one.
+  process.on("uncaughtException", (error) => log.error({ error }, "uncaught exception"));
+  process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
+  const signals = new EndingSignals();
+  const server = await startServer(ambit);
+  log.info({ url: server.url, configuration: settings.file ?? "defaults" }, "listening");
+  log.info({ signal: await signals.next() }, "shutting down");
+  const second = signals.next().then((name) => {
+    log.warn({ signal: name }, "exiting immediately");
+    return exitCodeOfSignal(name);
+  });
+  return Promise.race([server.close().then(() => exitCodes.ok), second]);
+}

@@ -1,0 +1,66 @@
+import { type Capability, capabilities, isCapability } from "@ambit/core";
+import type { VerifyReport } from "@ambit/testkit";
+import { takeEnvironment } from "../../configuration/environment.js";
+import type { Overrides } from "../../configuration/load.js";
+import { ConfigurationInvalid } from "../../configuration/problems.js";
+import { openAmbit } from "../../open.js";
+import { exitCodes } from "../exit-codes.js";
+import { explain } from "../explain.js";
+
+export interface VerifyOptions extends Overrides {
+  /** A sandbox by name. Default: the first configured. */
+  readonly sandbox?: string;
+  /** The older name of `sandbox`. */
+  readonly backend?: string;
+  readonly capability?: readonly string[];
+  readonly json?: boolean;
+}
+
+/**
+ * `ambit verify`: makes every attack of the conformance kit on this host, each beside its control. Nothing
+ * destructive runs bare, and no setting of the host is written.
+ */
+export async function verify(options: VerifyOptions): Promise<number> {
+  // Runs beside the bundle: what the bundle's own `explain` knows of errors doesn't fit those of this module.
+  return attack(options).catch((error: unknown) => explain(error, process.stderr));
+}
+
+async function attack(options: VerifyOptions): Promise<number> {
+  const environment = takeEnvironment(process.env);
+  const ambit = await openAmbit({ environment, overrides: options, logLevel: "silent" });
+  if (options.backend !== undefined) process.stderr.write("--backend is now named --sandbox\n");
+  const named = options.sandbox ?? options.backend;
+  const wanted = capabilitiesOf(options.capability ?? []);
+  const sandboxes = ambit.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
+  const backend = sandboxes.find(({ name }) => named === undefined || name === named);
+  if (backend === undefined) {
+    const loaded = sandboxes.map(({ name }) => name).join(", ");
+    throw new ConfigurationInvalid("--sandbox", [
+      `must name a loaded sandbox: ${loaded || "none is loaded"}`,
+    ]);
+  }
+  const { renderVerifyTable, runAttacks } = await import("@ambit/testkit");
+  const { controlFor } = await import("./testing-control.js");
+  const report: VerifyReport = await runAttacks(backend, {
+    control: await controlFor(backend, ambit),
+    capabilities: wanted,
+    onCapability: ({ capability, assurance }) =>
+      process.stderr.write(`${assurance.padEnd(9)} ${capability}\n`),
+  });
+  const width = process.stdout.isTTY ? process.stdout.columns : 200;
+  const text =
+    options.json === true ? JSON.stringify(report, undefined, 2) : renderVerifyTable(report, { width });
+  process.stdout.write(`${text}\n`);
+  return report.holds ? exitCodes.ok : exitCodes.runFailed;
+}
+
+function capabilitiesOf(names: readonly string[]): readonly Capability[] {
+  const unknown = names.filter((name) => !isCapability(name));
+  if (unknown.length > 0) {
+    throw new ConfigurationInvalid(
+      "--capability",
+      unknown.map((name) => `'${name}' is none; expected one of ${capabilities.join(", ")}`),
+    );
+  }
+  return names.length === 0 ? capabilities : names.filter(isCapability);
+}

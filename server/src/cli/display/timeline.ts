@@ -1,0 +1,136 @@
+import {
+  type AgentEvent,
+  type AgentEventOf,
+  type FailedResult,
+  gapLine,
+  issueLine,
+  type RunResult,
+} from "@ambit/core";
+import { printable } from "../../logging/printable.js";
+import { colors } from "./colors.js";
+import { receiptLines } from "./receipt-lines.js";
+
+/** Characters of a tool's arguments or result that are shown. */
+const longestValue = 160;
+
+/** A run as people read it: one line per happening, with its time since the start. Pure text in, pure text out. */
+export class Timeline {
+  /** Texts that are still growing, by block: shown line by line. */
+  readonly #growing = new Map<
+    string,
+    { readonly type: "message_delta" | "thought_delta"; readonly text: string }
+  >();
+  readonly #toolNames = new Map<string, string>();
+
+  /** @param begun in the same milliseconds as every later time. */
+  constructor(readonly begun: number) {}
+
+  /** What to print for an event; empty for one that shows nothing. */
+  event(event: AgentEvent, now: number): string {
+    // What was said so far stands before what happens next, also in the middle of a line.
+    return event.type.endsWith("_delta")
+      ? this.#event(event, now)
+      : this.#flush(now) + this.#event(event, now);
+  }
+
+  #event(event: AgentEvent, now: number): string {
+    const line = (label: string, text: string, color = colors.cyan) => this.#line(now, label, text, color);
+    switch (event.type) {
+      case "message":
+        return line("says", event.text);
+      case "thought":
+        return line("thinks", event.text, colors.dim);
+      case "message_delta":
+      case "thought_delta":
+        return this.#grow(event, now);
+      case "tool_call":
+        this.#toolNames.set(event.id, event.name ?? "tool");
+        return line("calls", `${event.name ?? "tool"} ${shortened(event.input ?? {})}`, colors.yellow);
+      case "tool_result": {
+        const failed = event.isError === true;
+        const label = event.denied === true ? "denied" : failed ? "failed" : "got";
+        const text = `${this.#toolNames.get(event.id) ?? "tool"}: ${shortened(event.output ?? "")}`;
+        return line(label, text, failed ? colors.red : colors.green);
+      }
+      case "interaction_request":
+        return line("asks", `${event.kind} ${shortened(event.payload ?? {})}`, colors.magenta);
+      case "interaction_response":
+        return line("answer", `${event.kind} ${shortened(event.payload ?? {})}`, colors.magenta);
+      case "boundary_decision": {
+        const times = event.count > 1 ? ` (${event.count} times)` : "";
+        const text = `${event.target}: ${event.reason}${times}`;
+        return event.allowed ? line("allowed", text, colors.green) : line("refused", text, colors.red);
+      }
+      case "data":
+        return event.name === "run" ? line("runs", shortened(event.data), colors.bold) : "";
+      case "file":
+        return line("file", `${event.mediaType} ${shortened(event.url)}`);
+      case "error":
+        return line("error", event.message, colors.red);
+      case "message_start":
+      case "message_end":
+      case "thought_start":
+      case "thought_end":
+      case "usage":
+      case "done":
+        return "";
+    }
+  }
+
+  result(result: RunResult | FailedResult, now: number): string {
+    const line = (label: string, text: string, color = colors.cyan) => this.#line(now, label, text, color);
+    const { failure, usage } = result;
+    const tokens =
+      usage === undefined ? "" : ` · ${usage.input ?? 0} tokens in, ${usage.output ?? 0} tokens out`;
+    const ending = result.ok
+      ? line("ends", `${result.stopReason ?? "well"}${tokens}`, colors.green)
+      : line(
+          "fails",
+          failure?.gaps || failure?.issues ? (failure?.code ?? "") : (result.error ?? ""),
+          colors.red,
+        );
+    const why = [...(failure?.gaps ?? []).map(gapLine), ...(failure?.issues ?? []).map(issueLine)];
+    const warnings = (result.warnings ?? []).map(({ path = "", message }) => issueLine({ path, message }));
+    const receipt = result.receipt === undefined ? [] : receiptLines(result.receipt);
+    return [
+      ending,
+      ...why.map((text) => line("", text, colors.red)),
+      ...warnings.map((text) => line("warns", text, colors.yellow)),
+      ...receipt.map(([label, text]) => line(label, text, colors.dim)),
+    ].join("");
+  }
+
+  /** Whole lines are shown as they come; what is begun waits for its end, or for whatever comes between. */
+  #grow(event: AgentEventOf<"message_delta" | "thought_delta">, now: number): string {
+    const { text } = this.#growing.get(event.id) ?? { text: "" };
+    const lines = `${text}${event.delta}`.split("\n");
+    this.#growing.set(event.id, { type: event.type, text: lines.pop() ?? "" });
+    return lines.map((whole) => this.#said(event.type, whole, now)).join("");
+  }
+
+  #flush(now: number): string {
+    const begun = [...this.#growing.values()];
+    this.#growing.clear();
+    return begun.map(({ type, text }) => this.#said(type, text, now)).join("");
+  }
+
+  #said(type: "message_delta" | "thought_delta", text: string, now: number): string {
+    if (text === "") return "";
+    return type === "message_delta"
+      ? this.#line(now, "says", text, colors.cyan)
+      : this.#line(now, "thinks", text, colors.dim);
+  }
+
+  #line(now: number, label: string, text: string, color: (text: string) => string): string {
+    const time = `${((now - this.begun) / 1_000).toFixed(2).padStart(7)} s`;
+    const indented = printable(text)
+      .trimEnd()
+      .replaceAll("\n", `\n${" ".repeat(20)}`);
+    return `${colors.dim(time)}  ${color(label.padEnd(9))}${indented}\n`;
+  }
+}
+
+function shortened(value: unknown): string {
+  const text = (typeof value === "string" ? value : (JSON.stringify(value) ?? "")).trim();
+  return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
+}

@@ -1,0 +1,20 @@
+import type { IncomingMessage } from "node:http";
+import type { Runner, RunOptions, Slot } from "@ambit/runner";
+import type { QuotaPlace } from "../../tenants/quotas.js";
+import { rulesOfCaller } from "./admit-caller.js";
+
+/** A place of the runner beside one of the project's. @throws AtCapacity, and the project's place is free again */
+export function reserve(runner: Runner, place: QuotaPlace): Slot {
+  try {
+    return runner.reserve();
+  } catch (error) {
+    place.release();
+    throw error;
+  }
+}
+
+/** Whose run it is, for the runner. */
+export function callerOption(incoming: IncomingMessage): Pick<RunOptions, "caller"> {
+  const caller = rulesOfCaller(incoming);
+  return caller === undefined ? {} : { caller };
+}

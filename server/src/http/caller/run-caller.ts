@@ -1,0 +1,24 @@
+import type { Socket } from "node:net";
+import type { Runner } from "@ambit/runner";
+import { HttpRefusal } from "../response/refusal.js";
+import { isLoopback } from "./loopback.js";
+
+const known = new WeakMap<Socket, Promise<boolean>>();
+
+/**
+ * Keeps processes of a run from starting or ending runs: without a boundary they reach what listens on this host.
+ * Asked once a connection.
+ *
+ * @throws HttpRefusal 403
+ */
+export async function refuseCallersOfRuns(socket: Socket, runner: Runner): Promise<void> {
+  const { localPort, remotePort, localAddress, remoteAddress = "" } = socket;
+  const isLocal = remoteAddress === localAddress || isLoopback(remoteAddress.replace(/^::ffff:/, ""));
+  if (!isLocal || localPort === undefined || remotePort === undefined) return;
+  const asked = known.get(socket) ?? runner.isCalledByRun({ localPort, remotePort });
+  known.set(socket, asked);
+  if (!(await asked)) return;
+  const message =
+    "A process of a run mustn't call the runner: call it from outside, or set AMBIT_TOKEN for callers that have a right to";
+  throw new HttpRefusal(403, `${message}.`, "unauthorized");
+}

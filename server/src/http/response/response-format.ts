@@ -1,0 +1,38 @@
+import type { FailedResult, StreamRecord } from "@ambit/core";
+import { parseAccept } from "hono/utils/accept";
+
+/** How a run is answered: one result, or records as they happen. */
+export type ResponseFormat = "json" | "ndjson" | "events";
+
+const forms: Readonly<Record<string, ResponseFormat>> = {
+  "application/json": "json",
+  "application/x-ndjson": "ndjson",
+  "text/event-stream": "events",
+};
+
+export const mediaTypes: Readonly<Record<ResponseFormat, string>> = {
+  json: "application/json",
+  ndjson: "application/x-ndjson",
+  events: "text/event-stream",
+};
+
+/** What the caller likes best of what there is; the default where it names nothing of it. */
+export function responseFormat(accept: string | undefined, byDefault: ResponseFormat): ResponseFormat {
+  const wanted = parseAccept(accept ?? "")
+    .filter(({ type, q }) => q > 0 && forms[type.toLowerCase()] !== undefined)
+    .sort((one, other) => other.q - one.q);
+  return forms[wanted[0]?.type.toLowerCase() ?? ""] ?? byDefault;
+}
+
+/** A refusal is a stream's only record; it may lack a run's id. */
+type AnyRecord = StreamRecord | { readonly kind: "result"; readonly result: FailedResult };
+
+/** One record as it goes over the wire. @param index from 1, so that a reader knows what it has. */
+export function encodeRecord(
+  form: Exclude<ResponseFormat, "json">,
+  record: AnyRecord,
+  index: number,
+): string {
+  const json = JSON.stringify(record);
+  return form === "ndjson" ? `${json}\n` : `id: ${index}\ndata: ${json}\n\n`;
+}

@@ -1,0 +1,108 @@
+import type { AgentEvent, RunResult } from "@ambit/core";
+import { describe, expect, it } from "vitest";
+import { Timeline } from "../../../src/cli/display/timeline.js";
+
+const plain = (text: string) => text.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, "g"), "");
+
+/** What a timeline prints for the events, one every 10 ms. */
+function printed(events: readonly AgentEvent[]): string[] {
+  const timeline = new Timeline(0);
+  return events
+    .map((event, index) => plain(timeline.event(event, index * 10)))
+    .join("")
+    .split("\n")
+    .filter((line) => line !== "");
+}
+
+describe("Timeline", () => {
+  it("gives each happening a line with its time", () => {
+    expect(
+      printed([
+        { type: "message", text: "Hello." },
+        { type: "tool_call", id: "1", name: "weather", input: { city: "Bern" } },
+        { type: "tool_result", id: "1", output: "rain" },
+        {
+          type: "boundary_decision",
+          target: "a.example:443",
+          allowed: false,
+          reason: "not listed",
+          count: 2,
+        },
+      ]),
+    ).toEqual([
+      "   0.00 s  says     Hello.",
+      '   0.01 s  calls    weather {"city":"Bern"}',
+      "   0.02 s  got      weather: rain",
+      "   0.03 s  refused  a.example:443: not listed (2 times)",
+    ]);
+  });
+
+  it("shows a growing text line by line", () => {
+    expect(
+      printed([
+        { type: "message_start", id: "m" },
+        { type: "message_delta", id: "m", delta: "one\ntw" },
+        { type: "message_delta", id: "m", delta: "o\nthree" },
+        { type: "message_end", id: "m" },
+      ]),
+    ).toEqual(["   0.01 s  says     one", "   0.02 s  says     two", "   0.03 s  says     three"]);
+  });
+
+  it("shows what was said before what happens next", () => {
+    expect(
+      printed([
+        { type: "message_delta", id: "m", delta: "Let me" },
+        { type: "tool_call", id: "1", name: "look" },
+        { type: "message_delta", id: "m", delta: "Done." },
+        { type: "message_end", id: "m" },
+      ]),
+    ).toEqual(["   0.01 s  says     Let me", "   0.01 s  calls    look {}", "   0.03 s  says     Done."]);
+  });
+
+  it("shortens what is long, and shows what would steer the terminal", () => {
+    const [call = "", said = ""] = printed([
+      { type: "tool_call", id: "1", name: "write", input: { text: "x".repeat(1_000) } },
+      { type: "message", text: "\u001b[2J" },
+    ]);
+    expect(call.length).toBeLessThan(200);
+    expect(call.endsWith("…")).toBe(true);
+    expect(said).toBe("   0.01 s  says     ␛[2J");
+  });
+
+  it("tells a denied call from a failed one", () => {
+    expect(
+      printed([
+        { type: "tool_result", id: "1", output: "no", isError: true, denied: true },
+        { type: "tool_result", id: "2", output: "no", isError: true },
+      ]).map((line) => line.slice(11, 18).trim()),
+    ).toEqual(["denied", "failed"]);
+  });
+
+  it("ends a refusal with every gap and its fix", () => {
+    const gap = {
+      actor: "local",
+      capability: "network.deny",
+      reason: "no namespaces",
+      fix: "use docker",
+    } as const;
+    const result: RunResult = {
+      ok: false,
+      runId: "r",
+      events: [],
+      error: "long",
+      failure: { code: "boundary_refused", retryable: false, gaps: [gap] },
+    };
+    expect(plain(new Timeline(0).result(result, 0))).toContain(
+      "local · network.deny: no namespaces: use docker",
+    );
+  });
+
+  it("tells what of the request had no effect", () => {
+    const warnings = [{ path: "gatewayPolicy", message: "has no effect" }, { message: "nor has this" }];
+    const result: RunResult = { ok: true, runId: "r", events: [], stopReason: "end_turn", warnings };
+    expect(plain(new Timeline(0).result(result, 0)).split("\n").slice(1, 3)).toEqual([
+      "   0.00 s  warns    gatewayPolicy: has no effect",
+      "   0.00 s  warns    nor has this",
+    ]);
+  });
+});

@@ -1,0 +1,42 @@
+import { ApiError } from "../../http/api-error.js";
+import { Session } from "./session.js";
+
+/** The sessions of a container, by their ids. */
+export class Sessions {
+  readonly #sessions = new Map<string, Session>();
+  /** Taken from the moment a session is asked for: two creates of one id at once can't both succeed. */
+  readonly #ids = new Set<string>();
+
+  constructor(
+    private readonly folder: string,
+    private readonly graceMs: number,
+  ) {}
+
+  async create(id: string): Promise<void> {
+    if (this.#ids.has(id)) throw new ApiError(409, "session already exists");
+    this.#ids.add(id);
+    try {
+      const folder = `${this.folder}/${encodeURIComponent(id)}`;
+      this.#sessions.set(id, await Session.open(id, folder, this.graceMs));
+    } catch (error) {
+      this.#ids.delete(id);
+      throw error;
+    }
+  }
+
+  get(id: string): Session {
+    const session = this.#sessions.get(id);
+    if (!session) throw new ApiError(404, "session not found");
+    return session;
+  }
+
+  all(): readonly Session[] {
+    return [...this.#sessions.values()];
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.get(id).delete();
+    this.#sessions.delete(id);
+    this.#ids.delete(id);
+  }
+}
