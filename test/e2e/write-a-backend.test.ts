@@ -1,21 +1,24 @@
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { RunResult } from "@ambit/core";
+import type { SandboxBackend } from "@ambit/core/plugin";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
-import { beforeAll, describe, expect, it } from "vitest";
+import { bareControl, runAttacks } from "@ambit/testkit";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ambit, demo } from "./support/ambit.js";
 import { callbackServer } from "./support/callback-server.js";
 import { installPacked } from "./support/outside.js";
 import { pageJson, writePageCode } from "./support/page-code.js";
 
 const execute = promisify(execFile);
-const standIn = fileURLToPath(new URL("outsider/engine.sh", import.meta.url));
 const name = "ambit-containers";
 let folder = "";
+
+afterEach(() => vi.unstubAllEnvs());
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
@@ -39,21 +42,36 @@ beforeAll(async () => {
 
 describe("the page 'Write a backend'", () => {
   it("has a backend that runs an agent with its tools, and keeps it off the network", async (context) => {
-    const namespaces = spawnSync("unshare", ["--net", "--pid", "--fork", "--mount-proc", "true"]);
-    if (namespaces.status !== 0) context.skip(`host: no namespaces: ${namespaces.stderr}`);
-    await runsAnAgent({
-      engine: standIn,
-      bridge: { node: process.execPath, folder: join(folder, "inside") },
-    });
-  });
-
-  it("has a backend that does the same in containers of a real engine", async (context) => {
     const reason = unavailableReason("runc");
     if (reason !== undefined) context.skip(`host: ${reason}`);
     const { socket, image } = dockerEngine();
     await runsAnAgent({ image }, { DOCKER_HOST: `unix://${socket}` });
   });
+
+  it("has a backend whose claims hold under the kit's attacks", { timeout: 180_000 }, async (context) => {
+    const reason = unavailableReason("runc");
+    if (reason !== undefined) context.skip(`host: ${reason}`);
+    const { socket, image } = dockerEngine();
+    vi.stubEnv("DOCKER_HOST", `unix://${socket}`);
+    const page: Page = await import(pathToFileURL(join(folder, name, "dist/index.js")).href);
+    const backend = new page.ContainerBackend(page.configSchema.parse({ image }));
+    const { capabilities } = await runAttacks(backend, {
+      control: bareControl(),
+      capabilities: backend.claims,
+    });
+    const found = capabilities.map(({ capability, assurance }) => `${assurance} ${capability}`);
+    expect(found, JSON.stringify(capabilities)).toEqual([
+      "proven network.deny",
+      "proven process.contained",
+      "proven environment.named-only",
+    ]);
+  });
 });
+
+interface Page {
+  readonly ContainerBackend: new (config: unknown) => SandboxBackend;
+  readonly configSchema: { parse(config: object): unknown };
+}
 
 /** The demo agent calls a code tool in the page's sandbox, then tries to reach this host. */
 async function runsAnAgent(config: object, env: Readonly<Record<string, string>> = {}): Promise<void> {

@@ -11,3 +11,4 @@ export * from "./limits.js";
 export * from "./probe/bench.js";
 export * from "./probe/findings.js";
 export * from "./probe/trial.js";
+export * from "./seccomp.js";

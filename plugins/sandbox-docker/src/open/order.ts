@@ -1,10 +1,9 @@
-import { labelsOf, type Ownership } from "@ambit/backend-kit";
+import { labelsOf, type Ownership, seccompProfile } from "@ambit/backend-kit";
 import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { isLocal } from "../engine/engine.js";
 import { firstCommand, type Hiding, hidingRights } from "./hiding.js";
-import { seccompProfile } from "./seccomp.js";
 
 /** What the guest daemon does as root: give files and processes to other users, and end them. No process of a run is root. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
