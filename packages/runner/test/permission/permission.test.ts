@@ -9,7 +9,7 @@ import type { Answered } from "../../src/permission/interaction/answers.js";
 import { isPattern } from "../../src/permission/pattern.js";
 import { permissionOf } from "../../src/permission/permission.js";
 import { createWorld } from "../fakes/world.js";
-import { type PermissionCase, permissionCases } from "./permission-cases.js";
+import { type PermissionCase, permissionCases } from "./cases/index.js";
 
 const never = new AbortController().signal;
 
