@@ -1,8 +1,10 @@
 export type { Lookup } from "../guarded-lookup.js";
 export { type EgressChecks, egressChecks } from "./checks.js";
+export { type ClientEnvironmentOptions, clientEnvironment, nodePreload } from "./client-environment.js";
 export { serverBudget } from "./connection-budget.js";
 export type { EgressDecision, EgressProtocol } from "./gate.js";
 export { BOUNDARY_HEADER } from "./http/answers.js";
 export type { OwnServer } from "./http/own-address.js";
 export { defaultLimits, type EgressLimits } from "./limits.js";
 export { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "./proxy.js";
+export { openSessionProxy, type SessionProxyOptions } from "./session-proxy.js";

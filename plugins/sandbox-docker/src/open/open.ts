@@ -1,15 +1,16 @@
+import { join } from "node:path/posix";
 import type { Ownership } from "@ambit/backend-kit";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Evidence, SandboxSpec, Scope } from "@ambit/core/plugin";
+import { openSessionBroker } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import type { ContainerCreateOptions } from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { type Engine, within } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import { Container } from "./container.js";
-import { keepCredentials } from "./credentials.js";
 import { type Hiding, hideByExec } from "./hiding.js";
-import { openProxy, preloadFile } from "./network.js";
+import { openWayOut, type WayOut } from "./network.js";
 import { copyRoot, mountsAgents, orderOf } from "./order.js";
 import { readBack } from "./read-back.js";
 
@@ -44,12 +45,15 @@ export async function openSandbox(
 ): Promise<RemoteSandbox> {
   const { config, lookup, trusted, onGone } = options;
   const { network, filesystem } = spec.boundary;
-  const credentials = await keepCredentials(spec, config, trusted);
+  const { trustedAuthorities } = config;
+  const broker = await openSessionBroker(spec.secrets, {
+    ...{ plugin: "sandbox-docker", trustedAuthorities, trusted },
+  });
   const started = await startContainer(options, spec, scope.signal);
   const { container, evidence } = started;
-  let proxy: Awaited<ReturnType<typeof openProxy>> | undefined;
+  let wayOut: WayOut | undefined;
   const destroy = async () => {
-    await proxy?.proxy.close();
+    await wayOut?.close();
     await container.destroy();
     onGone();
   };
@@ -67,17 +71,15 @@ export async function openSandbox(
       unprivileged: true,
       workspace: accessOf[filesystem.mode],
       ...(mountsAgents(config) ? { copyRoot } : {}),
-      environment: (command) => ({ ...credentials?.environment(command), ...proxy?.environment(command) }),
-      ...(credentials === undefined ? {} : { placeholders: credentials.broker.placeholders }),
+      environment: (command) => wayOut?.environment(command) ?? {},
+      ...(broker === undefined ? {} : { placeholders: broker.placeholders }),
     },
     scope,
   );
   if (network.mode !== "allowlist") return sandbox;
   try {
-    const files = [await preloadFile(spec, config), ...(credentials?.files ?? [])];
-    for (const [path, content] of files) await container.upload(path, content, scope.signal);
-    const handOver: typeof sandbox.handOver = (server) => sandbox.handOver(server);
-    proxy = await openProxy(spec, config, handOver, lookup, credentials?.broker);
+    const folder = join(config.bridge.folder, spec.id);
+    wayOut = await openWayOut({ sandbox, container, spec, folder, broker, lookup, signal: scope.signal });
     return sandbox;
   } catch (error) {
     await sandbox.close();

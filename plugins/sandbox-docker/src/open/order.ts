@@ -4,6 +4,7 @@ import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { isLocal } from "../engine/engine.js";
 import { firstCommand, type Hiding, hidingRights } from "./hiding.js";
+import { trustVolume } from "./trust.js";
 
 /** What the guest daemon does as root: give files and processes to other users, and end them. No process of a run is root. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
@@ -34,6 +35,7 @@ export function orderOf(
   if (diskMb === undefined) {
     mounts.push({ Type: "volume", Source: "", Target: folder, VolumeOptions: volumeOptions });
   }
+  if (spec.secrets !== undefined && spec.secrets.length > 0) mounts.push(trustVolume);
   return {
     name: `ambit-${owner.session}-${owner.replica.split("-")[1] ?? ""}`,
     Image: config.image,

@@ -1,9 +1,12 @@
+import { randomUUID } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Capability } from "@ambit/core/plugin";
+import { probeSpec } from "@ambit/backend-kit";
+import type { Boundary, Capability, SandboxSpec } from "@ambit/core/plugin";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
-import { ChangingNames } from "@ambit/testkit";
+import { makeAuthority } from "@ambit/egress/credentials";
+import { ChangingNames, CredentialHost } from "@ambit/testkit";
 import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
 import { z } from "zod";
@@ -15,6 +18,11 @@ export type Runtime = "runc" | "runsc";
 export function settingsFor(runtime: Runtime, dataFolder: string) {
   const { socket, image } = dockerEngine();
   return { name: nameOf(runtime), engine: `unix://${socket}`, image, runtime, network: "none", dataFolder };
+}
+
+/** A spec without limits but these, as `openSandbox` is given it. */
+export function specOf(boundary: Partial<Boundary>, more: Partial<SandboxSpec> = {}): SandboxSpec {
+  return { ...probeSpec(boundary), id: `test-${randomUUID()}`, ...more };
 }
 
 const nameOf = (runtime: Runtime) => (runtime === "runc" ? "docker" : "docker-gvisor");
@@ -46,7 +54,13 @@ export async function describeConformance(runtime: Runtime): Promise<void> {
   }
   const dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-"));
   afterAll(() => rm(dataFolder, { recursive: true, force: true }));
-  const config = configSchema.parse({ ...settingsFor(runtime, dataFolder), deployment: `kit-${runtime}` });
+  const { credentialHost, authorityFile } = await CredentialHost.openIn(dataFolder, makeAuthority);
+  afterAll(() => credentialHost.close());
+  const config = configSchema.parse({
+    ...settingsFor(runtime, dataFolder),
+    deployment: `kit-${runtime}`,
+    trustedAuthorities: [authorityFile],
+  });
   const exempt = z
     .record(z.string(), z.string())
     .parse(JSON.parse(await readFile(new URL("exempt.json", import.meta.url), "utf8")));
@@ -54,5 +68,10 @@ export async function describeConformance(runtime: Runtime): Promise<void> {
   const names = new ChangingNames();
   // CI attacks under gVisor what its own kernel may change; everything is attacked with AMBIT_SOAK=1.
   const only = runtime === "runsc" && !process.env.AMBIT_SOAK ? { capabilities: changedByKernel } : {};
-  describeSandboxBackend(() => new DockerSandbox(config, names.lookup), { exempt, names, ...only });
+  describeSandboxBackend(() => new DockerSandbox(config, names.lookup), {
+    exempt,
+    names,
+    credentialHost,
+    ...only,
+  });
 }

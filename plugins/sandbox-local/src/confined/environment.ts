@@ -1,4 +1,5 @@
 import { type Command, type NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
+import { clientEnvironment } from "@ambit/egress/proxy";
 import { channelUrl, inside } from "./launch/inside.js";
 import { directHosts } from "./loopback.js";
 
@@ -29,23 +30,13 @@ export function jailEnvironment(
     ASAN_OPTIONS: "detect_leaks=0",
     LSAN_OPTIONS: "detect_leaks=0",
     ...command.env,
-    ...(network === "own" ? proxyVariables(directHosts(boundary).join(), command.env.NODE_OPTIONS) : {}),
-  };
-}
-
-function proxyVariables(direct: string, nodeOptions: string | undefined): Readonly<Record<string, string>> {
-  const preload = `--require=${inside.nodeProxy}`;
-  return {
-    HTTP_PROXY: channelUrl,
-    HTTPS_PROXY: channelUrl,
-    ALL_PROXY: channelUrl,
-    NO_PROXY: direct,
-    http_proxy: channelUrl,
-    https_proxy: channelUrl,
-    all_proxy: channelUrl,
-    no_proxy: direct,
-    // Node 22.21 and later heeds the variables by itself; for older ones there is the preload.
-    NODE_USE_ENV_PROXY: "1",
-    NODE_OPTIONS: nodeOptions === undefined || nodeOptions === "" ? preload : `${nodeOptions} ${preload}`,
+    ...(network === "own"
+      ? clientEnvironment({
+          proxy: channelUrl,
+          direct: directHosts(boundary),
+          preload: inside.nodeProxy,
+          nodeOptions: command.env.NODE_OPTIONS,
+        })
+      : {}),
   };
 }

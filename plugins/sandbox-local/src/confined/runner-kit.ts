@@ -1,7 +1,8 @@
 import { openSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { SandboxFailed } from "@ambit/core/plugin";
+import { nodePreload } from "@ambit/egress/proxy";
 import { writeReadable } from "../folders/readable.js";
 import { compileSeccompFilter, isSeccompArchitecture, type SeccompArchitecture } from "../seccomp/index.js";
 import { type Namespaces, ownNamespaces } from "./evidence.js";
@@ -65,16 +66,18 @@ export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
     etc: await makeEtc(folder),
     seccompFile,
     shell: await makeFirstProgram(folder),
-    nodeProxy: await copyInside(folder, "node-proxy.cjs"),
-    nodeRelay: await copyInside(folder, "relay.cjs"),
+    nodeProxy: await copyInside(folder, nodePreload),
+    nodeRelay: await copyInside(folder, relayProgram),
     namespaces: ownNamespaces(),
     devNull: openSync("/dev/null", "r+"),
   };
 }
 
-async function copyInside(folder: string, name: string): Promise<string> {
-  const copy = join(folder, name);
+const relayProgram = new URL("../../inside/relay.cjs", import.meta.url);
+
+async function copyInside(folder: string, program: URL): Promise<string> {
+  const copy = join(folder, basename(program.pathname));
   // Ambit's own installation may lie where a session's user can't reach.
-  await writeReadable(copy, await readFile(new URL(`../../inside/${name}`, import.meta.url)));
+  await writeReadable(copy, await readFile(program));
   return copy;
 }

@@ -1,8 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type ConnectionDecision, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
-import type { CredentialBroker } from "@ambit/egress/credentials";
-import { type EgressProxy, type Lookup, openEgressProxy } from "@ambit/egress/proxy";
+import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { type Lookup, openSessionProxy } from "@ambit/egress/proxy";
 import { makeSessionGroups, type SessionGroups } from "../cgroup/session-groups.js";
 import type { LocalConfig } from "../config.js";
 import { SessionChannel } from "../expose/channel.js";
@@ -105,7 +104,14 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     const channel = network === "own" ? await SessionChannel.open(folder.path, user) : undefined;
     if (channel !== undefined) {
       opened.push(() => channel.close());
-      const proxy = await openProxy(channel, credentials?.broker, options);
+      const proxy = await openSessionProxy({
+        spec,
+        listen: { server: channel.connections },
+        own: { port: inside.port, answer: channel.answer },
+        lookup: options.lookup,
+        checks: weakening?.egressChecks,
+        credentials: credentials?.broker,
+      });
       opened.push(() => proxy.close());
     }
     const requiredPaths = await showRequiredPaths(options, folder, user !== undefined);
@@ -131,31 +137,6 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     await close();
     throw error;
   }
-}
-
-function openProxy(
-  channel: SessionChannel,
-  credentials: CredentialBroker | undefined,
-  { spec, lookup, weakening }: SessionOptions,
-): Promise<EgressProxy> {
-  return openEgressProxy({
-    listen: { server: channel.connections },
-    own: { port: inside.port, answer: channel.answer },
-    policy: spec.boundary.network,
-    onDecision: ({ target, allowed, reason }) => {
-      const host = target.host.includes(":") ? `[${target.host}]` : target.host;
-      const decision: ConnectionDecision = { target: `${host}:${target.port}`, allowed, reason };
-      spec.onDecision(decision);
-    },
-    onFault: (cause) => {
-      spec.log.error({ sandbox: spec.id, fault: String(cause) }, "the boundary's proxy failed");
-      // No record, no way out: what it can't tell of, it doesn't let through, and the run must not go on unseen.
-      spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
-    },
-    ...(credentials === undefined ? {} : { credentials }),
-    ...(lookup === undefined ? {} : { lookup }),
-    ...(weakening === undefined ? {} : { checks: weakening.egressChecks }),
-  });
 }
 
 async function showRequiredPaths(

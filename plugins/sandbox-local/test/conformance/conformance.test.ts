@@ -1,13 +1,13 @@
 import { readdir, rm } from "node:fs/promises";
-import { ChangingNames } from "@ambit/testkit";
+import { makeAuthority } from "@ambit/egress/credentials";
+import { ChangingNames, CredentialHost } from "@ambit/testkit";
 import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll } from "vitest";
-import { openCredentialHost } from "../support/credential-host.js";
 import makeBackend, { makeDataFolder } from "./backend.mjs";
 
 const dataFolder = makeDataFolder();
 const names = new ChangingNames();
-const { credentialHost, authorityFile } = await openCredentialHost(dataFolder);
+const { credentialHost, authorityFile } = await CredentialHost.openIn(dataFolder, makeAuthority);
 
 describeSandboxBackend(() => makeBackend(dataFolder, names.lookup, [authorityFile]), {
   names,

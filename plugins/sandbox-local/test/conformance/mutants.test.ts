@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bareControl, ChangingNames, judgeCapability } from "@ambit/testkit";
+import { makeAuthority } from "@ambit/egress/credentials";
+import { bareControl, ChangingNames, CredentialHost, judgeCapability } from "@ambit/testkit";
 import { afterAll, describe, expect, it } from "vitest";
-import { openCredentialHost } from "../support/credential-host.js";
 import { credentialMutants } from "./mutants/credential-mutants.js";
 import { makeMutant, removeMutants } from "./mutants/make-mutant.js";
 import { mutants } from "./mutants/mutants.js";
@@ -17,7 +17,7 @@ afterAll(() => {
 });
 
 const names = new ChangingNames();
-const { credentialHost, authorityFile } = await openCredentialHost(dataFolder);
+const { credentialHost, authorityFile } = await CredentialHost.openIn(dataFolder, makeAuthority);
 process.env.AMBIT_KIT_MUTANT_AUTHORITY = authorityFile;
 afterAll(async () => {
   delete process.env.AMBIT_KIT_MUTANT_AUTHORITY;

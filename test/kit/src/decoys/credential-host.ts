@@ -1,6 +1,8 @@
+import { writeFile } from "node:fs/promises";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { type SecureContext, TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import type { HiddenCredential } from "@ambit/core/plugin";
@@ -46,6 +48,21 @@ export class CredentialHost {
     const host = new CredentialHost(own, stranger);
     await new Promise<void>((resolve) => host.#server.listen(0, "127.0.0.1", resolve));
     return host;
+  }
+
+  /**
+   * The same, and the file that holds the authority which the backend under test must trust.
+   *
+   * @param folder where the file is written.
+   */
+  static async openIn(
+    folder: string,
+    makeAuthority: () => Promise<CertificateMaker>,
+  ): Promise<{ readonly credentialHost: CredentialHost; readonly authorityFile: string }> {
+    const own = await makeAuthority();
+    const authorityFile = join(folder, "credential-host.pem");
+    await writeFile(authorityFile, own.certificate);
+    return { credentialHost: await CredentialHost.open(own, await makeAuthority()), authorityFile };
   }
 
   get port(): number {

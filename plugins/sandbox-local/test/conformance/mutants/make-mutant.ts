@@ -45,7 +45,7 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
   copyPackage(built.plugin, folders.plugin, ["dist", "inside"]);
   copyPackage(built.core, folders.core, ["dist"]);
   copyPackage(built["backend-kit"], folders["backend-kit"], ["dist"]);
-  copyPackage(built.egress, folders.egress, ["dist"]);
+  copyPackage(built.egress, folders.egress, ["dist", "inside"]);
   for (const patch of patches) apply(patch, folders[patch.of]);
   const module = join(folder, "backend.mjs");
   writeFileSync(module, factory);

@@ -1,4 +1,4 @@
-// Preloaded into every Node program of a jail whose network is a boundary's. Older Nodes ignore HTTP_PROXY: there it
+// Preloaded into every Node program of a sandbox whose network is a boundary's. Older Nodes ignore HTTP_PROXY: there it
 // sends `fetch` and `http(s)` to the proxy by CONNECT, where the boundary decides. What goes another way has no network.
 "use strict";
 const [major, minor] = process.versions.node.split(".").map(Number);

@@ -1,0 +1,33 @@
+import { readFile } from "node:fs/promises";
+import { type HiddenCredential, SandboxFailed } from "@ambit/core/plugin";
+import { type CredentialBroker, openCredentialBroker } from "./broker.js";
+
+export interface SessionBrokerOptions {
+  /** Whose setting `trustedAuthorities` is, for errors: `sandbox-local`. */
+  readonly plugin: string;
+  /** Absolute paths of PEM files: authorities besides those of this host and Node. */
+  readonly trustedAuthorities: readonly string[];
+  /** Authorities in PEM, in place of the host's and the files'. Default: those. */
+  readonly trusted?: readonly string[] | undefined;
+}
+
+/**
+ * The broker of a sandbox's secrets; undefined when it has none.
+ *
+ * @throws SandboxFailed for a file that can't be read.
+ */
+export async function openSessionBroker(
+  secrets: readonly HiddenCredential[] = [],
+  { plugin, trustedAuthorities, trusted }: SessionBrokerOptions,
+): Promise<CredentialBroker | undefined> {
+  if (secrets.length === 0) return undefined;
+  if (trusted !== undefined) return openCredentialBroker(secrets, { trusted });
+  const added = trustedAuthorities.map(async (path) => {
+    try {
+      return await readFile(path, "utf8");
+    } catch (cause) {
+      throw new SandboxFailed(`${plugin}'s trustedAuthorities names ${path}, which can't be read`, { cause });
+    }
+  });
+  return openCredentialBroker(secrets, { added: await Promise.all(added) });
+}

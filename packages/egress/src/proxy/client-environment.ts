@@ -1,0 +1,31 @@
+/** Programs that every sandbox with the proxy has; a backend shows or copies them inside. */
+export const nodePreload = new URL("../../inside/node-proxy.cjs", import.meta.url);
+
+export interface ClientEnvironmentOptions {
+  /** The proxy's address as seen inside: `http://127.0.0.1:3128`. */
+  readonly proxy: string;
+  /** Hosts that programs reach without it. */
+  readonly direct: readonly string[];
+  /** Path of `nodePreload` inside. */
+  readonly preload: string;
+  /** The process's own `NODE_OPTIONS`. */
+  readonly nodeOptions: string | undefined;
+}
+
+/** Variables by which programs inside use the proxy. Pure. */
+export function clientEnvironment({
+  proxy,
+  direct,
+  preload,
+  nodeOptions = "",
+}: ClientEnvironmentOptions): Readonly<Record<string, string>> {
+  const names = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, ALL_PROXY: proxy, NO_PROXY: direct.join() };
+  const lowerCase = Object.entries(names).map(([name, value]) => [name.toLowerCase(), value]);
+  return {
+    ...names,
+    ...Object.fromEntries(lowerCase),
+    // Node 22.21 and later heeds the variables by itself; for older ones there is the preload.
+    NODE_USE_ENV_PROXY: "1",
+    NODE_OPTIONS: `${nodeOptions} --require=${preload}`.trim(),
+  };
+}
