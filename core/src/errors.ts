@@ -130,12 +130,23 @@ export class ModelFailed extends AmbitError {
   readonly code = "model_failed";
   readonly status = 502;
 
-  constructor(message: string, options?: ErrorOptions & { readonly retryable?: boolean }) {
+  override readonly retryable: boolean;
+  /** What the model's provider answered with. Absent where no answer came, or nothing tells. */
+  readonly upstreamStatus?: number;
+
+  constructor(
+    message: string,
+    options?: ErrorOptions & { readonly retryable?: boolean; readonly upstreamStatus?: number | undefined },
+  ) {
     super(message, options);
     this.retryable = options?.retryable ?? false;
+    if (options?.upstreamStatus !== undefined) this.upstreamStatus = options.upstreamStatus;
   }
 
-  override readonly retryable: boolean;
+  override toFailure(): Failure {
+    const { upstreamStatus } = this;
+    return { ...super.toFailure(), ...(upstreamStatus === undefined ? {} : { upstreamStatus }) };
+  }
 }
 
 /** The caller allows more, or the operator corrects a price. What was said until then is in the result. */

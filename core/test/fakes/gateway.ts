@@ -20,6 +20,8 @@ export const fakeUse: ModelUse = {
 
 /** What one request to the model comes to. */
 export interface FakeAnswer {
+  /** Default: the run's own. */
+  readonly model?: string;
   readonly usage?: Partial<ModelUsage>;
   readonly failure?: ModelFailure;
   readonly signal?: AbortSignal;
@@ -62,13 +64,19 @@ export class FakeGateway implements ModelGateway {
   }
 
   /** One request of the agent: asked for, sent, counted and ended. */
-  async call({ usage = {}, failure, signal, until }: FakeAnswer = {}): Promise<ModelAdmission> {
+  async call({
+    model = fakeUse.model,
+    usage = {},
+    failure,
+    signal,
+    until,
+  }: FakeAnswer = {}): Promise<ModelAdmission> {
     const scope = this.opened.at(-1);
     if (scope === undefined) throw new Error("no route is open");
-    const admission = await scope.admit("m-1", signal ?? new AbortController().signal);
+    const admission = await scope.admit(model, signal ?? new AbortController().signal);
     if (!admission.allowed) return admission;
-    const exchange = scope.begin("m-1");
-    if (failure === undefined) exchange.used({ model: "m-1", input: 0, cached: 0, output: 0, ...usage });
+    const exchange = scope.begin(model);
+    if (failure === undefined) exchange.used({ model, input: 0, cached: 0, output: 0, ...usage });
     await until;
     exchange.ended(failure);
     return admission;

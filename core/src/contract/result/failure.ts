@@ -47,6 +47,8 @@ export const failureSchema = z.strictObject({
   code: failureCodeSchema,
   /** Whether the same request may succeed later without a change. */
   retryable: z.boolean(),
+  /** Of `model_failed`: the HTTP status that the model's provider answered with, as far as it is known. */
+  upstreamStatus: z.int().min(100).max(599).optional(),
   gaps: z.array(gapSchema).optional(),
   issues: z.array(issueSchema).optional(),
   /** `session_elsewhere`: where callers reach the replica that has the session, such as `http://10.0.0.5:8765`. */

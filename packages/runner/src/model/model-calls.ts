@@ -1,21 +1,31 @@
-import { type AmbitError, ModelFailed } from "@ambit/core";
+import { type AcceptedPlan, type AmbitError, ModelFailed } from "@ambit/core";
 import type { Usage } from "@ambit/core/contract";
 import type { ConnectionDecision, ModelAdmission, ModelExchange, ModelFailure } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
+import { tokens } from "../tokens.js";
 import { Budget } from "./budget.js";
 import type { ModelCaller } from "./model-routes.js";
+
+/** How requests went so far. */
+interface Tally {
+  answered: number;
+  /** Of the last request; undefined when that went well. */
+  failure: ModelFailure | undefined;
+}
 
 /** A run's requests to its model, as its gateway tells of them. */
 @injectable()
 export class ModelCalls implements ModelCaller {
-  #answered = 0;
   #isCounted = false;
-  /** Of the last request; undefined when that went well. */
-  #failure: ModelFailure | undefined;
+  /** Requests for the run's own model. */
+  readonly #own: Tally = { answered: 0, failure: undefined };
+  /** Those for models that the agent asks by itself, such as for a title: they may end in any order with the others. */
+  readonly #auxiliary: Tally = { answered: 0, failure: undefined };
 
   constructor(
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
     @inject(RunEvents) readonly events: RunEvents,
     @inject(Budget) readonly budget: Budget,
     @inject(Observation) readonly observation: Observation,
@@ -27,6 +37,7 @@ export class ModelCalls implements ModelCaller {
 
   begin(model: string): ModelExchange {
     const observed = this.observation.modelCalled(model);
+    const tally = model === this.plan.gateway?.use.model ? this.#own : this.#auxiliary;
     return {
       used: (usage) => {
         this.#isCounted = true;
@@ -35,8 +46,8 @@ export class ModelCalls implements ModelCaller {
       },
       ended: (failure) => {
         this.budget.release();
-        this.#failure = failure;
-        if (failure === undefined) this.#answered += 1;
+        tally.failure = failure;
+        if (failure === undefined) tally.answered += 1;
         observed.ended(failure);
       },
     };
@@ -56,17 +67,28 @@ export class ModelCalls implements ModelCaller {
    * @throws ModelFailed with the last of them
    */
   requireAnswer(): void {
-    if (this.#failure !== undefined && this.#answered === 0) throw asModelFailed(this.#failure);
+    const failure = this.#failure();
+    if (failure !== undefined && this.#own.answered + this.#auxiliary.answered === 0)
+      throw asModelFailed(failure);
   }
 
   /** What an agent's failure is about, where its gateway knows better: the request before it failed, and how. */
   explained(failure: AmbitError): AmbitError {
     const isModels =
-      failure.code === "model_failed" || (failure.code === "harness_failed" && this.#answered === 0);
-    return isModels && this.#failure !== undefined ? asModelFailed(this.#failure, failure) : failure;
+      failure.code === "model_failed" || (failure.code === "harness_failed" && this.#own.answered === 0);
+    const known = isModels ? this.#failure() : undefined;
+    return known === undefined ? failure : asModelFailed(known, failure);
+  }
+
+  #failure(): ModelFailure | undefined {
+    return this.#own.failure ?? this.#auxiliary.failure;
   }
 }
 
-function asModelFailed({ message, retryable }: ModelFailure, cause?: unknown): ModelFailed {
-  return new ModelFailed(`${message}.`, { retryable, ...(cause === undefined ? {} : { cause }) });
+function asModelFailed({ message, retryable, status }: ModelFailure, cause?: unknown): ModelFailed {
+  return new ModelFailed(`${message}.`, {
+    retryable,
+    upstreamStatus: status,
+    ...(cause === undefined ? {} : { cause }),
+  });
 }

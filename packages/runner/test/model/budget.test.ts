@@ -154,7 +154,8 @@ describe("what the gateway knows of the model", () => {
   it("an agent that ends its turn well although its model only failed hasn't succeeded", async () => {
     const { run } = await world(2, { answer: { failure } });
     const { result } = await run({});
-    expect(result).toMatchObject({ ok: false, failure: { code: "model_failed", retryable: true } });
+    const told = { code: "model_failed", retryable: true, upstreamStatus: 429 };
+    expect(result).toMatchObject({ ok: false, failure: told });
     expect(result.error).toBe("The model answered with 429: slow down.");
   });
 
@@ -165,15 +166,30 @@ describe("what the gateway knows of the model", () => {
         yield { type: "message", text: "hm" };
         throw new ModelFailed("Something went wrong.");
       };
-    for (const [answer, words] of [
-      [{ failure: { ...failure, status: 401, retryable: false } }, failure.message],
-      [{}, "Something went wrong"],
+    for (const [answer, words, upstreamStatus] of [
+      [{ failure: { ...failure, status: 401, retryable: false } }, failure.message, 401],
+      [{}, "Something went wrong", undefined],
     ] as const) {
       const gateway = new FakeGateway();
       const { run } = await world(0, { gateway, script: failing(gateway, answer) });
       const { result } = await run({});
       expect(result).toMatchObject({ ok: false, failure: { code: "model_failed", retryable: false } });
+      expect(result.failure?.upstreamStatus).toBe(upstreamStatus);
       expect(result.error).toContain(words);
+    }
+  });
+
+  it("isn't mistaken about the run's model by what comes of a request for a title", async () => {
+    for (const aside of [{}, { failure: { status: 404, retryable: false, message: "no such model" } }]) {
+      const gateway = new FakeGateway();
+      const script: Script = async function* () {
+        await gateway.call({ failure });
+        await gateway.call({ ...aside, model: "m-mini" });
+        yield { type: "message", text: "hm" };
+        throw new ModelFailed("Something went wrong.", { upstreamStatus: 500 });
+      };
+      const { result } = await (await world(0, { gateway, script })).run({});
+      expect(result.failure).toEqual({ code: "model_failed", retryable: true, upstreamStatus: 429 });
     }
   });
 

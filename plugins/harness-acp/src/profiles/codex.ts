@@ -1,5 +1,5 @@
 import { join } from "node:path/posix";
-import type { FileEntry } from "@ambit/core/plugin";
+import type { FileEntry, JsonObject } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 
@@ -45,6 +45,8 @@ export const codex: Profile = {
   clientCapabilities: {
     // Its warnings come as notices then; otherwise they begin the assistant's text.
     session: { notices: {} },
+    // A failure comes with the turn's answer then; otherwise it ends the assistant's text.
+    _meta: { jetbrains: { air: { version: 1, capabilities: ["sessionFailure"] } } },
   },
   // Without it the turn begins after a second, whether or not the tools are there.
   sessionMeta: { mcpStartupAwaitTimeoutMs: 15_000 },
@@ -55,9 +57,37 @@ export const codex: Profile = {
     replaysLate: false,
     failureMeta: [{ path: ["codex", "threadStatus", "type"], failed: "systemError" }],
   },
+  failure,
+  waitsWithoutEnd,
   prepare,
   identify,
 };
+
+const failureSchema = z.object({
+  _meta: z.object({
+    jetbrains: z.object({
+      air: z.object({
+        sessionFailure: z.object({ severity: z.string(), title: z.string(), revision: z.number() }),
+      }),
+    }),
+  }),
+});
+
+function failureIn(message: JsonObject) {
+  return failureSchema.safeParse(message).data?._meta.jetbrains.air.sessionFailure;
+}
+
+function failure(response: JsonObject): string | undefined {
+  const told = failureIn(response);
+  return told?.severity === "error" ? told.title : undefined;
+}
+
+/** Where nothing answers, its limit of retries doesn't hold: it tries again after 5, 10, 20 s, and so on. */
+function waitsWithoutEnd(update: JsonObject): string | undefined {
+  const told = failureIn(update);
+  const waits = told !== undefined && told.revision > 1 && told.title.includes("waiting for network");
+  return waits ? "nothing answers at its endpoint" : undefined;
+}
 
 function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
   const folder = join(home, ".codex");

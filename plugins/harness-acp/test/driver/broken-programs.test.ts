@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { HarnessFailed } from "@ambit/core/plugin";
+import { HarnessFailed, RunTimedOut } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AcpHarness } from "../../src/index.js";
 import { demo } from "../../src/profiles/demo.js";
@@ -67,6 +67,15 @@ describe("a program that is no working agent", () => {
     const failure = await failureToStart(source);
     expect(failure).toBeInstanceOf(HarnessFailed);
     expect(failure).toMatchObject({ message: expect.stringContaining(says) });
+  });
+
+  it("says nothing at all: its start is ended with the run's own reason", async () => {
+    const { scope, starting } = await startProgram("setInterval(() => {}, 1e6)");
+    await expect.poll(() => sandbox.spawned.length).toBe(1);
+    scope.stop(new RunTimedOut("Starting the agent took longer than 60 s."));
+    await expect(starting).rejects.toThrow("longer than 60 s");
+    expect(await sandbox.spawned[0]?.exit).toMatchObject({ signal: "SIGKILL" });
+    await scope.close();
   });
 
   it("keeps what it printed last for the log, not for the caller", async () => {

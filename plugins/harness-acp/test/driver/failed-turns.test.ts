@@ -1,14 +1,38 @@
 import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { HarnessFailed, ModelFailed, RunCancelled } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
+import { defaultLimits } from "../../src/driver/limits.js";
+import { codex } from "../../src/profiles/codex.js";
 import { chunk, endTurn, fakeAgent } from "../support/fake-agent.js";
 import { eventsFor, failureFor } from "../support/fake-turns.js";
 import { failureOf, textOf, turnOf } from "../support/runs.js";
 
 describe("turns that fail", () => {
-  it.each([
-    { what: "401 in the code (Gemini)", error: [401, '{"error":{"message":"bad key"}}'], retryable: false },
-    { what: "429 in the code (Gemini)", error: [429, "Rate limit exceeded"], retryable: true },
+  it.each<{
+    readonly what: string;
+    readonly error: readonly [code: number, message: string, data?: unknown];
+    readonly retryable: boolean;
+    readonly upstreamStatus?: number;
+  }>([
+    {
+      what: "401 in the code (Gemini)",
+      error: [401, '{"error":{"message":"bad key"}}'],
+      retryable: false,
+      upstreamStatus: 401,
+    },
+    {
+      what: "429 in the code (Gemini)",
+      error: [429, "Rate limit exceeded"],
+      retryable: true,
+      upstreamStatus: 429,
+    },
+    {
+      what: "500 in the code, with a body (Gemini)",
+      error: [500, '{"error":{"message":"x"}}'],
+      retryable: true,
+      upstreamStatus: 500,
+    },
+    { what: "500 in the code, for no answer (Gemini)", error: [500, "terminated"], retryable: true },
     { what: "auth required", error: [-32000, "Authentication required"], retryable: false },
     {
       what: "errorKind (Claude)",
@@ -21,11 +45,11 @@ describe("turns that fail", () => {
       error: [-32603, "x", { codex_error_info: { http_connection_failed: {} } }],
       retryable: true,
     },
-    { what: "a status in data", error: [-32603, "x", { status: 503 }], retryable: true },
-  ] as const)("$what is the model's failure", async ({ error: [code, message, data], retryable }) => {
+    { what: "a status in data", error: [-32603, "x", { status: 503 }], retryable: true, upstreamStatus: 503 },
+  ])("$what is the model's failure", async ({ error: [code, message, data], retryable, upstreamStatus }) => {
     const { error } = await failureFor(() => Promise.reject(new RequestError(code, message, data)));
     expect(error).toBeInstanceOf(ModelFailed);
-    expect(error).toMatchObject({ retryable });
+    expect(error).toMatchObject({ retryable, upstreamStatus });
   });
 
   it.each([
@@ -74,6 +98,44 @@ describe("turns that fail", () => {
     const { error } = await failureOf(agent, turnOf());
     expect(error).toBeInstanceOf(ModelFailed);
     expect(error).toMatchObject({ message: expect.stringContaining("429 Too Many Requests") });
+    await scope.close();
+  });
+
+  it("a wait without end for the model ends the turn (Codex)", async () => {
+    const told = (revision: number, title: string) => ({
+      sessionUpdate: "session_info_update",
+      _meta: { jetbrains: { air: { sessionFailure: { severity: "warning", title, revision } } } },
+    });
+    const fake = fakeAgent({
+      profile: codex.waitsWithoutEnd === undefined ? {} : { waitsWithoutEnd: codex.waitsWithoutEnd },
+      onPrompt: async (turn) => {
+        await turn.update(told(1, "Reconnecting... 1/1"));
+        await turn.update(told(2, "Reconnecting... waiting for network"));
+        await new Promise((resolve) => turn.signal.addEventListener("abort", resolve));
+        return { stopReason: "cancelled" };
+      },
+    });
+    const { agent, scope } = await fake.start();
+    const { error } = await failureOf(agent, turnOf());
+    expect(error).toBeInstanceOf(ModelFailed);
+    expect(error).toMatchObject({ retryable: true, message: expect.stringContaining("nothing answers") });
+    expect(fake.received).toEqual(["session/cancel"]);
+    await scope.close();
+  });
+
+  it("40 MB in one message fail it, and the runner goes on", async () => {
+    const { messageCharacters } = defaultLimits;
+    const fake = fakeAgent({
+      limits: { messageCharacters },
+      onPrompt: async (turn) => {
+        await turn.update(chunk("x".repeat(40_000_000)));
+        return endTurn;
+      },
+    });
+    const { agent, scope } = await fake.start();
+    const { error } = await failureOf(agent, turnOf());
+    expect(error).toBeInstanceOf(HarnessFailed);
+    expect(String(error)).toContain(`more than ${messageCharacters} characters`);
     await scope.close();
   });
 

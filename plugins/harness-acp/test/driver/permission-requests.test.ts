@@ -25,6 +25,33 @@ describe("permission", () => {
     ]);
   });
 
+  it("that comes twice for one call is decided twice, and the call is one", async () => {
+    const turn = turnOf();
+    const { events, asked } = await eventsFor(async (fake) => {
+      await fake.ask({ toolCall, options });
+      await fake.ask({ toolCall, options });
+      await fake.update({ sessionUpdate: "tool_call_update", toolCallId: "c", status: "completed" });
+      return endTurn;
+    }, turn);
+    const once = { outcome: { outcome: "selected", optionId: "once" } };
+    expect(asked).toEqual([once, once]);
+    expect(turn.questions).toHaveLength(2);
+    expect(ofType(events, "tool_call")).toHaveLength(1);
+    expect(ofType(events, "tool_result")).toHaveLength(1);
+  });
+
+  it("that comes again for a call that was denied is refused, without another question", async () => {
+    const turn = turnOf({ answer: "deny" });
+    const { events, asked } = await eventsFor(async (fake) => {
+      await fake.ask({ toolCall, options });
+      await fake.ask({ toolCall: { ...toolCall, rawInput: { command: "rm" } }, options });
+      return endTurn;
+    }, turn);
+    expect(asked).toMatchObject([{ outcome: { optionId: "no" } }, { outcome: { outcome: "cancelled" } }]);
+    expect(turn.questions).toHaveLength(1);
+    expect(ofType(events, "tool_result")).toMatchObject([{ denied: true, isError: true }]);
+  });
+
   it("is answered though an option is of a kind that ACP doesn't know", async () => {
     const { asked } = await eventsFor(async (turn) => {
       await turn.ask({

@@ -1,6 +1,5 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ModelFailed, RunCancelled } from "@ambit/core/plugin";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { claude } from "../../src/profiles/claude.js";
 import { opencode } from "../../src/profiles/opencode.js";
@@ -8,7 +7,7 @@ import { pi } from "../../src/profiles/pi.js";
 import type { Profile } from "../../src/profiles/profile.js";
 import { qwen } from "../../src/profiles/qwen.js";
 import { AgentStage, isInstalled, testsAll } from "../support/agent-stage.js";
-import { eventsOf, failureOf, ofType, textOf, turnOf } from "../support/runs.js";
+import { eventsOf, ofType, textOf, turnOf } from "../support/runs.js";
 import { startToolServer } from "../support/tool-server.js";
 
 interface Case {
@@ -184,7 +183,7 @@ describe.each(tested.map((each) => ({ id: each.profile.id, ...each })))(
       await scope.close();
     });
 
-    it("runs what is allowed, calls published tools by their names, and reports a failed model", async () => {
+    it("runs what is allowed, and calls published tools by their names", async () => {
       await using tools = await startToolServer();
       const { agent, scope } = await stage.start({
         servers: [tools.published],
@@ -208,22 +207,11 @@ describe.each(tested.map((each) => ({ id: each.profile.id, ...each })))(
       const image = { type: "image", data: pixel, mimeType: "image/png" };
       await eventsOf(agent, { ...turnOf(), prompt: [{ type: "text", text: "see" }, image] });
       expect(stage.model.requests.some(({ body }) => JSON.stringify(body).includes(pixel))).toBe(true);
-
-      const { error } = await failureOf(agent, turnOf({ prompt: "[[http 401]]" }));
-      expect(error).toBeInstanceOf(ModelFailed);
-      expect(error).toMatchObject({ retryable: false });
       await scope.close();
     });
 
-    it("is cancelled in mid-answer, takes another prompt, and its conversation up in a new process", async () => {
+    it("takes its conversation up in a new process", async () => {
       const { agent, scope } = await stage.start();
-      const abort = new AbortController();
-      const events = [];
-      for await (const event of agent.prompt(turnOf({ prompt: "[[slow 500 20]]", signal: abort.signal }))) {
-        events.push(event);
-        if (event.type === "message_delta") abort.abort(new RunCancelled("cancelled"));
-      }
-      expect(events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
       expect(textOf(await eventsOf(agent, turnOf({ prompt: "[[say the earlier answer]]" })))).toBe(
         "the earlier answer",
       );

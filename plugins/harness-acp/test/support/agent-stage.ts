@@ -27,6 +27,8 @@ export function isInstalled(profile: Profile): boolean {
 
 /** A real agent in a sandbox that confines nothing, with a scripted model. */
 export class AgentStage {
+  readonly key = key;
+
   private constructor(
     readonly profile: Profile,
     readonly sandbox: ProcessSandbox,

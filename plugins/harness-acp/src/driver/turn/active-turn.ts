@@ -65,11 +65,10 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     });
     this.#reader = new UpdateReader({
       emit: (event, weight) => this.#emit(event, weight),
-      title: options.profile.title,
       openCalls: options.limits.openCalls,
       openCallCharacters: options.limits.openCallCharacters,
       identify: (call) => options.profile.identify(call, options.servers),
-      failureMeta: options.profile.quirks.failureMeta,
+      profile: options.profile,
       log: options.log,
     });
     this.#finished = this.#run();

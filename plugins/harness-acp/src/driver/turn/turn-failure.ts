@@ -12,13 +12,14 @@ export function turnFailure(
   tokens: Usage | undefined,
 ): ModelFailed | undefined {
   const { title } = profile;
-  const failure = reader.failure ?? reader.failureIn(response._meta) ?? profile.failure?.(response);
+  const failure = profile.failure?.(response) ?? reader.failure ?? reader.failureIn(response._meta);
   if (failure !== undefined) {
     return modelFailure(title, failure);
   }
   if (response.stopReason !== "end_turn" || !reader.idle || tokens !== undefined) return undefined;
   return new ModelFailed(
     `${title} ended its turn without an answer and without using its model: see its credential, its model's name and its quota.`,
+    { retryable: true },
   );
 }
 

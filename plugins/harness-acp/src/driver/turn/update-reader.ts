@@ -1,17 +1,16 @@
 import type { AgentEvent, Log } from "@ambit/core/plugin";
-import type { Quirks, ToolCallView, ToolIdentity } from "../../profiles/profile.js";
+import type { Profile, ToolCallView, ToolIdentity } from "../../profiles/profile.js";
 import { type CallLimits, ToolCalls } from "../calls/tool-calls.js";
 import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "../json-reading.js";
+import { modelFailure } from "../wire/failures.js";
 import { TextBlocks } from "./text-blocks.js";
 import { costOf } from "./usage.js";
 
 export interface UpdateReaderOptions extends CallLimits {
-  /** The agent's, as in messages. */
-  readonly title: string;
+  readonly profile: Pick<Profile, "title" | "quirks" | "waitsWithoutEnd">;
   /** @param weight about how many characters the event holds, where that isn't its text's length. */
   emit(event: AgentEvent, weight?: number): void;
   identify(call: ToolCallView): ToolIdentity;
-  readonly failureMeta: Quirks["failureMeta"];
   readonly log: Log;
 }
 
@@ -36,6 +35,7 @@ export class UpdateReader {
     this.#blocks = new TextBlocks(options.emit);
     this.tools = new ToolCalls({
       ...options,
+      title: options.profile.title,
       emit: (event, weight) => {
         this.#blocks.close();
         options.emit(event, weight);
@@ -47,7 +47,10 @@ export class UpdateReader {
     return !this.#spoke && !this.tools.any;
   }
 
-  /** @param size characters of the message that the update came in. */
+  /**
+   * @param size characters of the message that the update came in.
+   * @throws HarnessFailed for more than an agent may send, ModelFailed for a model that it waits for without end
+   */
   read(update: unknown, size: number): void {
     if (!isRecord(update)) return;
     switch (update.sessionUpdate) {
@@ -75,6 +78,7 @@ export class UpdateReader {
         break;
       case "session_info_update":
         this.failure ??= this.failureIn(update._meta);
+        this.#requireProgress(update);
         break;
       case "user_message_chunk":
       case "available_commands_update":
@@ -88,7 +92,7 @@ export class UpdateReader {
 
   /** The failure that `_meta` tells of, in the agent's words. */
   failureIn(meta: unknown): string | undefined {
-    for (const { path, failed } of this.#options.failureMeta) {
+    for (const { path, failed } of this.#options.profile.quirks.failureMeta) {
       const value = valueAt(meta, ...path);
       if (failed === undefined ? isRecord(value) : value === failed) {
         const words = isRecord(value) ? textAt(value, "title") : undefined;
@@ -102,6 +106,12 @@ export class UpdateReader {
   close(): void {
     this.tools.release();
     this.#blocks.close();
+  }
+
+  #requireProgress(update: JsonRecord): void {
+    const { profile } = this.#options;
+    const words = profile.waitsWithoutEnd?.(update);
+    if (words !== undefined) throw modelFailure(profile.title, words);
   }
 
   /** Newer agents say more than this driver knows: passed on as it came, for clients that do. */
@@ -130,7 +140,8 @@ export class UpdateReader {
       if (text === "") return;
       this.tools.release();
       this.#spoke = true;
-      if (this.#options.failureMeta.length > 0) this.#lastWords = `${this.#lastWords}${text}`.slice(-300);
+      if (this.#options.profile.quirks.failureMeta.length > 0)
+        this.#lastWords = `${this.#lastWords}${text}`.slice(-300);
       this.#blocks.add(kind, text, textAt(update, "messageId"));
       return;
     }

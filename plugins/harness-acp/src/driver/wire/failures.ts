@@ -26,9 +26,14 @@ export function requestFailure(
     );
   }
   const status = httpStatus(error);
+  // Gemini answers so for what was no answer: a connection that failed, or was cut.
+  if (status === 500 && error.code === status && !error.message.includes("{")) {
+    return modelFailure(title, words, options);
+  }
   if (status !== undefined) {
     return new ModelFailed(`The model of ${title} answered with ${status}: ${words}`, {
       ...options,
+      upstreamStatus: status,
       retryable: isRetryable(status),
     });
   }
@@ -58,13 +63,14 @@ export function modelFailure(title: string, words: string, options: ErrorOptions
   }
   return new ModelFailed(`The model of ${title} answered with ${status}: ${said}`, {
     ...options,
+    upstreamStatus: status,
     retryable: isRetryable(status),
   });
 }
 
 function statusIn(words: string): number | undefined {
   const [, digits] =
-    /^(?:Internal error: )?(?:API Error: |Error: |HTTP )?(?:Request rejected \()?([45]\d\d)\b/i.exec(
+    /^(?:Internal error: )?(?:API Error: |Error: |HTTP )?(?:Request rejected \(|unexpected status |exceeded retry limit, last status: )?([45]\d\d)\b/i.exec(
       words.trim(),
     ) ?? [];
   return digits === undefined ? undefined : Number(digits);

@@ -107,12 +107,15 @@ async function request(server: Server, method: string, params: object, signal?: 
   throw new Error(`The server ${server.name} of this run's tools gave no answer to ${method}.`);
 }
 
+/** None of a server that can't be reached: the driver fails a turn whose tools were never listed, and says why. */
 async function toolsOf(server: Server): Promise<readonly McpTool[]> {
-  await request(server, "initialize", {
-    protocolVersion,
-    capabilities: {},
-    clientInfo: { name: "ambit-pi", version: "1" },
-  });
+  try {
+    const clientInfo = { name: "ambit-pi", version: "1" };
+    await request(server, "initialize", { protocolVersion, capabilities: {}, clientInfo });
+  } catch (error) {
+    console.error(`The server ${server.name} of this run's tools can't be reached: ${String(error)}`);
+    return [];
+  }
   await post(server, { method: "notifications/initialized" });
   const tools: McpTool[] = [];
   for (let cursor: string | undefined, pages = 0; pages < 100; pages += 1) {

@@ -1,0 +1,142 @@
+import {
+  type AgentEvent,
+  HarnessFailed,
+  ModelFailed,
+  type PermissionDecision,
+  RunCancelled,
+} from "@ambit/core/plugin";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { claude } from "../../src/profiles/claude.js";
+import { codex } from "../../src/profiles/codex.js";
+import { gemini } from "../../src/profiles/gemini.js";
+import { opencode } from "../../src/profiles/opencode.js";
+import { pi } from "../../src/profiles/pi.js";
+import type { Profile } from "../../src/profiles/profile.js";
+import { qwen } from "../../src/profiles/qwen.js";
+import { AgentStage, testsAll } from "../support/agent-stage.js";
+import { eventsOf, failureOf, ofType, textOf, turnOf } from "../support/runs.js";
+import { startToolServer } from "../support/tool-server.js";
+
+type Started = Awaited<ReturnType<AgentStage["start"]>>;
+
+const all: readonly Profile[] = [claude, codex, gemini, opencode, pi, qwen];
+const tested = testsAll ? all : all.filter(({ id }) => ["codex", "gemini", "pi"].includes(id));
+
+/** What a provider says, and whether a second try may help. */
+const statuses: readonly { readonly status: number; readonly retryable: boolean }[] = [
+  { status: 401, retryable: false },
+  { status: 402, retryable: false },
+  { status: 403, retryable: false },
+  { status: 429, retryable: true },
+  { status: 500, retryable: true },
+  { status: 529, retryable: true },
+];
+
+/** Statuses that an agent keeps to itself: it says what they mean. */
+const unsaid: Readonly<Record<string, readonly number[]>> = { claude: [401, 403], codex: [401, 500] };
+
+/** One process of each agent goes through all of it: a start takes seconds. */
+describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
+  let stage: AgentStage;
+  let started: Started;
+  // Of models that it knows, Codex hides MCP tools behind a search.
+  const request = () => stage.requestWith(profile === codex ? { model: "scripted-model" } : {});
+  beforeAll(async () => {
+    stage = await AgentStage.open(profile);
+    started = await stage.start({ request: request() });
+  }, 60_000);
+  afterAll(() => stage.close());
+
+  const failing = (prompt: string) => failureOf(started.agent, turnOf({ prompt }));
+  const saying = async (text: string) =>
+    expect(textOf(await eventsOf(started.agent, turnOf({ prompt: `[[say ${text}]]` })))).toBe(text);
+
+  it.each(statuses)("tells of its model's $status, by itself", async ({ status, retryable }) => {
+    const { error } = await failing(`[[http ${status}]]`);
+    expect(error).toBeInstanceOf(ModelFailed);
+    const isSaid = unsaid[profile.id]?.includes(status) !== true;
+    expect(error).toMatchObject({ retryable, upstreamStatus: isSaid ? status : undefined });
+    expect(String(error)).not.toContain(stage.key);
+  });
+
+  it("tells of an answer that was cut half way", async () => {
+    const { error } = await failing("[[drop]]");
+    expect(error).toBeInstanceOf(ModelFailed);
+    expect(error).toMatchObject({ retryable: true, upstreamStatus: undefined });
+  });
+
+  const saysNothing = () =>
+    it("says nothing where its model says nothing, which is no success to the runner", async () => {
+      const turn = turnOf({ prompt: "[[say]]" });
+      const told = await eventsOf(started.agent, turn).catch((error: unknown) => error);
+      if (told instanceof Error) expect(told).toBeInstanceOf(ModelFailed);
+      else expect(JSON.stringify(told)).not.toMatch(/"(message_delta|thought_delta|tool_call)"/);
+    });
+  // It asks its model again.
+  if (profile !== claude) saysNothing();
+
+  async function cancelled(prompt: string, when: "message_delta" | "tool_call" | "question") {
+    const abort = new AbortController();
+    const stop = () => abort.abort(new RunCancelled("cancelled"));
+    const answer = () => {
+      if (when !== "question") return Promise.resolve("allow" as const);
+      stop();
+      return new Promise<PermissionDecision>(() => {});
+    };
+    const turn = turnOf({ prompt, signal: abort.signal, answer });
+    const events = [];
+    for await (const event of started.agent.prompt(turn)) {
+      events.push(event);
+      if (event.type === when) stop();
+    }
+    expect(abort.signal.aborted).toBe(true);
+    expect(events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
+    // Every call has its end, and the agent another turn.
+    expect(ofType(events, "tool_result").map(({ id }) => id)).toEqual(
+      ofType(events, "tool_call").map(({ id }) => id),
+    );
+    expect(started.agent.ended()).toBe(false);
+    await saying("going on");
+  }
+
+  it("is cancelled while it speaks, and goes on", () => cancelled("[[slow 500 20]]", "message_delta"));
+
+  it("is cancelled while its command runs, and goes on", () => cancelled("[[shell sleep 100]]", "tool_call"));
+
+  const isCancelledInQuestion = () =>
+    it("is cancelled with its question open, and goes on", () =>
+      cancelled("[[shell touch made]]", "question"));
+  if (profile.supportsPermissionRequests) isCancelledInQuestion();
+
+  const needsASecondStart = () => {
+    it("that is killed in mid-answer fails the turn", async () => {
+      const turn = started.agent.prompt(turnOf({ prompt: "[[slow 500 20]]" }))[Symbol.asyncIterator]();
+      const until = async (reached: (next: IteratorResult<AgentEvent>) => boolean) => {
+        for (let next = await turn.next(); !reached(next); next = await turn.next());
+      };
+      await until(({ value }) => value?.type === "message_delta");
+      await stage.sandbox.spawned.at(-1)?.kill();
+      const rest = until(({ done }) => done === true);
+      await expect(rest).rejects.toBeInstanceOf(HarnessFailed);
+      await expect(rest).rejects.toThrow("SIGKILL");
+      expect(started.agent.ended()).toBe(true);
+    });
+
+    it("fails without the server of its tools", async () => {
+      const tools = await startToolServer();
+      await tools[Symbol.asyncDispose]();
+      started = await stage.start({ request: request(), servers: [tools.published] });
+      const { error } = await failing("[[say without tools]]");
+      expect(error).toBeInstanceOf(HarnessFailed);
+      expect(String(error)).toContain("never asked for the run's tools");
+    });
+  };
+  if (testsAll || profile === codex) needsASecondStart();
+
+  it("fails where nothing answers at its model's endpoint", async () => {
+    await stage.model.close();
+    const { error } = await failing("hello");
+    expect(error).toBeInstanceOf(ModelFailed);
+    expect(error).toMatchObject({ retryable: true, upstreamStatus: undefined });
+  });
+});
