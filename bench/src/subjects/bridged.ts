@@ -7,6 +7,7 @@ import { Readable, type Writable } from "node:stream";
 import {
   bridgeSchema,
   type DirectPipe,
+  type DirectPlatform,
   openRemoteSandbox,
   type Pipe,
   type RemotePlatform,
@@ -34,7 +35,7 @@ export async function openNamespaces(): Promise<Namespaces> {
   const first = await childOf(holder);
   const enter = (argv: readonly string[]) =>
     start(["nsenter", "--target", first, "--mount", "--pid", "--net", "--", ...argv]);
-  const platform: RemotePlatform = {
+  const platform: RemotePlatform & DirectPlatform = {
     openPipe: async (argv) => pipeOf(await enter(argv)),
     openDirectPipe: async (argv) => directPipeOf(await enter(argv)),
     upload: async (path, content) => {

@@ -5,7 +5,7 @@ import type { RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
 
 export type { BridgeFacts, OwnPort, RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
 export { type BridgeOptions, bridgeSchema } from "./options.js";
-export type { DirectPipe, Pipe, RemotePlatform } from "./platform.js";
+export type { DirectPipe, DirectPlatform, Pipe, RemotePlatform } from "./platform.js";
 
 /**
  * A whole sandbox over a platform's pipe. Owns the platform's sandbox from now on: `close` destroys it, and so does a

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import type { SandboxFailed } from "@ambit/core/plugin";
 
 /**
  * One dumb two-way pipe to a command that runs in the sandbox: what is written is its standard input, what is read its
@@ -26,8 +27,15 @@ export interface DirectPipe {
   close(): Promise<void>;
 }
 
+interface Platform {
+  /** Writes one file, readable by everyone, and makes the folders in between. */
+  upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
+  /** Destroys the sandbox with everything in it. Safe to call twice. */
+  destroy(): Promise<void>;
+}
+
 /** What a backend brings: three primitives on one sandbox that it has created. */
-export interface RemotePlatform {
+export interface RemotePlatform extends Platform {
   /**
    * Starts a command in the sandbox, with no terminal.
    *
@@ -35,16 +43,18 @@ export interface RemotePlatform {
    * else is thrown is a dropped connection, and tried again.
    */
   openPipe(argv: readonly [program: string, ...args: string[]], signal: AbortSignal): Promise<Pipe>;
-  /**
-   * The same for a platform whose pipes carry any bytes and break only with the sandbox: used in place of `openPipe`, once,
-   * and several times as fast.
-   */
-  openDirectPipe?(
+}
+
+/** The same for a platform whose pipes carry any bytes and break only with the sandbox: several times as fast. */
+export interface DirectPlatform extends Platform {
+  /** Starts a command in the sandbox, with no terminal. Called once. Whatever is thrown fails the opening. */
+  openDirectPipe(
     argv: readonly [program: string, ...args: string[]],
     signal: AbortSignal,
   ): Promise<DirectPipe>;
-  /** Writes one file, readable by everyone, and makes the folders in between. */
-  upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
-  /** Destroys the sandbox with everything in it. Safe to call twice. */
-  destroy(): Promise<void>;
+  /**
+   * Why the pipe ended, such as a limit of memory that the platform knows of. Asked when it did; undefined: it doesn't
+   * know. Default: the pipe's own words.
+   */
+  whyLost?(signal: AbortSignal): Promise<SandboxFailed | undefined>;
 }

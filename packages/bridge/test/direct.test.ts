@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
-import { bridgeSchema, type DirectPipe, openRemoteSandbox, type RemotePlatform } from "@ambit/bridge";
+import { bridgeSchema, type DirectPipe, type DirectPlatform, openRemoteSandbox } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -127,6 +127,19 @@ describe("a sandbox over one direct pipe", () => {
     expect(bridged.platform.opened).toBe(1);
   });
 
+  it.each<[string, () => Promise<SandboxFailed | undefined>, RegExp]>([
+    ["the platform's reason", async () => new SandboxFailed("too much memory"), /^too much memory$/],
+    ["the pipe's where it knows none", async () => undefined, /its command ended/],
+    ["the pipe's where it fails", () => Promise.reject(new Error("no answer")), /its command ended/],
+    ["the pipe's where it never answers", () => new Promise(() => undefined), /its command ended/],
+  ])("fails with %s", async (_what, whyLost, reason) => {
+    await using bridged = await openBridged({ direct: true, whyLost });
+    const child = await bridged.sandbox.spawn(staying(mark()));
+    bridged.platform.cut();
+    await child.exit;
+    expect(bridged.failures.map(({ message }) => message)).toEqual([expect.stringMatching(reason)]);
+  });
+
   it("leaves no process when the runner lets go of the pipe", async () => {
     const bridged = await openBridged({ direct: true });
     const text = mark();
@@ -148,9 +161,7 @@ describe("a guest daemon on a direct pipe that isn't to be trusted", () => {
   async function opening(say: (output: PassThrough) => void | Promise<void>, isDeaf = false) {
     const failures: SandboxFailed[] = [];
     let destroyed = 0;
-    const never = () => Promise.reject(new Error("there is no other pipe"));
-    const platform: RemotePlatform = {
-      openPipe: never,
+    const platform: DirectPlatform = {
       openDirectPipe: async (): Promise<DirectPipe> => {
         const [input, output] = [new PassThrough(), new PassThrough()];
         if (!isDeaf) input.resume();

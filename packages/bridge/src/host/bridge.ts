@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import { setTimeout as after } from "node:timers/promises";
-import type { RemotePlatform } from "../platform.js";
+import type { DirectPlatform, RemotePlatform } from "../platform.js";
 import { Channels } from "../transport/channels.js";
 import { DirectTransport } from "../transport/direct-transport.js";
 import { ReliableTransport } from "../transport/reliable-transport.js";
@@ -64,14 +64,13 @@ interface Way {
 }
 
 /** Over one pipe that carries any bytes and lasts, where the platform has such; else over one pipe after the other. */
-function wayInto(platform: RemotePlatform, channels: () => Channels): Way {
-  if (platform.openDirectPipe === undefined) {
+function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Channels): Way {
+  if (!("openDirectPipe" in platform)) {
     const transport = new ReliableTransport("runner", (frame) => channels().deliver(frame));
     const connect = ({ program: [node, file], settings, ...rest }: ConnectOptions) =>
       new Connection({ platform, argv: [node, file, "attach", ...settings], transport, ...rest });
     return { transport, connect };
   }
-  const openPipe = platform.openDirectPipe.bind(platform);
   let connection: DirectConnection | undefined;
   const transport = new DirectTransport({
     frame: (frame) => channels().deliver(frame),
@@ -80,7 +79,7 @@ function wayInto(platform: RemotePlatform, channels: () => Channels): Way {
   });
   const connect = ({ program: [node, file], settings, ...rest }: ConnectOptions) => {
     connection = new DirectConnection({
-      openPipe,
+      platform,
       argv: [node, file, "direct", ...settings],
       transport,
       ...rest,

@@ -2,13 +2,13 @@ import type { Log } from "@ambit/core/plugin";
 import { messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { protocolVersion } from "../messages.js";
 import type { BridgeOptions } from "../options.js";
-import type { DirectPipe, RemotePlatform } from "../platform.js";
+import type { DirectPipe, DirectPlatform } from "../platform.js";
 import type { ByteSignal } from "../transport/byte-frames.js";
 import type { DirectTransport } from "../transport/direct-transport.js";
 import { within } from "./within.js";
 
 export interface DirectConnectionOptions {
-  readonly openPipe: NonNullable<RemotePlatform["openDirectPipe"]>;
+  readonly platform: DirectPlatform;
   readonly argv: readonly [program: string, ...args: string[]];
   readonly transport: DirectTransport;
   readonly bridge: BridgeOptions;
@@ -21,6 +21,8 @@ export interface DirectConnectionOptions {
 const noiseKept = 500;
 /** Milliseconds that a pipe may take to close, before the platform ends it with the sandbox. */
 const closeMs = 2_000;
+/** Milliseconds that a platform has to say why a pipe ended. */
+const explainMs = 2_000;
 
 /** One pipe for the whole of a sandbox's life. */
 export class DirectConnection {
@@ -45,11 +47,11 @@ export class DirectConnection {
 
   /** @throws SandboxFailed when no guest daemon of this version answers. */
   async open(signal: AbortSignal): Promise<void> {
-    const { openPipe, argv, bridge } = this.#options;
+    const { platform, argv, bridge } = this.#options;
     const limit = AbortSignal.any([signal, AbortSignal.timeout(bridge.heartbeatTimeoutMs)]);
     try {
       signal.throwIfAborted();
-      const pipe = await within(limit, openPipe(argv, limit), (late) => void late.close());
+      const pipe = await within(limit, platform.openDirectPipe(argv, limit), (late) => void late.close());
       this.#pipe = pipe;
       const version = await within(limit, this.#greeting(pipe));
       if (version !== protocolVersion) throw new Error(`it speaks version ${version} of the protocol`);
@@ -132,14 +134,29 @@ export class DirectConnection {
   }
 
   #lost(why: Error): void {
-    this.#end(new SandboxFailed(`The sandbox can't be reached any more: ${messageOf(why)}`, { cause: why }));
+    const unknown = new SandboxFailed(`The sandbox can't be reached any more: ${messageOf(why)}`, {
+      cause: why,
+    });
+    this.#end(unknown, () => this.#whyLost(unknown));
   }
 
-  #end(failure: SandboxFailed): void {
+  /** In the platform's words, if it has any in time. */
+  async #whyLost(unknown: SandboxFailed): Promise<SandboxFailed> {
+    const { platform, log } = this.#options;
+    const limit = AbortSignal.timeout(explainMs);
+    try {
+      return (await within(limit, platform.whyLost?.(limit) ?? Promise.resolve(undefined))) ?? unknown;
+    } catch (error) {
+      log.warn({ error }, "the platform doesn't say why a sandbox was lost");
+      return unknown;
+    }
+  }
+
+  #end(failure: SandboxFailed, explain = async () => failure): void {
     if (this.#isClosed) return;
     const wasOpen = this.#isOpen;
     this.#failure = failure;
     void this.close();
-    if (wasOpen) this.#options.onLost(failure);
+    if (wasOpen) void explain().then((explained) => this.#options.onLost(explained));
   }
 }

@@ -5,7 +5,7 @@ import type { Command, Evidence, Sandbox, SandboxSpec, Scope } from "@ambit/core
 import { SandboxFailed } from "@ambit/core/plugin";
 import { homeName, workspaceName } from "../messages.js";
 import type { BridgeOptions } from "../options.js";
-import type { RemotePlatform } from "../platform.js";
+import type { DirectPlatform, RemotePlatform } from "../platform.js";
 import { done, insideFacts } from "./answers.js";
 import { ask } from "./ask.js";
 import { type Bridge, closeBridge, makeBridge } from "./bridge.js";
@@ -15,7 +15,7 @@ import { BridgedSandbox } from "./sandbox.js";
 import { within } from "./within.js";
 
 export interface RemoteSandboxOptions {
-  readonly platform: RemotePlatform;
+  readonly platform: RemotePlatform | DirectPlatform;
   readonly spec: SandboxSpec;
   readonly bridge: BridgeOptions;
   /** What the backend saw of the sandbox itself: limits that were read back, its supervisor. Joined with the bridge's. */

@@ -4,7 +4,13 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import { bridgeSchema, openRemoteSandbox, type Pipe, type RemoteSandbox } from "@ambit/bridge";
+import {
+  bridgeSchema,
+  type DirectPlatform,
+  openRemoteSandbox,
+  type Pipe,
+  type RemoteSandbox,
+} from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { DirectExecPlatform, ExecPlatform } from "./exec-platform.js";
 
@@ -30,6 +36,8 @@ export interface BridgedOptions {
   readonly platform?: (folder: string) => ExecPlatform;
   /** Whether its one pipe carries any bytes and lasts. Default false. */
   readonly direct?: boolean;
+  /** What such a platform says of its pipe's end. */
+  readonly whyLost?: DirectPlatform["whyLost"];
   readonly bridge?: object;
   readonly spec?: Partial<SandboxSpec>;
   readonly ownSystem?: boolean;
@@ -41,7 +49,7 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
   const folder = await mkdtemp(join(tmpdir(), "ambit-bridge-"));
   const platform =
     options.platform?.(folder) ??
-    (options.direct === true ? new DirectExecPlatform(folder) : new ExecPlatform(folder));
+    (options.direct === true ? new DirectExecPlatform(folder, options.whyLost) : new ExecPlatform(folder));
   const failures: SandboxFailed[] = [];
   const spec: SandboxSpec = {
     id: "session",

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Readable } from "node:stream";
-import type { DirectPipe, Pipe, RemotePlatform } from "@ambit/bridge";
+import type { DirectPipe, DirectPlatform, Pipe, RemotePlatform } from "@ambit/bridge";
 
 /** A platform of this machine: its pipes are commands' standard streams, and a test cuts them when it likes. */
 export class ExecPlatform implements RemotePlatform {
@@ -65,7 +65,14 @@ export class ExecPlatform implements RemotePlatform {
 }
 
 /** The same with one pipe that carries any bytes and lasts. */
-export class DirectExecPlatform extends ExecPlatform {
+export class DirectExecPlatform extends ExecPlatform implements DirectPlatform {
+  constructor(
+    folder: string,
+    readonly whyLost: DirectPlatform["whyLost"] = async () => undefined,
+  ) {
+    super(folder);
+  }
+
   async openDirectPipe(argv: readonly [string, ...string[]]): Promise<DirectPipe> {
     this.opened += 1;
     const [program = "", ...rest] = [...this.prefix, ...argv];

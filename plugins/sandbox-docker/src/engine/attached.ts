@@ -1,50 +1,67 @@
 import type { Duplex } from "node:stream";
 import { Readable } from "node:stream";
-import type { Pipe } from "@ambit/bridge";
+import type { DirectPipe } from "@ambit/bridge";
 
 const headLength = 8;
 const standardError = 2;
+const none = Buffer.alloc(0);
 
 /**
- * What a command prints, out of the engine's frames: eight bytes (stream, length) before each piece. What it says on
+ * Takes what a command prints out of the engine's frames: eight bytes (stream, length) before each piece. What it says on
  * standard error counts only until it prints anything: then it says why it didn't start.
  */
-export async function* payloadsOf(frames: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
-  let head: Buffer = Buffer.alloc(0);
-  let left = 0;
-  let isError = false;
-  let hasPrinted = false;
-  for await (const chunk of frames) {
-    for (let rest = chunk; rest.length > 0; ) {
-      if (left === 0) {
-        const missing = headLength - head.length;
-        head = Buffer.concat([head, rest.subarray(0, missing)]);
-        rest = rest.subarray(missing);
-        if (head.length < headLength) continue;
-        isError = head[0] === standardError;
-        left = head.readUInt32BE(4);
-        head = Buffer.alloc(0);
+class Payloads {
+  #head: Buffer = none;
+  #left = 0;
+  #isError = false;
+  #hasPrinted = false;
+
+  /** The payloads in one chunk, as views of it. */
+  *of(chunk: Buffer): Generator<Buffer, void, void> {
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#left === 0) {
+        const end = at + headLength - this.#head.length;
+        this.#head = Buffer.concat([this.#head, chunk.subarray(at, end)]);
+        at = end;
+        if (this.#head.length < headLength) return;
+        this.#isError = this.#head[0] === standardError;
+        this.#left = this.#head.readUInt32BE(4);
+        this.#head = none;
         continue;
       }
-      const piece = rest.subarray(0, left);
-      rest = rest.subarray(piece.length);
-      left -= piece.length;
-      if (!isError) hasPrinted = true;
-      if (!isError || !hasPrinted) yield piece;
+      const piece = chunk.subarray(at, at + this.#left);
+      at += piece.length;
+      this.#left -= piece.length;
+      if (!this.#isError) this.#hasPrinted = true;
+      if (!this.#isError || !this.#hasPrinted) yield piece;
     }
   }
 }
 
-/** A stream that the engine joined to a command, as the bridge takes it. */
-export function pipeOf(stream: Duplex): Pipe {
-  // It also fails the write, and ends the output.
-  stream.on("error", () => undefined);
-  return {
-    output: Readable.toWeb(Readable.from(payloadsOf(stream), { objectMode: false })),
-    write: (lines) =>
-      new Promise((resolve, reject) => {
-        stream.write(lines, (error) => (error ? reject(error) : resolve()));
-      }),
-    close: async () => void stream.destroy(),
-  };
+/** A command's output, from the engine's frames. */
+export async function* payloadsOf(frames: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
+  const payloads = new Payloads();
+  for await (const chunk of frames) yield* payloads.of(chunk);
+}
+
+/** A stream that the engine joined to a command, as the bridge takes it. It ends with the command, and can't be replaced. */
+export function directPipeOf(stream: Duplex): DirectPipe {
+  const payloads = new Payloads();
+  const output = new Readable({
+    read: () => void stream.resume(),
+    // Errors of both directions are the stream's.
+    destroy: (error, done) => {
+      stream.destroy();
+      done(error);
+    },
+  });
+  stream.on("data", (chunk: Buffer) => {
+    let isWanted = true;
+    for (const piece of payloads.of(chunk)) isWanted = output.push(piece);
+    if (!isWanted) stream.pause();
+  });
+  stream.once("end", () => output.push(null));
+  stream.on("error", (error) => output.destroy(error));
+  stream.once("close", () => output.destroy());
+  return { output, input: stream, close: async () => void stream.destroy() };
 }

@@ -1,12 +1,12 @@
 import { relative } from "node:path/posix";
 import type { Duplex } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
-import type { Pipe, RemotePlatform } from "@ambit/bridge";
+import type { DirectPipe, DirectPlatform } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { archiveOf } from "../engine/archive.js";
-import { payloadsOf, pipeOf } from "../engine/attached.js";
+import { directPipeOf, payloadsOf } from "../engine/attached.js";
 import { type Engine, within } from "../engine/engine.js";
 import { asSandboxFailed, statusOf, wordsOf } from "../engine/failure.js";
 import { type Hiding, joiningCommand } from "./hiding.js";
@@ -16,6 +16,8 @@ const root = "0:0";
 const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
 /** Milliseconds between two looks at whether a container is gone. */
 const lookAgainMs = 50;
+/** More looks at one whose pipe ended. */
+const mostLooks = 10;
 
 export interface Ended {
   readonly code: number | null;
@@ -29,7 +31,7 @@ export interface ContainerOptions {
 }
 
 /** One container that runs, as the bridge needs it. */
-export class Container implements RemotePlatform {
+export class Container implements DirectPlatform {
   readonly #container: Docker.Container;
   readonly #config: DockerConfig;
   readonly #options: ContainerOptions;
@@ -53,8 +55,11 @@ export class Container implements RemotePlatform {
     return this.#container.inspect({ abortSignal: within(this.#config, signal) });
   }
 
-  async openPipe(argv: readonly [program: string, ...args: string[]], signal: AbortSignal): Promise<Pipe> {
-    return pipeOf(
+  async openDirectPipe(
+    argv: readonly [program: string, ...args: string[]],
+    signal: AbortSignal,
+  ): Promise<DirectPipe> {
+    return directPipeOf(
       await this.#join(
         joiningCommand(argv, this.#options.hiding),
         { Env: this.#environment(), AttachStdin: true },
@@ -131,18 +136,35 @@ export class Container implements RemotePlatform {
   async #whyNot(error: unknown): Promise<unknown> {
     const status = statusOf(error);
     if (status === 404) return new SandboxFailed("The container was removed", { cause: error });
-    if (status !== 409) return error;
-    const found = await this.inspect().catch(() => undefined);
+    return status === 409 ? this.#explained(await this.inspect().catch(() => undefined), error) : error;
+  }
+
+  /** Why its pipe ended; undefined while the container runs. The engine may see its end later than the pipe does. */
+  async whyLost(signal: AbortSignal): Promise<SandboxFailed | undefined> {
+    for (let looks = 0; ; looks += 1) {
+      try {
+        const found = await this.inspect(signal);
+        if (!found.State.Running || found.State.OOMKilled) return this.#explained(found);
+      } catch (error) {
+        if (statusOf(error) === 404) return new SandboxFailed("The container was removed", { cause: error });
+        return asSandboxFailed(error, `say why the container ${this.id.slice(0, 12)} ended`, this.#config);
+      }
+      if (looks === mostLooks) return undefined;
+      await after(lookAgainMs, undefined, { signal });
+    }
+  }
+
+  #explained(found: Docker.ContainerInspectInfo | undefined, cause?: unknown): SandboxFailed {
     if (found?.State.OOMKilled === true) {
       return new SandboxFailed("The container ended: it needed more memory than its limit", {
-        cause: error,
+        cause,
         concerns: "session",
       });
     }
     const how =
-      found === undefined ? wordsOf(error) : `${found.State.Status}, exit code ${found.State.ExitCode}`;
+      found === undefined ? wordsOf(cause) : `${found.State.Status}, exit code ${found.State.ExitCode}`;
     return new SandboxFailed(`The container doesn't run any more (${how}): it, or its engine, was stopped`, {
-      cause: error,
+      cause,
     });
   }
 

@@ -60,7 +60,8 @@ export async function openSandbox(
   const sandbox = await openRemoteSandbox(
     {
       platform: {
-        openPipe: (argv, signal) => container.openPipe(argv, signal),
+        openDirectPipe: (argv, signal) => container.openDirectPipe(argv, signal),
+        whyLost: (signal) => container.whyLost(signal),
         upload: (path, content, signal) => container.upload(path, content, signal),
         destroy,
       },
