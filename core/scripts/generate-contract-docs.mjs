@@ -25,15 +25,14 @@ An unknown key is refused by its path.
 | \`values\` | formats that several fields share: URLs, headers, variables, paths |
 | \`request\` | what a platform sends; each field is documented in its schema's \`.meta()\` |
 | \`result\` | what it gets back: events, the result with its receipt, failures, the other routes' responses |
-| \`schema\` | what is derived from the schemas: the known keys, this table, issues as text |
-| \`compat\` | older spellings, and keys of newer platforms. No other folder knows them |
-| \`parse\` | \`parseRunRequest(body)\` returns a request or every issue, by path |
+| \`schema\` | what is derived from the schemas: this table, and the names that a misspelt key may mean |
 
 - snake_case is accepted for every key, and so are the earlier spellings in the last column. Both spellings of one field
   together are refused.
 - A result's \`warnings\` (\`{path?, message}\`, absent when there are none) list what was accepted and has no effect, or
   not the effect it seems to have. An operator can list unknown keys that are ignored with a warning.
-- \`promptOf(messages)\` returns what this turn is about, \`historyOf(messages)\` what came before it.
+- \`packages/runner/src/parse\` reads a request: older spellings, keys of newer platforms, every issue by its path, and
+  which messages are this turn's prompt.
 
 ## Fields of a request
 

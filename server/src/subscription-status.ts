@@ -1,4 +1,5 @@
-import { olderNamesOf, type Registry, type SubscriptionStatus } from "@ambit/core";
+import type { Registry, SubscriptionStatus } from "@ambit/core";
+import { olderNamesOf } from "@ambit/runner";
 
 /** What `GET /subscription-status` says. Waits for no probe: callers ask it in the time that a page takes to load. */
 export function subscriptionStatus(registry: Registry): SubscriptionStatus {

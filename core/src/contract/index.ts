@@ -1,8 +1,5 @@
 /** The wire: what a platform sends to Ambit and gets back. */
 export * from "./capability.js";
-export { olderNamesOf } from "./compat/older-values.js";
-export * from "./parse/depth.js";
-export * from "./parse/parse.js";
 export * from "./request/budget.js";
 export * from "./request/credentials.js";
 export { onDisconnectOf } from "./request/disconnect.js";
@@ -11,13 +8,17 @@ export * from "./request/limits.js";
 export * from "./request/mcp-server.js";
 export * from "./request/message.js";
 export * from "./request/model-connection.js";
-export type { Permission, PermissionMode, Permissions } from "./request/permissions.js";
+export {
+  type Permission,
+  type PermissionMode,
+  type Permissions,
+  permissionSchema,
+} from "./request/permissions.js";
 export * from "./request/project.js";
-export * from "./request/prompt.js";
 export * from "./request/request.js";
 export { runIdSchema } from "./request/run-id.js";
 export * from "./request/sandbox-permission.js";
-export type { Skill } from "./request/skill.js";
+export * from "./request/skill.js";
 export * from "./request/tool.js";
 export * from "./result/events.js";
 export * from "./result/failure.js";
@@ -27,6 +28,6 @@ export * from "./result/result.js";
 export * from "./result/stored.js";
 export * from "./result/warning.js";
 export { type Field, requestFields } from "./schema/fields.js";
-export { nearestKey } from "./schema/spelling.js";
+export * from "./schema/spelling.js";
 export * from "./values/json.js";
 export * from "./values/workspace-path.js";

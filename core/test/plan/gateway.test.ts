@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { receiptOf } from "../../src/plan/index.js";
 import type { ModelUse } from "../../src/plugin/index.js";
-import { gateway, harness, request, sandbox } from "./actors.js";
+import { gateway, harness, request, sandbox } from "../fakes/actors.js";
 import { full, gapsIn, planned } from "./planning.js";
 
 const model: ModelUse = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { planRun } from "../../src/plan/index.js";
-import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "./actors.js";
+import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "../fakes/actors.js";
 import { full, gapsIn, http, lacks, local, needed, off, planned, remote, stdio, tool } from "./planning.js";
 
 describe("which sandbox", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type ActorRow, sandbox, toolSource } from "./actors.js";
+import { type ActorRow, sandbox, toolSource } from "../fakes/actors.js";
 import {
   callback,
   client,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { PluginBrokeContract } from "../../src/errors.js";
 import { type Candidates, planRun } from "../../src/plan/index.js";
-import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "./actors.js";
+import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "../fakes/actors.js";
 import { full, http, off, tool } from "./planning.js";
 
 const throws = () => {

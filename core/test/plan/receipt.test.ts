@@ -10,7 +10,7 @@ import {
   request,
   sandbox,
   toolSource,
-} from "./actors.js";
+} from "../fakes/actors.js";
 
 describe("receiptOf", () => {
   const facts = {

@@ -19,7 +19,7 @@ import {
   request,
   sandbox,
   toolSource,
-} from "./actors.js";
+} from "../fakes/actors.js";
 
 /** A whole situation as data: the oracle below reads this and never the planner's own helpers. */
 export interface Situation {

@@ -9,14 +9,7 @@ import {
   RequestInvalid,
   requirementsOf,
 } from "@ambit/core";
-import {
-  type ContractSettings,
-  type Issue,
-  parseRunRequest,
-  promptOf,
-  type RunRequest,
-  type Warning,
-} from "@ambit/core/contract";
+import type { Issue, RunRequest, Warning } from "@ambit/core/contract";
 import type { Harness } from "@ambit/core/plugin";
 import {
   type CallerRules,
@@ -26,6 +19,8 @@ import {
   withoutSharedSession,
 } from "./caller-rules.js";
 import { secretsOf, tooManySecrets } from "./events/redaction/secrets.js";
+import { type ContractSettings, parseRunRequest } from "./parse/parse.js";
+import { promptOf } from "./parse/prompt.js";
 import {
   classesNotAllowed,
   hasUnnamedTools,

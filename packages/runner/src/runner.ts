@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import type { Registry } from "@ambit/core";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
-import { pathBeyondDepth, projectOf, tooDeep } from "@ambit/core/contract";
+import { projectOf } from "@ambit/core/contract";
 import type { LocalConnection, Log, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
@@ -13,6 +13,7 @@ import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import type { RunLimits } from "./limits.js";
+import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
 import { type AnswerKeeper, UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";

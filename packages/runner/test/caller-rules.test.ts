@@ -3,7 +3,7 @@ import type { RunRequest } from "@ambit/core/contract";
 import type { Harness, SandboxBackend } from "@ambit/core/plugin";
 import { runRequestSchema } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { harness, sandbox } from "../../../core/test/plan/actors.js";
+import { harness, sandbox } from "../../../core/test/fakes/actors.js";
 import {
   type CallerRules,
   candidatesFor,

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseRunRequest } from "@ambit/core/contract";
+import { runRequestSchema } from "@ambit/core/contract";
 import type { ObservedRun, RunnerState, RunResult } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
@@ -33,9 +33,7 @@ const state: RunnerState = {
 };
 
 function observed(harness = "demo"): ObservedRun {
-  const parsed = parseRunRequest({ messages: [{ role: "user", content: "go" }] });
-  if (!parsed.ok) throw new Error("no request");
-  const { request } = parsed;
+  const request = runRequestSchema.parse({ messages: [{ role: "user", content: "go" }] });
   return { runId: "r", request, harness, sandbox: "local", guarantees: [], redact: (text) => text, log };
 }
 

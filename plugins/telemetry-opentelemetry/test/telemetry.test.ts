@@ -1,4 +1,4 @@
-import { parseRunRequest } from "@ambit/core/contract";
+import { runRequestSchema } from "@ambit/core/contract";
 import type { AgentEvent, ObservedRun, RunObservation, RunResult } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { configSchema, TelemetryObserver } from "../src/index.js";
@@ -8,11 +8,10 @@ const caller = { traceId: "a".repeat(32), spanId: "b".repeat(16) };
 const traceparent = `00-${caller.traceId}-${caller.spanId}-01`;
 
 function observed(body: object, log: unknown[] = []): ObservedRun {
-  const parsed = parseRunRequest({ messages: [{ role: "user", content: "say sk-secret" }], ...body });
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+  const request = runRequestSchema.parse({ messages: [{ role: "user", content: "say sk-secret" }], ...body });
   const write = (fields: unknown, message: string) => void log.push([fields, message]);
   return {
-    ...{ runId: "run-1", request: parsed.request, harness: "demo", sandbox: "local" },
+    ...{ runId: "run-1", request, harness: "demo", sandbox: "local" },
     guarantees: ["network.deny"],
     redact: (text) => text.replaceAll("sk-secret", "[redacted]"),
     log: { debug: write, info: write, warn: write, error: write },

@@ -1,6 +1,6 @@
-import { contractSettingsSchema, pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
+import { pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
 import { storeSettingsSchema } from "@ambit/durable";
-import { runLimitsSchema } from "@ambit/runner";
+import { contractSettingsSchema, runLimitsSchema } from "@ambit/runner";
 import { z } from "zod";
 import { tenantsSchema } from "../tenants/schema.js";
 import { denialSchema } from "./denial.js";

@@ -8,8 +8,8 @@ import {
   type Finding,
   normaliseBoundary,
   type Probed,
-  parseRunRequest,
   planRun,
+  runRequestSchema,
 } from "@ambit/core";
 import type { Harness, SandboxBackend, ToolDelivery, ToolExecutor, ToolSource } from "@ambit/core/plugin";
 import { CallbackExecutor, configSchema } from "@ambit/executor-callback";
@@ -35,9 +35,7 @@ export const plan: Goal = {
         resources: { memoryMb: 1_024, processes: 100 },
       },
     });
-    const parsed = parseRunRequest(JSON.parse(body));
-    if (!parsed.ok) throw new Error(`the bench's own request is refused: ${JSON.stringify(parsed.issues)}`);
-    const { request } = parsed;
+    const request = runRequestSchema.parse(JSON.parse(body));
     const candidates = hundredActors();
     const planOnce = () =>
       planRun(request, normaliseBoundary(request.sandboxPermission).boundary, candidates);

@@ -55,9 +55,3 @@ export const messageSchema = z.strictObject({
     .meta({ description: "Text, or a list of blocks. Default: empty." }),
 });
 export type Message = z.infer<typeof messageSchema>;
-
-/** A string as it is; of blocks, the texts joined. */
-export function messageText(message: Message): string {
-  if (typeof message.content === "string") return message.content;
-  return message.content.flatMap((block) => (block.type === "text" ? [block.text ?? ""] : [])).join("");
-}

@@ -1,4 +1,5 @@
-import { isJsonObject, pathBeyondDepth } from "@ambit/core/contract";
+import { isJsonObject } from "@ambit/core/contract";
+import { pathBeyondDepth } from "../parse/depth.js";
 
 /**
  * A call's arguments in the form in which two calls are compared. Agents that repeat a call may send a list or an object

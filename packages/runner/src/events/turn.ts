@@ -1,5 +1,5 @@
 import { type AcceptedPlan, HarnessFailed, ModelFailed, PluginBrokeContract } from "@ambit/core";
-import { type AgentEvent, type ContentBlock, pathBeyondDepth, type Usage } from "@ambit/core/contract";
+import type { AgentEvent, ContentBlock, Usage } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallEvents } from "../calls/call-events.js";
@@ -11,6 +11,7 @@ import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
 import { cancelledByCaller } from "../outcome.js";
+import { pathBeyondDepth } from "../parse/depth.js";
 import { Pause } from "../permission/pause.js";
 import type { TurnEnd } from "../run-state.js";
 import { tokens } from "../tokens.js";

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { historyOf, type Message, messageText, type RunRequest } from "@ambit/core/contract";
+import type { Message, RunRequest } from "@ambit/core/contract";
+import { historyOf, messageText } from "../parse/prompt.js";
 
 /** Messages of the user that are remembered of a session. */
 const mostRemembered = 1_000;

@@ -1,12 +1,5 @@
-import {
-  type ContentBlock,
-  historyOf,
-  type Message,
-  messageText,
-  type Prompt,
-  promptOf,
-  type RunRequest,
-} from "@ambit/core/contract";
+import type { ContentBlock, Message, RunRequest } from "@ambit/core/contract";
+import { historyOf, messageText, type Prompt, promptOf } from "../parse/prompt.js";
 import { looksIssued } from "../permission/interaction/call-ids.js";
 
 /** Characters of earlier conversation that are replayed to an agent that doesn't remember it. */

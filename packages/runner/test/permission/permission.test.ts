@@ -1,6 +1,6 @@
+import { parseRunRequest } from "../../src/parse/parse.js";
 import "reflect-metadata";
 import type { McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
-import { parseRunRequest } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { says } from "../../../../core/test/fakes/harness.js";
 import type { CallSubject } from "../../src/calls/call-subject.js";

@@ -6,13 +6,12 @@ import {
   interactionStateSchema,
   limits,
   NotFound,
-  pathBeyondDepth,
   RequestInvalid,
   SessionElsewhere,
   type SessionsResponse,
 } from "@ambit/core";
 import type { StoredInteraction } from "@ambit/core/plugin";
-import { readAnswer } from "@ambit/runner";
+import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 import { callersProjects } from "./projects.js";
 import { limitOf, projectFilter, type StoredRoute, visibleRun } from "./run-routes.js";

@@ -1,5 +1,6 @@
-import { isJsonObject, type JsonObject, pathBeyondDepth, type ToolSpec } from "@ambit/core/contract";
+import { isJsonObject, type JsonObject, type ToolSpec } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
+import { pathBeyondDepth } from "../../parse/depth.js";
 import { ArgumentsChecker } from "./checker.js";
 
 /** Characters of a tool's schema, as JSON. */

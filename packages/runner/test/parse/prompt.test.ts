@@ -1,5 +1,6 @@
+import type { Message } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
-import { historyOf, type Message, messageText, promptOf } from "../../src/contract/index.js";
+import { historyOf, messageText, promptOf } from "../../src/parse/prompt.js";
 
 const user = (content: Message["content"]): Message => ({ role: "user", content });
 const assistant = (content: Message["content"]): Message => ({ role: "assistant", content });

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-const folder = new URL("../../../test/golden/", import.meta.url);
+const folder = new URL("../../../../test/golden/", import.meta.url);
 
 /** Every golden file of one sort, by name without ending. */
 export function goldenNames(prefix: string): string[] {

@@ -1,8 +1,5 @@
-import { limits } from "../request/limits.js";
-import type { Issue } from "../result/failure.js";
-import type { Warning } from "../result/warning.js";
-import { pathText } from "../schema/issue-text.js";
-import { isJsonObject, type JsonObject } from "../values/json.js";
+import { type Issue, isJsonObject, type JsonObject, limits, type Warning } from "@ambit/core/contract";
+import { pathText } from "../issue-text.js";
 import { ignoredKeyOf } from "./ignored-keys.js";
 import { withCurrentValues } from "./older-values.js";
 import { type Findings, type ObjectReader, type Reader, requestReader } from "./reader.js";

@@ -1,6 +1,6 @@
+import { plainKey, slipBetween } from "@ambit/core/contract";
 import { z } from "zod";
-import { type Level, levelAt } from "../schema/level.js";
-import { plainKey, slipBetween } from "../schema/spelling.js";
+import { type Level, levelAt } from "../level.js";
 
 /** Subtrees of a request in which a key is never ignored: what they say restricts the run. */
 const restricting = ["sandboxPermission", "permissions"] as const;

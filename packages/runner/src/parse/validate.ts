@@ -1,11 +1,15 @@
+import {
+  harnessFileSchema,
+  isJsonObject,
+  mcpServerSchema,
+  messageSchema,
+  type RunRequest,
+  runRequestSchema,
+  skillSchema,
+  toolSpecSchema,
+} from "@ambit/core/contract";
 import type { z } from "zod";
-import { mcpServerSchema } from "../request/mcp-server.js";
-import { messageSchema } from "../request/message.js";
-import { type RunRequest, runRequestSchema } from "../request/request.js";
-import { harnessFileSchema, skillSchema } from "../request/skill.js";
-import { toolSpecSchema } from "../request/tool.js";
-import { mostIssues } from "../schema/issue-text.js";
-import { isJsonObject } from "../values/json.js";
+import { mostIssues } from "./issue-text.js";
 
 export type ValidatedRequest =
   | { readonly success: true; readonly data: RunRequest }

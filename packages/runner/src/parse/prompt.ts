@@ -1,4 +1,4 @@
-import type { ContentBlock, Message } from "./message.js";
+import type { ContentBlock, Message } from "@ambit/core/contract";
 
 /** What this turn is about. */
 export type Prompt =
@@ -60,4 +60,10 @@ function saidIn({ content }: Message): ContentBlock[] {
   return blocks.filter(({ type, text = "" }) =>
     type === "text" ? text.trim() !== "" : type !== "tool_call" && type !== "tool_result",
   );
+}
+
+/** A string as it is; of blocks, the texts joined. */
+export function messageText(message: Message): string {
+  if (typeof message.content === "string") return message.content;
+  return message.content.flatMap((block) => (block.type === "text" ? [block.text ?? ""] : [])).join("");
 }

@@ -4,8 +4,8 @@ import {
   type Domain,
   domains,
   type Issue,
-  parseRunRequest,
   type RunRequest,
+  runRequestSchema,
   type Site,
 } from "../../src/contract/index.js";
 import type { Candidates, Probed } from "../../src/plan/index.js";
@@ -145,9 +145,7 @@ export function candidates(rows: Partial<Candidates> = {}): Candidates {
 }
 
 export function request(body: object = {}): RunRequest {
-  const parsed = parseRunRequest({ messages: [{ role: "user", content: "go" }], ...body });
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
-  return parsed.request;
+  return runRequestSchema.parse({ messages: [{ role: "user", content: "go" }], ...body });
 }
 
 export function boundaryOf(asked: RunRequest): Boundary {

@@ -1,17 +1,8 @@
-import { readFileSync } from "node:fs";
+import { normaliseBoundary, requestFields, requirementsOf, runRequestSchema } from "@ambit/core";
 import { describe, expect, test } from "vitest";
-import { contractReadme } from "../../scripts/generate-contract-docs.mjs";
-import { normaliseBoundary } from "../../src/boundary/normalise.js";
-import {
-  historyOf,
-  parseRunRequest,
-  promises,
-  promptOf,
-  requestFields,
-  runRequestSchema,
-} from "../../src/contract/index.js";
-import { type Level, levelOf } from "../../src/contract/schema/level.js";
-import { requirementsOf } from "../../src/plan/requirements.js";
+import { type Level, levelOf } from "../../src/parse/level.js";
+import { parseRunRequest } from "../../src/parse/parse.js";
+import { historyOf, promptOf } from "../../src/parse/prompt.js";
 import { golden } from "./golden-files.js";
 
 const fields = requestFields();
@@ -67,11 +58,6 @@ describe("a refused field refuses", () => {
     const parsed = parseRunRequest(values[path]);
     expect(parsed).toMatchObject({ ok: false, issues: [{ path: path.replaceAll("[]", "[0]") }] });
   });
-});
-
-test("the README is the table: run `node core/scripts/generate-contract-docs.mjs` after a build", () => {
-  const readme = readFileSync(new URL("../../src/contract/README.md", import.meta.url), "utf8");
-  expect(readme).toBe(contractReadme(fields, promises));
 });
 
 /** What a run is made of, without what is only passed through. */

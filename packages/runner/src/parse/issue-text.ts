@@ -1,7 +1,6 @@
+import { type Issue, nearestKey } from "@ambit/core/contract";
 import type { z } from "zod";
-import type { Issue } from "../result/failure.js";
 import { type Level, levelAt } from "./level.js";
-import { nearestKey } from "./spelling.js";
 
 type Path = readonly PropertyKey[];
 type Found = z.core.$ZodIssue;

@@ -1,5 +1,6 @@
+import type { Message } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
-import { contractSettingsSchema, type Message, parseRunRequest } from "../../src/contract/index.js";
+import { contractSettingsSchema, parseRunRequest } from "../../src/parse/parse.js";
 
 function requestOf(body: unknown) {
   const parsed = parseRunRequest(body);

@@ -1,5 +1,4 @@
-import type { Issue } from "../result/failure.js";
-import { isJsonObject, type JsonObject } from "../values/json.js";
+import { type Issue, isJsonObject, type JsonObject } from "@ambit/core/contract";
 
 const olderHarnesses: ReadonlyMap<string, string> = new Map([
   ["pi_core", "pi"],

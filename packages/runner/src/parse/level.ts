@@ -1,5 +1,5 @@
+import { limits } from "@ambit/core/contract";
 import { z } from "zod";
-import { limits } from "../request/limits.js";
 
 /**
  * The known shape of a request, read from its schema: which keys an object may have, and what lies below each.

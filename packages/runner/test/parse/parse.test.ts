@@ -1,6 +1,7 @@
+import { type Issue, limits, runRequestSchema } from "@ambit/core/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Issue, limits, parseRunRequest, runRequestSchema } from "../../src/contract/index.js";
+import { parseRunRequest } from "../../src/parse/parse.js";
 import { golden } from "./golden-files.js";
 
 function issuesOf(body: unknown): Issue[] {

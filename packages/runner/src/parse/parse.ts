@@ -1,16 +1,12 @@
+import { type Issue, isJsonObject, type Message, type RunRequest, type Warning } from "@ambit/core/contract";
 import type { z } from "zod";
-import { toCurrentSpelling } from "../compat/current-spelling.js";
-import { contractSettings, ignoredPath } from "../compat/ignored-keys.js";
-import { knownLevel } from "../compat/reader.js";
-import type { Message } from "../request/message.js";
-import { historyOf } from "../request/prompt.js";
-import type { RunRequest } from "../request/request.js";
-import type { Issue } from "../result/failure.js";
-import type { Warning } from "../result/warning.js";
-import { mostIssues, readableIssues } from "../schema/issue-text.js";
-import { isJsonObject } from "../values/json.js";
+import { toCurrentSpelling } from "./compat/current-spelling.js";
+import { contractSettings, ignoredPath } from "./compat/ignored-keys.js";
+import { knownLevel } from "./compat/reader.js";
 import { pathBeyondDepth, tooDeep } from "./depth.js";
 import { withInlineContent } from "./inline-content.js";
+import { mostIssues, readableIssues } from "./issue-text.js";
+import { historyOf } from "./prompt.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
 

@@ -1,7 +1,5 @@
+import { interactionSettingsSchema, modelConnectionSchema, permissionSchema } from "@ambit/core/contract";
 import { z } from "zod";
-import { interactionSettingsSchema } from "../request/interactions.js";
-import { modelConnectionSchema } from "../request/model-connection.js";
-import { permissionSchema } from "../request/permissions.js";
 
 /** The fields of earlier wires, by level. Values that only move are checked in their new place. */
 export const olderRequestSchema = z.strictObject({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseRunRequest } from "../../src/contract/index.js";
+import { parseRunRequest } from "../../src/parse/parse.js";
 
 function problems(filesystem: object): string[] {
   const parsed = parseRunRequest({ sandboxPermission: { filesystem } });

@@ -1,7 +1,5 @@
-import { limits } from "../request/limits.js";
-import type { Issue } from "../result/failure.js";
-import { pathText } from "../schema/issue-text.js";
-import { isJsonObject } from "../values/json.js";
+import { type Issue, isJsonObject, limits } from "@ambit/core/contract";
+import { pathText } from "./issue-text.js";
 
 /**
  * The path of a value that lies deeper than `most` levels of lists and objects; undefined when there is none. Recurses

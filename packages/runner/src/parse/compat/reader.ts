@@ -1,10 +1,7 @@
+import { type Issue, type JsonObject, runRequestSchema, type Warning } from "@ambit/core/contract";
 import type { z } from "zod";
-import { runRequestSchema } from "../request/request.js";
-import type { Issue } from "../result/failure.js";
-import type { Warning } from "../result/warning.js";
-import { pathText, readableIssues } from "../schema/issue-text.js";
-import { type Level, levelOf, mergeLevels } from "../schema/level.js";
-import type { JsonObject } from "../values/json.js";
+import { pathText, readableIssues } from "../issue-text.js";
+import { type Level, levelOf, mergeLevels } from "../level.js";
 import {
   olderInteractionsSchema,
   olderMcpServerSchema,

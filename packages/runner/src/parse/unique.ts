@@ -1,6 +1,5 @@
 import { posix } from "node:path";
-import type { Issue } from "../result/failure.js";
-import { isJsonObject } from "../values/json.js";
+import { type Issue, isJsonObject } from "@ambit/core/contract";
 
 /** Written from the skill itself, so that no file beside it may have its name. */
 const skillFileName = "SKILL.md";

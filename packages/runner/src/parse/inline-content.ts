@@ -1,4 +1,4 @@
-import type { ContentBlock, Message } from "../request/message.js";
+import type { ContentBlock, Message } from "@ambit/core/contract";
 
 /** Characters before a `data:` URI's content; a longer beginning isn't looked through. */
 const longestType = 512;

@@ -1,5 +1,3 @@
-import { describe, expect, test } from "vitest";
-import type { z } from "zod";
 import {
   agentEventSchema,
   endedResponseSchema,
@@ -7,14 +5,16 @@ import {
   failureCodeSchema,
   healthResponseSchema,
   killRequestSchema,
-  parseRunRequest,
   planResponseSchema,
   pluginsResponseSchema,
   requestFields,
   runResultSchema,
   type StreamRecord,
   streamRecordSchema,
-} from "../../src/contract/index.js";
+} from "@ambit/core/contract";
+import { describe, expect, test } from "vitest";
+import type { z } from "zod";
+import { parseRunRequest } from "../../src/parse/parse.js";
 import { golden, goldenNames, goldenText } from "./golden-files.js";
 
 const requests = [...goldenNames("request-"), ...goldenNames("reference-request-")];

@@ -1,6 +1,8 @@
+import { limits } from "@ambit/core/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { limits, parseRunRequest, pathBeyondDepth } from "../../src/contract/index.js";
+import { pathBeyondDepth } from "../../src/parse/depth.js";
+import { parseRunRequest } from "../../src/parse/parse.js";
 
 function nested(levels: number, by: (inner: unknown) => unknown): unknown {
   let value: unknown = "x";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "../values/json.js";
+import { isJsonObject, type JsonObject } from "@ambit/core/contract";
 import type { OlderInteractions, OlderMcpServer, OlderRequest, OlderTool } from "./older-fields.js";
 
 interface Report {

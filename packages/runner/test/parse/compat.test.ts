@@ -1,7 +1,8 @@
+import { type Issue, runRequestSchema } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
-import { toCurrentSpelling } from "../../src/contract/compat/current-spelling.js";
-import { type Issue, parseRunRequest, runRequestSchema } from "../../src/contract/index.js";
-import { type Level, levelOf } from "../../src/contract/schema/level.js";
+import { toCurrentSpelling } from "../../src/parse/compat/current-spelling.js";
+import { type Level, levelOf } from "../../src/parse/level.js";
+import { parseRunRequest } from "../../src/parse/parse.js";
 import { golden } from "./golden-files.js";
 
 function parsed(body: unknown) {
