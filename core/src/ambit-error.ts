@@ -13,7 +13,7 @@ export abstract class AmbitError extends Error {
   }
   abstract readonly code: FailureCode;
   /** HTTP status of an answer that hasn't begun yet. */
-  abstract readonly status: 400 | 401 | 402 | 404 | 409 | 422 | 429 | 499 | 500 | 502 | 503 | 504;
+  abstract readonly status: 400 | 401 | 402 | 404 | 409 | 410 | 422 | 429 | 499 | 500 | 502 | 503 | 504;
   /** Whether the same request may succeed later without a change. */
   readonly retryable: boolean = false;
 

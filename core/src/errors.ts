@@ -187,6 +187,17 @@ export class IdempotencyKeyReused extends AmbitError {
   }
 }
 
+/** The caller starts the session's next turn: the agent asks again if it still needs the answer. */
+export class InteractionExpired extends AmbitError {
+  readonly code = "interaction_expired";
+  readonly status = 410;
+
+  constructor(id: string) {
+    const fix = "start the session's next turn, and the agent asks again if it still needs an answer";
+    super(`The interaction '${id}' has expired: ${fix}.`);
+  }
+}
+
 /** The caller sends the request to the replica that has the session. */
 export class SessionElsewhere extends AmbitError {
   readonly code = "session_elsewhere";

@@ -26,7 +26,7 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
 
 /** What the server does with an open store. @param address where callers reach this replica. */
 export async function durableServer(
-  { runner, settings, log, tenancy, interactionKey }: Ambit,
+  { runner, settings, log, tenancy, webhooks, interactionKey }: Ambit,
   store: Store,
   address: string,
 ): Promise<DurableServer & { close(): Promise<void> }> {
@@ -36,8 +36,10 @@ export async function durableServer(
       ...{ store, sealing, log, settings: settings.store, address: settings.server.address ?? address },
       place: address,
       openSessions: () => runner.sessions,
+      sender: webhooks,
     }),
   );
+  webhooks.hasStore = true;
   runner.keepAnswersIn(durable.answers);
   const queue = new RunQueue({
     ...{ durable, runner, sealing, tenancy, log },

@@ -10,6 +10,7 @@ import { defaultKeyFile, interactionKey, namedInteractionKey } from "./interacti
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
 import { Tenancy } from "./tenants/tenancy.js";
+import { Webhooks } from "./webhooks/webhooks.js";
 
 /** Everything that a server or a command works with: loaded, but nothing of it has acted yet. */
 export interface Ambit {
@@ -19,6 +20,7 @@ export interface Ambit {
   readonly log: Log;
   readonly redaction: LogRedaction;
   readonly tenancy: Tenancy;
+  readonly webhooks: Webhooks;
   /** Of the ids of interactions, and of what is sealed in the store. */
   readonly interactionKey: () => Promise<KeyObject>;
   /** Undefined where evidence isn't kept between processes. */
@@ -46,7 +48,8 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const { environment, overrides = {}, folder = process.cwd(), configuration } = options;
   const settings = await loadSettings(environment, overrides, { folder, given: configuration });
   const redaction = new LogRedaction();
-  if (settings.token !== undefined) redaction.hide([settings.token]);
+  const webhooks = new Webhooks(settings.webhooks, settings.tokens);
+  redaction.hide([...webhooks.secrets, ...(settings.token === undefined ? [] : [settings.token])]);
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);
   for (const notice of [...(environment.notices ?? []), ...settings.notices]) log.warn({}, notice);
   const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
@@ -62,12 +65,14 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
     runner: new Runner({
       ...{ registry, limits, permissionCeiling, contract, log },
       hasTenants: settings.tokens.length > 0,
+      webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
       interactionKey: key,
       hideSecrets: (secrets) => redaction.hide(secrets),
     }),
     log,
     redaction,
     tenancy: tenancyOf(settings, registry),
+    webhooks,
     interactionKey: key,
     evidence,
   };

@@ -8,6 +8,7 @@ import {
   gapLine,
   HarnessFailed,
   IdempotencyKeyReused,
+  InteractionExpired,
   InternalError,
   isAmbitError,
   issueLine,
@@ -55,6 +56,7 @@ const catalogue: [error: AmbitError, code: string, status: number, retryable: bo
   [new StoreFailed("x"), "store_failed", 503, true],
   [new SessionElsewhere("s", "http://10.0.0.5:8765"), "session_elsewhere", 409, false],
   [new IdempotencyKeyReused("k"), "idempotency_key_reused", 422, false],
+  [new InteractionExpired("i"), "interaction_expired", 410, false],
 ];
 
 describe("the catalogue", () => {

@@ -14,6 +14,8 @@ import { Retaining } from "./retaining.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
 import { StoredAnswers } from "./stored-answers.js";
+import { Deliveries, type WebhookSender } from "./webhooks/deliveries.js";
+import { sealedWebhook } from "./webhooks/target.js";
 
 export interface DurableOptions {
   readonly store: Store;
@@ -25,6 +27,7 @@ export interface DurableOptions {
   readonly place: string;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly SessionName[];
+  readonly sender: WebhookSender;
   readonly log: Log;
 }
 
@@ -42,11 +45,13 @@ export class DurableRuns {
   readonly #heads: Heads;
   readonly #lease: Lease;
   readonly #retaining: Retaining;
+  readonly #deliveries: Deliveries;
 
   private constructor(readonly options: DurableOptions) {
     const { store, settings, address, log, place } = options;
     this.replica = newReplica(place);
     this.#heads = new Heads(store, log);
+    this.#deliveries = new Deliveries(options);
     this.#retaining = new Retaining(options);
     this.answers = new StoredAnswers(options);
     this.sessions = new BoundSessions(options, this.replica);
@@ -64,6 +69,7 @@ export class DurableRuns {
     await options.store.supersede(placePrefix(options.place), runs.replica);
     await runs.#lease.take();
     runs.#retaining.start();
+    runs.#deliveries.start();
     return runs;
   }
 
@@ -87,16 +93,13 @@ export class DurableRuns {
     }
   }
 
-  newRun(run: RecordedRun, digest: string): Omit<NewRun, "state"> {
+  newRun(run: Pick<RecordedRun, "id" | "request" | "plan">, digest: string): Omit<NewRun, "state"> {
     const { request, plan } = run;
+    const webhook = sealedWebhook(request, run.id, this.options.sealing);
     return {
-      ...{
-        id: run.id,
-        project: projectOf(request),
-        session: request.sessionId,
-        replica: this.replica,
-        digest,
-      },
+      ...(webhook === undefined ? {} : { webhook }),
+      ...{ id: run.id, project: projectOf(request), session: request.sessionId },
+      ...{ replica: this.replica, digest },
       ...{ harness: plan.harness.actor.id, sandbox: plan.sandbox.actor.name },
     };
   }
@@ -104,10 +107,15 @@ export class DurableRuns {
   /** Begins a run that the store has as this replica's. */
   record(run: RecordedRun, fence: number): Recorder {
     const { store, settings, log } = this.options;
-    const recorder = new Recorder(store, run, fence, settings, log);
+    const { project, session, webhook } = this.newRun(run, "");
+    const source = { id: run.id, project, session, webhook };
+    const recorder = new Recorder(store, run, source, fence, settings, log);
     this.#recorders.set(run.id, recorder);
     this.#lease.hurry();
-    void recorder.done.then(() => this.#recorders.delete(run.id));
+    void recorder.done.then(() => {
+      this.#recorders.delete(run.id);
+      if (webhook !== undefined) this.#deliveries.hurry();
+    });
     return recorder;
   }
 
@@ -156,6 +164,7 @@ export class DurableRuns {
     if (claim === undefined) return false;
     const end = endedBy(new RunCancelled("The run was cancelled before it began.", "caller"), run);
     await this.store.finish(run.id, claim.fence, end);
+    this.#deliveries.hurry();
     return true;
   }
 
@@ -178,6 +187,7 @@ export class DurableRuns {
   async close(): Promise<void> {
     await this.#retaining.close();
     await Promise.all([...this.#recorders.values()].map(({ done }) => done));
+    await this.#deliveries.close();
     await this.#lease.leave().catch((error: unknown) => {
       this.options.log.warn({ error: messageOf(error) }, "the lease could not be released: it will expire");
     });

@@ -5,3 +5,4 @@ export type { RecordedRun } from "./recorded-run.js";
 export { Recorder } from "./recorder.js";
 export { Sealing } from "./sealing.js";
 export { type StoreSettings, storeSettingsSchema } from "./settings.js";
+export type { WebhookAnswer, WebhookPost, WebhookSender } from "./webhooks/deliveries.js";

@@ -1,13 +1,17 @@
 import { AtCapacity, messageOf, RunCancelled, toAmbitError } from "@ambit/core";
-import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
-import type { EventGroup, Log, NewInteraction, Store } from "@ambit/core/plugin";
+import type { AgentEvent, AgentEventOf, RunResult, StreamRecord } from "@ambit/core/contract";
+import type { EventGroup, Log, NewDelivery, NewInteraction, Store } from "@ambit/core/plugin";
 import { LogTail } from "./log-tail.js";
 import { patiently } from "./outage.js";
 import type { RecordedRun } from "./recorded-run.js";
 import type { StoreSettings } from "./settings.js";
+import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages.js";
 
 /** Characters that may gather while a group is on its way to the store; then the run waits. */
 const mostGathered = 1_048_576;
+
+/** Questions of one run that its webhook is sent: an agent can ask any number. */
+const mostQuestions = 100;
 
 interface Gathered {
   count: number;
@@ -15,9 +19,10 @@ interface Gathered {
   size: number;
   asked: NewInteraction[];
   answered: string[];
+  deliveries: NewDelivery[];
 }
 
-const nothing = (): Gathered => ({ count: 0, texts: [], size: 0, asked: [], answered: [] });
+const nothing = (): Gathered => ({ count: 0, texts: [], size: 0, asked: [], answered: [], deliveries: [] });
 
 /**
  * Writes what a run tells into the store, in groups: while one is on its way, the next one gathers. What readers get
@@ -30,12 +35,14 @@ export class Recorder {
   #size = 0;
   #writing: Promise<void> | undefined;
   #isLost = false;
+  #questionsSent = 0;
   /** Resolves with the result that is in the store; undefined when the run was lost. Never rejects. */
   readonly done: Promise<RunResult | undefined>;
 
   constructor(
     readonly store: Store,
     readonly run: RecordedRun,
+    readonly source: MessageSource,
     readonly fence: number,
     readonly settings: StoreSettings,
     readonly log: Log,
@@ -75,8 +82,20 @@ export class Recorder {
     gathered.size += text.length;
     gathered.count += 1;
     note(record.event, gathered);
+    if (record.event.type === "interaction_request") gathered.deliveries.push(...this.#about(record.event));
     if (this.#writing === undefined) this.#writeSoon();
     return gathered.size >= mostGathered;
+  }
+
+  #about(question: AgentEventOf<"interaction_request">): readonly NewDelivery[] {
+    const deliveries = aboutQuestion(this.source, question);
+    this.#questionsSent += deliveries.length;
+    if (this.#questionsSent <= mostQuestions) return deliveries;
+    if (this.#questionsSent === mostQuestions + 1) {
+      const message = `the run has asked more than ${mostQuestions} questions: no webhook is sent for further ones`;
+      this.log.warn({ runId: this.run.id }, message);
+    }
+    return [];
   }
 
   /** What is told at once is written together. */
@@ -105,12 +124,13 @@ export class Recorder {
   }
 
   #take(): EventGroup {
-    const { count, texts, asked, answered } = this.#gathered;
+    const { count, texts, asked, answered, deliveries } = this.#gathered;
     this.#gathered = nothing();
     return {
       ...{ runId: this.run.id, fence: this.fence, first: this.#recorded + 1, count, text: texts.join("") },
       ...(asked.length === 0 ? {} : { asked }),
       ...(answered.length === 0 ? {} : { answered }),
+      ...(deliveries.length === 0 ? {} : { deliveries }),
     };
   }
 
@@ -136,7 +156,10 @@ export class Recorder {
   async #finish(result: RunResult): Promise<boolean> {
     const { store, run, fence, settings, log, tail } = this;
     const text = JSON.stringify({ ...result, events: [] });
-    const end = { result: text, session: result.sessionId, paused: result.stopReason === "paused" };
+    const end = {
+      ...{ result: text, session: result.sessionId, paused: result.stopReason === "paused" },
+      deliveries: aboutEnd(this.source, result),
+    };
     const written = await patiently("keep a result", settings.outageMs, log, () =>
       store.finish(run.id, fence, end),
     );

@@ -1,6 +1,8 @@
 import { messageOf } from "@ambit/core";
+import { interactionKindSchema, type StreamRecord } from "@ambit/core/contract";
 import type { Log, Store } from "@ambit/core/plugin";
 import type { StoreSettings } from "./settings.js";
+import { aboutExpiry } from "./webhooks/messages.js";
 
 /** Milliseconds between two looks for what is too old: at least, and at most. */
 const everyMs = { least: 1_000, most: 60_000 };
@@ -33,12 +35,31 @@ export class Retaining {
   async #look(): Promise<void> {
     const { store, settings, log } = this.options;
     try {
-      await store.expireInteractions(settings.interactionMs);
+      await this.#expire();
       const maxSize = settings.maxMiB * 1_048_576;
       const deleted = await store.retain({ maxAgeMs: settings.maxAgeMs, maxSize });
       if (deleted > 0) log.info({ deleted }, "runs were deleted by age or size");
     } catch (error) {
       log.warn({ error: messageOf(error) }, "the store could not be cleaned");
+    }
+  }
+
+  /** Page by page: each question gets its event, and its webhook. */
+  async #expire(): Promise<void> {
+    const { store, settings, log } = this.options;
+    for (;;) {
+      const questions = await store.expiring(settings.interactionMs);
+      for (const question of questions) {
+        const { id, runId } = question;
+        const run = await store.get(runId);
+        if (run === undefined) continue;
+        const kind = interactionKindSchema.parse(question.kind);
+        const record: StreamRecord = { kind: "event", event: { type: "interaction_expired", id, kind } };
+        const text = `${JSON.stringify(record)}\n`;
+        const expired = await store.expire(question, { text, deliveries: aboutExpiry(run, question) });
+        if (expired) log.info({ runId, interactionId: id }, "a question has expired");
+      }
+      if (questions.length === 0) return;
     }
   }
 }

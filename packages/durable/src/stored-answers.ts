@@ -1,5 +1,5 @@
 import { messageOf } from "@ambit/core";
-import type { Log, Store, StoredInteraction } from "@ambit/core/plugin";
+import type { InteractionState, Log, Store, StoredInteraction } from "@ambit/core/plugin";
 import { patiently } from "./outage.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
@@ -18,12 +18,12 @@ export interface StoredAnswersOptions {
 export class StoredAnswers {
   constructor(readonly options: StoredAnswersOptions) {}
 
-  /** Keeps an answer to an open question. False when the question isn't open. */
-  async keep(id: string, body: unknown): Promise<boolean> {
+  /** Keeps an answer to an open question. @returns the state of one that isn't open; undefined where there is none. */
+  async keep(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
     const { store, sealing } = this.options;
     const sealed = sealing.seal(id, body);
     const question = await store.answer(id, sealed);
-    return question?.state === "answered" && question.answer === sealed;
+    return question?.state === "answered" && question.answer === sealed ? "kept" : question?.state;
   }
 
   /** False when it was used before, or when the store can't say: then the user is asked again. */

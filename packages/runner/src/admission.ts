@@ -9,7 +9,7 @@ import {
   RequestInvalid,
   requirementsOf,
 } from "@ambit/core";
-import type { Issue, RunRequest, Warning } from "@ambit/core/contract";
+import { type Issue, projectOf, type RunRequest, type Warning, type Webhook } from "@ambit/core/contract";
 import type { Harness } from "@ambit/core/plugin";
 import {
   type CallerRules,
@@ -46,6 +46,11 @@ export interface AdmissionRules {
   readonly hasTenants?: boolean;
   /** Default: no unknown key is ignored. */
   readonly contract?: ContractSettings;
+  /**
+   * Why runs of this project can't have this webhook, by path within it; empty when they can. Default: nothing here sends
+   * webhooks.
+   */
+  readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
 }
 
 /**
@@ -62,13 +67,19 @@ export function parse(body: unknown, contract?: ContractSettings): Omit<Admitted
  * Step 2: the plan, accepted or refused, as pure as `planRun`.
  * @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant.
  */
-export function plan(request: RunRequest, candidates: Candidates, ceiling: PermissionCeiling): Plan {
+export function plan(
+  request: RunRequest,
+  candidates: Candidates,
+  ceiling: PermissionCeiling,
+  webhookIssues?: AdmissionRules["webhookIssues"],
+): Plan {
   const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
   if (issues.length > 0) throw new RequestInvalid(issues);
   const decided = planRun(request, boundary, candidates, [
     ...promptIssues(request),
     ...ruleIssues(request),
     ...secretIssues(request),
+    ...issuesOfWebhook(request, webhookIssues),
   ]);
   if (!decided.accepted) return decided;
   const unheld = unheldIssues(request, ceiling, decided.harness.actor);
@@ -90,14 +101,12 @@ export async function admit(
   const { request, warnings } = inProject(parsed, rules, caller);
   // What requires nothing needs no proof: it isn't kept waiting for the probes.
   const all = requiresNothing(request) ? registry.candidatesAsSeen() : await registry.candidates();
-  const decided =
+  const candidates = caller === undefined ? all : candidatesFor(all, caller);
+  const ceiling =
     caller === undefined
-      ? plan(request, all, rules.permissionCeiling)
-      : plan(
-          request,
-          candidatesFor(all, caller),
-          strictestCeiling(rules.permissionCeiling, caller.permissionCeiling),
-        );
+      ? rules.permissionCeiling
+      : strictestCeiling(rules.permissionCeiling, caller.permissionCeiling);
+  const decided = plan(request, candidates, ceiling, rules.webhookIssues);
   if (decided.accepted)
     return { request, plan: decided, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
@@ -172,6 +181,25 @@ function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: 
 function secretIssues(request: RunRequest): Issue[] {
   return tooManySecrets(secretsOf(request)) ?? [];
 }
+
+function issuesOfWebhook(
+  request: RunRequest,
+  issuesOf: AdmissionRules["webhookIssues"] = sendsNone,
+): Issue[] {
+  const { webhook } = request;
+  if (webhook === undefined) return [];
+  return issuesOf(webhook, projectOf(request)).map(({ path, message }) => ({
+    path: path === "" ? "webhook" : `webhook.${path}`,
+    message,
+  }));
+}
+
+const sendsNone = (): readonly Issue[] => [
+  {
+    path: "",
+    message: "can't be sent from here: send the request to a server (`ambit serve`) that has a store",
+  },
+];
 
 function promptIssues(request: RunRequest): Issue[] {
   if (promptOf(request.messages).kind !== "none") return [];

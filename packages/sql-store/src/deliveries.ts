@@ -1,65 +1,84 @@
-import type { Delivery, NewDelivery } from "@ambit/core/plugin";
-import { type Database, type Row, statement } from "./database.js";
+import type { Delivery, DeliveryOutcome, NewDelivery } from "@ambit/core/plugin";
+import { type Database, type Row, type Statement, statement, type Value } from "./database.js";
 import { deliveryOf } from "./rows.js";
-import { Where } from "./where.js";
+
+/**
+ * Adds a message of a run that meets a condition.
+ * @param condition over `ambit_runs`, with `$1` and `$2`.
+ */
+export function addDelivery(
+  { now }: Pick<Database, "now">,
+  { id, target, host, event, body }: NewDelivery,
+  condition: string,
+  ...values: readonly [Value, Value]
+): Statement {
+  return statement(
+    `INSERT INTO ambit_deliveries (id, run_id, project, url, host, event, body, state, due_at, created_at)
+    SELECT CAST($3 AS TEXT), id, project, CAST($4 AS TEXT), CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS TEXT),
+      'pending', ${now}, ${now} FROM ambit_runs WHERE ${condition} ON CONFLICT (id) DO NOTHING`,
+    ...[...values, id, target, host, event, body],
+  );
+}
 
 /** Messages that wait for their receivers, and what became of them. */
 export class Deliveries {
   constructor(readonly database: Database) {}
 
-  async enqueue({ id, runId, project, url, event, body }: NewDelivery): Promise<void> {
-    const { now } = this.database;
-    await this.database.run([
-      statement(
-        `INSERT INTO ambit_deliveries (id, run_id, project, url, event, body, state, due_at, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, 'pending', ${now}, ${now}) ON CONFLICT (id) DO NOTHING`,
-        ...[id, runId, project, url, event, body],
-      ),
-    ]);
-  }
-
-  async take(limit: number, reserveMs: number): Promise<readonly Delivery[]> {
+  async take(
+    limit: number,
+    reserveMs: number,
+    except: { readonly hosts: readonly string[]; readonly projects: readonly string[] } = {
+      hosts: [],
+      projects: [],
+    },
+  ): Promise<readonly Delivery[]> {
     const { now, lock } = this.database;
     const skipping = lock === "" ? "" : `${lock} SKIP LOCKED`;
-    const [rows = []] = await this.database.run([
-      statement(
-        `UPDATE ambit_deliveries SET due_at = ${now} + CAST($2 AS BIGINT), attempts = attempts + 1
+    const values: (string | number)[] = [limit, reserveMs];
+    const without = (column: string, names: readonly string[]) => {
+      if (names.length === 0) return "";
+      const places = names.map((name) => `$${values.push(name)}`);
+      return `AND COALESCE(${column}, '') NOT IN (${places.join(", ")})`;
+    };
+    const rows = await this.#rows({
+      text: `UPDATE ambit_deliveries SET due_at = ${now} + CAST($2 AS BIGINT), attempts = attempts + 1
         WHERE id IN (SELECT id FROM ambit_deliveries WHERE state = 'pending' AND due_at <= ${now}
+          ${without("host", except.hosts)} ${without("project", except.projects)}
           ORDER BY due_at LIMIT $1${skipping}) RETURNING *`,
-        ...[limit, reserveMs],
-      ),
-    ]);
+      values,
+    });
     return rows.map(deliveryOf);
   }
 
   async settle(
     id: string,
-    outcome: { readonly state: Delivery["state"]; readonly retryInMs?: number; readonly error?: string },
+    attempt: number,
+    { state, status, error, retryInMs = 0 }: DeliveryOutcome,
   ): Promise<void> {
-    await this.database.run([
+    // What was delivered is delivered, even if its sender was too slow to say so first.
+    const isLast = state === "delivered" ? "attempts >= $7" : "attempts = $7";
+    await this.#rows(
       statement(
-        `UPDATE ambit_deliveries SET state = $2, error = $3, due_at = ${this.database.now} + CAST($4 AS BIGINT)
-        WHERE id = $1 AND state = 'pending'`,
-        ...[id, outcome.state, outcome.error, outcome.retryInMs ?? 0],
+        `UPDATE ambit_deliveries SET state = $2, last_status = $3, error = $4,
+          due_at = ${this.database.now} + CAST($5 AS BIGINT)
+        WHERE id = $1 AND state <> $6 AND ${isLast}`,
+        ...[id, state, status, error, retryInMs, "delivered", attempt],
       ),
-    ]);
+    );
   }
 
-  async list(query: {
-    readonly project?: string | null;
-    readonly runId?: string;
-    readonly state?: Delivery["state"];
-    readonly limit: number;
-  }): Promise<readonly Delivery[]> {
-    const where = new Where().equals("project", query.project).equals("run_id", query.runId);
-    where.equals("state", query.state);
-    const most = where.value(query.limit);
-    const [rows = []]: readonly (readonly Row[])[] = await this.database.run([
-      {
-        text: `SELECT * FROM ambit_deliveries ${where} ORDER BY created_at DESC, id DESC LIMIT ${most}`,
-        values: where.values,
-      },
-    ]);
+  async list(runId: string, limit: number): Promise<readonly Delivery[]> {
+    const rows = await this.#rows(
+      statement(
+        "SELECT * FROM ambit_deliveries WHERE run_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2",
+        ...[runId, limit],
+      ),
+    );
     return rows.map(deliveryOf);
+  }
+
+  async #rows(one: Statement): Promise<readonly Row[]> {
+    const [rows = []] = await this.database.run([one]);
+    return rows;
   }
 }

@@ -39,6 +39,13 @@ export const migrations: readonly (readonly Statement[])[] = [
       due_at BIGINT NOT NULL, created_at BIGINT NOT NULL)`,
     `CREATE INDEX ambit_deliveries_due ON ambit_deliveries (state, due_at)`,
   ),
+  // Webhooks: "url" holds the encrypted address.
+  statements(
+    `ALTER TABLE ambit_runs ADD COLUMN webhook TEXT`,
+    `ALTER TABLE ambit_deliveries ADD COLUMN host TEXT NOT NULL DEFAULT ''`,
+    `ALTER TABLE ambit_deliveries ADD COLUMN last_status BIGINT`,
+    `CREATE INDEX ambit_deliveries_run ON ambit_deliveries (run_id)`,
+  ),
 ];
 
 /** Of the schema that this version of Ambit reads and writes. */

@@ -1,6 +1,7 @@
 import type {
   Delivery,
   RunHead,
+  RunWebhook,
   StoredInteraction,
   StoredRun,
   StoredRunState,
@@ -20,6 +21,7 @@ export function runOf(row: Row): StoredRun {
     digest: columns.text("digest"),
     harness: columns.text("harness"),
     sandbox: columns.text("sandbox"),
+    webhook: webhookOf(columns.optionalText("webhook")),
     size: columns.number("size"),
     cancelRequested: columns.number("cancel_requested") !== 0,
     createdAt: columns.number("created_at"),
@@ -74,12 +76,20 @@ export function deliveryOf(row: Row): Delivery {
     id: columns.text("id"),
     runId: columns.text("run_id"),
     project: columns.optionalText("project"),
-    url: columns.text("url"),
+    target: columns.text("url"),
+    host: columns.text("host"),
     event: columns.text("event"),
     body: columns.text("body"),
     state: columns.oneOf("state", ["pending", "delivered", "failed"]),
     attempts: columns.number("attempts"),
+    status: columns.optionalNumber("last_status"),
     error: columns.optionalText("error"),
     createdAt: columns.number("created_at"),
+    dueAt: columns.number("due_at"),
   };
+}
+
+/** Written by `createRun`. */
+function webhookOf(text: string | undefined): RunWebhook | undefined {
+  return text === undefined ? undefined : JSON.parse(text);
 }

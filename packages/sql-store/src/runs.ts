@@ -2,7 +2,6 @@ import type {
   EventChunk,
   EventGroup,
   NewRun,
-  Retention,
   RunEnd,
   RunHead,
   RunQuery,
@@ -10,24 +9,29 @@ import type {
   Written,
 } from "@ambit/core/plugin";
 import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
+import { addDelivery } from "./deliveries.js";
 import { headOf, runOf } from "./rows.js";
 import { Where } from "./where.js";
 
 /** Chunks that one read looks at. */
 const mostChunks = 32;
 
+/** Ended by this owner, just now or by an attempt whose answer was lost. */
+const ended = "id = $1 AND fence = $2 AND state = 'ended'";
+
 /** What belongs to the owner alone. */
 const owned = "id = $1 AND fence = $2 AND state = 'running'";
 
 /** Has a row when the run was created, and none when its id was taken. */
 export function createRun({ now }: Pick<Database, "now">, run: NewRun): Statement {
-  const { id, project, session, state, replica, digest, harness, sandbox, sealedRequest } = run;
+  const { id, project, session, state, replica, digest, harness, sandbox, sealedRequest, webhook } = run;
   return statement(
     `INSERT INTO ambit_runs
-      (id, project, session, state, replica, fence, digest, harness, sandbox, sealed, created_at, started_at)
-    VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, ${now}, ${state === "running" ? now : "NULL"})
+      (id, project, session, state, replica, fence, digest, harness, sandbox, sealed, webhook, created_at, started_at)
+    VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, ${now}, ${state === "running" ? now : "NULL"})
     ON CONFLICT (id) DO NOTHING RETURNING id`,
     ...[id, project, session, state, replica, digest, harness, sandbox, sealedRequest],
+    ...[webhook === undefined ? undefined : JSON.stringify(webhook)],
   );
 }
 
@@ -71,7 +75,16 @@ export class Runs {
     return rows.map((row) => new Columns(row).text("id"));
   }
 
-  async append({ runId, fence, first, count, text, asked, answered }: EventGroup): Promise<Written> {
+  async append({
+    runId,
+    fence,
+    first,
+    count,
+    text,
+    asked,
+    answered,
+    deliveries,
+  }: EventGroup): Promise<Written> {
     const last = first + count - 1;
     const { now } = this.database;
     const chunk = [
@@ -102,6 +115,7 @@ export class Runs {
           id,
         ),
       ),
+      ...(deliveries ?? []).map((one) => addDelivery(this.database, one, owned, runId, fence)),
     ];
     if (questions.length === 0 && this.database.append !== undefined) {
       const written = await this.database.append({ runId, fence, first, last, text });
@@ -113,9 +127,13 @@ export class Runs {
     return head !== undefined && isWritten(headOf(head), fence, last) ? "written" : "fenced";
   }
 
-  async finish(id: string, fence: number, { result, session, paused }: RunEnd): Promise<Written> {
+  async finish(
+    id: string,
+    fence: number,
+    { result, session, paused, deliveries = [] }: RunEnd,
+  ): Promise<Written> {
     const { now } = this.database;
-    const [ended, ...others] = await this.database.run([
+    const [written, ...others] = await this.database.run([
       statement(
         `UPDATE ambit_runs SET state = 'ended', result = $3, size = size + $4, ended_at = ${now}
         WHERE ${owned} RETURNING id`,
@@ -128,9 +146,10 @@ export class Runs {
         ...[id, session, fence],
       ),
       ...(paused ? [] : [closeQuestions(id, fence)]),
+      ...deliveries.map((one) => addDelivery(this.database, one, ended, id, fence)),
       selectHead(id),
     ]);
-    if (ended?.length === 1) return "written";
+    if (written?.length === 1) return "written";
     const row = others.at(-1)?.[0];
     const head = row === undefined ? undefined : headOf(row);
     return head?.state === "ended" && head.fence === fence ? "written" : "fenced";
@@ -188,43 +207,6 @@ export class Runs {
       ),
     );
     return rows.length === 1;
-  }
-
-  async delete(id: string): Promise<boolean> {
-    const [, deleted] = await this.database.run([
-      statement(
-        `DELETE FROM ambit_deliveries WHERE run_id = $1
-        AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND state = 'ended')`,
-        id,
-      ),
-      statement("DELETE FROM ambit_runs WHERE id = $1 AND state = 'ended' RETURNING id", id),
-    ]);
-    return deleted?.length === 1;
-  }
-
-  async retain({ maxAgeMs, maxSize }: Retention): Promise<number> {
-    const { now } = this.database;
-    const deleted = await this.database.run([
-      statement(
-        `DELETE FROM ambit_runs WHERE state = 'ended' AND ended_at < ${now} - CAST($1 AS BIGINT) RETURNING id`,
-        maxAgeMs,
-      ),
-      statement(
-        `DELETE FROM ambit_runs WHERE state = 'ended' AND id IN (
-          SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY ended_at DESC, id DESC) AS total
-            FROM ambit_runs WHERE state = 'ended') AS kept
-          WHERE total > CAST($1 AS BIGINT)) RETURNING id`,
-        maxSize,
-      ),
-      statement(
-        `DELETE FROM ambit_deliveries WHERE state <> 'pending' AND created_at < ${now} - CAST($1 AS BIGINT)`,
-        maxAgeMs,
-      ),
-      // Longer than any run that could bring an answer again.
-      statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
-      statement(`DELETE FROM ambit_replicas WHERE expires_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
-    ]);
-    return (deleted[0]?.length ?? 0) + (deleted[1]?.length ?? 0);
   }
 
   async #rows(one: Statement): Promise<readonly Row[]> {

@@ -1,5 +1,6 @@
 import type {
   ArrivedAnswer,
+  Expiry,
   InteractionQuery,
   Renewal,
   SessionHold,
@@ -9,6 +10,7 @@ import type {
   StoredSession,
 } from "@ambit/core/plugin";
 import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
+import { addDelivery } from "./deliveries.js";
 import { interactionOf, runOf, sessionOf } from "./rows.js";
 import { Where } from "./where.js";
 
@@ -122,15 +124,41 @@ export class Shared {
     return used?.length === 1;
   }
 
-  async expireInteractions(maxAgeMs: number): Promise<readonly StoredInteraction[]> {
+  async expiring(maxAgeMs: number): Promise<readonly StoredInteraction[]> {
     const rows = await this.#rows(
       statement(
-        `UPDATE ambit_interactions SET state = 'expired'
-        WHERE state = 'open' AND created_at < ${this.database.now} - CAST($1 AS BIGINT) RETURNING *`,
+        `SELECT i.* FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
+        WHERE i.state = 'open' AND r.state = 'ended' AND i.created_at < ${this.database.now} - CAST($1 AS BIGINT)
+        ORDER BY i.created_at LIMIT 100`,
         maxAgeMs,
       ),
     );
     return rows.map(interactionOf);
+  }
+
+  async expire({ id, runId }: StoredInteraction, { text, deliveries = [] }: Expiry): Promise<boolean> {
+    const expired =
+      "id = $1 AND EXISTS (SELECT 1 FROM ambit_interactions WHERE id = $2 AND state = 'expiring')";
+    const [marked] = await this.database.run([
+      // A state within this transaction only: the rest is done by the replica that was first.
+      statement(
+        "UPDATE ambit_interactions SET state = 'expiring' WHERE id = $1 AND state = 'open' RETURNING id",
+        id,
+      ),
+      // The number between is the result's: a reader that has the result gets this event as well.
+      statement(
+        `UPDATE ambit_runs SET events = events + 2, size = size + $3 WHERE ${expired}`,
+        ...[runId, id, text.length],
+      ),
+      statement(
+        `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+        SELECT id, events, events, CAST($3 AS TEXT) FROM ambit_runs WHERE ${expired}`,
+        ...[runId, id, text],
+      ),
+      ...deliveries.map((one) => addDelivery(this.database, one, expired, runId, id)),
+      statement("UPDATE ambit_interactions SET state = 'expired' WHERE id = $1 AND state = 'expiring'", id),
+    ]);
+    return marked?.length === 1;
   }
 
   async holdSession({ project = "", session, replica, sandbox }: SessionPlace): Promise<SessionHold> {

@@ -1,6 +1,7 @@
 import type { Store } from "@ambit/core/plugin";
 import type { Database } from "./database.js";
 import { Deliveries } from "./deliveries.js";
+import { deleteRun, retain } from "./retention.js";
 import { Runs } from "./runs.js";
 import { Shared } from "./shared.js";
 
@@ -20,8 +21,8 @@ export function sqlStore(database: Database): Store {
     heads: (ids) => runs.heads(ids),
     read: (id, after, maxCharacters) => runs.read(id, after, maxCharacters),
     requestCancel: (id) => runs.requestCancel(id),
-    delete: (id) => runs.delete(id),
-    retain: (retention) => runs.retain(retention),
+    delete: (id) => deleteRun(database, id),
+    retain: (retention) => retain(database, retention),
     renew: (replica, address, leaseMs) => shared.renew(replica, address, leaseMs),
     supersede: (prefix, replica) => shared.supersede(prefix, replica),
     leave: (replica) => shared.leave(replica),
@@ -30,14 +31,14 @@ export function sqlStore(database: Database): Store {
     interactions: (query) => shared.interactions(query),
     answer: (id, answer) => shared.answer(id, answer),
     useAnswer: (id) => shared.useAnswer(id),
-    expireInteractions: (maxAgeMs) => shared.expireInteractions(maxAgeMs),
+    expiring: (maxAgeMs) => shared.expiring(maxAgeMs),
+    expire: (question, expiry) => shared.expire(question, expiry),
     holdSession: (place) => shared.holdSession(place),
     releaseSession: (place) => shared.releaseSession(place),
     sessions: (query) => shared.sessions(query),
-    enqueueDelivery: (delivery) => deliveries.enqueue(delivery),
-    takeDeliveries: (limit, reserveMs) => deliveries.take(limit, reserveMs),
-    settleDelivery: (id, outcome) => deliveries.settle(id, outcome),
-    deliveries: (query) => deliveries.list(query),
+    takeDeliveries: (limit, reserveMs, except) => deliveries.take(limit, reserveMs, except),
+    settleDelivery: (id, attempt, outcome) => deliveries.settle(id, attempt, outcome),
+    deliveries: (runId, limit) => deliveries.list(runId, limit),
     close: () => database.close(),
   };
 }

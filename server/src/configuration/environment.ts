@@ -1,5 +1,6 @@
 import { nearestKey } from "@ambit/core";
 import { z } from "zod";
+import { webhookSecretsSchema } from "../webhooks/settings.js";
 import { denialSchema } from "./denial.js";
 import { readOlderEnvironment } from "./older-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
@@ -49,6 +50,10 @@ const environmentSchema = z.object({
     .transform((text) => (text === "true" ? true : patternsOf(text ?? "")))
     .pipe(denialSchema),
   AMBIT_INTERACTION_KEY_FILE: optionalText,
+  AMBIT_WEBHOOK_SECRET: z.preprocess(
+    (value) => (typeof value === "string" && value.trim() !== "" ? value.trim().split(/\s+/) : undefined),
+    webhookSecretsSchema.optional(),
+  ),
   AMBIT_LOG_LEVEL: z.preprocess(
     blankIsAbsent,
     z.enum(logLevels, { error: `must be one of ${logLevels.join(", ")}` }).optional(),
@@ -69,7 +74,7 @@ export interface Environment extends z.output<typeof environmentSchema> {
 export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
   const older = readOlderEnvironment(variables);
   const parsed = environmentSchema.safeParse({ ...variables, ...older.variables });
-  for (const name of ["AMBIT_TOKEN", ...older.secrets]) delete variables[name];
+  for (const name of ["AMBIT_TOKEN", "AMBIT_WEBHOOK_SECRET", ...older.secrets]) delete variables[name];
   // Read by its plugin, when that is loaded.
   if (older.variables.DAYTONA_API_KEY !== undefined)
     variables.DAYTONA_API_KEY = older.variables.DAYTONA_API_KEY;

@@ -63,7 +63,16 @@ export async function loadSettings(
       settingsProblems(parsed.error, configurationSchema),
     );
   }
-  const { plugins = [...defaultPlugins], permissions, log, server, limits, probes, contract } = parsed.data;
+  const {
+    plugins = [...defaultPlugins],
+    permissions,
+    log,
+    server,
+    limits,
+    probes,
+    contract,
+    webhooks,
+  } = parsed.data;
   const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
   return {
     plugins,
@@ -73,6 +82,7 @@ export async function loadSettings(
     limits: { ...limits, concurrentRuns },
     probes,
     contract,
+    webhooks: { ...webhooks, secret: environment.AMBIT_WEBHOOK_SECRET ?? webhooks.secret },
     permissionCeiling: strictest(permissions.deny, environment.AMBIT_DENY_PERMISSIONS),
     keyFile: environment.AMBIT_INTERACTION_KEY_FILE ?? parsed.data.interactions.keyFile,
     logLevel: environment.AMBIT_LOG_LEVEL ?? log.level,

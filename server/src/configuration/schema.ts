@@ -3,6 +3,7 @@ import { storeSettingsSchema } from "@ambit/durable";
 import { contractSettingsSchema, runLimitsSchema } from "@ambit/runner";
 import { z } from "zod";
 import { tenantsSchema } from "../tenants/schema.js";
+import { webhookSettingsSchema } from "../webhooks/settings.js";
 import { denialSchema } from "./denial.js";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
@@ -54,6 +55,8 @@ export const configurationSchema = z.strictObject({
   server: serverSchema.prefault({}),
   /** What becomes of stored runs, where a store is loaded. */
   store: storeSettingsSchema.prefault({}),
+  /** Messages to callers about their runs, where a store is loaded. */
+  webhooks: webhookSettingsSchema.prefault({}),
   interactions: z
     .strictObject({
       /**

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { denialSchema } from "../configuration/denial.js";
+import { webhookSecretsSchema } from "../webhooks/settings.js";
 
 const count = z.int().positive();
 
@@ -44,6 +45,9 @@ export const tenantSchema = z.strictObject({
     .optional()
     .meta({ description: "Default: all that are loaded." }),
   limits: quotasSchema.prefault({}),
+  webhookSecret: webhookSecretsSchema.optional().meta({
+    description: "Signs the webhooks of the project's runs. Default: they can't have one.",
+  }),
 });
 
 export const tenantsSchema = z

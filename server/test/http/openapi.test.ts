@@ -45,7 +45,7 @@ test.each([
   ["get", "/subscription-status", [200, 401, 403, 500]],
   ["get", "/health", [200]],
   ["get", "/openapi.json", [200]],
-  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 403, 404, 408, 413, 500, 503]],
+  ["post", "/runs/{runId}/interactions/{interactionId}", [200, 400, 401, 403, 404, 408, 410, 413, 500, 503]],
 ] as const)("%s %s answers as documented", (method, path, statuses) => {
   expect(Object.keys(document.paths[path][method].responses).map(Number)).toEqual(statuses);
 });

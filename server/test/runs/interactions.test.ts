@@ -80,16 +80,6 @@ describe("a question of a paused run", () => {
       output: "wipe: allow",
     });
   });
-
-  it("expires, and then takes no answer", async () => {
-    const { post, get } = await serveStored(cautious, { configuration: { store: { interactionMs: 1 } } });
-    const { runId } = await bodyOf<Result>(await post("/run", turn));
-    const ids = async (state: string) =>
-      (await bodyOf<Listed>(await get(`/interactions?state=${state}`))).interactions.map(({ id }) => id);
-    await expect.poll(() => ids("expired"), { timeout: 10_000 }).toHaveLength(1);
-    const [id] = await ids("expired");
-    expect((await post(`/runs/${runId}/interactions/${id}`, { approved: true })).status).toBe(404);
-  });
 });
 
 describe("a question of a run that waits", () => {

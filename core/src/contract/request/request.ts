@@ -14,6 +14,7 @@ import { runIdSchema } from "./run-id.js";
 import { sandboxPermissionSchema } from "./sandbox-permission.js";
 import { harnessFileSchema, skillSchema } from "./skill.js";
 import { toolCallbackSchema, toolSpecSchema } from "./tool.js";
+import { webhookSchema } from "./webhook.js";
 
 const contextSchema = z.strictObject({
   propagation: z
@@ -170,6 +171,10 @@ export const runRequestSchema = z.strictObject({
   onDisconnect: onDisconnectSchema.optional().meta({
     description:
       "`cancel` or `continue`: what happens to the run when its caller disconnects before the result. Default: `continue` with a `sessionId`, `cancel` without. A run that continues can be cancelled and killed, and its time limits apply.",
+  }),
+  webhook: webhookSchema.optional().meta({
+    description:
+      "Where the run's outcome and its questions are posted, signed by the Standard Webhooks specification. Needs a store, and a secret in the server's configuration.",
   }),
   modelCapabilities: z
     .strictObject({

@@ -57,6 +57,8 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     kind: interactionKindSchema,
     payload: z.unknown().optional(),
   }),
+  /** A question of a run that has paused waited too long. It comes after the run has ended. */
+  event("interaction_expired", { id: z.string(), kind: interactionKindSchema }),
   event("boundary_decision", {
     target: z.string(),
     allowed: z.boolean(),

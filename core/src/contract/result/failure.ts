@@ -39,6 +39,7 @@ export const failureCodeSchema = z.enum([
   "store_failed",
   "session_elsewhere",
   "idempotency_key_reused",
+  "interaction_expired",
   "internal",
 ]);
 export type FailureCode = z.infer<typeof failureCodeSchema>;

@@ -1,8 +1,30 @@
 import { z } from "zod";
+import { webhookEventSchema } from "../request/webhook.js";
 import { interactionKindSchema } from "./events.js";
 import { runResultSchema } from "./result.js";
 
 const time = z.iso.datetime();
+
+export const deliveryStateSchema = z.enum(["pending", "delivered", "failed"]);
+
+/** One message of a run's webhook. */
+const deliveryInfoSchema = z.strictObject({
+  /** The header `webhook-id` of every attempt. */
+  id: z.string(),
+  event: webhookEventSchema,
+  /** Of the receiver's address. */
+  host: z.string(),
+  /** `pending`: the next attempt follows. `failed`: no further attempt. */
+  state: deliveryStateSchema,
+  attempts: z.int(),
+  /** The HTTP status of the last attempt's answer, if it had one. */
+  status: z.int().optional(),
+  /** Why the last attempt failed. */
+  error: z.string().optional(),
+  createdAt: time,
+  /** When the next attempt is due. */
+  dueAt: time.optional(),
+});
 
 export const runStateSchema = z.enum(["queued", "running", "ended"]);
 export type RunStateName = z.infer<typeof runStateSchema>;
@@ -22,11 +44,15 @@ export const runInfoSchema = z.strictObject({
   endedAt: time.optional(),
   /** Once it has ended: with its receipt and usage, and without events, which are in the log. */
   result: runResultSchema.optional(),
+  /** The messages of its webhook, the newest first, at most 100. Absent without a webhook. */
+  deliveries: z.array(deliveryInfoSchema).optional(),
 });
 export type RunInfo = z.infer<typeof runInfoSchema>;
 
 /** `GET /runs`: the newest first, without their results. */
-export const runsResponseSchema = z.strictObject({ runs: z.array(runInfoSchema.omit({ result: true })) });
+export const runsResponseSchema = z.strictObject({
+  runs: z.array(runInfoSchema.omit({ result: true, deliveries: true })),
+});
 export type RunsResponse = z.infer<typeof runsResponseSchema>;
 
 /** 202: the run goes on by itself. The header `Location` says where. */

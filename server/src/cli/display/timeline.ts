@@ -56,6 +56,8 @@ export class Timeline {
         return line("asks", `${event.kind} ${shortened(event.payload ?? {})}`, colors.magenta);
       case "interaction_response":
         return line("answer", `${event.kind} ${shortened(event.payload ?? {})}`, colors.magenta);
+      case "interaction_expired":
+        return line("expired", `${event.kind} ${event.id}`, colors.magenta);
       case "boundary_decision": {
         const times = event.count > 1 ? ` (${event.count} times)` : "";
         const text = `${event.target}: ${event.reason}${times}`;

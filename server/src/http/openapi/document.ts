@@ -2,6 +2,7 @@ import type { JsonObject } from "@ambit/core/contract";
 import { wireSchemas } from "./json-schema.js";
 import { answer, base, body, type FailureStatus, failed, failures, reference } from "./parts.js";
 import { storedPaths } from "./stored-paths.js";
+import { webhooks } from "./webhooks.js";
 
 /** The OpenAPI 3.1 document of the server, made from the schemas that validate. */
 export function openApiDocument(version: string): JsonObject {
@@ -18,6 +19,7 @@ export function openApiDocument(version: string): JsonObject {
     servers: [{ url: "http://127.0.0.1:8765" }],
     security: [{ bearer: [] }, { token: [] }],
     paths: paths(),
+    webhooks: webhooks(),
     components: {
       schemas: wireSchemas(base),
       securitySchemes: {

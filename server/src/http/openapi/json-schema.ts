@@ -29,6 +29,7 @@ import {
   subscriptionStatusSchema,
   toolSpecSchema,
   warningSchema,
+  webhookMessageSchema,
 } from "@ambit/core/contract";
 import { z } from "zod";
 
@@ -67,6 +68,7 @@ const returned = {
   RunsResponse: runsResponseSchema,
   SessionsResponse: sessionsResponseSchema,
   InteractionsResponse: interactionsResponseSchema,
+  WebhookMessage: webhookMessageSchema,
   ResultMessage: messageSchema,
   ResultContentBlock: contentBlockSchema,
 };

@@ -13,6 +13,7 @@ export const failures = {
   404: "`not_found`: there is no such route, run, session or question here, or no store.",
   409: "`session_elsewhere`: another replica has the session; the message has its address.",
   408: "`request_invalid`: the body came too slowly.",
+  410: "`interaction_expired`: the question waited too long; the session's next turn asks again if it must.",
   413: "`request_invalid`: the body is too large.",
   422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its fix. `idempotency_key_reused`: the key belongs to another request.",
   429: "`at_capacity`: try again later; nothing was begun.",

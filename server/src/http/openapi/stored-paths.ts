@@ -35,7 +35,7 @@ export function storedPaths(): JsonObject {
     "/runs/{runId}": {
       get: {
         operationId: "runInfo",
-        summary: "A run's state, and its result once it has ended",
+        summary: "A run's state, its result once it has ended, and what became of its webhook's messages",
         parameters: [inPath("runId")],
         responses: { 200: answer("The run.", "RunInfo"), ...failed(401, 403, 404, 500, 503) },
       },
@@ -89,12 +89,12 @@ export function storedPaths(): JsonObject {
         operationId: "answer",
         summary: "An answer to what a run asks its user",
         description:
-          "A run that is held open gets it immediately. With a store, an answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; an answer that comes too late is refused with 404.",
+          "A run that is held open gets it immediately. With a store, an answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
         parameters: ["runId", "interactionId"].map(inPath),
         requestBody: body("InteractionAnswer", true),
         responses: {
           200: answer("It was forwarded, or kept.", "ForwardedResponse"),
-          ...failed(400, 401, 403, 404, 408, 413, 500, 503),
+          ...failed(400, 401, 403, 404, 408, 410, 413, 500, 503),
         },
       },
     },

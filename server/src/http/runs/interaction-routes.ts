@@ -1,6 +1,8 @@
 import {
+  type AmbitError,
   type EndedResponse,
   type ForwardedResponse,
+  InteractionExpired,
   type InteractionsResponse,
   interactionKindSchema,
   interactionStateSchema,
@@ -10,7 +12,7 @@ import {
   SessionElsewhere,
   type SessionsResponse,
 } from "@ambit/core";
-import type { StoredInteraction } from "@ambit/core/plugin";
+import type { InteractionState, StoredInteraction } from "@ambit/core/plugin";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 import { callersProjects } from "./projects.js";
@@ -63,9 +65,10 @@ export async function handleStoredAnswer(route: StoredRoute, runId: string, id: 
     const { store } = server.durable;
     const asked = await store.interactions({ runId, limit: mostOfRun });
     const question = asked.find((one) => one.id === id);
-    if (question?.state !== "open") throw closed(id);
+    if (question?.state !== "open") throw closed(id, question?.state);
     readAnswer(interactionKindSchema.parse(question.kind), body);
-    if (!(await server.durable.answers.keep(id, body))) throw closed(id);
+    const kept = await server.durable.answers.keep(id, body);
+    if (kept !== "kept") throw closed(id, kept);
   }
   sendJson(exchange.outgoing, 200, { ok: true } satisfies ForwardedResponse);
 }
@@ -81,8 +84,11 @@ function answeredHere(answer: () => void): boolean {
   }
 }
 
-const closed = (id: string) =>
-  new NotFound(`There is no open interaction '${id}': it was answered, has expired, or was never asked.`);
+/** @param state the question's, where there is one. */
+function closed(id: string, state: InteractionState | undefined): AmbitError {
+  if (state === "expired") return new InteractionExpired(id);
+  return new NotFound(`There is no open interaction '${id}': it was answered, or was never asked.`);
+}
 
 /** `GET /sessions` */
 export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<void> {

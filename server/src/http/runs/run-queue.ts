@@ -1,13 +1,5 @@
 import { randomUUID } from "node:crypto";
-import {
-  AtCapacity,
-  type Log,
-  messageOf,
-  projectOf,
-  RunCancelled,
-  toAmbitError,
-  Unauthorized,
-} from "@ambit/core";
+import { AtCapacity, type Log, messageOf, RunCancelled, toAmbitError, Unauthorized } from "@ambit/core";
 import type { StoredRun } from "@ambit/core/plugin";
 import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
 import type { CallerRules, Runner, Slot } from "@ambit/runner";
@@ -64,13 +56,8 @@ export class RunQueue {
     const waiting = await durable.store.list({ state: "queued", limit: mostQueued });
     if (waiting.length >= mostQueued) throw new AtCapacity(`${mostQueued} runs wait for a place already.`);
     const existing = await durable.store.create({
-      ...{ id: runId, project: projectOf(request), session: request.sessionId, state: "queued" },
-      ...{
-        replica: durable.replica,
-        digest,
-        harness: plan.harness.actor.id,
-        sandbox: plan.sandbox.actor.name,
-      },
+      ...durable.newRun({ id: runId, request, plan }, digest),
+      state: "queued",
       sealedRequest: sealing.seal(runId, { body, project: projectOfCaller(caller) } satisfies Queued),
     });
     return existing === undefined ? { runId } : { existing };

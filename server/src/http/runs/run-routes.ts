@@ -13,10 +13,11 @@ import type { DurableServer, Exchange, ServerContext } from "../server-context.j
 import { callersProjects, isVisibleTo, type Projects } from "./projects.js";
 import { countOf } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
-import { resultOf, summaryOf } from "./stored-answer.js";
+import { deliveryInfo, resultOf, summaryOf } from "./stored-answer.js";
 
 const mostListed = 1_000;
 const listedByDefault = 100;
+const mostDeliveries = 100;
 
 /** What a route of stored runs works with. */
 export interface StoredRoute {
@@ -38,7 +39,13 @@ export async function visibleRun({ server, exchange }: StoredRoute, id: string):
 /** `GET /runs/:runId` */
 export async function handleRunInfo(route: StoredRoute, id: string): Promise<void> {
   const run = await visibleRun(route, id);
-  const info = { ...summaryOf(run), result: resultOf(run) } satisfies RunInfo;
+  const { webhook } = run;
+  const deliveries =
+    webhook === undefined ? undefined : await route.server.durable.store.deliveries(id, mostDeliveries);
+  const info = {
+    ...{ ...summaryOf(run), result: resultOf(run) },
+    ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
+  } satisfies RunInfo;
   sendJson(route.exchange.outgoing, 200, info);
 }
 

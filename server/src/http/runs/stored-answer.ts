@@ -6,8 +6,9 @@ import {
   type RunResult,
   runResultSchema,
   type StreamRecord,
+  webhookEventSchema,
 } from "@ambit/core";
-import type { StoredRun } from "@ambit/core/plugin";
+import type { Delivery, StoredRun } from "@ambit/core/plugin";
 import type { DurableRuns } from "@ambit/durable";
 import { coalesced } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
@@ -68,6 +69,16 @@ export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
     createdAt: timeOf(createdAt),
     startedAt: startedAt === undefined ? undefined : timeOf(startedAt),
     endedAt: endedAt === undefined ? undefined : timeOf(endedAt),
+  };
+}
+
+/** What is told of a message of a run's webhook. */
+export function deliveryInfo(delivery: Delivery): NonNullable<RunInfo["deliveries"]>[number] {
+  const { id, event, host, state, attempts, status, error, createdAt, dueAt } = delivery;
+  return {
+    ...{ id, event: webhookEventSchema.parse(event), host, state, attempts, status, error },
+    createdAt: timeOf(createdAt),
+    dueAt: state === "pending" ? timeOf(dueAt) : undefined,
   };
 }
 

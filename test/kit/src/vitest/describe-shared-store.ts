@@ -68,8 +68,6 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     const used = await Promise.all([one.useAnswer("a"), two.useAnswer("a")]);
     expect(used.toSorted()).toEqual([false, true]);
     expect(await one.useAnswer("a")).toBe(false);
-    await expect.poll(async () => (await one.expireInteractions(1)).map(({ id }) => id)).toEqual(["b"]);
-    expect(await one.answer("b", "1")).toMatchObject({ state: "expired" });
   });
 
   it("ends the questions of a run that doesn't pause", async () => {
@@ -110,25 +108,5 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     }
     await store.supersede("a-", "a-2");
     expect((await store.abandoned()).map(({ id }) => id)).toEqual(["a-1"]);
-  });
-
-  it("gives a delivery to one sender at a time, until it is settled", async () => {
-    const [one, two] = [await opened(), await opened()];
-    const delivery = {
-      id: "m",
-      runId: "r",
-      project: "p",
-      url: "https://example.com/",
-      event: "run.ended",
-      body: "{}",
-    };
-    await one.enqueueDelivery(delivery);
-    const taken = (await Promise.all([one.takeDeliveries(5, 60_000), two.takeDeliveries(5, 60_000)])).flat();
-    expect(taken).toMatchObject([{ ...delivery, attempts: 1, state: "pending" }]);
-    await one.settleDelivery("m", { state: "pending", retryInMs: 0, error: "HTTP 500" });
-    expect(await two.takeDeliveries(5, 60_000)).toMatchObject([{ id: "m", attempts: 2, error: "HTTP 500" }]);
-    await two.settleDelivery("m", { state: "failed", error: "HTTP 500" });
-    expect(await one.takeDeliveries(5, 0)).toEqual([]);
-    expect(await one.deliveries({ project: "p", state: "failed", limit: 5 })).toMatchObject([{ id: "m" }]);
   });
 }

@@ -5,6 +5,7 @@ import type { Store } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ending, groupOf, newRun, numbersOf, upTo } from "../store/samples.js";
 import { openStore, type StoreRig } from "../store/store-rig.js";
+import { describeDeliveries } from "./describe-deliveries.js";
 import { describeSharedStore } from "./describe-shared-store.js";
 
 /** Events of the test with many of them; the whole million is for soaks. */
@@ -199,5 +200,6 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
     });
 
     describeSharedStore(opened);
+    describeDeliveries(opened);
   });
 }

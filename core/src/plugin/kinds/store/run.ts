@@ -7,6 +7,28 @@ export interface OfProject {
   readonly project: string | undefined;
 }
 
+/** Where messages of a run are sent, beside its log. */
+export interface RunWebhook {
+  /** The receiver's address, encrypted with a key that isn't in the store. */
+  readonly target: string;
+  /** Of that address. */
+  readonly host: string;
+  /** What is sent: `run.finished`. */
+  readonly events: readonly string[];
+}
+
+/** One message to a receiver, written together with what it is about. */
+export interface NewDelivery {
+  /** The message's id, the same with each attempt. */
+  readonly id: string;
+  /** As the run's webhook has it. */
+  readonly target: string;
+  readonly host: string;
+  readonly event: string;
+  /** As JSON; redacted like every event. */
+  readonly body: string;
+}
+
 export interface NewRun extends OfProject {
   readonly id: string;
   readonly session: string | undefined;
@@ -19,6 +41,7 @@ export interface NewRun extends OfProject {
   readonly sandbox: string;
   /** The request, encrypted with a key that isn't in the store; only while the run is queued. */
   readonly sealedRequest?: string;
+  readonly webhook?: RunWebhook;
 }
 
 /** Milliseconds since the epoch are the store's own: replicas' clocks differ. */
@@ -32,6 +55,7 @@ export interface StoredRun extends OfProject {
   readonly digest: string;
   readonly harness: string;
   readonly sandbox: string;
+  readonly webhook: RunWebhook | undefined;
   /** Events in the log: the last one's number, counted from 1. */
   readonly events: number;
   /** Characters of its events. */
@@ -70,6 +94,7 @@ export interface EventGroup {
   readonly asked?: readonly NewInteraction[];
   /** Ids of questions that these events answer. */
   readonly answered?: readonly string[];
+  readonly deliveries?: readonly NewDelivery[];
 }
 
 export interface EventChunk {
@@ -85,6 +110,14 @@ export interface RunEnd {
   readonly session: string | undefined;
   /** Whether its questions stay open for the next turn. */
   readonly paused: boolean;
+  readonly deliveries?: readonly NewDelivery[];
+}
+
+/** What is written when a question of an ended run expires. */
+export interface Expiry {
+  /** Its stream record, a line of NDJSON. It gets the number after the one that the result had. */
+  readonly text: string;
+  readonly deliveries?: readonly NewDelivery[];
 }
 
 /** `fenced`: the run belongs to somebody else by now, or has ended. Nothing was written. */

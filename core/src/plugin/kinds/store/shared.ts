@@ -1,4 +1,4 @@
-import type { OfProject } from "./run.js";
+import type { NewDelivery, OfProject } from "./run.js";
 
 /** Where a session lives. */
 export interface SessionPlace extends OfProject {
@@ -22,19 +22,26 @@ export interface StoredSession extends OfProject {
   readonly usedAt: number;
 }
 
-export interface NewDelivery extends OfProject {
-  /** The message's id, the same with each attempt. */
-  readonly id: string;
-  readonly runId: string;
-  readonly url: string;
-  readonly event: string;
-  /** As JSON. */
-  readonly body: string;
-}
+export type DeliveryState = "pending" | "delivered" | "failed";
 
-export interface Delivery extends NewDelivery {
-  readonly state: "pending" | "delivered" | "failed";
+export interface Delivery extends NewDelivery, OfProject {
+  readonly runId: string;
+  readonly state: DeliveryState;
+  /** Begun so far, the one under way among them. */
   readonly attempts: number;
+  /** The HTTP status of the last attempt's answer. */
+  readonly status: number | undefined;
   readonly error: string | undefined;
   readonly createdAt: number;
+  /** When the next attempt may begin. */
+  readonly dueAt: number;
+}
+
+export interface DeliveryOutcome {
+  /** `pending`: another attempt follows. */
+  readonly state: DeliveryState;
+  /** Default 0: at once. */
+  readonly retryInMs?: number;
+  readonly status?: number;
+  readonly error?: string;
 }

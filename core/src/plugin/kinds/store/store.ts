@@ -2,6 +2,7 @@ import type { Log } from "../../log.js";
 import type {
   EventChunk,
   EventGroup,
+  Expiry,
   InteractionQuery,
   NewRun,
   RunEnd,
@@ -11,7 +12,7 @@ import type {
   StoredRun,
   Written,
 } from "./run.js";
-import type { Delivery, NewDelivery, SessionHold, SessionPlace, StoredSession } from "./shared.js";
+import type { Delivery, DeliveryOutcome, SessionHold, SessionPlace, StoredSession } from "./shared.js";
 
 /** Keeps runs beyond the connection and the process. `ambit run` opens none. */
 export interface StoreBackend {
@@ -98,8 +99,10 @@ export interface Store {
   answer(id: string, answer: string): Promise<StoredInteraction | undefined>;
   /** Marks an answer as used. False when it was used before, by whichever replica. */
   useAnswer(id: string): Promise<boolean>;
-  /** Ends open questions that are older than that. @returns them. */
-  expireInteractions(maxAgeMs: number): Promise<readonly StoredInteraction[]>;
+  /** Open questions of ended runs that are older than that, the oldest first, at most 100. */
+  expiring(maxAgeMs: number): Promise<readonly StoredInteraction[]>;
+  /** Ends an open question of an ended run, and adds the event to the run's log. False when another was first. */
+  expire(question: StoredInteraction, expiry: Expiry): Promise<boolean>;
 
   /** Binds a session to the replica that has its sandbox, unless another living one has it. */
   holdSession(place: SessionPlace): Promise<SessionHold>;
@@ -109,19 +112,16 @@ export interface Store {
     readonly limit: number;
   }): Promise<readonly StoredSession[]>;
 
-  enqueueDelivery(delivery: NewDelivery): Promise<void>;
-  /** Deliveries that are due, reserved for this caller for so long. */
-  takeDeliveries(limit: number, reserveMs: number): Promise<readonly Delivery[]>;
-  settleDelivery(
-    id: string,
-    outcome: { readonly state: "delivered" | "failed" | "pending"; retryInMs?: number; error?: string },
-  ): Promise<void>;
-  deliveries(query: {
-    readonly project?: string | null;
-    readonly runId?: string;
-    readonly state?: Delivery["state"];
-    readonly limit: number;
-  }): Promise<readonly Delivery[]>;
+  /** Deliveries that are due, reserved for this caller for so long, the oldest first; none to those hosts or projects. */
+  takeDeliveries(
+    limit: number,
+    reserveMs: number,
+    except?: { readonly hosts: readonly string[]; readonly projects: readonly string[] },
+  ): Promise<readonly Delivery[]>;
+  /** @param attempt its number. The outcome of an earlier one than the last counts only when it was delivered. */
+  settleDelivery(id: string, attempt: number, outcome: DeliveryOutcome): Promise<void>;
+  /** Of a run, the newest first. */
+  deliveries(runId: string, limit: number): Promise<readonly Delivery[]>;
 
   close(): Promise<void>;
 }

@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { httpUrlSchema } from "../values/http.js";
+
+/** What a webhook may be sent for, named as the Standard Webhooks specification advises. */
+export const webhookEventSchema = z.enum([
+  "run.finished",
+  "run.failed",
+  "interaction.requested",
+  "interaction.expired",
+]);
+export type WebhookEvent = z.infer<typeof webhookEventSchema>;
+
+/** Characters of a receiver's address. */
+const longestUrl = 2_048;
+
+export const webhookSchema = z.strictObject({
+  url: httpUrlSchema.max(longestUrl, `must have ${longestUrl.toLocaleString("en")} characters at most`).meta({
+    description:
+      "The receiver's address. The runner posts to it directly; redirects are not followed. The store holds it encrypted.",
+  }),
+  events: z
+    .array(webhookEventSchema)
+    .min(1)
+    .max(webhookEventSchema.options.length)
+    .default(webhookEventSchema.options)
+    .meta({
+      description: `What is sent: \`${webhookEventSchema.options.join("`, `")}\`. Default: all of them. A paused run has finished, with the \`stopReason\` \`paused\`.`,
+    }),
+});
+export type Webhook = z.infer<typeof webhookSchema>;

@@ -1,0 +1,192 @@
+import { messageOf } from "@ambit/core";
+import type { Delivery, DeliveryOutcome, Log, Store } from "@ambit/core/plugin";
+import type { Sealing } from "../sealing.js";
+import { urlOf } from "./target.js";
+
+/** Milliseconds between two looks for deliveries that are due. */
+const pollMs = 1_000;
+/** Attempts at a time: in all, to one host, and of one project. */
+const atOnce = { all: 32, host: 4, project: 8 } as const;
+/** Each pause is so many times as long as the one before it, up to the longest. */
+const growth = 4;
+const longestPauseMs = 6 * 3_600_000;
+/** Milliseconds beyond an attempt's time limit after which another replica may begin the next. */
+const marginMs = 15_000;
+
+/** What is posted. The signature is the sender's. */
+export interface WebhookPost {
+  readonly id: string;
+  readonly url: URL;
+  readonly body: string;
+  readonly project: string | undefined;
+}
+
+/** What became of one attempt. */
+export interface WebhookAnswer {
+  readonly delivered: boolean;
+  readonly status?: number;
+  /** Why it wasn't delivered; without any secret. */
+  readonly error?: string;
+  /** Another attempt can't succeed. Default: it may. */
+  readonly isFinal?: boolean;
+  /** Milliseconds before which the receiver wants no other. */
+  readonly retryAfterMs?: number;
+}
+
+/** Posts messages to their receivers. */
+export interface WebhookSender {
+  /** Whether there is a secret to sign with; without, nothing is ever sent. */
+  readonly isConfigured: boolean;
+  /** Attempts before a message counts as failed. */
+  readonly attempts: number;
+  /** Milliseconds before the second one. */
+  readonly retryMs: number;
+  /** Milliseconds of one attempt. */
+  readonly timeoutMs: number;
+  /** Takes no longer than `timeoutMs`. */
+  send(post: WebhookPost, signal: AbortSignal): Promise<WebhookAnswer>;
+}
+
+export interface DeliveriesOptions {
+  readonly store: Store;
+  readonly sealing: Sealing;
+  readonly sender: WebhookSender;
+  readonly log: Log;
+}
+
+/**
+ * Sends what waits in the store, of whichever replica's runs. A message is reserved while an attempt is under way; a
+ * replica that dies meanwhile leaves it to the next attempt. Receivers know a message that comes twice by its id.
+ */
+export class Deliveries {
+  readonly #sending = new Map<string, Delivery>();
+  readonly #attempts = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #lookAgain = false;
+
+  constructor(readonly options: DeliveriesOptions) {}
+
+  start(): void {
+    if (!this.options.sender.isConfigured) return;
+    this.#timer = setInterval(() => this.hurry(), pollMs);
+    this.#timer.unref();
+    this.hurry();
+  }
+
+  /** Something may be due. */
+  hurry(): void {
+    if (this.#timer === undefined) return;
+    if (this.#looking !== undefined) {
+      this.#lookAgain = true;
+      return;
+    }
+    this.#lookAgain = false;
+    this.#looking = this.#look().finally(() => {
+      this.#looking = undefined;
+      if (this.#lookAgain) this.hurry();
+    });
+  }
+
+  /** Ends the attempts under way; what they were to deliver stays due. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#closing.abort();
+    await this.#looking;
+    await Promise.all(this.#attempts);
+  }
+
+  async #look(): Promise<void> {
+    const { store, sender, log } = this.options;
+    try {
+      while (this.#timer !== undefined && this.#sending.size < atOnce.all) {
+        // One by one: each may fill its host's or project's share.
+        const [next] = await store.takeDeliveries(1, sender.timeoutMs + marginMs, this.#full());
+        if (next === undefined) return;
+        this.#begin(next);
+      }
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, "the store could not be asked for webhooks that are due");
+    }
+  }
+
+  #begin(delivery: Delivery): void {
+    const key = `${delivery.id} ${delivery.attempts}`;
+    this.#sending.set(key, delivery);
+    const attempt = this.#attempt(delivery).finally(() => {
+      this.#sending.delete(key);
+      this.#attempts.delete(attempt);
+      this.hurry();
+    });
+    this.#attempts.add(attempt);
+  }
+
+  #full(): { readonly hosts: readonly string[]; readonly projects: readonly string[] } {
+    const sending = [...this.#sending.values()];
+    return {
+      hosts: namesOver(
+        sending.map(({ host }) => host),
+        atOnce.host,
+      ),
+      projects: namesOver(
+        sending.flatMap(({ project }) => project ?? []),
+        atOnce.project,
+      ),
+    };
+  }
+
+  async #attempt(delivery: Delivery): Promise<void> {
+    const { store, log } = this.options;
+    const { id, runId, host, event, attempts } = delivery;
+    const outcome = this.#outcomeOf(delivery, await this.#send(delivery));
+    const { state, error, status } = outcome;
+    if (state === "failed")
+      log.warn({ runId, host, event, attempts, status, error }, "a webhook could not be delivered");
+    try {
+      await store.settleDelivery(id, attempts, outcome);
+    } catch (cause) {
+      // It stays reserved for a while, and is sent again.
+      log.warn({ runId, error: messageOf(cause) }, "the outcome of a webhook could not be stored");
+    }
+  }
+
+  async #send(delivery: Delivery): Promise<WebhookAnswer> {
+    const { sender, sealing, log } = this.options;
+    const { id, body, project, runId } = delivery;
+    let url: URL;
+    try {
+      url = urlOf(delivery, sealing);
+    } catch (error) {
+      const hint = "do all replicas have the same interactions.keyFile?";
+      log.error({ runId, error: messageOf(error) }, `a webhook's address can't be read: ${hint}`);
+      return { delivered: false, error: "its address can't be read by this server" };
+    }
+    try {
+      return await sender.send({ id, url, body, project }, this.#closing.signal);
+    } catch (error) {
+      log.error({ runId, error: messageOf(error) }, "a webhook could not be sent");
+      return { delivered: false, error: "it could not be sent; the runner's log has the cause" };
+    }
+  }
+
+  #outcomeOf({ attempts }: Delivery, answer: WebhookAnswer): DeliveryOutcome {
+    const { delivered, status, error, isFinal = false, retryAfterMs = 0 } = answer;
+    const seen = { ...(status === undefined ? {} : { status }), ...(error === undefined ? {} : { error }) };
+    if (delivered) return { state: "delivered", ...seen };
+    const { sender } = this.options;
+    if (isFinal || attempts >= sender.attempts) return { state: "failed", ...seen };
+    const pauseMs = Math.min(sender.retryMs * growth ** (attempts - 1), longestPauseMs);
+    // Up to a tenth more, so that what failed together doesn't come again together.
+    const retryInMs = Math.round(
+      Math.max(pauseMs, Math.min(retryAfterMs, longestPauseMs)) * (1 + Math.random() / 10),
+    );
+    return { state: "pending", retryInMs, ...seen };
+  }
+}
+
+/** The names that occur so often, or more. */
+function namesOver(names: readonly string[], most: number): readonly string[] {
+  return [...new Set(names)].filter((name) => names.filter((one) => one === name).length >= most);
+}

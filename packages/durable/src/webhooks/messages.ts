@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import {
+  type AgentEventOf,
+  interactionKindSchema,
+  type RunResult,
+  type WebhookMessage,
+} from "@ambit/core/contract";
+import type { NewDelivery, RunWebhook, StoredInteraction } from "@ambit/core/plugin";
+
+/** Characters of an output or of a question in a message: receivers refuse large bodies. */
+const longestText = 16_384;
+
+/** What messages say of the run that they are about. */
+export interface MessageSource {
+  readonly id: string;
+  readonly session: string | undefined;
+  readonly project: string | undefined;
+  readonly webhook: RunWebhook | undefined;
+}
+
+/** What a run's webhook is sent about its end. Empty where it doesn't ask for that. */
+export function aboutEnd(run: MessageSource, result: RunResult): readonly NewDelivery[] {
+  const { ok, output, stopReason, error, failure, usage, traceId } = result;
+  const cut = [output, error].some((text) => text !== undefined && text.length > longestText);
+  const data = {
+    ...ofRun({ ...run, session: run.session ?? result.sessionId }),
+    ...{ output: shortened(output), stopReason, error: shortened(error), usage, traceId },
+    ...(failure === undefined ? {} : { failure: { code: failure.code, retryable: failure.retryable } }),
+    ...(cut ? { truncated: true as const } : {}),
+  };
+  return delivery(run, { type: ok ? "run.finished" : "run.failed", timestamp: now(), data });
+}
+
+export function aboutQuestion(
+  run: MessageSource,
+  { id, kind, payload }: AgentEventOf<"interaction_request">,
+): readonly NewDelivery[] {
+  return delivery(run, {
+    type: "interaction.requested",
+    timestamp: now(),
+    data: { ...ofRun(run), interactionId: id, kind, ...payloadOf(JSON.stringify(payload ?? {})) },
+  });
+}
+
+export function aboutExpiry(run: MessageSource, question: StoredInteraction): readonly NewDelivery[] {
+  const kind = interactionKindSchema.parse(question.kind);
+  const data = { ...ofRun(run), interactionId: question.id, kind, ...payloadOf(question.payload) };
+  return delivery(run, { type: "interaction.expired", timestamp: now(), data });
+}
+
+function delivery({ webhook }: MessageSource, message: WebhookMessage): readonly NewDelivery[] {
+  if (webhook?.events.includes(message.type) !== true) return [];
+  const { target, host } = webhook;
+  return [{ id: `msg_${randomUUID()}`, target, host, event: message.type, body: JSON.stringify(message) }];
+}
+
+function ofRun({ id, session, project }: MessageSource) {
+  return { runId: id, sessionId: session, projectId: project };
+}
+
+function payloadOf(json: string) {
+  return json.length > longestText ? { truncated: true as const } : { payload: JSON.parse(json) };
+}
+
+function shortened(text: string | undefined): string | undefined {
+  if (text === undefined || text.length <= longestText) return text;
+  // No half of a surrogate pair at the end.
+  return text.slice(0, longestText).replace(/[\uD800-\uDBFF]$/, "");
+}
+
+const now = () => new Date().toISOString();

@@ -1,0 +1,42 @@
+import type { Retention } from "@ambit/core/plugin";
+import { type Database, statement } from "./database.js";
+
+/** Deletes an ended run with what belongs to it. False where there is none. */
+export async function deleteRun(database: Database, id: string): Promise<boolean> {
+  const [, deleted] = await database.run([
+    statement(
+      `DELETE FROM ambit_deliveries WHERE run_id = $1
+      AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND state = 'ended')`,
+      id,
+    ),
+    statement("DELETE FROM ambit_runs WHERE id = $1 AND state = 'ended' RETURNING id", id),
+  ]);
+  return deleted?.length === 1;
+}
+
+/** Deletes what has ended and is too old or too much. @returns how many runs. */
+export async function retain(database: Database, { maxAgeMs, maxSize }: Retention): Promise<number> {
+  const { now } = database;
+  const deleted = await database.run([
+    statement(
+      `DELETE FROM ambit_runs WHERE state = 'ended' AND ended_at < ${now} - CAST($1 AS BIGINT) RETURNING id`,
+      maxAgeMs,
+    ),
+    statement(
+      `DELETE FROM ambit_runs WHERE state = 'ended' AND id IN (
+        SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY ended_at DESC, id DESC) AS total
+          FROM ambit_runs WHERE state = 'ended') AS kept
+        WHERE total > CAST($1 AS BIGINT)) RETURNING id`,
+      maxSize,
+    ),
+    // One that is pending outlives its run, so that its receiver hears of it.
+    statement(
+      `DELETE FROM ambit_deliveries WHERE state <> 'pending' AND created_at < ${now} - CAST($1 AS BIGINT)`,
+      maxAgeMs,
+    ),
+    // Longer than any run that could bring an answer again.
+    statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
+    statement(`DELETE FROM ambit_replicas WHERE expires_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
+  ]);
+  return (deleted[0]?.length ?? 0) + (deleted[1]?.length ?? 0);
+}

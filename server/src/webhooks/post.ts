@@ -1,0 +1,90 @@
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { codeOf } from "@ambit/core";
+import type { WebhookAnswer } from "@ambit/durable";
+import {
+  type AddressPolicy,
+  AddressRefused,
+  guardedLookup,
+  literalAddress,
+  portOf,
+  whyForbidden,
+} from "@ambit/egress";
+
+/** Bytes of a receiver's answer that are waited for: only its status counts. */
+const longestAnswer = 16 * 1_024;
+/** Seconds in `Retry-After` that count, or a date. */
+const seconds = /^\d{1,6}$/;
+
+export interface Post {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Why no webhook may be sent to this address; undefined when it may, or when only its name is known yet. Pure. */
+export function whyRefused(url: URL, policy: AddressPolicy): string | undefined {
+  const address = literalAddress(url);
+  return address === undefined ? undefined : whyForbidden([policy], address, portOf(url));
+}
+
+/**
+ * Posts once, over a connection of its own, to an address that was checked. Redirects are not followed: another address
+ * would be reached than the caller named. Never rejects.
+ */
+export async function post(
+  { url, headers, body }: Post,
+  policy: AddressPolicy,
+  signal: AbortSignal,
+): Promise<WebhookAnswer> {
+  if (whyRefused(url, policy) !== undefined) return refused;
+  try {
+    return await exchange({ url, headers, body }, policy, signal);
+  } catch (error) {
+    if (error instanceof AddressRefused) return refused;
+    if (signal.aborted) return { delivered: false, error: "no answer in time" };
+    const code = codeOf(error);
+    return { delivered: false, error: `could not be reached${code === undefined ? "" : ` (${code})`}` };
+  }
+}
+
+const refused: WebhookAnswer = {
+  delivered: false,
+  error: "the server's operator refuses its address",
+  isFinal: true,
+};
+
+function exchange({ url, headers, body }: Post, policy: AddressPolicy, signal: AbortSignal) {
+  const send = url.protocol === "https:" ? requestHttps : requestHttp;
+  const lookup = guardedLookup((address) => whyForbidden([policy], address, portOf(url)));
+  return new Promise<WebhookAnswer>((resolve, reject) => {
+    const request = send(url, { method: "POST", agent: false, headers, lookup, signal }, (response) => {
+      const { statusCode = 0 } = response;
+      let size = 0;
+      response.on("data", (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > longestAnswer) response.destroy();
+      });
+      // A connection that breaks now has brought the status.
+      response.once("error", () => {});
+      response.once("close", () => resolve(answerOf(statusCode, response.headers["retry-after"])));
+    });
+    request.once("error", reject);
+    request.end(body);
+  });
+}
+
+function answerOf(status: number, retryAfter: string | undefined): WebhookAnswer {
+  if (status >= 200 && status < 300) return { delivered: true, status };
+  const redirects = status >= 300 && status < 400;
+  return {
+    delivered: false,
+    status,
+    error: redirects ? `HTTP ${status}: redirects are not followed` : `HTTP ${status}`,
+    // Gone: the receiver wants no more of this.
+    isFinal: status === 410,
+    ...(retryAfter === undefined || !seconds.test(retryAfter)
+      ? {}
+      : { retryAfterMs: Number(retryAfter) * 1_000 }),
+  };
+}

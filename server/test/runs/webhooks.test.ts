@@ -1,0 +1,202 @@
+import { readdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import sqlite from "@ambit/store-sqlite";
+import { Webhook } from "standardwebhooks";
+import { describe, expect, it } from "vitest";
+import { newToken } from "../../src/tenants/tenants.js";
+import { type Script, saying, scriptedAgent } from "../support/scripted-agent.js";
+import { asking, bodyOf, serveScript } from "../support/server.js";
+import { counting, databaseFile, serveStored } from "../support/stored-server.js";
+import { webhookReceiver } from "../support/webhook-receiver.js";
+
+const newSecret = () => `whsec_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64")}`;
+const secret = newSecret();
+const webhooks = { secret, retryMs: 20 };
+
+/** A message that is tried again is looked for once a second. */
+const slowly = { timeout: 10_000 };
+
+interface Info {
+  readonly state: string;
+  readonly deliveries: readonly Readonly<Record<string, unknown>>[];
+}
+interface Refused {
+  readonly failure: { readonly issues: readonly { readonly path: string; readonly message: string }[] };
+}
+
+describe("a run's webhook", () => {
+  it("is signed, and posted until its receiver has it, by whichever server is left", async () => {
+    let isDown = true;
+    const receiver = await webhookReceiver((response) => {
+      response.statusCode = isDown ? 503 : 204;
+    });
+    const file = await databaseFile();
+    const configuration = { webhooks };
+    const one = await serveStored(saying("Hello."), { file, configuration });
+    const { runId } = await bodyOf<{ runId: string }>(
+      await one.post("/run", { ...asking, webhook: { url: `${receiver.url}/?key=receivers-secret` } }),
+    );
+    const info = async () => bodyOf<Info>(await one.get(`/runs/${runId}`));
+    await expect.poll(info, slowly).toMatchObject({
+      deliveries: [{ event: "run.finished", state: "pending", status: 503, error: "HTTP 503" }],
+    });
+    await one.server.close();
+    const before = receiver.received.length;
+    isDown = false;
+    const two = await serveStored(saying(), { file, configuration });
+    await expect
+      .poll(async () => (await two.get(`/runs/${runId}`)).json(), slowly)
+      .toMatchObject({
+        deliveries: [{ state: "delivered", status: 204, host: `127.0.0.1:${receiver.port}` }],
+      });
+    expect(receiver.received.length).toBe(before + 1);
+    expect(new Set(receiver.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
+    const { body, headers, message } = receiver.received.at(-1) ?? { body: "", headers: {} };
+    expect(message).toMatchObject({
+      type: "run.finished",
+      data: { runId, output: "Hello.", stopReason: "end_turn" },
+    });
+    const verify = (text: string, key: string) => () =>
+      new Webhook(key).verify(text, { ...headers } as Record<string, string>);
+    expect(verify(body, secret)()).toEqual(message);
+    expect(verify(body.replace("Hello", "Hallo"), secret)).toThrow(/signature/);
+    expect(verify(body, newSecret())).toThrow(/signature/);
+    const folder = dirname(file);
+    const raw = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name))));
+    expect(Buffer.concat(raw).includes("Hello.")).toBe(true);
+    for (const text of [secret, secret.slice(6), "receivers-secret"])
+      expect(Buffer.concat(raw).includes(text)).toBe(false);
+  });
+
+  it("tells of a question, and of its end by time, which is an event after the result", async () => {
+    const receiver = await webhookReceiver(() => {});
+    const cautious: Script = async function* ({ onPermission }) {
+      const asked = { toolCallId: "c1", toolName: "wipe", input: { path: "/tmp" } };
+      if ((await onPermission(asked)) !== "park") yield { type: "done" };
+    };
+    const { post, get } = await serveStored(cautious, {
+      configuration: { webhooks, store: { interactionMs: 300 } },
+    });
+    const events = ["interaction.requested", "interaction.expired"];
+    const { runId } = await bodyOf<{ runId: string }>(
+      await post("/run", {
+        ...{ ...asking, sessionId: "s", projectId: "p", permissions: { default: "ask" } },
+        webhook: { url: receiver.url, events },
+      }),
+    );
+    const { events: last } = await bodyOf<{ events: number }>(await get(`/runs/${runId}`));
+    const ids = () => receiver.received.map(({ message }) => message.type);
+    await expect.poll(ids, slowly).toEqual(events);
+    const data = {
+      runId,
+      sessionId: "s",
+      projectId: "p",
+      kind: "user_approval",
+      payload: { toolName: "wipe" },
+    };
+    for (const { message } of receiver.received) expect(message.data).toMatchObject(data);
+    const id = receiver.received[0]?.message.data.interactionId;
+    // A reader that has the result gets it, and the result again.
+    const more = await (
+      await get(`/runs/${runId}/events?after=${last + 1}`, { accept: "text/event-stream" })
+    ).text();
+    const [expired, result, nothing] = more.split("\n\n");
+    const event = { type: "interaction_expired", id, kind: "user_approval" };
+    expect(expired).toBe(`id: ${last + 2}\ndata: ${JSON.stringify({ kind: "event", event })}`);
+    expect(result).toMatch(new RegExp(`^id: ${last + 3}\ndata: {"kind":"result"`));
+    expect(nothing).toBe("");
+    expect((await get(`/runs/${runId}/events?after=${last + 3}`)).status).toBe(204);
+    const whole = (await (await get(`/runs/${runId}/events`)).text()).trim().split("\n");
+    expect(whole.map((line) => JSON.parse(line).kind)).toEqual([...Array(last + 1).fill("event"), "result"]);
+    const late = await post(`/runs/${runId}/interactions/${id}`, { approved: true });
+    expect([late.status, await late.json()]).toMatchObject([
+      410,
+      { error: expect.stringContaining("next turn"), failure: { code: "interaction_expired" } },
+    ]);
+  });
+
+  it("is sent for a queued run that never began", async () => {
+    const receiver = await webhookReceiver(() => {});
+    const { script } = counting();
+    const configuration = { webhooks, limits: { concurrentRuns: 1 } };
+    const { post } = await serveStored(script, { configuration });
+    const detached = { prefer: "respond-async" };
+    await post("/run", asking, detached);
+    const { runId } = await bodyOf<{ runId: string }>(
+      await post("/run", { ...asking, webhook: { url: receiver.url } }, detached),
+    );
+    await post(`/runs/${runId}/cancel`, {});
+    await expect
+      .poll(() => receiver.received.map(({ message }) => message))
+      .toMatchObject([
+        { type: "run.failed", data: { runId, failure: { code: "run_cancelled", retryable: false } } },
+      ]);
+  });
+
+  it("goes to no address that its operator refuses, and follows no redirect", async () => {
+    const receiver = await webhookReceiver((response, path) => {
+      response.statusCode = path === "/gone" ? 410 : path === "/moved" ? 307 : 204;
+      response.setHeader("location", "/elsewhere");
+    });
+    const deliver = async (privateHosts: "allow" | "refuse", url: string) => {
+      const { post, get } = await serveStored(saying("Hello."), {
+        configuration: { webhooks: { ...webhooks, privateHosts, attempts: 2 } },
+      });
+      const answer = await post("/run", { ...asking, webhook: { url } });
+      const { runId, failure } = await bodyOf<Refused & { runId: string }>(answer);
+      if (answer.status !== 200) return failure.issues;
+      const info = async () => bodyOf<Info>(await get(`/runs/${runId}`));
+      await expect.poll(async () => (await info()).deliveries[0]?.state, slowly).not.toBe("pending");
+      return (await info()).deliveries;
+    };
+    const named = `http://localhost:${receiver.port}`;
+    expect(await deliver("refuse", receiver.url)).toMatchObject([{ path: "webhook.url" }]);
+    expect(await deliver("refuse", named)).toMatchObject([
+      { state: "failed", attempts: 1, error: expect.stringContaining("refuses its address") },
+    ]);
+    expect(receiver.received).toEqual([]);
+    expect(await deliver("allow", named)).toMatchObject([{ state: "delivered" }]);
+    expect(await deliver("allow", `${receiver.url}/gone`)).toMatchObject([
+      { state: "failed", attempts: 1, status: 410 },
+    ]);
+    expect(await deliver("allow", `${receiver.url}/moved`)).toMatchObject([
+      { state: "failed", attempts: 2, status: 307, error: expect.stringContaining("redirect") },
+    ]);
+    expect(receiver.received).toHaveLength(4);
+  });
+
+  it("is signed with its project's secret, and refused where there is none, or no store", async () => {
+    const receiver = await webhookReceiver(() => {});
+    const [one, two] = [newToken(), newToken()];
+    const ofProject = newSecret();
+    const tokens = [
+      { token: one.hash, project: "one", webhookSecret: ofProject },
+      { token: two.hash, project: "two" },
+    ];
+    const file = await databaseFile();
+    const plugins = [scriptedAgent(saying("Hello.")), { use: sqlite, config: { file } }];
+    const served = await serveScript(saying(), { configuration: { webhooks, tokens, plugins } });
+    const request = { ...asking, webhook: { url: receiver.url } };
+    const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+    expect((await served.post("/run", request, bearer(one.token))).status).toBe(200);
+    await expect.poll(() => receiver.received, slowly).toHaveLength(1);
+    const [{ body, headers } = { body: "", headers: {} }] = receiver.received;
+    const verify = (key: string) => () =>
+      new Webhook(key).verify(body, { ...headers } as Record<string, string>);
+    expect(verify(ofProject)()).toMatchObject({ data: { projectId: "one" } });
+    expect(verify(secret)).toThrow(/signature/);
+    const issues = async (answer: Response) => (await bodyOf<Refused>(answer)).failure.issues;
+    const path = "webhook";
+    expect(await issues(await served.post("/run", request, bearer(two.token)))).toEqual([
+      { path, message: expect.stringContaining("webhookSecret") },
+    ]);
+    const without = await serveStored(saying());
+    expect(await issues(await without.post("/run", request))).toEqual([
+      { path, message: expect.stringContaining("AMBIT_WEBHOOK_SECRET") },
+    ]);
+    const storeless = await serveScript(saying(), { configuration: { webhooks } });
+    expect(await issues(await storeless.post("/run", request))).toEqual([
+      { path, message: expect.stringContaining("needs a store") },
+    ]);
+  });
+});

@@ -1,0 +1,99 @@
+import type { NewDelivery, Store } from "@ambit/core/plugin";
+import { expect, it } from "vitest";
+import { ending, groupOf, newRun, numbersOf } from "../store/samples.js";
+
+const webhook = { target: "sealed", host: "example.com", events: ["run.finished"] };
+
+function message(id: string, more: Partial<NewDelivery> = {}): NewDelivery {
+  return { id, target: "sealed", host: "example.com", event: "run.finished", body: "{}", ...more };
+}
+
+/** Messages for webhooks, written with what they are about, and questions that expire. */
+export function describeDeliveries(opened: () => Promise<Store>): void {
+  const ended = async (store: Store, id: string, project?: string, deliveries = [message(`of-${id}`)]) => {
+    await store.create(newRun(id, { webhook, project }));
+    await store.finish(id, 1, { ...ending(), deliveries });
+  };
+
+  it("keeps a message with the events, the end or nothing of what it is about", async () => {
+    const store = await opened();
+    await store.create(newRun("r", { project: "p", webhook }));
+    expect((await store.get("r"))?.webhook).toEqual(webhook);
+    const asking = { ...groupOf("r", 1, 1), deliveries: [message("m1", { event: "interaction.requested" })] };
+    expect(await store.append(asking)).toBe("written");
+    expect(await store.append(asking)).toBe("written");
+    const fenced = { ...groupOf("r", 2, 1, 7), deliveries: [message("m2")] };
+    expect(await store.append(fenced)).toBe("fenced");
+    expect(await store.finish("r", 7, { ...ending(), deliveries: [message("m3")] })).toBe("fenced");
+    for (let attempt = 0; attempt < 2; attempt += 1)
+      expect(await store.finish("r", 1, { ...ending(), deliveries: [message("m4")] })).toBe("written");
+    const found = await store.deliveries("r", 10);
+    expect(found.map(({ id }) => id).toSorted()).toEqual(["m1", "m4"]);
+    expect(found[0]).toMatchObject({ runId: "r", project: "p", state: "pending", attempts: 0 });
+    expect(await store.deliveries("another", 10)).toEqual([]);
+    expect(await store.delete("r")).toBe(true);
+    expect(await store.deliveries("r", 10)).toEqual([]);
+    expect(await store.takeDeliveries(5, 60_000)).toEqual([]);
+  });
+
+  it("gives a message to one sender at a time, until it is settled", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await ended(one, "r");
+    const taken = (await Promise.all([one.takeDeliveries(5, 60_000), two.takeDeliveries(5, 60_000)])).flat();
+    expect(taken).toMatchObject([{ ...message("of-r"), attempts: 1, state: "pending" }]);
+    await one.settleDelivery("of-r", 1, { state: "pending", error: "HTTP 500", status: 500 });
+    expect(await two.takeDeliveries(5, 60_000)).toMatchObject([
+      { attempts: 2, error: "HTTP 500", status: 500 },
+    ]);
+    // What an earlier attempt says now no longer counts.
+    await one.settleDelivery("of-r", 1, { state: "failed", error: "too late" });
+    expect(await one.deliveries("r", 5)).toMatchObject([{ state: "pending", error: "HTTP 500" }]);
+    await two.settleDelivery("of-r", 2, { state: "failed", error: "HTTP 410", status: 410 });
+    expect(await one.takeDeliveries(5, 0)).toEqual([]);
+    expect(await one.deliveries("r", 5)).toMatchObject([{ state: "failed", status: 410 }]);
+    // Unless it was delivered, and stays so.
+    await one.settleDelivery("of-r", 1, { state: "delivered", status: 204 });
+    await one.settleDelivery("of-r", 2, { state: "pending" });
+    expect(await one.deliveries("r", 5)).toMatchObject([{ state: "delivered", status: 204 }]);
+  });
+
+  it("gives messages that are due, of other hosts and projects than those that are named", async () => {
+    const store = await opened();
+    await ended(store, "a", "p", [message("a", { host: "one" })]);
+    await ended(store, "b", "q", [message("b", { host: "two" })]);
+    await ended(store, "c", undefined, [message("c", { host: "two" })]);
+    const ids = async (hosts: readonly string[], projects: readonly string[]) =>
+      (await store.takeDeliveries(5, 0, { hosts, projects })).map(({ id }) => id).toSorted();
+    expect(await ids(["one"], [])).toEqual(["b", "c"]);
+    expect(await ids([], ["p", "q"])).toEqual(["c"]);
+    expect(await ids(["two"], ["p"])).toEqual([]);
+    await store.settleDelivery("a", 0, { state: "pending", retryInMs: 60_000 });
+    expect(await ids([], [])).toEqual(["b", "c"]);
+  });
+
+  it("ends an open question of an ended run once, with an event after the result's number", async () => {
+    const [one, two] = [await opened(), await opened()];
+    for (const id of ["r", "running"]) {
+      await one.create(newRun(id, { webhook }));
+      const question = { id: `of-${id}`, kind: "user_approval", payload: "{}" };
+      await one.append({ ...groupOf(id, 1, 2), asked: [question] });
+    }
+    await one.finish("r", 1, { ...ending(), session: "s", paused: true });
+    expect(await one.expiring(60_000)).toEqual([]);
+    await expect.poll(async () => (await one.expiring(1)).map(({ id }) => id)).toEqual(["of-r"]);
+    const [question] = await one.expiring(1);
+    if (question === undefined) throw new Error("no question expires");
+    const expiry = (id: string) => ({ text: '{"n":4}\n', deliveries: [message(id)] });
+    const expired = await Promise.all([
+      one.expire(question, expiry("m1")),
+      two.expire(question, expiry("m2")),
+    ]);
+    expect(expired.toSorted()).toEqual([false, true]);
+    expect(await one.expiring(1)).toEqual([]);
+    expect(await one.answer("of-r", "1")).toMatchObject({ state: "expired" });
+    expect(await numbersOf(one, "r")).toEqual([1, 2, 4]);
+    expect(await numbersOf(one, "r", 3)).toEqual([4]);
+    expect(await one.get("r")).toMatchObject({ state: "ended", events: 4 });
+    expect(await one.deliveries("r", 5)).toHaveLength(1);
+  });
+}
