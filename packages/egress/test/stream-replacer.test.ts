@@ -1,12 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { replacementsFor, StreamReplacer } from "../src/stream-replacer.js";
+import { type Replacement, Replacements, replacementsFor } from "../src/replacements.js";
+import { StreamReplacer } from "../src/stream-replacer.js";
 
 const value = "s3cr3t/of+the~host";
 const standIn = "placeholder-of-the-run-0123456789";
 
 function pass(chunks: readonly Buffer[]): Buffer {
-  const replacer = new StreamReplacer(replacementsFor(value, standIn));
+  const replacer = new StreamReplacer(new Replacements(replacementsFor(value, standIn)));
   return Buffer.concat([...chunks.map((chunk) => replacer.push(chunk)), replacer.end()]);
 }
 
@@ -39,14 +40,48 @@ describe("a value in a stream", () => {
   });
 
   it("isn't waited for: what can't be its beginning is passed on at once", () => {
-    const replacer = new StreamReplacer(replacementsFor(value, standIn));
+    const replacer = new StreamReplacer(new Replacements(replacementsFor(value, standIn)));
     expect(replacer.push(Buffer.from("data: event\n\n")).toString()).toBe("data: event\n\n");
     expect(replacer.push(Buffer.from("ends with s3cr")).toString()).toBe("ends with ");
     expect(replacer.push(Buffer.from("ewed")).toString()).toBe("s3crewed");
   });
 
+  it("is found in one pass as each would be by itself", () => {
+    // Few letters, so that sequences overlap, begin alike and end a chunk half way.
+    const text = fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 2, maxLength: 6 });
+    fc.assert(
+      fc.property(
+        fc.array(text, { maxLength: 4 }),
+        fc.array(fc.string({ unit: fc.constantFrom("a", "b", "c") })),
+        (finds, chunks) => {
+          const list = finds.map((find) => ({
+            find: Buffer.from(find),
+            put: Buffer.alloc(find.length, "*"),
+          }));
+          const replacer = new StreamReplacer(new Replacements(list));
+          const passed = [...chunks.map((chunk) => replacer.push(Buffer.from(chunk))), replacer.end()];
+          expect(Buffer.concat(passed).toString()).toBe(replacedOneByOne(chunks.join(""), list));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
   it("keeps its length, or isn't replaced", () => {
     const [find, put] = [Buffer.from("long"), Buffer.from("short")];
-    expect(() => new StreamReplacer([{ find, put }])).toThrow(RangeError);
+    expect(() => new Replacements([{ find, put }])).toThrow(RangeError);
+    expect(() => new Replacements([{ find: Buffer.from("x"), put: Buffer.from("y") }])).toThrow(RangeError);
   });
 });
+
+/** From left to right, the longest first: what the one pass is held against. */
+function replacedOneByOne(text: string, list: readonly Replacement[]): string {
+  const byLength = list.toSorted((one, other) => other.find.length - one.find.length);
+  let replaced = "";
+  for (let at = 0; at < text.length; ) {
+    const found = byLength.find(({ find }) => text.startsWith(find.toString(), at));
+    replaced += found?.put ?? text[at];
+    at += found?.find.length ?? 1;
+  }
+  return replaced;
+}

@@ -62,7 +62,8 @@ export interface ModelExchange {
 }
 
 export interface ModelGatewayScope extends Scope {
-  readonly sandbox: Sandbox;
+  /** Of the sandbox, what a gateway needs: the way in. */
+  readonly sandbox: Pick<Sandbox, "expose">;
   /** Asked before each request is sent; may take as long as a user takes to answer. Rejects when `signal` aborts. */
   admit(model: string, signal: AbortSignal): Promise<ModelAdmission>;
   /** A request that was admitted is sent. */

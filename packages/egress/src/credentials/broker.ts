@@ -1,6 +1,6 @@
 import type { SecureContext } from "node:tls";
 import type { HiddenCredential } from "@ambit/core/plugin";
-import { type Replacement, replacementsFor } from "../stream-replacer.js";
+import { Replacements, replacementsFor } from "../replacements.js";
 import type { Target } from "../target.js";
 import type { SessionAuthority } from "./authority.js";
 import { type BoundCredential, bindCredential, isBoundTo } from "./bound.js";
@@ -25,7 +25,7 @@ export interface CredentialBroker {
   credentialsFor(target: Target): readonly BoundCredential[];
   contextFor(name: string): Promise<SecureContext>;
   /** What a destination's answers mustn't repeat. */
-  replacementsFor(target: Target): readonly Replacement[];
+  replacementsFor(target: Target): Replacements;
   /**
    * Variables of a process inside: those by which it trusts the authority; for the agent also those by which git sends
    * placeholders.
@@ -49,7 +49,7 @@ export async function openCredentialBroker(
   const credentials = secrets.map(bindCredential);
   const credentialsFor = (target: Target) =>
     target.kind === "name" ? credentials.filter((credential) => isBoundTo(credential, target)) : [];
-  const replacements = new Map<string, readonly Replacement[]>();
+  const replacements = new Map<string, Replacements>();
   return {
     placeholders: Object.fromEntries(credentials.map(({ name, placeholder }) => [name, placeholder])),
     authority: authority.certificate,
@@ -61,8 +61,10 @@ export async function openCredentialBroker(
       const key = `${target.host}:${target.port}`;
       const known = replacements.get(key);
       if (known !== undefined) return known;
-      const made = credentialsFor(target).flatMap(({ value, secret, placeholder }) =>
-        [...new Set([value, secret])].flatMap((text) => replacementsFor(text, placeholder)),
+      const made = new Replacements(
+        credentialsFor(target).flatMap(({ value, secret, placeholder }) =>
+          [...new Set([value, secret])].flatMap((text) => replacementsFor(text, placeholder)),
+        ),
       );
       replacements.set(key, made);
       return made;

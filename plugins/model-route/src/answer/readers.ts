@@ -24,6 +24,7 @@ export class WholeDocument implements AnswerReader {
 
 const lineFeed = 0x0a;
 const field = Buffer.from("data:");
+const nextField = Buffer.from("\ndata:");
 
 /** Server-sent events: one document in each `data:` line (WHATWG HTML, section 9.2). No line is kept. */
 export class EventLines implements AnswerReader {
@@ -33,33 +34,43 @@ export class EventLines implements AnswerReader {
   #matched = 0;
   #scan: JsonScan | undefined;
 
+  readonly #words: readonly Buffer[];
+
   /** @param words a line that came in one piece and has none of them isn't looked through. */
   constructor(
     readonly newScan: () => JsonScan,
-    readonly words: readonly string[],
-  ) {}
+    words: readonly string[],
+  ) {
+    this.#words = words.map((word) => Buffer.from(word));
+  }
 
   push(bytes: Buffer): void {
     this.bytes += bytes.length;
-    let word = -1;
-    for (let at = 0; at < bytes.length; ) {
-      const end = bytes.indexOf(lineFeed, at);
-      const stop = end === -1 ? bytes.length : end;
-      if (word < at) word = this.#nextWord(bytes, at);
-      const isWhole = end !== -1 && this.#matched === 0;
-      if (isWhole && word >= stop) this.events += startsWith(bytes, at) ? 1 : 0;
-      else this.#inLine(bytes.subarray(at, stop));
-      if (end === -1) return;
-      this.#matched = 0;
-      this.#scan = undefined;
-      at = end + 1;
+    let at = 0;
+    // The rest of a line that began in an earlier chunk.
+    if (this.#matched !== 0) at = this.#passLine(bytes, at);
+    const last = bytes.lastIndexOf(lineFeed) + 1;
+    const nextWord = wordsIn(bytes, this.#words);
+    for (let word = nextWord(at); word < last; word = nextWord(at)) {
+      const line = Math.max(at, bytes.lastIndexOf(lineFeed, word) + 1);
+      this.events += linesWithData(bytes.subarray(at, line));
+      at = this.#passLine(bytes, line);
     }
+    if (at < last) {
+      this.events += linesWithData(bytes.subarray(at, last));
+      at = last;
+    }
+    if (at < bytes.length) this.#passLine(bytes, at);
   }
 
-  /** Where the next of the words is; behind the last byte when there is none. */
-  #nextWord(bytes: Buffer, from: number): number {
-    const found = this.words.map((word) => bytes.indexOf(word, from)).filter((at) => at !== -1);
-    return Math.min(bytes.length, ...found);
+  /** Looks through a line, or as much of it as is here. @returns where the next one begins. */
+  #passLine(bytes: Buffer, from: number): number {
+    const end = bytes.indexOf(lineFeed, from);
+    this.#inLine(bytes.subarray(from, end === -1 ? bytes.length : end));
+    if (end === -1) return bytes.length;
+    this.#matched = 0;
+    this.#scan = undefined;
+    return end + 1;
   }
 
   #inLine(bytes: Buffer): void {
@@ -75,6 +86,25 @@ export class EventLines implements AnswerReader {
   }
 }
 
-function startsWith(bytes: Buffer, at: number): boolean {
-  return field.every((byte, index) => bytes[at + index] === byte);
+/** Where, at a position or behind it, the next of the words is; behind the last byte when there is none. */
+function wordsIn(bytes: Buffer, words: readonly Buffer[]): (from: number) => number {
+  // Each is looked for again only when it has been passed: one that isn't there doesn't cost a search for every other.
+  const places = words.map(() => -1);
+  return (from) => {
+    for (const [index, word] of words.entries()) {
+      if ((places[index] ?? 0) >= from) continue;
+      const at = bytes.indexOf(word, from);
+      places[index] = at === -1 ? bytes.length : at;
+    }
+    return Math.min(bytes.length, ...places);
+  };
+}
+
+/** Of whole lines. */
+function linesWithData(lines: Buffer): number {
+  let count =
+    lines.length >= field.length && lines.compare(field, 0, field.length, 0, field.length) === 0 ? 1 : 0;
+  for (let at = lines.indexOf(nextField); at !== -1; at = lines.indexOf(nextField, at + nextField.length))
+    count += 1;
+  return count;
 }

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { ModelExchange } from "@ambit/core/plugin";
-import { type Replacement, replacementsFor, StreamReplacer } from "@ambit/egress";
+import { Replacements, replaceIn, replacementsFor, StreamReplacer } from "@ambit/egress";
 import type { Dispatcher } from "undici";
 import { failedAnswer, failedConnection, NotAuthorized } from "../answer/failures.js";
 import { Meter } from "../answer/meter.js";
@@ -40,6 +40,8 @@ const shortestSecret = 8;
 export class Sending {
   readonly #options: SendingOptions;
   readonly #authorization: Authorization | undefined;
+  /** For the last request's secrets: most credentials are the same for each. */
+  #known: { readonly key: string; readonly replacements: Replacements } | undefined;
 
   constructor(options: SendingOptions) {
     this.#options = options;
@@ -138,16 +140,16 @@ export class Sending {
         if (how === "left") return exchange.ended();
         if (how !== "whole") return exchange.ended(failedConnection(how.failed, "", true));
         if (isFine) return exchange.ended();
-        exchange.ended(failedAnswer(statusCode, redacted(meter.error ?? "", replacements)));
+        exchange.ended(failedAnswer(statusCode, replaceIn(meter.error ?? "", replacements, "utf8")));
       },
     });
-    const passed = answeredHeaders(headers, (text) => redacted(text, replacements));
+    const passed = answeredHeaders(headers, (text) => replaceIn(text, replacements, "utf8"));
     // Servers that adapt a handler otherwise wait a moment for the end, to tell the length with the first byte.
     passed.set("transfer-encoding", "chunked");
     return new Response(stream, { status: statusCode, headers: passed });
   }
 
-  #replacements(credential: Readonly<Record<string, string>>): readonly Replacement[] {
+  #replacements(credential: Readonly<Record<string, string>>): Replacements {
     const values = [
       ...Object.values(this.#options.use.credentials),
       ...Object.values(this.#options.use.headers),
@@ -155,9 +157,13 @@ export class Sending {
     const sent = Object.entries(credential).flatMap(([name, value]) =>
       secretHeaders.includes(name) ? [value.replace(/^Bearer /, "")] : [],
     );
-    return [...new Set([...values, ...sent])]
-      .filter((value) => value.length >= shortestSecret)
-      .flatMap((value) => replacementsFor(value, "*"));
+    const secrets = [...new Set([...values, ...sent])].filter((value) => value.length >= shortestSecret);
+    const key = secrets.join("\n");
+    if (this.#known?.key !== key) {
+      const list = secrets.flatMap((value) => replacementsFor(value, "*"));
+      this.#known = { key, replacements: new Replacements(list) };
+    }
+    return this.#known.replacements;
   }
 }
 
@@ -167,11 +173,6 @@ function whyUnusable(status: number, encoding: string | string[] | undefined): s
   if (status < 200 || status > 599) return `the model answered with an unusable status (${status})`;
   if (encoding === undefined || encoding === "identity") return undefined;
   return "the model compressed its answer, although it was asked not to";
-}
-
-function redacted(text: string, replacements: readonly Replacement[]): string {
-  const replacer = new StreamReplacer(replacements);
-  return Buffer.concat([replacer.push(Buffer.from(text)), replacer.end()]).toString();
 }
 
 function bodyOf(parts: readonly Buffer[]): Buffer | Readable | null {

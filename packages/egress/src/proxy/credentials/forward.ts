@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Agent, request as httpsRequest } from "node:https";
-import { pipeline, type Transform } from "node:stream";
+import { finished, pipeline, type Readable, type Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
-import { type Replacement, StreamReplacer } from "../../stream-replacer.js";
+import type { Replacements } from "../../replacements.js";
+import { replaceIn, StreamReplacer } from "../../stream-replacer.js";
 import { formatTarget, type Target } from "../../target.js";
 import { valuesOf } from "../http/destination.js";
 import { copyRequestHeaders, responseHeaders } from "../http/headers.js";
@@ -17,7 +18,7 @@ export interface Forwarding {
   /** The request's body, where it has been read already. */
   readonly body: Buffer | undefined;
   readonly agent: Agent;
-  readonly replacements: readonly Replacement[];
+  readonly replacements: Replacements;
   readonly limits: EgressLimits;
   readonly onFault: (fault: unknown) => void;
 }
@@ -82,18 +83,31 @@ function answer(
     answerText(response, 502, reason);
     return;
   }
-  const headers = responseHeaders(incoming).map((text) => hideIn(text, replacements));
+  const headers = responseHeaders(incoming).map((text) => replaceIn(text, replacements, "latin1"));
   const kept = headers.filter((_text, index) => {
     const name = headers[index - (index % 2)]?.toLowerCase();
     return decoder === undefined || (name !== "content-encoding" && name !== "content-length");
   });
   response.sendDate = false;
-  response.writeHead(statusCode, hideIn(statusMessage, replacements), kept);
+  response.writeHead(statusCode, replaceIn(statusMessage, replacements, "latin1"), kept);
   response.flushHeaders();
-  const replacer = new StreamReplacer(replacements).asTransform();
-  // An error on any side has destroyed all: the client sees a cut body, never a complete one.
-  if (decoder === undefined) pipeline(incoming, replacer, response, () => {});
-  else pipeline(incoming, decoder, replacer, response, () => {});
+  passOn(decoder === undefined ? incoming : pipeline(incoming, decoder, () => {}), response, replacements);
+}
+
+/** With back-pressure, and without a stream in between: each costs its share of a large answer. */
+function passOn(body: Readable, response: ServerResponse, replacements: Replacements): void {
+  const replacer = new StreamReplacer(replacements);
+  body.on("data", (chunk: Buffer) => {
+    const passed = replacer.push(chunk);
+    if (passed.length > 0 && !response.write(passed)) body.pause();
+  });
+  response.on("drain", () => body.resume());
+  response.once("close", () => body.destroy());
+  finished(body, { writable: false }, (error) => {
+    // The client sees a cut body, never a complete one.
+    if (error) response.destroy();
+    else response.end(replacer.end());
+  });
 }
 
 const decoders: Readonly<Record<string, () => Transform>> = {
@@ -103,8 +117,3 @@ const decoders: Readonly<Record<string, () => Transform>> = {
   br: createBrotliDecompress,
   zstd: createZstdDecompress,
 };
-
-function hideIn(text: string, replacements: readonly Replacement[]): string {
-  const replacer = new StreamReplacer(replacements);
-  return Buffer.concat([replacer.push(Buffer.from(text, "latin1")), replacer.end()]).toString("latin1");
-}

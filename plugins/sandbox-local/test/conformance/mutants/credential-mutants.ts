@@ -11,8 +11,8 @@ export const credentialMutants: readonly MutantCase[] = [
   ]),
   mutant("answers passed as they are", "credential-echo", [
     "proxy/credentials/forward.js",
-    "new StreamReplacer(replacements).asTransform()",
-    "new StreamReplacer([]).asTransform()",
+    "const passed = replacer.push(chunk);",
+    "const passed = chunk;",
   ]),
   mutant("compressed answers passed as they are", "credential-echo", [
     "proxy/credentials/forward.js",
@@ -21,7 +21,7 @@ export const credentialMutants: readonly MutantCase[] = [
   ]),
   mutant("headers of answers passed as they are", "credential-echo", [
     "proxy/credentials/forward.js",
-    "responseHeaders(incoming).map((text) => hideIn(text, replacements))",
+    'responseHeaders(incoming).map((text) => replaceIn(text, replacements, "latin1"))',
     "responseHeaders(incoming)",
   ]),
   mutant("credential for any opened host", "credential-other-host", [

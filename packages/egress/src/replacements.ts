@@ -1,0 +1,116 @@
+/** Bytes to look for, and what is put over them: of the same length, so that no framing changes. */
+export interface Replacement {
+  readonly find: Buffer;
+  readonly put: Buffer;
+}
+
+/** Entries of the table of pairs. Small enough for the processor's first cache. */
+const tableSize = 4_096;
+
+/**
+ * Several byte sequences that are looked for in one pass, after Wu and Manber (1994): the pair of bytes at the end of a
+ * window tells how far the window can move. Text that has nothing in common with them is read one byte in many.
+ */
+export class Replacements {
+  /** The longest first: a longer one may begin with a shorter one. */
+  readonly #list: readonly Replacement[];
+  readonly #shortest: number;
+  readonly #longest: number;
+  readonly #shifts = new Uint16Array(tableSize);
+  readonly #isFirst = new Uint8Array(256);
+
+  /** @throws RangeError for a replacement that changes a length, or looks for fewer than two bytes. */
+  constructor(replacements: readonly Replacement[]) {
+    const byText = new Map<string, Replacement>();
+    for (const replacement of replacements) {
+      const { find, put } = replacement;
+      if (find.length < 2 || find.length !== put.length) {
+        throw new RangeError("a replacement must be as long as what it replaces, and two bytes or more");
+      }
+      const text = find.toString("latin1");
+      if (!byText.has(text)) byText.set(text, replacement);
+    }
+    this.#list = [...byText.values()].sort((one, other) => other.find.length - one.find.length);
+    this.#longest = this.#list.at(0)?.find.length ?? 0;
+    const shortest = this.#list.at(-1)?.find.length ?? Number.POSITIVE_INFINITY;
+    this.#shortest = Math.min(shortest, 0xffff);
+    this.#shifts.fill(this.#shortest - 1);
+    for (const { find } of this.#list) {
+      this.#isFirst[find[0] ?? 0] = 1;
+      for (let end = 1; end < this.#shortest; end += 1) {
+        const entry = entryOf(find[end - 1] ?? 0, find[end] ?? 0);
+        this.#shifts[entry] = Math.min(this.#shifts[entry] ?? 0, this.#shortest - 1 - end);
+      }
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#list.length === 0;
+  }
+
+  /** The first that begins at `from` or behind it; of several at one place the longest. */
+  next(bytes: Buffer, from: number): { readonly at: number; readonly replacement: Replacement } | undefined {
+    if (this.isEmpty) return undefined;
+    const shifts = this.#shifts;
+    const before = this.#shortest - 1;
+    for (let end = from + before; end < bytes.length; ) {
+      const shift = shifts[entryOf(bytes[end - 1] as number, bytes[end] as number)] as number;
+      if (shift > 0) {
+        end += shift;
+        continue;
+      }
+      const at = end - before;
+      const replacement = this.#list.find(({ find }) => isAt(bytes, at, find, find.length));
+      if (replacement !== undefined) return { at, replacement };
+      end += 1;
+    }
+    return undefined;
+  }
+
+  /** Where, at `from` or behind it, an end of `bytes` begins that one of them begins with; else the length of `bytes`. */
+  startOfTail(bytes: Buffer, from: number): number {
+    for (let at = Math.max(from, bytes.length - this.#longest + 1); at < bytes.length; at += 1) {
+      if (this.#isFirst[bytes[at] ?? 0] === 0) continue;
+      if (this.#list.some(({ find }) => isAt(bytes, at, find, bytes.length - at))) return at;
+    }
+    return bytes.length;
+  }
+}
+
+function entryOf(first: number, second: number): number {
+  return ((first << 5) ^ second) & (tableSize - 1);
+}
+
+/** Whether the first `length` bytes of `find` stand at `at`. */
+function isAt(bytes: Buffer, at: number, find: Buffer, length: number): boolean {
+  if (at + length > bytes.length || length > find.length) return false;
+  // A call into the native comparison costs more than a few steps here, but nothing for each byte: who sends a text
+  // of beginnings of a long sequence doesn't hold up other sessions.
+  const steps = Math.min(length, longestInSteps);
+  for (let step = 0; step < steps; step += 1) if (bytes[at + step] !== find[step]) return false;
+  return length === steps || bytes.compare(find, steps, length, at + steps, at + length) === 0;
+}
+
+const longestInSteps = 32;
+
+/** The value in a text, in the forms that servers repeat it in, each with as much of a stand-in in the same form. */
+export function replacementsFor(value: string, standIn: string): readonly Replacement[] {
+  const fitted = Buffer.alloc(Buffer.byteLength(value), standIn).toString();
+  const forms = formsOf(fitted);
+  return formsOf(value).map((text, index) => {
+    const find = Buffer.from(text);
+    return { find, put: Buffer.alloc(find.length, forms[index] ?? standIn) };
+  });
+}
+
+/** Plain, percent-encoded, escaped in JSON, and in base64 at each of its three offsets, in both alphabets. */
+function formsOf(value: string): readonly string[] {
+  const bytes = Buffer.from(value);
+  const encoded = [0, 1, 2].flatMap((offset) => {
+    const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
+    // The first and last characters also hold bits of what is around the value.
+    const whole = text.slice(Math.ceil((offset * 4) / 3), Math.floor(((offset + bytes.length) * 4) / 3));
+    return [whole, whole.replaceAll("+", "-").replaceAll("/", "_")];
+  });
+  return [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), ...encoded];
+}
