@@ -46,6 +46,7 @@ export class ServerClient {
     const answer: unknown = await response.json().catch(() => ({}));
     const reason =
       typeof answer === "object" && answer !== null && "error" in answer ? String(answer.error) : "";
-    throw new ServerRefused(`${this.#base} refused it (${response.status}): ${reason}`);
+    const fix = response.status === 401 ? ": set AMBIT_TOKEN to a token of this server" : "";
+    throw new ServerRefused(`${this.#base} refused it (${response.status}): ${reason}${fix}`);
   }
 }

@@ -22,11 +22,14 @@ export async function attach(runId: string, options: AttachOptions): Promise<num
   const printer = printerFor(options, process.stdout);
   let last = 0;
   let fruitless = 0;
+  let wasReached = false;
   for (;;) {
     const before = last;
     try {
       const path = `/runs/${encodeURIComponent(runId)}/events?after=${last}`;
-      for await (const line of linesOf(await client.send("GET", path))) {
+      const response = await client.send("GET", path);
+      wasReached = true;
+      for await (const line of linesOf(response)) {
         const record = streamRecordSchema.parse(JSON.parse(line));
         last += 1;
         if (record.kind === "event") await printer.event(record.event);
@@ -34,7 +37,7 @@ export async function attach(runId: string, options: AttachOptions): Promise<num
       }
     } catch (error) {
       if (error instanceof ServerRefused && error.cause === undefined) throw error;
-      if (fruitless >= mostFruitless) throw error;
+      if (!wasReached || fruitless >= mostFruitless) throw error;
     }
     fruitless = last === before ? fruitless + 1 : 0;
     if (fruitless > mostFruitless) throw new ServerRefused(`the log of run ${runId} breaks off`);

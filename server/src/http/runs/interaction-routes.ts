@@ -16,7 +16,8 @@ import type { InteractionState, StoredInteraction } from "@ambit/core/plugin";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 import { callersProjects } from "./projects.js";
-import { limitOf, projectFilter, type StoredRoute, visibleRun } from "./run-routes.js";
+import { limitOf, projectFilter, requireKnown } from "./query.js";
+import { type StoredRoute, visibleRun } from "./run-routes.js";
 import { timeOf } from "./stored-answer.js";
 
 /** Questions of one run that are looked at for one answer. */
@@ -24,6 +25,7 @@ const mostOfRun = 1_000;
 
 /** `GET /interactions` */
 export async function handleInteractions({ server, exchange, query }: StoredRoute): Promise<void> {
+  requireKnown(query, ["state", "runId", "sessionId", "projectId", "after", "limit"]);
   const state = interactionStateSchema.optional().safeParse(query.get("state") ?? undefined);
   if (!state.success) {
     const message = `must be one of ${interactionStateSchema.options.join(", ")}`;
@@ -92,6 +94,7 @@ function closed(id: string, state: InteractionState | undefined): AmbitError {
 
 /** `GET /sessions` */
 export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<void> {
+  requireKnown(query, ["projectId", "limit"]);
   const filter = projectFilter(query, callersProjects(exchange.incoming));
   const found = await server.durable.store.sessions({ ...filter, limit: limitOf(query) });
   const sessions = found.map(({ session, project, sandbox, address, createdAt, usedAt }) => ({
@@ -105,12 +108,17 @@ export async function handleSessions({ server, exchange, query }: StoredRoute): 
 /** `DELETE /sessions/:sessionId`: closes its sandbox and agent, and the run that uses it. */
 export async function handleDeleteSession(route: StoredRoute, session: string): Promise<void> {
   const { context, server, exchange, query } = route;
-  const { project } = projectFilter(query, callersProjects(exchange.incoming));
+  requireKnown(query, ["projectId"]);
+  const projects = callersProjects(exchange.incoming);
+  const { project } = projectFilter(query, projects);
   const ended = await context.runner.endSession(session, project ?? undefined);
   if (!ended) {
     const elsewhere = await server.durable.sessions.addressOf(session, project ?? undefined);
     if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
-    const fix = "send ?projectId= with the project of its runs, unless it has ended already";
+    const fix =
+      projects === "all"
+        ? "send ?projectId= with the project of its runs, unless it has ended already"
+        : "it has ended already, or never began";
     throw new NotFound(`There is no session ${JSON.stringify(session)}: ${fix}.`);
   }
   await server.durable.sessions.release(session, project ?? undefined);

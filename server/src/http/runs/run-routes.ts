@@ -10,13 +10,12 @@ import type { StoredRun } from "@ambit/core/plugin";
 import { responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
-import { callersProjects, isVisibleTo, type Projects } from "./projects.js";
+import { callersProjects, isVisibleTo } from "./projects.js";
+import { limitOf, projectFilter, requireKnown } from "./query.js";
 import { countOf } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
 import { deliveryInfo, resultOf, summaryOf } from "./stored-answer.js";
 
-const mostListed = 1_000;
-const listedByDefault = 100;
 const mostDeliveries = 100;
 
 /** What a route of stored runs works with. */
@@ -50,7 +49,9 @@ export async function handleRunInfo(route: StoredRoute, id: string): Promise<voi
 }
 
 /** `GET /runs` */
-export async function handleRuns({ server, exchange, query }: StoredRoute): Promise<void> {
+export async function handleRuns(route: StoredRoute): Promise<void> {
+  const { server, exchange, query } = route;
+  requireKnown(query, ["sessionId", "projectId", "state", "after", "limit"]);
   const state = query.get("state") ?? undefined;
   const parsed = runStateSchema.optional().safeParse(state);
   if (!parsed.success) {
@@ -64,7 +65,17 @@ export async function handleRuns({ server, exchange, query }: StoredRoute): Prom
     ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
     limit: limitOf(query),
   });
+  if (runs.length === 0) await requirePlace(route, query.get("after"));
   sendJson(exchange.outgoing, 200, { runs: runs.map(summaryOf) } satisfies RunsResponse);
+}
+
+/** A page after a run that is gone would look like the last one. @throws RequestInvalid */
+async function requirePlace({ server, exchange }: StoredRoute, after: string | null): Promise<void> {
+  if (after === null) return;
+  const run = await server.durable.get(after);
+  if (run !== undefined && isVisibleTo(callersProjects(exchange.incoming), run)) return;
+  const message = "names no stored run: it was deleted meanwhile, so begin again without it";
+  throw new RequestInvalid([{ path: "after", message }]);
 }
 
 /** `GET /runs/:runId/events`: replays, then follows; the reader may come again from where it was. */
@@ -107,16 +118,4 @@ export async function handleStoredCancel(route: StoredRoute, id: string): Promis
   await visibleRun(route, id);
   await route.server.durable.cancel(id);
   sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
-}
-
-/** @throws RequestInvalid */
-export function limitOf(query: URLSearchParams): number {
-  const limit = countOf("limit", query.get("limit") ?? undefined, listedByDefault);
-  return Math.min(Math.max(limit, 1), mostListed);
-}
-
-/** The project that a query names, within those that its caller may see. */
-export function projectFilter(query: URLSearchParams, projects: Projects): { project?: string | null } {
-  if (projects !== "all") return { project: projects };
-  return query.has("projectId") ? { project: query.get("projectId") || null } : {};
 }

@@ -1,0 +1,129 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import sqlite from "@ambit/store-sqlite";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { takeEnvironment } from "../../src/configuration/environment.js";
+import { type RunningServer, startServer } from "../../src/http/listen.js";
+import { openAmbit } from "../../src/open.js";
+import { newToken } from "../../src/tenants/tenants.js";
+import { type Script, scriptedAgent } from "../support/scripted-agent.js";
+import { asking, bodyOf } from "../support/server.js";
+
+const program = fileURLToPath(new URL("../../bin/ambit.mjs", import.meta.url));
+const [one, two] = [newToken(), newToken()];
+let folder: string;
+let server: RunningServer;
+let paused: { readonly runId: string };
+
+/** Asks for leave, and says what it was told. */
+const cautious: Script = async function* ({ onPermission }) {
+  const verdict = await onPermission({ toolCallId: "c1", toolName: "wipe", input: { path: "/tmp" } });
+  if (verdict === "park") return;
+  yield { type: "message", text: `wipe: ${verdict}` };
+  yield { type: "done", stopReason: "end_turn" };
+};
+
+const turn = { ...asking, sessionId: "s", permissions: { default: "ask" } };
+
+/** One server for all tests, with two projects. */
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "ambit-commands-"));
+  const configuration = {
+    plugins: [scriptedAgent(cautious), { use: sqlite, config: { file: join(folder, "runs.sqlite") } }],
+    tokens: [
+      { token: one.hash, project: "one" },
+      { token: two.hash, project: "two" },
+    ],
+  };
+  const environment = takeEnvironment({ AMBIT_PORT: "0", AMBIT_LOG_LEVEL: "silent" });
+  server = await startServer(await openAmbit({ environment, configuration, logLevel: "silent" }));
+  paused = await bodyOf(await post("/run", turn));
+});
+
+afterAll(async () => {
+  await server.close();
+  await rm(folder, { recursive: true });
+});
+
+function post(path: string, body: object) {
+  const headers = { authorization: `Bearer ${one.token}` };
+  return fetch(`${server.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+async function ambit(args: readonly string[], variables: NodeJS.ProcessEnv = {}) {
+  const env = { PATH: process.env.PATH, AMBIT_ADDRESS: server.url, AMBIT_TOKEN: one.token, ...variables };
+  const child = spawn(process.execPath, [program, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  return { code: child.exitCode, stdout, stderr };
+}
+
+const asTwo = { AMBIT_TOKEN: two.token };
+const nowhere = ["--url", "http://127.0.0.1:1"];
+
+describe("ambit runs, attach and answer", () => {
+  it("list a server's runs and questions, follow a run, and answer it for the next turn", async () => {
+    const listed = await ambit(["runs", "--session", "s", "--json"]);
+    const { runs, interactions } = JSON.parse(listed.stdout);
+    expect(runs).toMatchObject([{ runId: paused.runId, state: "ended", sessionId: "s" }]);
+    expect(interactions).toMatchObject([{ runId: paused.runId, payload: { toolName: "wipe" } }]);
+    const [{ id }] = interactions;
+    const [table, followed, streamed] = await Promise.all([
+      ambit(["runs"]),
+      ambit(["attach", paused.runId, "--timeline"]),
+      ambit(["attach", paused.runId, "--stream"]),
+    ]);
+    expect(table.stdout).toMatch(new RegExp(`^${paused.runId} +ended +scripted +s +1 open`, "m"));
+    expect(table.stdout).toMatch(new RegExp(`^${id} +user_approval +${paused.runId} +wipe$`, "m"));
+    expect(followed).toMatchObject({ code: 0, stderr: "" });
+    expect(followed.stdout).toMatch(/asks .*wipe.*\n.*ends +paused/s);
+    const records = streamed.stdout.trim().split("\n");
+    expect(JSON.parse(records.at(-1) ?? "")).toMatchObject({
+      kind: "result",
+      result: { stopReason: "paused" },
+    });
+    expect(await ambit(["answer", id, "--approve"])).toEqual({
+      ...{ code: 0, stderr: "" },
+      stdout: "answered; the next turn of session s uses it\n",
+    });
+    expect(await bodyOf(await post("/run", turn))).toMatchObject({ output: "wipe: allow" });
+    const again = await ambit(["answer", id, "--approve"]);
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining(`no open question ${id}`) });
+  });
+
+  it.each([
+    ["a run that isn't there", ["attach", "none"], {}, "There is no run 'none'"],
+    ["a state that isn't one", ["runs", "--state", "done"], {}, "must be one of queued, running, ended"],
+    ["an answer that says nothing", ["answer", "ask_1"], {}, "no open question ask_1"],
+    ["a wrong token", ["runs"], { AMBIT_TOKEN: "wrong" }, "set AMBIT_TOKEN"],
+    ["no server, to list", ["runs", ...nowhere], {}, "start it with `ambit serve`"],
+    ["no server, to follow", ["attach", "none", ...nowhere], {}, "start it with `ambit serve`"],
+  ])("say what to do about %s", async (_, args, variables, message) => {
+    const { code, stdout, stderr } = await ambit(args, variables);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/\n {4}at /);
+  });
+
+  it("show another project's token nothing", async () => {
+    const next = await bodyOf<{ runId: string }>(await post("/run", { ...turn, sessionId: "t" }));
+    const own = JSON.parse((await ambit(["runs", "--session", "t", "--json"])).stdout);
+    expect(own.interactions).toMatchObject([{ runId: next.runId }]);
+    const [all, followed, answered] = await Promise.all([
+      ambit(["runs", "--json"], asTwo),
+      ambit(["attach", next.runId], asTwo),
+      ambit(["answer", own.interactions[0].id, "--approve"], asTwo),
+    ]);
+    expect(JSON.parse(all.stdout)).toEqual({ runs: [], interactions: [] });
+    expect(followed).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringContaining("There is no run"),
+    });
+    expect(answered).toMatchObject({ code: 2, stderr: expect.stringContaining("no open question") });
+  });
+});

@@ -1,0 +1,37 @@
+import { describe, expect, it } from "vitest";
+import { saying } from "../support/scripted-agent.js";
+import { asking, bodyOf } from "../support/server.js";
+import { serveStored } from "../support/stored-server.js";
+
+interface Refused {
+  readonly failure: { readonly issues: readonly { readonly path: string; readonly message: string }[] };
+}
+
+describe("a list of stored runs", () => {
+  it("is filtered and paged as asked, or refused, until retention deletes them", async () => {
+    const { post, get } = await serveStored(saying("Hello."), {
+      configuration: { store: { maxAgeMs: 2_000 } },
+    });
+    for (const sessionId of ["s", "s", "t"]) await post("/run", { ...asking, sessionId });
+    const list = async (query: string) =>
+      (await bodyOf<{ runs: { runId: string; sessionId: string }[] }>(await get(`/runs?${query}`))).runs;
+    const all = await list("state=ended");
+    expect(all.map(({ sessionId }) => sessionId)).toEqual(["t", "s", "s"]);
+    expect(await list("sessionId=s")).toEqual(all.slice(1));
+    expect(await list(`limit=1&after=${all[0]?.runId}`)).toEqual([all[1]]);
+    expect(await list(`after=${all[2]?.runId}`)).toEqual([]);
+    expect(await list("state=queued")).toEqual([]);
+    const refused = async (query: string) =>
+      (await bodyOf<Refused>(await get(query))).failure.issues.map(
+        ({ path, message }) => `${path} ${message}`,
+      );
+    expect(await refused("/runs?sesionId=s")).toEqual(["sesionId is unknown here: did you mean sessionId?"]);
+    expect(await refused("/runs?state=done")).toEqual(["state must be one of queued, running, ended"]);
+    expect(await refused("/runs?after=gone")).toEqual([expect.stringContaining("after names no stored run")]);
+    expect(await refused("/interactions?status=open")).toEqual([
+      expect.stringContaining("expected one of state, runId"),
+    ]);
+    expect(await refused("/sessions?limit=many")).toEqual([expect.stringContaining("limit must be")]);
+    await expect.poll(() => list(""), { timeout: 10_000 }).toEqual([]);
+  });
+});
