@@ -1,4 +1,4 @@
-import type { networkModes } from "../contract/index.js";
+import type { filesystemModes, networkModes, SandboxPermission } from "../contract/index.js";
 
 /** A name the run may connect to: `example.com`, or `*.example.com` for every name below it. */
 export interface HostRule {
@@ -22,29 +22,21 @@ export interface RangeRule {
 export type NetworkRule = HostRule | RangeRule;
 
 export interface NetworkBoundary {
-  /** `off` also stands for an allowlist that is empty. */
+  /** Also `off` for an empty allowlist. */
   readonly mode: (typeof networkModes)[number];
   /** Not empty exactly when `mode` is `allowlist`. */
   readonly rules: readonly NetworkRule[];
 }
 
 export interface FilesystemBoundary {
-  readonly mode: "on" | "workspace" | "readonly" | "off";
+  readonly mode: (typeof filesystemModes)[number];
   /** Paths relative to the workspace. */
   readonly readable: readonly string[];
   readonly writable: readonly string[];
   readonly denied: readonly string[];
 }
 
-export interface ResourceLimits {
-  /** MiB. */
-  readonly memoryMb?: number;
-  readonly processes?: number;
-  /** Cores. */
-  readonly cpus?: number;
-  /** MiB. */
-  readonly diskMb?: number;
-}
+export type ResourceLimits = NonNullable<SandboxPermission["resources"]>;
 
 /** What the request lets the run touch, with shorthands resolved and every entry canonical. */
 export interface Boundary {

@@ -1,4 +1,5 @@
 import type { Issue, RunRequest } from "../contract/index.js";
+import { issueLine } from "../errors.js";
 import type { Harness, ModelGateway, ModelUse } from "../plugin/index.js";
 import { asked } from "./asked.js";
 import type { Probed } from "./candidates.js";
@@ -30,10 +31,7 @@ export function chooseGateway(
     if (issues.length === 0) return { chosen: { probed, use }, why: undefined };
     found.push(...issues);
   }
-  const why =
-    found.length === 0
-      ? "no model gateway is loaded"
-      : found.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+  const why = found.length === 0 ? "no model gateway is loaded" : found.map(issueLine).join("; ");
   return { chosen: undefined, why };
 }
 

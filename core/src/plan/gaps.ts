@@ -20,7 +20,7 @@ export interface Question<Use> {
   /** Domains in which its channel is the run's own, not egress: no claim is needed there. */
   readonly mediated?: readonly Domain[];
   /** The tool or MCP server that brings the actor in. */
-  readonly subject?: string;
+  readonly subject?: string | undefined;
   /** What it leaves uncovered in this run beside what `gaps` names. */
   readonly further?: readonly ActorGap[];
 }

@@ -74,27 +74,31 @@ export function planRun(
   const toolSources = chooseToolSources(request, candidates.toolSources);
   const delivery = chooseDelivery(request, candidates.deliveries);
 
+  const context = { boundary, required };
   const shortfalls = [
-    ...(harness.chosen === undefined || agent.issues.length > 0
+    ...(agent.issues.length > 0
       ? []
-      : shortfallsOf(harness.chosen, [request], boundary, required, { further: agent.gaps })),
-    ...(gateway.chosen === undefined
-      ? []
-      : shortfallsOf(gateway.chosen.probed, [gateway.chosen.use], boundary, required, mediation)),
-    ...(delivery.chosen === undefined
-      ? []
-      : shortfallsOf(delivery.chosen, [undefined], boundary, required, mediation)),
+      : shortfallsOf(harness.chosen, [request], context, { further: agent.gaps })),
+    ...shortfallsOf(
+      gateway.chosen?.probed,
+      gateway.chosen === undefined ? [] : [gateway.chosen.use],
+      context,
+      mediation,
+    ),
+    ...shortfallsOf(delivery.chosen, [undefined], context, mediation),
     ...executors.chosen.flatMap(({ probed, uses }) =>
       shortfallsOf(
         probed,
         uses.map((tool) => ({ tool, request })),
-        boundary,
-        required,
-        { subjectOf: ({ tool }) => tool.name, byCaller: "outside" },
+        context,
+        {
+          subjectOf: ({ tool }) => tool.name,
+          byCaller: "outside",
+        },
       ),
     ),
     ...toolSources.chosen.flatMap(({ probed, uses }) =>
-      shortfallsOf(probed, uses, boundary, required, { subjectOf: ({ name }) => name }),
+      shortfallsOf(probed, uses, context, { subjectOf: ({ name }) => name }),
     ),
   ];
   const acceptable = (site: Site) => site === "runner" && boundary.enforcement === "best_effort";
@@ -112,7 +116,7 @@ export function planRun(
   const gaps = [
     ...sandbox.gaps,
     ...refused,
-    // Not told twice where the actor says it itself; one that best_effort accepts hides nothing here.
+    // Not repeated where the actor states it itself; a gap that best_effort accepts hides nothing here.
     ...secretsInside(request, carriers, boundary, required).filter(
       (gap) => !refused.some((one) => isSame(one, gap)),
     ),
@@ -121,7 +125,7 @@ export function planRun(
     issues,
     harness.issues,
     agent.issues,
-    // Of a harness that isn't known, nothing else is.
+    // Nothing more is known about an unknown harness.
     harness.chosen === undefined ? [] : budgetIssues(request, gateway),
     sandbox.issues,
     delivery.issues,
@@ -176,29 +180,27 @@ interface Shortfall {
 }
 
 function shortfallsOf<Use>(
-  probed: Probed<Actor<Use>>,
+  probed: Probed<Actor<Use>> | undefined,
   uses: readonly Use[],
-  boundary: Boundary,
-  required: readonly Requirement[],
-  options: Pick<Question<Use>, "mediated" | "further"> & {
+  context: Pick<Question<Use>, "boundary" | "required">,
+  {
+    subjectOf,
+    byCaller,
+    ...options
+  }: Pick<Question<Use>, "mediated" | "further"> & {
     readonly subjectOf?: (use: Use) => string;
-    /** Tools alone may be the user's own doing: nothing else of a run takes place with the caller. */
+    /** Only tools may act at the caller's site: in the user's own browser, listed as outside and never refused. */
     readonly byCaller?: "outside";
   } = {},
 ): Shortfall[] {
+  if (probed === undefined) return [];
   const { site } = probed.actor;
-  // The user's own browser is the conversation's other end: it is listed as outside, never refused.
-  if (site === "caller" && options.byCaller === "outside") return [];
+  if (site === "caller" && byCaller === "outside") return [];
+  const bound = site === "sandbox" ? "inherited" : "touched";
   return uses.flatMap((use) =>
-    gapsOf({
-      probed,
-      use,
-      boundary,
-      required,
-      bound: site === "sandbox" ? "inherited" : "touched",
-      ...(options.mediated === undefined ? {} : { mediated: options.mediated }),
-      ...(options.further === undefined ? {} : { further: options.further }),
-      ...(options.subjectOf === undefined ? {} : { subject: options.subjectOf(use) }),
-    }).map((gap) => ({ gap, site })),
+    gapsOf({ ...context, ...options, probed, use, bound, subject: subjectOf?.(use) }).map((gap) => ({
+      gap,
+      site,
+    })),
   );
 }

@@ -1,25 +1,8 @@
 import type { Boundary } from "../boundary/index.js";
-import type { Capability, Domain, Gap, Site } from "../contract/index.js";
+import type { Capability, Domain, Finding, Gap, Site } from "../contract/index.js";
 
 /** A gap as an actor states it; the planner adds who and for which tool or server. */
 export type ActorGap = Pick<Gap, "capability" | "reason" | "fix">;
-
-/** What one probe saw of one claim. */
-export type Finding =
-  | {
-      readonly capability: Capability;
-      readonly proven: true;
-      /** What was done to see it, e.g. "a connect to a host listener worked outside and failed inside". */
-      readonly how: string;
-    }
-  | {
-      readonly capability: Capability;
-      readonly proven: false;
-      /** The host's own words where there are any: `bwrap: No permissions to create new namespace`. */
-      readonly reason: string;
-      /** What a deployer does about it: a command, a flag, another backend. */
-      readonly fix: string;
-    };
 
 /**
  * Anything that acts during a run. `Use` is what brings it in: nothing for a sandbox or a delivery, a tool for an

@@ -31,28 +31,18 @@ const renamedMembers: ReadonlyMap<string, string> = new Map([
   ["runtimes", "requiredPaths"],
 ]);
 
-/** Puts actors into the container, remembers whose they are, and refuses doubles. */
+/** Puts what plugins offer into the container, remembers which plugin offered it, and refuses duplicates. */
 export class ContainerRegistrar {
-  readonly #registrations = new Map<string, Registration>();
   readonly failures: LoadFailure[] = [];
-  readonly #observers = new Map<string, { readonly plugin: string; readonly observer: RunObserver }>();
-  #store: { readonly plugin: string; readonly backend: StoreBackend } | undefined;
+  readonly registrations: Registration[] = [];
+  readonly observers: RunObserver[] = [];
+  store: StoreBackend | undefined;
+  /** The plugin that offered it first, by what can be offered only once. */
+  readonly #owners = new Map<string, string>();
 
   constructor(readonly container: DependencyContainer) {}
 
-  get registrations(): readonly Registration[] {
-    return [...this.#registrations.values()];
-  }
-
-  get observers(): readonly RunObserver[] {
-    return [...this.#observers.values()].map(({ observer }) => observer);
-  }
-
-  get store(): StoreBackend | undefined {
-    return this.#store?.backend;
-  }
-
-  /** The registrar that one plugin gets to see, while it registers and no longer. */
+  /** The registrar that one plugin gets, which works only while the plugin registers. */
   during(
     plugin: string,
     { config, log }: { readonly config: unknown; readonly log: Log },
@@ -70,7 +60,7 @@ export class ContainerRegistrar {
           const offer = typeof given === "function" ? construct(container, given) : given;
           if (isStore(offered, offer)) this.#addStore(plugin, offer);
           else if (isObserver(offered, offer)) this.#addObserver(plugin, offer);
-          else if (isActorKind(offered) && isActor(offered, offer)) this.#add(plugin, offered, offer);
+          else if (isActorKind(offered) && isActor(offered, offer)) this.#addActor(plugin, offered, offer);
         },
       });
     } finally {
@@ -78,53 +68,38 @@ export class ContainerRegistrar {
     }
   }
 
+  #addStore(plugin: string, store: StoreBackend): void {
+    const offer = `the store '${store.name}'`;
+    if (this.#isFirst(plugin, "store", { offer, fix: "load only one of them" })) this.store = store;
+  }
+
   #addObserver(plugin: string, observer: RunObserver): void {
-    const first = this.#observers.get(observer.name);
-    if (first === undefined) {
-      this.#observers.set(observer.name, { plugin, observer });
-      return;
-    }
-    this.failures.push({
-      plugin,
-      reason: `offers the observer '${observer.name}', which ${first.plugin} already offers`,
-      fix: "load only one of them",
-    });
+    const offer = `the observer '${observer.name}'`;
+    if (this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) this.observers.push(observer);
   }
 
-  #addStore(plugin: string, backend: StoreBackend): void {
-    if (this.#store === undefined) {
-      this.#store = { plugin, backend };
-      return;
-    }
-    this.failures.push({
-      plugin,
-      reason: `offers the store '${backend.name}', and ${this.#store.plugin} already offers one`,
-      fix: "load only one of them",
-    });
-  }
-
-  #add(plugin: string, kind: ActorKind, actor: ActorKinds[ActorKind]): void {
-    const key = keyOf(kind, actor);
+  #addActor(plugin: string, kind: ActorKind, actor: ActorKinds[ActorKind]): void {
+    const offer = keyOf(kind, actor);
     const renamed = [...renamedMembers].filter(([older, now]) => older in actor && !(now in actor));
     for (const [older, now] of renamed) {
-      this.failures.push({
-        plugin,
-        reason: `${key} has ${older}, whose name is now ${now}`,
-        fix: `rename ${older} to ${now} in the plugin, or install a version of it that has ${now}`,
-      });
+      const reason = `${offer} has ${older}, whose name is now ${now}`;
+      const fix = `rename ${older} to ${now} in the plugin, or install a version of it that has ${now}`;
+      this.failures.push({ plugin, reason, fix });
     }
-    if (renamed.length > 0) return;
-    const first = this.#registrations.get(key);
-    if (first !== undefined) {
-      this.failures.push({
-        plugin,
-        reason: `offers ${key}, which ${first.plugin} already offers`,
-        fix: "load only one of them, or rename one in its config",
-      });
-      return;
-    }
-    this.#registrations.set(key, { plugin, kind, name: actor.name, actor });
+    const fix = "load only one of them, or rename one in its config";
+    if (renamed.length > 0 || !this.#isFirst(plugin, offer, { offer, fix })) return;
+    this.registrations.push({ plugin, kind, name: actor.name, actor });
     this.container.register(actorTokens[kind], { useValue: actor });
+  }
+
+  #isFirst(plugin: string, key: string, { offer, fix }: { offer: string; fix: string }): boolean {
+    const owner = this.#owners.get(key);
+    if (owner === undefined) this.#owners.set(key, plugin);
+    else {
+      const reason = `offers ${offer}, ${key === offer ? `which ${owner} already offers` : `and ${owner} already offers one`}`;
+      this.failures.push({ plugin, reason, fix });
+    }
+    return owner === undefined;
   }
 }
 

@@ -1,7 +1,7 @@
 import { type DependencyContainer, type InjectionToken, container as root } from "tsyringe";
-import type { Capability, Site } from "../contract/index.js";
+import type { PluginsResponse } from "../contract/index.js";
 import type { Candidates } from "../plan/index.js";
-import type { Actor, ActorKind, Finding, Log, RunObserver, StoreBackend } from "../plugin/index.js";
+import type { Actor, Log, RunObserver, StoreBackend } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
@@ -10,16 +10,7 @@ import type { StoredEvidence } from "./stored-evidence.js";
 import { actorTokens } from "./tokens.js";
 
 /** What `GET /plugins` says of one actor. */
-export interface ActorDescription {
-  readonly plugin: string;
-  readonly kind: ActorKind;
-  readonly name: string;
-  readonly site: Site;
-  readonly claims: readonly Capability[];
-  readonly findings: readonly Finding[];
-  /** ISO 8601. */
-  readonly probedAt: string;
-}
+export type ActorDescription = PluginsResponse["actors"][number];
 
 /** The loaded plugins, and what was seen of their actors on this host. */
 export class Registry {
@@ -113,7 +104,7 @@ export class Registry {
     return this.registrations.map(({ plugin, kind, name, actor }) => {
       const { findings, probedAt } = this.#prober.probed(actor);
       const { site, claims } = actor;
-      return { plugin, kind, name, site, claims, findings: [...findings.values()], probedAt };
+      return { plugin, kind, name, site, claims: [...claims], findings: [...findings.values()], probedAt };
     });
   }
 

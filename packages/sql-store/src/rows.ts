@@ -1,15 +1,15 @@
 import type {
   Delivery,
   RunHead,
+  RunStateName,
   RunWebhook,
   StoredInteraction,
   StoredRun,
-  StoredRunState,
   StoredSession,
 } from "@ambit/core/plugin";
 import { Columns, type Row } from "./database.js";
 
-const runStates: readonly StoredRunState[] = ["queued", "running", "ended"];
+const runStates: readonly RunStateName[] = ["queued", "running", "ended"];
 
 export function runOf(row: Row): StoredRun {
   const columns = new Columns(row);

@@ -35,15 +35,24 @@ export const planResponseSchema = z.strictObject({
 });
 export type PlanResponse = z.infer<typeof planResponseSchema>;
 
+/** What one probe saw of one claim. */
 export const findingSchema = z.discriminatedUnion("proven", [
-  z.strictObject({ capability: capabilitySchema, proven: z.literal(true), how: z.string() }),
+  z.strictObject({
+    capability: capabilitySchema,
+    proven: z.literal(true),
+    /** What was done to see it, e.g. "a connect to a host listener worked outside and failed inside". */
+    how: z.string(),
+  }),
   z.strictObject({
     capability: capabilitySchema,
     proven: z.literal(false),
+    /** The host's own words where there are any: `bwrap: No permissions to create new namespace`. */
     reason: z.string(),
+    /** What a deployer does about it: a command, a flag, another backend. */
     fix: z.string(),
   }),
 ]);
+export type Finding = z.infer<typeof findingSchema>;
 
 /** `GET /plugins`: what every actor claims, and what was seen of it on this host, how and when. */
 export const pluginsResponseSchema = z.strictObject({

@@ -26,6 +26,7 @@ const deliveryInfoSchema = z.strictObject({
   dueAt: time.optional(),
 });
 
+/** `queued`: accepted, not begun · `running`: a replica has it · `ended`: it has its one result. */
 export const runStateSchema = z.enum(["queued", "running", "ended"]);
 export type RunStateName = z.infer<typeof runStateSchema>;
 
@@ -80,6 +81,7 @@ export const sessionsResponseSchema = z.strictObject({
 export type SessionsResponse = z.infer<typeof sessionsResponseSchema>;
 
 export const interactionStateSchema = z.enum(["open", "answered", "used", "expired"]);
+export type InteractionState = z.infer<typeof interactionStateSchema>;
 
 /** `GET /interactions`: what runs asked their users, the newest first. */
 export const interactionsResponseSchema = z.strictObject({

@@ -1,5 +1,4 @@
-import type { AgentEvent, RunRequest, RunResult } from "../../contract/index.js";
-import type { Finding } from "../actor.js";
+import type { AgentEvent, Finding, RunRequest, RunResult } from "../../contract/index.js";
 import type { Log } from "../log.js";
 import type { ModelExchange } from "./model-gateway.js";
 

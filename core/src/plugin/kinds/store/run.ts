@@ -1,5 +1,4 @@
-/** `queued`: accepted, not begun · `running`: a replica has it · `ended`: it has its one result. */
-export type StoredRunState = "queued" | "running" | "ended";
+import type { InteractionState, RunStateName } from "../../../contract/index.js";
 
 /** What belongs to a project: every row says whose it is, so that a caller sees its own project's alone. */
 export interface OfProject {
@@ -48,7 +47,7 @@ export interface NewRun extends OfProject {
 export interface StoredRun extends OfProject {
   readonly id: string;
   readonly session: string | undefined;
-  readonly state: StoredRunState;
+  readonly state: RunStateName;
   readonly replica: string;
   /** Grows with each owner: what an earlier one still writes is refused. */
   readonly fence: number;
@@ -75,7 +74,7 @@ export interface RunQuery {
   /** Only this project's; undefined: of every project; null: of none. */
   readonly project?: string | null;
   readonly session?: string;
-  readonly state?: StoredRunState;
+  readonly state?: RunStateName;
   /** Those created before the run of this id: the next page. */
   readonly after?: string;
   readonly limit: number;
@@ -122,8 +121,6 @@ export interface Expiry {
 
 /** `fenced`: the run belongs to somebody else by now, or has ended. Nothing was written. */
 export type Written = "written" | "fenced";
-
-export type InteractionState = "open" | "answered" | "used" | "expired";
 
 export interface NewInteraction {
   readonly id: string;
