@@ -1,16 +1,6 @@
 import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
-/** What may be imported from which floor of `core/src`: its own room, and every room on a floor below. */
-const floors = [
-  ["contract"],
-  ["error-lines.ts", "ambit-error.ts"],
-  ["errors.ts"],
-  ["boundary"],
-  ["plugin"],
-  ["plan"],
-  ["registry"],
-];
 const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
@@ -20,9 +10,12 @@ const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-postgres)$/;
 
 const isOurs = (specifier: string) => /^(@ambit\/|ambit(\/|$))/.test(specifier);
-const isRelative = (specifier: string) => specifier.startsWith(".");
+export const isRelative = (specifier: string) => specifier.startsWith(".");
 
-function violations(files: readonly SourceFile[], judge: (file: SourceFile, specifier: string) => boolean) {
+export function violations(
+  files: readonly SourceFile[],
+  judge: (file: SourceFile, specifier: string) => boolean,
+) {
   return files.flatMap((file) =>
     importsOf(file)
       .filter((specifier) => !judge(file, specifier))
@@ -61,7 +54,7 @@ export function coreImports(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** A plugin sees public entry points only: no other plugin, no server, no one's inner files. */
+/** A plugin imports public entry points only: no other plugin, no server, no other package's inner files. */
 export function pluginImports(files: readonly SourceFile[]): string[] {
   const plugins = files.filter(({ path }) => path.startsWith("plugins/"));
   return violations(plugins, (file, specifier) => {
@@ -77,17 +70,6 @@ export function pluginImports(files: readonly SourceFile[]): string[] {
     // By its public entry points, as its users see it.
     const isItself = isTesting && new RegExp(`^@ambit/${name}(/testing)?$`).test(specifier);
     return !isOurs(specifier) || isPublic || isItself;
-  });
-}
-
-/** Inside core each room imports only what lies below it. `index.ts` is the door, and may import all. */
-export function roomImports(files: readonly SourceFile[]): string[] {
-  const rooms = files.filter(({ path }) => path.startsWith("core/src/") && path !== "core/src/index.ts");
-  return violations(rooms, (file, specifier) => {
-    if (!isRelative(specifier)) return true;
-    const from = roomOf(file.path);
-    const to = roomOf(join(dirname(file.path), specifier).replace(/\.js$/, ".ts"));
-    return from === to || (floorOf(to) !== -1 && floorOf(to) < floorOf(from));
   });
 }
 
@@ -129,6 +111,3 @@ export function testRunnerImports(files: readonly SourceFile[]): string[] {
         : !/^(vitest|@ambit\/testkit\/vitest)(\/|$)/.test(specifier),
   );
 }
-
-const roomOf = (path: string) => path.split("/")[2] ?? "";
-const floorOf = (room: string) => floors.findIndex((floor) => floor.includes(room));

@@ -5,12 +5,12 @@ import {
   kitImports,
   packageImports,
   pluginImports,
-  roomImports,
   testingImports,
   testRunnerImports,
 } from "../rules/imports.js";
 import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
+import { importCycles, roomImports } from "../rules/rooms.js";
 import type { SourceFile } from "../rules/source-file.js";
 import { credentials, longFiles, machinePaths, oddEnglish, registryHosts } from "../rules/texts.js";
 import { isCode, readManifests, readText, readTree, root } from "../rules/tree.js";
@@ -103,6 +103,12 @@ const cases: Case[] = [
       ["core/src/registry/load.ts", `import { parse } from "../index.js";`],
       ["core/src/registry/load.ts", `import { join } from "../somewhere/join.js";`],
       ["core/src/somewhere/join.ts", `import { parse } from "../contract/index.js";`],
+      ["core/src/contract/values/http.ts", `import { limits } from "../request/limits.js";`],
+      ["core/src/contract/capability.ts", `import type { Gap } from "./result/failure.js";`],
+      ["core/src/contract/request/tool.ts", `import type { Issue } from "../result/failure.js";`],
+      ["core/src/contract/result/events.ts", `import { requestFields } from "../schema/fields.js";`],
+      ["core/src/contract/schema/fields.ts", `import type { RunRequest } from "../index.js";`],
+      ["core/src/boundary/network/rule.ts", `import { normaliseBoundary } from "../normalise.js";`],
     ],
     kept: [
       [
@@ -111,6 +117,19 @@ const cases: Case[] = [
       ],
       ["core/src/errors.ts", `import type { Gap } from "./contract/failure.js";`],
       ["core/src/index.ts", `export * from "./registry/index.js";`],
+      ["core/src/contract/result/events.ts", `import "../request/tool.js"; import "./failure.js";`],
+      ["core/src/boundary/network/rule.ts", `import type { HostRule } from "../boundary.js";`],
+    ],
+  },
+  {
+    rule: importCycles,
+    promise: "no two files of core import each other",
+    tree: () => code,
+    broken: [["core/src/plan/plan.ts", `export * from "./plan.js";`]],
+    kept: [
+      ["core/src/plan/plan.ts", `import "./gaps.js"; import "./choose.js";`],
+      ["core/src/plan/choose.ts", `import type { Gap } from "./gaps.js";`],
+      ["core/src/plan/gaps.ts", `import "../errors.js";`],
     ],
   },
   {

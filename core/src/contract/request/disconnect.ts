@@ -1,16 +1,15 @@
 import { z } from "zod";
-import type { RunRequest } from "./request.js";
 
-/** What becomes of a run whose reader leaves before its result. */
+/** What happens to a run whose reader disconnects before its result. */
 export const onDisconnectSchema = z.enum(["cancel", "continue"]);
 
 /**
- * What becomes of this run when its reader leaves. Default: a run of a session goes on, since the session's next turn
- * builds on it; another is cancelled, since its result could reach nobody.
+ * What happens to this run when its reader disconnects. Default: a run of a session continues, since the session's next
+ * turn builds on it; any other is cancelled, since its result would have no reader.
  */
-export function onDisconnectOf({
-  onDisconnect,
-  sessionId,
-}: Pick<RunRequest, "onDisconnect" | "sessionId">): z.infer<typeof onDisconnectSchema> {
-  return onDisconnect ?? (sessionId === undefined ? "cancel" : "continue");
+export function onDisconnectOf(request: {
+  readonly onDisconnect?: z.infer<typeof onDisconnectSchema>;
+  readonly sessionId?: string;
+}): z.infer<typeof onDisconnectSchema> {
+  return request.onDisconnect ?? (request.sessionId === undefined ? "cancel" : "continue");
 }
