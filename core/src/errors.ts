@@ -203,7 +203,6 @@ export class SessionElsewhere extends AmbitError {
   readonly code = "session_elsewhere";
   readonly status = 409;
 
-  /** @param address of the replica that has it. */
   constructor(
     session: string,
     readonly address: string,

@@ -3,7 +3,13 @@
 import type { Scope } from "@ambit/core/plugin";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
 
-export type { BridgeFacts, OwnPort, RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
+export type {
+  BridgeFacts,
+  BridgeResumption,
+  OwnPort,
+  RemoteSandbox,
+  RemoteSandboxOptions,
+} from "./host/open.js";
 export { type BridgeOptions, bridgeSchema } from "./options.js";
 export type { DirectPipe, DirectPlatform, Pipe, RemotePlatform } from "./platform.js";
 

@@ -46,6 +46,12 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_deliveries ADD COLUMN last_status BIGINT`,
     `CREATE INDEX ambit_deliveries_run ON ambit_deliveries (run_id)`,
   ),
+  // Sessions that another replica may take over.
+  statements(
+    `ALTER TABLE ambit_sessions ADD COLUMN fence BIGINT NOT NULL DEFAULT 1`,
+    `ALTER TABLE ambit_sessions ADD COLUMN handover TEXT`,
+    `ALTER TABLE ambit_replicas ADD COLUMN draining BIGINT NOT NULL DEFAULT 0`,
+  ),
 ];
 
 /** Of the schema that this version of Ambit reads and writes. */

@@ -1,5 +1,6 @@
 import type { Retention } from "@ambit/core/plugin";
 import { type Database, statement } from "./database.js";
+import { lives } from "./lease.js";
 
 /** Deletes an ended run with what belongs to it. False where there is none. */
 export async function deleteRun(database: Database, id: string): Promise<boolean> {
@@ -36,6 +37,11 @@ export async function retain(database: Database, { maxAgeMs, maxSize }: Retentio
     ),
     // Longer than any run that could bring an answer again.
     statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
+    statement(
+      `DELETE FROM ambit_sessions WHERE used_at < ${now} - CAST($1 AS BIGINT)
+      AND NOT ${lives(database, "ambit_sessions")}`,
+      maxAgeMs,
+    ),
     statement(`DELETE FROM ambit_replicas WHERE expires_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
   ]);
   return (deleted[0]?.length ?? 0) + (deleted[1]?.length ?? 0);

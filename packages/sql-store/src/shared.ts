@@ -3,18 +3,16 @@ import type {
   Expiry,
   InteractionQuery,
   Renewal,
-  SessionHold,
-  SessionPlace,
   StoredInteraction,
   StoredRun,
-  StoredSession,
 } from "@ambit/core/plugin";
 import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
 import { addDelivery } from "./deliveries.js";
-import { interactionOf, runOf, sessionOf } from "./rows.js";
+import { lives } from "./lease.js";
+import { interactionOf, runOf } from "./rows.js";
 import { Where } from "./where.js";
 
-/** Replicas and their leases, sessions, questions. */
+/** Replicas and their leases, questions. */
 export class Shared {
   constructor(readonly database: Database) {}
 
@@ -65,13 +63,14 @@ export class Shared {
   async leave(replica: string): Promise<void> {
     await this.database.run([
       statement("DELETE FROM ambit_replicas WHERE id = $1", replica),
-      statement("DELETE FROM ambit_sessions WHERE replica = $1", replica),
+      // One that another replica may take over waits for it.
+      statement("DELETE FROM ambit_sessions WHERE replica = $1 AND handover IS NULL", replica),
     ]);
   }
 
   async abandoned(): Promise<readonly StoredRun[]> {
     const rows = await this.#rows({
-      text: `SELECT * FROM ambit_runs WHERE state = 'running' AND NOT ${this.#lives("ambit_runs")} LIMIT 1000`,
+      text: `SELECT * FROM ambit_runs WHERE state = 'running' AND NOT ${lives(this.database, "ambit_runs")} LIMIT 1000`,
     });
     return rows.map(runOf);
   }
@@ -80,7 +79,7 @@ export class Shared {
     const [row] = await this.#rows(
       statement(
         `UPDATE ambit_runs SET replica = $3, fence = fence + 1
-        WHERE id = $1 AND fence = $2 AND state = 'running' AND NOT ${this.#lives("ambit_runs")} RETURNING fence`,
+        WHERE id = $1 AND fence = $2 AND state = 'running' AND NOT ${lives(this.database, "ambit_runs")} RETURNING fence`,
         ...[id, fence, replica],
       ),
     );
@@ -159,60 +158,6 @@ export class Shared {
       statement("UPDATE ambit_interactions SET state = 'expired' WHERE id = $1 AND state = 'expiring'", id),
     ]);
     return marked?.length === 1;
-  }
-
-  async holdSession({ project = "", session, replica, sandbox }: SessionPlace): Promise<SessionHold> {
-    const { now } = this.database;
-    const [, , found] = await this.database.run([
-      statement(
-        `DELETE FROM ambit_sessions WHERE project = $1 AND session = $2 AND replica <> $3
-        AND NOT ${this.#lives("ambit_sessions")}`,
-        ...[project, session, replica],
-      ),
-      statement(
-        `INSERT INTO ambit_sessions (project, session, replica, sandbox, created_at, used_at)
-        VALUES ($1, $2, $3, $4, ${now}, ${now}) ON CONFLICT (project, session) DO UPDATE
-        SET used_at = excluded.used_at, sandbox = excluded.sandbox
-        WHERE ambit_sessions.replica = excluded.replica`,
-        ...[project, session, replica, sandbox],
-      ),
-      statement(
-        `SELECT s.replica, p.address FROM ambit_sessions s LEFT JOIN ambit_replicas p ON p.id = s.replica
-        WHERE s.project = $1 AND s.session = $2`,
-        ...[project, session],
-      ),
-    ]);
-    const [row] = found ?? [];
-    if (row === undefined || row.replica === replica) return { held: true };
-    return { held: false, address: new Columns(row).optionalText("address") ?? "" };
-  }
-
-  async releaseSession({ project = "", session, replica }: SessionPlace): Promise<void> {
-    await this.database.run([
-      statement(
-        "DELETE FROM ambit_sessions WHERE project = $1 AND session = $2 AND replica = $3",
-        ...[project, session, replica],
-      ),
-    ]);
-  }
-
-  async sessions(query: {
-    readonly project?: string | null;
-    readonly limit: number;
-  }): Promise<readonly StoredSession[]> {
-    const where = new Where().equals("project", query.project === null ? "" : query.project);
-    const most = where.value(query.limit);
-    const rows = await this.#rows({
-      text: `SELECT s.*, p.address FROM ambit_sessions s JOIN ambit_replicas p ON p.id = s.replica AND
-        p.expires_at > ${this.database.now} ${where} ORDER BY s.used_at DESC LIMIT ${most}`,
-      values: where.values,
-    });
-    return rows.map(sessionOf);
-  }
-
-  /** Whether the owner of a row has a lease that holds. */
-  #lives(table: string): string {
-    return `EXISTS (SELECT 1 FROM ambit_replicas p WHERE p.id = ${table}.replica AND p.expires_at > ${this.database.now})`;
   }
 
   async #rows(one: Statement): Promise<readonly Row[]> {

@@ -3,12 +3,14 @@ import type { Database } from "./database.js";
 import { Deliveries } from "./deliveries.js";
 import { deleteRun, retain } from "./retention.js";
 import { Runs } from "./runs.js";
+import { Sessions } from "./sessions.js";
 import { Shared } from "./shared.js";
 
 /** A store over a database whose schema is up to date. */
 export function sqlStore(database: Database): Store {
   const runs = new Runs(database);
   const shared = new Shared(database);
+  const sessions = new Sessions(database);
   const deliveries = new Deliveries(database);
   return {
     create: (run) => runs.create(run),
@@ -33,9 +35,10 @@ export function sqlStore(database: Database): Store {
     useAnswer: (id) => shared.useAnswer(id),
     expiring: (maxAgeMs) => shared.expiring(maxAgeMs),
     expire: (question, expiry) => shared.expire(question, expiry),
-    holdSession: (place) => shared.holdSession(place),
-    releaseSession: (place) => shared.releaseSession(place),
-    sessions: (query) => shared.sessions(query),
+    holdSession: (place) => sessions.hold(place),
+    keepSession: (place, fence, handover) => sessions.keep(place, fence, handover),
+    releaseSession: (place) => sessions.release(place),
+    sessions: (query) => sessions.list(query),
     takeDeliveries: (limit, reserveMs, except) => deliveries.take(limit, reserveMs, except),
     settleDelivery: (id, attempt, outcome) => deliveries.settle(id, attempt, outcome),
     deliveries: (runId, limit) => deliveries.list(runId, limit),

@@ -14,10 +14,10 @@ export class Account {
   constructor(config: DaytonaConfig) {
     this.config = config;
     this.dataFolder = config.dataFolder ?? defaultDataFolder("daytona");
-    const { deployment, ttlMinutes, reapMinutes } = config;
+    const { deployment, ttlMinutes, takeoverMinutes, reapMinutes } = config;
     this.reaper = new Reaper({
       ...{ platform: "Daytona", plugin: "sandbox-daytona", dataFolder: this.dataFolder },
-      ...{ deployment, ttlMinutes, reapMinutes },
+      ...{ deployment, ttlMinutes, takeoverMinutes, reapMinutes },
       leftovers: () => leftoversOn(this),
     });
   }

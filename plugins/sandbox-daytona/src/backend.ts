@@ -11,6 +11,7 @@ import {
   type Sandbox,
   type SandboxBackend,
   type SandboxSpec,
+  type SandboxTakeover,
   type Scope,
 } from "@ambit/core/plugin";
 import { Account } from "./account.js";
@@ -53,13 +54,17 @@ export class DaytonaSandbox implements SandboxBackend {
   async open(spec: SandboxSpec, scope: Scope): Promise<Sandbox> {
     const gaps = this.gaps(spec.boundary);
     refuseBeyond({ sandbox: "The Daytona sandbox", claims: this.claims, gaps }, spec);
-    const key = this.#account.key();
     // The platform's SDK and the bridge come with the first sandbox or probe: a server's start does without them.
     const { openSandbox } = await import("./open/open.js");
-    const { isContradiction } = await import("./canary/contradiction.js");
     this.#reap(spec.log);
+    return this.#opening(scope, () => openSandbox(this.#account, spec, scope));
+  }
+
+  async #opening(scope: Scope, open: () => Promise<Sandbox>): Promise<Sandbox> {
+    const key = this.#account.key();
+    const { isContradiction } = await import("./canary/contradiction.js");
     try {
-      return await openSandbox(this.#account, spec, scope);
+      return await open();
     } catch (error) {
       if (isContradiction(error)) {
         const { FindingStore } = await import("./canary/store.js");
@@ -70,6 +75,20 @@ export class DaytonaSandbox implements SandboxBackend {
       throw asSandboxFailed(error, "opening a sandbox");
     }
   }
+
+  readonly takeover: SandboxTakeover = {
+    takeOver: async (spec, handover, scope) => {
+      const gaps = this.gaps(spec.boundary);
+      refuseBeyond({ sandbox: "The Daytona sandbox", claims: this.claims, gaps }, spec);
+      const { takeOverSandbox } = await import("./open/take-over.js");
+      this.#reap(spec.log);
+      return this.#opening(scope, () => takeOverSandbox(this.#account, spec, handover, scope));
+    },
+    discard: async (spec, handover) => {
+      const { discardSandbox } = await import("./open/take-over.js");
+      await discardSandbox(this.#account, spec, handover);
+    },
+  };
 
   /** Beside the first sandbox: it can wait for no one's leftovers. */
   #reap(log: SandboxSpec["log"]): void {

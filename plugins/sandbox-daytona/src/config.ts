@@ -80,6 +80,8 @@ export const configSchema = z
     createTimeoutMs: z.int().min(1_000).default(120_000),
     /** Milliseconds for one request to the platform. */
     requestTimeoutMs: z.int().min(1_000).default(60_000),
+    /** Minutes that a sandbox of a dead runner of this host waits for another that takes its session over. */
+    takeoverMinutes: z.number().positive().default(10),
     /** Seconds between two looks at whether an open sandbox still runs. */
     watchSeconds: z.int().min(1).default(20),
     /** Minutes between two searches for what dead runners left. */

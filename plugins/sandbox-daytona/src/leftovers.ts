@@ -1,5 +1,6 @@
 import { type Leftover, labelsOfDeployment, ownershipOf } from "@ambit/backend-kit";
 import type { DaytonaConfig } from "./config.js";
+import { isOwnedBy } from "./open/owner.js";
 import { deleteMachine } from "./platform/remote-machine.js";
 import type { Service } from "./platform/service.js";
 import { ownerOfSecret, removeSecret, secretPrefix } from "./secrets/organisation-secrets.js";
@@ -16,8 +17,13 @@ export async function* leftoversOn(account: {
   const { deployment, namePrefix, requestTimeoutMs: limitMs } = account.config;
   const service = await account.service();
   for await (const machine of service.list(labelsOfDeployment(deployment))) {
-    const { name, labels } = machine;
-    yield { name, owner: ownershipOf(labels), remove: () => deleteMachine(machine, limitMs) };
+    const { id, name, labels } = machine;
+    const owner = ownershipOf(labels);
+    const remove = async () => {
+      // Another runner may have taken it over since it was listed.
+      if (owner?.fence === undefined || (await isOwnedBy(account, id, owner))) await machine.delete();
+    };
+    yield { name, owner, remove: () => deleteMachine({ name, delete: remove }, limitMs) };
   }
   for await (const secret of service.listSecrets(secretPrefix(namePrefix))) {
     const { name } = secret;

@@ -61,6 +61,11 @@ export interface SandboxSpec {
   readonly requiredPaths: readonly RequiredPath[];
   /** Credentials to hide, where the backend's `hides` took them. Default: none. */
   readonly secrets?: readonly HiddenCredential[];
+  /**
+   * Set where another runner may take the sandbox over later: grows with each owner, and the sandbox hears only the owner
+   * of the highest. Default: it ends with this runner.
+   */
+  readonly fence?: number;
   /** Called for every connection that reaches the boundary's proxy; repeats included. */
   onDecision(decision: ConnectionDecision): void;
   /**
@@ -102,6 +107,22 @@ export interface SandboxBackend extends Actor {
   madeConnection?(connection: LocalConnection): Promise<boolean>;
   /** Applies every limit or rejects (`SandboxFailed`); never opens something weaker, never falls back to the host. */
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+  /** For sandboxes that are elsewhere and outlive their runner. Absent: they end with it. */
+  readonly takeover?: SandboxTakeover;
+}
+
+export interface SandboxTakeover {
+  /**
+   * Goes on with a sandbox that another runner opened, under the same id, boundary and requirements: `spec.fence` is
+   * higher than that one's. The boundary is proven again, as `open` proves it. What the earlier runner had started inside
+   * is ended, files stay, and that runner reaches the sandbox no more, even if it lives.
+   *
+   * @param handover of that runner's `Sandbox`.
+   * @throws SandboxFailed when the sandbox is gone, is another one than was asked for, or has an owner of a higher fence.
+   */
+  takeOver(spec: SandboxSpec, handover: string, scope: Scope): Promise<Sandbox>;
+  /** Removes a sandbox that no runner goes on with, unless its owner has a higher fence. Succeeds where it is gone. */
+  discard(spec: Pick<SandboxSpec, "id" | "fence" | "log">, handover: string): Promise<void>;
 }
 
 export interface Sandbox {
@@ -124,7 +145,11 @@ export interface Sandbox {
   readFile(path: string): Promise<Uint8Array>;
   /** Makes a handler reachable from inside only. The backend checks the token on every request: see `presentsToken`. */
   expose(handler: FetchHandler): Promise<Exposure>;
-  /** Safe to call twice. Nothing remains: no process, folder, socket, group, route. */
+  /** What `takeOver` needs. It holds keys: kept encrypted. Absent: nobody can take this sandbox over. */
+  readonly handover?: string;
+  /** In place of `close`: files stay for the next owner. Set where `handover` is. */
+  leave?(): Promise<void>;
+  /** Safe to call twice. Leaves a sandbox alone that another runner has taken over. Nothing remains: no process, folder, socket, group, route. */
   close(): Promise<void>;
 }
 

@@ -9,6 +9,8 @@ export const ownershipSchema = z.strictObject({
   session: z.string().min(1),
   /** Seconds since the epoch, after which nobody can need it. */
   expires: z.coerce.number().int(),
+  /** Of an owner that another may follow. Absent: it ends with its replica. */
+  fence: z.coerce.number().int().optional(),
 });
 export type Ownership = Readonly<z.output<typeof ownershipSchema>>;
 

@@ -21,6 +21,8 @@ export interface ReaperOptions {
   /** Runners of other deployments share the platform, not what is on it. */
   readonly deployment: string;
   readonly ttlMinutes: number;
+  /** How long what a dead runner of this host left waits for another that takes it over, where its owner has a fence. Default 0. */
+  readonly takeoverMinutes?: number;
   readonly reapMinutes: number;
   /** Everything of this deployment that the platform lists. */
   leftovers(): AsyncIterable<Leftover>;
@@ -38,7 +40,10 @@ export interface Reaped {
  */
 export class Reaper {
   readonly #options: ReaperOptions;
-  readonly #live = new Set<string>();
+  /** Sessions that are open, and how often: one that is taken back is opened before it is closed. */
+  readonly #live = new Map<string, number>();
+  /** What waits to be taken over, and since when, by its name. */
+  #waiting = new Map<string, number>();
   readonly #replica: () => Promise<Replica>;
   #timer: NodeJS.Timeout | undefined;
   #log: Log | undefined;
@@ -54,16 +59,18 @@ export class Reaper {
    * @returns what the platform is to keep beside everything that is made for it.
    * @throws SandboxFailed when the data folder can't be used.
    */
-  async begin(session: string): Promise<Ownership> {
+  async begin(session: string, fence?: number): Promise<Ownership> {
     const { deployment, ttlMinutes } = this.#options;
     const replica = (await this.#replica()).name;
-    this.#live.add(session);
+    this.#live.set(session, (this.#live.get(session) ?? 0) + 1);
     const expires = Math.ceil(Date.now() / 1_000) + ttlMinutes * 60;
-    return { deployment, replica, session, expires };
+    return { deployment, replica, session, expires, ...(fence === undefined ? {} : { fence }) };
   }
 
   end(session: string): void {
-    this.#live.delete(session);
+    const open = (this.#live.get(session) ?? 0) - 1;
+    if (open > 0) this.#live.set(session, open);
+    else this.#live.delete(session);
   }
 
   /**
@@ -86,8 +93,14 @@ export class Reaper {
     const replica = await this.#replica();
     const deleted: string[] = [];
     const failed: { name: string; error: unknown }[] = [];
+    const waiting = new Map<string, number>();
     for await (const { name, owner, remove } of this.#options.leftovers()) {
       if (owner === undefined || !(await this.#isOrphan(owner, replica))) continue;
+      if (owner.fence !== undefined && owner.expires >= Date.now() / 1_000) {
+        const since = this.#waiting.get(name) ?? Date.now();
+        waiting.set(name, since);
+        if (Date.now() - since < (this.#options.takeoverMinutes ?? 0) * 60_000) continue;
+      }
       try {
         await remove();
         deleted.push(name);
@@ -95,6 +108,7 @@ export class Reaper {
         failed.push({ name, error });
       }
     }
+    this.#waiting = waiting;
     return { deleted, failed };
   }
 

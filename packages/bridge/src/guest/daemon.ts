@@ -14,12 +14,13 @@ import { findUsers, type Users } from "./users.js";
 
 /** Holds the sandbox's processes and streams, whatever transport reaches it. */
 export class Daemon {
-  readonly channels: Channels;
+  channels: Channels;
   readonly #settings: Settings;
   readonly #users: Users;
   readonly #closure: Closure;
   readonly #processes: Processes;
-  readonly #listeners: Listeners;
+  readonly #files: Files;
+  #listeners: Listeners;
   /** Put off by whatever the runner says. A pipe that is merely open shows nothing: a platform may hold it for ever. */
   readonly #lingering: NodeJS.Timeout;
 
@@ -35,11 +36,16 @@ export class Daemon {
     this.#closure = closure;
     this.#processes = new Processes(settings, folders, users);
     this.#listeners = new Listeners(() => this.channels);
-    const files = new Files(folders, users.agent);
+    this.#files = new Files(folders, users.agent);
+    this.channels = this.#channelsOver(transport);
+    this.#lingering = setTimeout(() => this.#abandoned(), settings.orphanTimeoutMs);
+  }
+
+  #channelsOver(transport: Transport): Channels {
     const kinds = new Map<string, (channel: Channel) => ChannelListener>([
       ["run", (channel) => this.#processes.listen(channel)],
-      ["write", (channel) => files.write(channel)],
-      ["read", (channel) => files.read(channel)],
+      ["write", (channel) => this.#files.write(channel)],
+      ["read", (channel) => this.#files.read(channel)],
       ["unpack", unpack],
       ["listen", (channel) => this.#listeners.listen(channel)],
       [
@@ -48,8 +54,7 @@ export class Daemon {
       ],
       ["shutdown", (channel) => ({ message: () => answering(channel, () => this.#shutdown(channel)) })],
     ]);
-    this.channels = new Channels("inside", transport, (kind, channel) => kinds.get(kind)?.(channel));
-    this.#lingering = setTimeout(() => this.end(), settings.orphanTimeoutMs);
+    return new Channels("inside", transport, (kind, channel) => kinds.get(kind)?.(channel));
   }
 
   /** @throws Error where it would find and end the wrong processes. */
@@ -70,6 +75,25 @@ export class Daemon {
   /** The runner was heard. */
   heard(): void {
     this.#lingering.refresh();
+  }
+
+  /**
+   * Another runner has the sandbox from now on: what the earlier one had begun ends, and its files stay.
+   * Settles when nothing of it is under way.
+   */
+  async changeOwner(transport: Transport): Promise<void> {
+    this.channels.closeAll();
+    this.#listeners.close();
+    this.#listeners = new Listeners(() => this.channels);
+    this.channels = this.#channelsOver(transport);
+    await this.#files.settled();
+    await this.#processes.endAll();
+    this.#processes.allow();
+  }
+
+  #abandoned(): void {
+    if (!this.#settings.resumable) this.end();
+    else void this.#processes.endAll().then(() => this.#processes.allow());
   }
 
   /** Ends every process, and this one. */

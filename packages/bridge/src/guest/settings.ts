@@ -13,6 +13,8 @@ export interface Settings {
   readonly workspace: WorkspaceAccess;
   /** Whether processes get users of their own even where those see each other's processes. */
   readonly unprivileged: boolean;
+  /** Whether another runner may come for the sandbox: without one, processes end and its files stay. */
+  readonly resumable: boolean;
 }
 
 /** What the run's processes may do with the workspace. The runner's own files arrive there all the same. */
@@ -46,6 +48,7 @@ export function readSettings([
     supervisor: { ports: [], files: [] },
     workspace: "write",
     unprivileged: false,
+    resumable: false,
     // The runner's side wrote it.
     ...JSON.parse(more),
   };

@@ -17,17 +17,14 @@ const shutdownMs = 2_000;
 
 /** The runner's side. */
 export interface Bridge {
-  readonly connection: Pick<Connection, "open" | "close" | "isOpen">;
+  readonly connection: Pick<Connection, "open" | "close" | "isOpen"> & Partial<Pick<Connection, "link">>;
   readonly channels: Channels;
   readonly exposures: Exposures;
 }
 
 /** @param program where the guest daemon was uploaded to. */
-export function makeBridge(
-  { platform, spec, bridge, ownSystem, supervisor, workspace, unprivileged }: RemoteSandboxOptions,
-  folder: string,
-  program: string,
-): Bridge {
+export function makeBridge(options: RemoteSandboxOptions, folder: string, program: string): Bridge {
+  const { platform, spec, bridge, ownSystem, supervisor, workspace, unprivileged, takeover } = options;
   const exposures: Exposures = new Exposures(() => channels);
   const { transport, connect } = wayInto(platform, () => channels);
   const channels: Channels = new Channels("runner", transport, (kind, channel) =>
@@ -40,9 +37,9 @@ export function makeBridge(
       `${bridge.orphanTimeoutMs}`,
       `${bridge.firstUser}`,
       ownSystem === true ? "own-system" : "shared-system",
-      JSON.stringify({ supervisor, workspace, unprivileged }),
+      JSON.stringify({ supervisor, workspace, unprivileged, resumable: takeover !== undefined }),
     ],
-    bridge,
+    ...{ bridge, fence: takeover?.fence, resume: takeover?.resume },
     log: spec.log,
     onLost: (failure) => {
       exposures.close();
@@ -53,7 +50,7 @@ export function makeBridge(
   return { connection, channels, exposures };
 }
 
-interface ConnectOptions extends Pick<ConnectionOptions, "bridge" | "log" | "onLost"> {
+interface ConnectOptions extends Pick<ConnectionOptions, "bridge" | "fence" | "resume" | "log" | "onLost"> {
   readonly program: readonly [node: string, file: string];
   readonly settings: readonly string[];
 }
@@ -97,6 +94,13 @@ export async function closeBridge({ channels, connection, exposures }: Bridge): 
   if (connection.isOpen)
     await Promise.race([ask(channels, "shutdown", {}, done).catch(() => undefined), tooLong]);
   left.abort();
+  channels.closeAll();
+  await connection.close();
+}
+
+/** Lets go of the sandbox, and leaves what is in it to its next owner. */
+export async function leaveBridge({ channels, connection, exposures }: Bridge): Promise<void> {
+  exposures.close();
   channels.closeAll();
   await connection.close();
 }

@@ -6,7 +6,7 @@ import type { BridgeOptions } from "../options.js";
 import type { Pipe, RemotePlatform } from "../platform.js";
 import type { ReliableTransport } from "../transport/reliable-transport.js";
 import { FrameMissing, TransportBroken } from "../transport/reliable-transport.js";
-import { bridgeKilled, OpenPipe } from "./open-pipe.js";
+import { bridgeKilled, OpenPipe, takenOver } from "./open-pipe.js";
 import { within } from "./within.js";
 
 export interface ConnectionOptions {
@@ -14,9 +14,20 @@ export interface ConnectionOptions {
   readonly argv: readonly [program: string, ...args: string[]];
   readonly transport: ReliableTransport;
   readonly bridge: BridgeOptions;
+  /** Of an earlier connection, to go on with what its daemon holds. Default: a new one. */
+  readonly resume?: BridgeLink | undefined;
+  /** Grows with each owner of the sandbox: the daemon hears no smaller one. Default 0. */
+  readonly fence?: number | undefined;
   readonly log: Log;
   /** Once: nothing brings the sandbox's streams back. */
   onLost(failure: SandboxFailed): void;
+}
+
+/** What another process reaches the same daemon with. */
+export interface BridgeLink {
+  readonly key: string;
+  /** Of the daemon's process: another one has lost what this one held. */
+  readonly epoch: string;
 }
 
 /** Tries of the first pipe: what isn't there at the start won't come. */
@@ -27,7 +38,7 @@ const closeMs = 2_000;
 /** Keeps a transport going over one pipe after the other. */
 export class Connection {
   readonly #options: ConnectionOptions;
-  readonly #key = randomBytes(24).toString("base64url");
+  readonly #key: string;
   readonly #closing = new AbortController();
   #epoch: string | undefined;
   #attempt = 0;
@@ -40,6 +51,13 @@ export class Connection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    this.#key = options.resume?.key ?? randomBytes(24).toString("base64url");
+    this.#epoch = options.resume?.epoch;
+  }
+
+  /** Undefined before the first pipe. */
+  get link(): BridgeLink | undefined {
+    return this.#epoch === undefined ? undefined : { key: this.#key, epoch: this.#epoch };
   }
 
   /**
@@ -118,13 +136,14 @@ export class Connection {
 
   /** Opens a pipe and hears the peer's greeting. */
   async #greet(): Promise<OpenPipe> {
-    const { transport, bridge, log } = this.#options;
+    const { transport, bridge, log, fence = 0 } = this.#options;
+    const owner = { key: this.#key, fence };
     const attempt = ++this.#attempt;
     const opened = new OpenPipe(await this.#openPipe(), bridge, log);
     const stop = () => void opened.close(this.#closing.signal.reason);
     this.#closing.signal.addEventListener("abort", stop, { once: true });
     try {
-      const { epoch, received } = await opened.greet(this.#key, attempt, transport.received);
+      const { epoch, received } = await opened.greet(owner, attempt, transport.received);
       this.#epoch ??= epoch;
       if (epoch !== this.#epoch) throw bridgeKilled();
       this.#closing.signal.throwIfAborted();
@@ -174,6 +193,7 @@ export class Connection {
         if (line.kind === "frame") transport.accept(line, length);
         else if (line.kind === "signal" && line.signal[0] === "ack") transport.acknowledged(line.signal[1]);
         else if (line.kind === "signal" && line.signal[0] === "dead") throw bridgeKilled();
+        else if (line.kind === "signal" && line.signal[0] === "fenced") throw takenOver();
         if (pipe.carried <= enough) continue;
         enough += bridge.pipeBytes;
         this.#successor ??= this.#replace(pipe);

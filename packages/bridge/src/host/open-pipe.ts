@@ -11,6 +11,14 @@ import { PipeWriter } from "./pipe-writer.js";
 /** Characters of noise that are kept to say why no bridge answered. */
 const noiseKept = 500;
 
+/** What a runner shows the guest daemon. */
+export interface Ownership {
+  /** The same for all owners: nobody else greets the daemon. */
+  readonly key: string;
+  /** Grows with each owner. */
+  readonly fence: number;
+}
+
 interface Arrived {
   readonly line: Line;
   /** Characters. */
@@ -61,8 +69,12 @@ export class OpenPipe {
   }
 
   /** @throws Error when no bridge answers: the pipe may be mended · SandboxFailed when the bridge is dead */
-  async greet(key: string, attempt: number, received: number): Promise<{ epoch: string; received: number }> {
-    this.#say(["hello", protocolVersion, key, attempt, received]);
+  async greet(
+    { key, fence }: Ownership,
+    attempt: number,
+    received: number,
+  ): Promise<{ epoch: string; received: number }> {
+    this.#say(["hello", protocolVersion, key, attempt, received, fence]);
     // Noise without end is no answer.
     const tooLong = new Error(`no bridge answered within ${this.#heartbeatTimeoutMs} ms`);
     const limit = setTimeout(() => void this.close(tooLong), this.#heartbeatTimeoutMs);
@@ -71,6 +83,7 @@ export class OpenPipe {
         if (line.kind !== "signal") continue;
         const { signal } = line;
         if (signal[0] === "dead") throw bridgeKilled();
+        if (signal[0] === "fenced") throw takenOver();
         if (signal[0] === "hello" && signal[3] === attempt) return { epoch: signal[2], received: signal[4] };
       }
     } finally {
@@ -128,4 +141,9 @@ export class OpenPipe {
 
 export function bridgeKilled(): SandboxFailed {
   return new SandboxFailed("The bridge in the sandbox was killed, and what ran there is lost");
+}
+
+export function takenOver(): SandboxFailed {
+  const message = "Another replica has taken over the session's sandbox: send the session's next run there";
+  return new SandboxFailed(message, { concerns: "session" });
 }

@@ -8,7 +8,8 @@ import type { BridgeOptions } from "../options.js";
 import type { DirectPlatform, RemotePlatform } from "../platform.js";
 import { done, insideFacts } from "./answers.js";
 import { ask } from "./ask.js";
-import { type Bridge, closeBridge, makeBridge } from "./bridge.js";
+import { type Bridge, closeBridge, leaveBridge, makeBridge } from "./bridge.js";
+import type { BridgeLink } from "./connection.js";
 import { archiveOf } from "./copies.js";
 import { guestDaemon } from "./guest-daemon.js";
 import { BridgedSandbox } from "./sandbox.js";
@@ -47,8 +48,19 @@ export interface RemoteSandboxOptions {
    * they are copied.
    */
   readonly copyRoot?: string;
+  /**
+   * For a sandbox that another runner may take over: the fence of this one, which is its owner. With `resume`, which that
+   * other runner had, goes on in what is there. Default: the sandbox ends with this runner.
+   */
+  readonly takeover?: { readonly fence: number; readonly resume?: BridgeResumption };
   /** Variables that the backend adds to a process's own, and which take precedence. Asked at each start. */
   readonly environment?: (command: Command) => Readonly<Record<string, string>>;
+}
+
+/** How another process goes on with a sandbox. It holds a key: whoever has it and the platform's gives orders inside. */
+export interface BridgeResumption extends BridgeLink {
+  /** Of the runner's files that were copied. */
+  readonly copied: readonly string[];
 }
 
 /** The port inside that every exposure has, and what answers there. */
@@ -82,6 +94,10 @@ export interface RemoteSandbox extends Sandbox {
    * @throws SandboxFailed
    */
   handOver(server: Server): Promise<OwnPort>;
+  /** Undefined where `takeover` wasn't asked for, and over a direct pipe. */
+  readonly resumption: BridgeResumption | undefined;
+  /** Lets go of it: files stay for its next owner, processes until `orphanTimeoutMs`. `close` does nothing afterwards. */
+  leave(): Promise<void>;
 }
 
 /** `openRemoteSandbox`. */
@@ -94,6 +110,11 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
     await bridge.connection.open(scope.signal);
     return await within(scope.signal, settleIn(options, folder, bridge));
   } catch (error) {
+    // What couldn't be gone on with is the backend's to remove.
+    if (options.takeover?.resume !== undefined) {
+      await leaveBridge(bridge);
+      throw error;
+    }
     try {
       await closeBridge(bridge);
     } finally {
@@ -106,23 +127,26 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
 const programName = "bridge.mjs";
 const archiveName = "copies.tgz";
 
-async function bringFiles(
-  { platform, spec, bridge, copyRoot }: RemoteSandboxOptions,
-  folder: string,
-  signal: AbortSignal,
-): Promise<void> {
+async function bringFiles(options: RemoteSandboxOptions, folder: string, signal: AbortSignal): Promise<void> {
+  const { platform, spec, bridge } = options;
   const upload = (name: string, content: Uint8Array) =>
     within(signal, platform.upload(join(folder, name), content, signal));
-  await upload(programName, await guestDaemon());
-  if (spec.requiredPaths.length > 0 && copyRoot === undefined)
-    await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
+  if (options.takeover?.resume === undefined) await upload(programName, await guestDaemon());
+  if (needsCopies(options)) await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
+}
+
+/** Whether the runner's files aren't in the sandbox yet. */
+function needsCopies({ spec, copyRoot, takeover }: RemoteSandboxOptions): boolean {
+  const copied = new Set(takeover?.resume?.copied);
+  return copyRoot === undefined && spec.requiredPaths.some(({ path }) => !copied.has(path));
 }
 
 async function settleIn(
-  { platform, spec, evidence, placeholders = {}, copyRoot: given, environment }: RemoteSandboxOptions,
+  options: RemoteSandboxOptions,
   folder: string,
   bridge: Bridge,
 ): Promise<RemoteSandbox> {
+  const { platform, spec, evidence, placeholders = {}, copyRoot: given, environment, takeover } = options;
   const { answer } = await ask(bridge.channels, "facts", {}, insideFacts);
   const { searchPath, node, uid, ownUsers, whyShared, openPorts, whyOpen, closedBy } = answer;
   if (spec.required.includes("environment.per-tool") && !ownUsers) {
@@ -131,7 +155,7 @@ async function settleIn(
     );
   }
   const copyRoot = given ?? join(folder, "copies");
-  if (spec.requiredPaths.length > 0 && given === undefined) {
+  if (needsCopies(options)) {
     await ask(bridge.channels, "unpack", { archive: join(folder, archiveName), into: copyRoot }, done);
   }
   return new BridgedSandbox({
@@ -143,6 +167,7 @@ async function settleIn(
     placeholders,
     facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },
     bridge,
+    copied: takeover === undefined ? undefined : spec.requiredPaths.map(({ path }) => path),
     environment: environment ?? (() => ({})),
     destroy: () => platform.destroy(),
   });

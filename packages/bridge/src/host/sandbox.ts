@@ -11,8 +11,8 @@ import type {
 import { SandboxFailed } from "@ambit/core/plugin";
 import { done } from "./answers.js";
 import { ask } from "./ask.js";
-import { type Bridge, closeBridge } from "./bridge.js";
-import type { BridgeFacts, OwnPort, RemoteSandbox } from "./open.js";
+import { type Bridge, closeBridge, leaveBridge } from "./bridge.js";
+import type { BridgeFacts, BridgeResumption, OwnPort, RemoteSandbox } from "./open.js";
 import { startProcess } from "./process.js";
 
 export interface BridgedParts {
@@ -24,6 +24,8 @@ export interface BridgedParts {
   readonly placeholders: Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly bridge: Bridge;
+  /** Of the runner's files that are inside. Undefined where nobody may take the sandbox over. */
+  readonly copied: readonly string[] | undefined;
   readonly environment: (command: Command) => Readonly<Record<string, string>>;
   /** Ends the platform's sandbox. */
   destroy(): Promise<void>;
@@ -79,6 +81,17 @@ export class BridgedSandbox implements RemoteSandbox {
   async handOver(server: Server): Promise<OwnPort> {
     this.#checkOpen();
     return await this.#parts.bridge.exposures.handOver(server);
+  }
+
+  get resumption(): BridgeResumption | undefined {
+    const { bridge, copied } = this.#parts;
+    const { link } = bridge.connection;
+    return link === undefined || copied === undefined ? undefined : { ...link, copied };
+  }
+
+  leave(): Promise<void> {
+    this.#closed ??= leaveBridge(this.#parts.bridge);
+    return this.#closed;
   }
 
   close(): Promise<void> {

@@ -15,12 +15,15 @@ export type Frame =
 
 /** What is said of the pipe itself, unnumbered. */
 export type Signal =
-  | readonly [op: "hello", version: number, key: string, attempt: number, received: number]
+  /** `fence`: the runner's, which grows with each owner of the sandbox. Default 0. */
+  | readonly [op: "hello", version: number, key: string, attempt: number, received: number, fence?: number]
   | readonly [op: "ack", received: number]
   | readonly [op: "ping"]
   | readonly [op: "pong"]
   /** The guest daemon has been killed: its streams are lost. */
-  | readonly [op: "dead"];
+  | readonly [op: "dead"]
+  /** Another owner, of a higher fence, has the sandbox. */
+  | readonly [op: "fenced"];
 
 export type Side = "runner" | "inside";
 
@@ -73,15 +76,16 @@ export function readLine(from: Side, text: string): Line {
 }
 
 function isSignal(parts: readonly unknown[]): parts is Signal {
-  const [op, first, key, attempt, received] = parts;
+  const [op, first, key, attempt, received, fence = 0] = parts;
   switch (op) {
     case "hello":
-      return isCount(first) && typeof key === "string" && isCount(attempt) && isCount(received);
+      return [first, attempt, received, fence].every(isCount) && typeof key === "string";
     case "ack":
       return isCount(first);
     case "ping":
     case "pong":
     case "dead":
+    case "fenced":
       return true;
     default:
       return false;

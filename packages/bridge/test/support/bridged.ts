@@ -10,6 +10,7 @@ import {
   openRemoteSandbox,
   type Pipe,
   type RemoteSandbox,
+  type RemoteSandboxOptions,
 } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { DirectExecPlatform, ExecPlatform } from "./exec-platform.js";
@@ -42,11 +43,14 @@ export interface BridgedOptions {
   readonly spec?: Partial<SandboxSpec>;
   readonly ownSystem?: boolean;
   readonly signal?: AbortSignal;
+  readonly takeover?: RemoteSandboxOptions["takeover"];
+  /** Default: one of this sandbox's own. */
+  readonly in?: string;
 }
 
 /** A sandbox on this machine over the bridge, with nothing that confines it: the bridge itself is what is looked at. */
 export async function openBridged(options: BridgedOptions = {}): Promise<Bridged> {
-  const folder = await mkdtemp(join(tmpdir(), "ambit-bridge-"));
+  const folder = options.in ?? (await mkdtemp(join(tmpdir(), "ambit-bridge-")));
   const platform =
     options.platform?.(folder) ??
     (options.direct === true ? new DirectExecPlatform(folder, options.whyLost) : new ExecPlatform(folder));
@@ -69,8 +73,12 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
   };
   const settings = { folder, node: process.execPath, orphanTimeoutMs: 5_000, firstUser };
   const bridge = bridgeSchema.parse({ ...settings, ...options.bridge });
+  const { takeover } = options;
   const sandbox = await openRemoteSandbox(
-    { platform, spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
+    {
+      ...{ platform, spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
+      ...(takeover === undefined ? {} : { takeover }),
+    },
     { signal: options.signal ?? new AbortController().signal, defer: silent },
   );
   return {

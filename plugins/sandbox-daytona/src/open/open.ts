@@ -1,10 +1,11 @@
-import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
+import { openRemoteSandbox, type RemoteSandbox, type RemoteSandboxOptions } from "@ambit/bridge";
 import type { Evidence, NetworkBoundary, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
 import { daemon, daemonFix, fallsWithDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
 import { pauseFor } from "../platform/patience.js";
+import { writeHandover } from "./handover.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
 import { watch } from "./watch.js";
 
@@ -14,15 +15,28 @@ import { watch } from "./watch.js";
  * @throws SandboxFailed; nothing is left then, or the message says what is.
  */
 export async function openSandbox(account: Account, spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
+  const { id: session, boundary, secrets = [], log } = spec;
+  const { signal } = scope;
+  // A secret's owner can't be changed: with one, the sandbox ends with its runner.
+  const fence = secrets.length === 0 ? spec.fence : undefined;
+  const started = await startMachine(account, { session, boundary, secrets, fence, log, signal });
+  return enter(account, started, spec, scope, fence === undefined ? undefined : { fence });
+}
+
+/**
+ * Tries the limits from inside, and makes the bridge.
+ *
+ * @throws SandboxFailed; nothing is left then, unless it was to be taken over.
+ */
+export async function enter(
+  account: Account,
+  started: StartedMachine,
+  spec: SandboxSpec,
+  scope: Scope,
+  takeover: RemoteSandboxOptions["takeover"],
+): Promise<RemoteSandbox> {
   const { config } = account;
-  const { id: session, boundary, log } = spec;
-  const started = await startMachine(account, {
-    session,
-    boundary,
-    secrets: spec.secrets ?? [],
-    log,
-    signal: scope.signal,
-  });
+  const { boundary, log } = spec;
   const { machine, order, platform, placeholders, view } = started;
   if (!view.hasTimeToLive)
     log.warn(
@@ -37,7 +51,7 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
     "daytona.size": `${view.cpu} cores, ${view.memory} GiB of memory, ${view.disk} GiB of disk`,
   };
   // Both take a while, and neither needs the other.
-  const [tried, opened] = await Promise.allSettled([
+  const [tried, entered] = await Promise.allSettled([
     tryAgain(account, started, boundary.network, scope.signal),
     // Each sandbox is a container or machine of its own: its /proc is nobody else's.
     openRemoteSandbox(
@@ -45,12 +59,13 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
         ...{ platform, spec, bridge: config.bridge, evidence, placeholders },
         ownSystem: true,
         supervisor: daemon,
+        ...(takeover === undefined ? {} : { takeover }),
       },
       scope,
     ),
   ]);
-  if (opened.status === "rejected") throw opened.reason;
-  const sandbox = opened.value;
+  if (entered.status === "rejected") throw entered.reason;
+  const sandbox = entered.value;
   const exposed = whatDaemonBreaks(sandbox, spec.required);
   if (tried.status === "rejected" || exposed !== undefined) {
     await sandbox.close();
@@ -63,7 +78,7 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
     log,
     onFailure: (failure) => spec.onFailure?.(failure),
   });
-  return withEvidence(sandbox, tried.value, unwatch);
+  return opened(sandbox, machine.id, tried.value, unwatch);
 }
 
 function whatDaemonBreaks(
@@ -103,9 +118,15 @@ async function tryAgain(
 
 const againMs = 250;
 
-function withEvidence(sandbox: RemoteSandbox, more: Evidence, onClose: () => void): RemoteSandbox {
-  const { workspace, home, confinement, image, placeholders, facts } = sandbox;
+function opened(sandbox: RemoteSandbox, machine: string, more: Evidence, onClose: () => void): RemoteSandbox {
+  const { workspace, home, confinement, image, placeholders, facts, resumption } = sandbox;
   return {
+    resumption,
+    ...(resumption === undefined ? {} : { handover: writeHandover({ machine, bridge: resumption }) }),
+    leave: () => {
+      onClose();
+      return sandbox.leave();
+    },
     workspace,
     home,
     confinement,

@@ -9,6 +9,7 @@ import { RemoteMachine } from "../platform/remote-machine.js";
 import type { Machine, MachineView, SandboxOrder } from "../platform/service.js";
 import { type MountedSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import { createMachine } from "./create.js";
+import { isOwnedBy } from "./owner.js";
 import { differences } from "./read-back.js";
 
 export interface MachineRequest {
@@ -18,6 +19,8 @@ export interface MachineRequest {
   readonly env?: Readonly<Record<string, string>>;
   /** Default: none. */
   readonly secrets?: readonly HiddenCredential[];
+  /** Of its owner, where another runner may take it over. */
+  readonly fence?: number | undefined;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
@@ -40,7 +43,7 @@ export interface StartedMachine {
 export async function startMachine(account: Account, request: MachineRequest): Promise<StartedMachine> {
   const { config } = account;
   const { session, log, signal } = request;
-  const owner = await account.reaper.begin(session);
+  const owner = await account.reaper.begin(session, request.fence);
   let mounted: MountedSecrets | undefined;
   let platform: RemoteMachine | undefined;
   try {
@@ -49,7 +52,7 @@ export async function startMachine(account: Account, request: MachineRequest): P
     mounted = await storeSecrets(service, request.secrets ?? [], owner, vault);
     const order = orderOf(config, owner, request, mounted.mounts);
     const machine = await createMachine(service, order, config, signal, log);
-    platform = remoteMachine(account, machine, session, mounted, log);
+    platform = remoteMachine(account, machine, owner, mounted, log);
     const view = await machine.refresh();
     const wrong = differences(order, view).map(({ text }) => text);
     if (wrong.length > 0) {
@@ -77,10 +80,10 @@ async function remove(
 /** What the canary had found no longer holds. */
 export class LimitsNotApplied extends SandboxFailed {}
 
-function orderOf(
+export function orderOf(
   config: DaytonaConfig,
   owner: Ownership,
-  { session, boundary, env = {} }: MachineRequest,
+  { session, boundary, env = {} }: Pick<MachineRequest, "session" | "boundary" | "env">,
   secrets: Readonly<Record<string, string>>,
 ): SandboxOrder {
   const resources: ResourceSettings = config.image === undefined ? {} : resourceSettings(boundary.resources);
@@ -102,11 +105,11 @@ function orderOf(
   };
 }
 
-function remoteMachine(
+export function remoteMachine(
   account: Account,
   machine: Machine,
-  session: string,
-  mounted: MountedSecrets,
+  owner: Ownership,
+  mounted: Pick<MountedSecrets, "remove">,
   log: Log,
 ): RemoteMachine {
   return new RemoteMachine({
@@ -114,8 +117,9 @@ function remoteMachine(
     apiKey: account.key(),
     requestTimeoutMs: account.config.requestTimeoutMs,
     log,
+    ...(owner.fence === undefined ? {} : { isOwn: () => isOwnedBy(account, machine.id, owner) }),
     onDestroyed: async () => {
-      account.reaper.end(session);
+      account.reaper.end(owner.session);
       await mounted.remove();
     },
   });

@@ -13,6 +13,8 @@ export interface RemoteMachineOptions {
   readonly log: Log;
   /** For a sandbox that can't be deleted at once. */
   readonly removal?: RemovalTimes;
+  /** Whether it may be deleted from here. Default: yes. */
+  isOwn?(): Promise<boolean>;
   /** Runs once, after the sandbox is gone or couldn't be deleted. */
   onDestroyed(): Promise<void>;
 }
@@ -60,18 +62,27 @@ export class RemoteMachine implements RemotePlatform {
   }
 
   async #destroy(): Promise<void> {
-    const { machine, requestTimeoutMs, log, onDestroyed } = this.#options;
+    const { machine, log, onDestroyed } = this.#options;
     try {
-      await deleteMachine(machine, requestTimeoutMs);
+      await this.#delete();
     } catch (error) {
       const failure = error instanceof Error ? error.cause : undefined;
       if (!(failure instanceof ServiceFailure) || !(isPassing(failure) || failure.kind === "conflict"))
         throw error;
-      const remove = () => deleteMachine(machine, requestTimeoutMs).then(() => true);
+      const remove = () => this.#delete().then(() => true);
       removeLater({ name: machine.name, remove, log, holdsProcess: true, times: this.#options.removal });
     } finally {
       await onDestroyed();
     }
+  }
+
+  async #delete(): Promise<void> {
+    const { machine, requestTimeoutMs, log, isOwn } = this.#options;
+    if (isOwn !== undefined && !(await isOwn())) {
+      log.info({ sandbox: machine.name }, "another replica has taken the sandbox over: it stays");
+      return;
+    }
+    await deleteMachine(machine, requestTimeoutMs);
   }
 
   /** Whether the sandbox is over, and not just one connection to it. */

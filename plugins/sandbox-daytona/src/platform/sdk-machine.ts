@@ -33,6 +33,12 @@ export class SdkMachine implements Machine {
     });
   }
 
+  setLabels(labels: Readonly<Record<string, string>>): Promise<void> {
+    return this.guard(async () => {
+      await this.sandbox.setLabels({ ...labels });
+    });
+  }
+
   waitUntilStarted(timeoutMs: number): Promise<void> {
     return this.guard(() => this.sandbox.waitUntilStarted(timeoutMs / 1_000));
   }

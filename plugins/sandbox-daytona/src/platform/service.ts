@@ -85,6 +85,8 @@ export interface Machine extends ListedMachine {
   /** Where its files and processes are reached, without a slash at the end. */
   readonly toolboxUrl: string;
   refresh(): Promise<MachineView>;
+  /** All of them: others are taken away. */
+  setLabels(labels: Readonly<Record<string, string>>): Promise<void>;
   waitUntilStarted(timeoutMs: number): Promise<void>;
   /** Counts as activity, so that it isn't stopped. */
   touch(): Promise<void>;

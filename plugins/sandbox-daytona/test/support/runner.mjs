@@ -1,7 +1,7 @@
-// A runner of its own, to be killed: opens a sandbox with a secret, says so, and waits.
+// A runner of its own, to be killed: opens a sandbox with a secret, or one to be taken over, says so, and waits.
 import { DaytonaSandbox } from "../../dist/index.js";
 
-const { settings, id } = JSON.parse(process.argv[2] ?? "{}");
+const { settings, id, fence } = JSON.parse(process.argv[2] ?? "{}");
 const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const spec = {
   id,
@@ -14,11 +14,13 @@ const spec = {
   },
   required: [],
   requiredPaths: [],
-  secrets: [{ name: "KEY", value: "value", hosts: ["name.example.test"] }],
+  ...(fence === undefined
+    ? { secrets: [{ name: "KEY", value: "value", hosts: ["name.example.test"] }] }
+    : { fence }),
   onDecision: () => undefined,
   log,
 };
 const scope = { signal: new AbortController().signal, defer: () => undefined };
-await new DaytonaSandbox(settings).open(spec, scope);
-process.stdout.write("open\n");
+const { handover } = await new DaytonaSandbox(settings).open(spec, scope);
+process.stdout.write(`${handover ?? "open"}\n`);
 setInterval(() => undefined, 60_000);

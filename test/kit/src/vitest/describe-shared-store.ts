@@ -84,20 +84,41 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     await one.renew("one", "http://one", 60_000);
     await two.renew("two", "http://two", 60_000);
     const place = { project: "p", session: "s", sandbox: "local" };
-    expect(await one.holdSession({ ...place, replica: "one" })).toEqual({ held: true });
-    expect(await one.holdSession({ ...place, replica: "one" })).toEqual({ held: true });
-    expect(await two.holdSession({ ...place, replica: "two" })).toEqual({
-      held: false,
-      address: "http://one",
-    });
-    expect(await two.holdSession({ ...place, project: undefined, replica: "two" })).toEqual({ held: true });
+    const [first, second] = [{ held: true, fence: 1 }, { held: false, address: "http://one" }];
+    expect(await one.holdSession({ ...place, replica: "one" })).toEqual(first);
+    expect(await one.holdSession({ ...place, replica: "one" })).toEqual(first);
+    expect(await two.holdSession({ ...place, replica: "two" })).toEqual(second);
+    expect(await two.holdSession({ ...place, project: undefined, replica: "two" })).toEqual(first);
     expect(await two.sessions({ project: "p", limit: 10 })).toMatchObject([
       { session: "s", replica: "one", address: "http://one", project: "p", sandbox: "local" },
     ]);
     await one.leave("one");
-    expect(await two.holdSession({ ...place, replica: "two" })).toEqual({ held: true });
+    expect(await two.holdSession({ ...place, replica: "two" })).toEqual(first);
     await two.releaseSession({ ...place, replica: "two" });
     expect(await two.sessions({ project: "p", limit: 10 })).toEqual([]);
+  });
+
+  it("hands a session over with what its owner kept, but not in the middle of a run", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await one.renew("one", "http://one", 60_000);
+    await two.renew("two", "http://two", 60_000);
+    const place = { project: "p", session: "s", sandbox: "remote" };
+    await one.holdSession({ ...place, replica: "one" });
+    await one.create(newRun("r", { project: "p", session: "s" }));
+    expect(await one.keepSession({ ...place, replica: "one" }, 1, "sealed")).toBe("written");
+    expect(await two.holdSession({ ...place, replica: "two" })).toMatchObject({ held: false });
+    await one.finish("r", 1, ending());
+    expect(await two.holdSession({ ...place, replica: "two" })).toEqual({
+      ...{ held: true, fence: 2, handover: "sealed" },
+    });
+    expect(await one.keepSession({ ...place, replica: "one" }, 1, "late")).toBe("fenced");
+    // It waits for its next owner when this one leaves.
+    await two.leave("two");
+    expect(await one.holdSession({ ...place, replica: "one" })).toMatchObject({
+      ...{ fence: 3, handover: "sealed" },
+    });
+    expect(await one.retain({ maxAgeMs: 60_000, maxSize: 1_000_000 })).toBe(0);
+    expect(await one.sessions({ limit: 10 })).toHaveLength(1);
   });
 
   it("ends the lease of an earlier process in the same place", async () => {

@@ -8,7 +8,13 @@ export interface SessionPlace extends OfProject {
 }
 
 export type SessionHold =
-  | { readonly held: true }
+  | {
+      readonly held: true;
+      /** Grows with each owner. */
+      readonly fence: number;
+      /** What `keepSession` kept last, of whichever owner. */
+      readonly handover?: string;
+    }
   /** Another replica has it, which can be reached there. */
   | { readonly held: false; readonly address: string };
 

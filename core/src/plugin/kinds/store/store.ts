@@ -104,8 +104,13 @@ export interface Store {
   /** Ends an open question of an ended run, and adds the event to the run's log. False when another was first. */
   expire(question: StoredInteraction, expiry: Expiry): Promise<boolean>;
 
-  /** Binds a session to the replica that has its sandbox, unless another living one has it. */
+  /**
+   * Binds a session to the replica that has its sandbox. Where another living one has it, only if `keepSession` kept
+   * something, and no run of the session is under way there.
+   */
   holdSession(place: SessionPlace): Promise<SessionHold>;
+  /** Keeps what the next owner takes the session over with, sealed by its present one. */
+  keepSession(place: SessionPlace, fence: number, handover: string): Promise<Written>;
   releaseSession(place: SessionPlace): Promise<void>;
   sessions(query: {
     readonly project?: string | null;

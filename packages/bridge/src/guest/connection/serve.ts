@@ -2,13 +2,15 @@ import { randomUUID } from "node:crypto";
 import { chmodSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { protocolVersion } from "../../messages.js";
-import { readLine, signalLine } from "../../transport/frame.js";
+import { readLine, type Signal, signalLine } from "../../transport/frame.js";
 import { Lines } from "../../transport/lines.js";
 import { longestLine } from "../../transport/payload.js";
 import { FrameMissing, ReliableTransport } from "../../transport/reliable-transport.js";
 import { Daemon } from "../daemon.js";
 import { type Settings, socketOf } from "../settings.js";
 import { SocketSink } from "./socket-sink.js";
+
+type Hello = Extract<Signal, readonly ["hello", ...unknown[]]>;
 
 /** The runner's connection at the moment. */
 interface Attachment {
@@ -26,15 +28,19 @@ class SocketServer {
   readonly #epoch = randomUUID();
   readonly #settings: Settings;
   readonly #daemon: Daemon;
-  readonly #transport: ReliableTransport;
   readonly #server: Server;
+  #transport: ReliableTransport;
   #key: string | undefined;
+  /** Of the sandbox's owner. Undefined until one has come. */
+  #fence: number | undefined;
   #attempt = 0;
+  /** While what an earlier owner had begun is being ended. */
+  #changing: Promise<void> | undefined;
   #current: Attachment | undefined;
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.#transport = new ReliableTransport("inside", (frame) => this.#daemon.channels.deliver(frame));
+    this.#transport = this.#newTransport();
     this.#daemon = Daemon.start(settings, this.#transport);
     this.#server = createServer((socket) => this.#connected(socket));
   }
@@ -46,6 +52,10 @@ class SocketServer {
       this.#server.listen(path, resolve);
     });
     chmodSync(path, 0o600);
+  }
+
+  #newTransport(): ReliableTransport {
+    return new ReliableTransport("inside", (frame) => this.#daemon.channels.deliver(frame));
   }
 
   #connected(socket: Socket): void {
@@ -70,25 +80,11 @@ class SocketServer {
   }
 
   #read(attachment: Attachment, text: string): void {
-    const { socket, sink } = attachment;
+    const { sink } = attachment;
     const line = readLine("runner", text);
     if (line.kind === "noise") return;
     if (line.kind === "signal" && line.signal[0] === "hello") {
-      const [, version, key, attempt, received] = line.signal;
-      this.#key ??= key;
-      // An older pipe that was slow to arrive must not take the place of a newer one.
-      if (version !== protocolVersion || key !== this.#key || attempt <= this.#attempt) {
-        socket.destroy();
-        return;
-      }
-      this.#attempt = attempt;
-      const older = this.#current;
-      this.#current = attachment;
-      older?.socket.destroy();
-      sink.write(
-        signalLine("inside", ["hello", protocolVersion, this.#epoch, attempt, this.#transport.received]),
-      );
-      this.#transport.attach(sink, received);
+      this.#greeted(attachment, line.signal);
       return;
     }
     if (attachment !== this.#current) return;
@@ -96,4 +92,46 @@ class SocketServer {
     else if (line.signal[0] === "ack") this.#transport.acknowledged(line.signal[1]);
     else if (line.signal[0] === "ping") sink.write(signalLine("inside", ["pong"]));
   }
+
+  #greeted(attachment: Attachment, [, version, key, attempt, received, fence = 0]: Hello): void {
+    this.#key ??= key;
+    this.#fence ??= fence;
+    if (version === protocolVersion && key === this.#key && fence < this.#fence) {
+      refuse(attachment);
+      return;
+    }
+    const isNewOwner = fence > this.#fence;
+    // An older pipe that was slow to arrive must not take the place of a newer one.
+    if (version !== protocolVersion || key !== this.#key || (attempt <= this.#attempt && !isNewOwner)) {
+      attachment.socket.destroy();
+      return;
+    }
+    this.#fence = fence;
+    this.#attempt = attempt;
+    const older = this.#current;
+    this.#current = attachment;
+    if (isNewOwner) {
+      if (older !== undefined) refuse(older);
+      this.#transport.close();
+      this.#transport = this.#newTransport();
+      this.#changing = this.#daemon.changeOwner(this.#transport);
+    } else older?.socket.destroy();
+    void this.#welcome(attachment, attempt, received);
+  }
+
+  /** What an earlier owner had begun ends first: from the greeting on, nothing of its orders is under way. */
+  async #welcome(attachment: Attachment, attempt: number, received: number): Promise<void> {
+    await this.#changing;
+    if (this.#current !== attachment) return;
+    const { sink } = attachment;
+    sink.write(
+      signalLine("inside", ["hello", protocolVersion, this.#epoch, attempt, this.#transport.received]),
+    );
+    this.#transport.attach(sink, received);
+  }
+}
+
+/** Its owner isn't the sandbox's any more. */
+function refuse({ socket }: Attachment): void {
+  socket.end(signalLine("inside", ["fenced"]));
 }

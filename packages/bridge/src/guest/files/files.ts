@@ -13,6 +13,7 @@ export class Files {
   readonly #home: string;
   readonly #inWorkspace: SafeSessionFiles;
   readonly #inHome: SafeSessionFiles;
+  readonly #writing = new Set<Promise<void>>();
 
   constructor({ workspace, workspaceOwner, home }: Folders, owner: User | undefined) {
     this.#home = home;
@@ -38,10 +39,17 @@ export class Files {
       end: () =>
         answering(channel, async () => {
           if (request === undefined) throw new Error("a file without a path");
-          await this.#at(request.path).write([{ ...request, content: Buffer.concat(pieces) }]);
+          const writing = this.#at(request.path).write([{ ...request, content: Buffer.concat(pieces) }]);
+          this.#writing.add(writing);
+          await writing.finally(() => this.#writing.delete(writing));
           await channel.send({ done: true });
         }),
     };
+  }
+
+  /** When no file is being written. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#writing);
   }
 
   read(channel: Channel): ChannelListener {

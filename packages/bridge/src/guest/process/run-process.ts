@@ -68,6 +68,11 @@ export class Processes {
     };
   }
 
+  /** New ones are welcome again. */
+  allow(): void {
+    this.#isEnding = false;
+  }
+
   /** Every one, and no more from now on. */
   async endAll(): Promise<void> {
     this.#isEnding = true;

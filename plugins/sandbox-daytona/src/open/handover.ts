@@ -1,0 +1,24 @@
+import { SandboxFailed } from "@ambit/core/plugin";
+import { z } from "zod";
+
+const handoverSchema = z.strictObject({
+  /** The platform's id of the sandbox. */
+  machine: z.string().min(1),
+  bridge: z.strictObject({ key: z.string(), epoch: z.string(), copied: z.array(z.string()).readonly() }),
+});
+/** What another runner goes on with. */
+export type Handover = z.output<typeof handoverSchema>;
+
+export function writeHandover(handover: Handover): string {
+  return JSON.stringify(handover);
+}
+
+/** @throws SandboxFailed for what another version wrote. */
+export function readHandover(text: string): Handover {
+  const read = handoverSchema.safeParse(JSON.parse(text));
+  if (read.success) return read.data;
+  throw new SandboxFailed("Another version of sandbox-daytona opened the session's sandbox", {
+    cause: read.error,
+    concerns: "session",
+  });
+}

@@ -1,0 +1,20 @@
+import { type Ownership, ownershipOf } from "@ambit/backend-kit";
+import { withPatience } from "../platform/patience.js";
+import type { Service } from "../platform/service.js";
+
+/**
+ * Whether the sandbox still has this owner: another runner labels it anew before it enters.
+ *
+ * @throws ServiceFailure when that can't be told, or the sandbox is gone.
+ */
+export async function isOwnedBy(
+  account: { readonly config: { readonly requestTimeoutMs: number }; service(): Promise<Service> },
+  id: string,
+  owner: Ownership,
+): Promise<boolean> {
+  const service = await account.service();
+  const limitMs = account.config.requestTimeoutMs;
+  const { labels } = await withPatience(() => service.get(id), { retries: 2, limitMs });
+  const found = ownershipOf(labels);
+  return found?.replica === owner.replica && found.session === owner.session && found.fence === owner.fence;
+}

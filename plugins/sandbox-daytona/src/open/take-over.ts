@@ -1,0 +1,85 @@
+import { type Ownership, ownershipOf } from "@ambit/backend-kit";
+import type { RemoteSandbox } from "@ambit/bridge";
+import { SandboxFailed, type SandboxSpec, type Scope } from "@ambit/core/plugin";
+import type { Account } from "../account.js";
+import { ServiceFailure } from "../platform/failure.js";
+import { asGone, deleteMachine, endOf } from "../platform/remote-machine.js";
+import type { Machine } from "../platform/service.js";
+import { readHandover } from "./handover.js";
+import { enter } from "./open.js";
+import { differences } from "./read-back.js";
+import { LimitsNotApplied, orderOf, remoteMachine, type StartedMachine } from "./start-machine.js";
+
+/**
+ * Goes on with a sandbox of another runner: it is labelled as this one's, its limits are read back and tried from
+ * inside, and its bridge hears nobody else from then on.
+ *
+ * @throws SandboxFailed; the sandbox is left as it is then.
+ */
+export async function takeOverSandbox(
+  account: Account,
+  spec: SandboxSpec,
+  handover: string,
+  scope: Scope,
+): Promise<RemoteSandbox> {
+  const { machine: id, bridge: resume } = readHandover(handover);
+  const { fence } = spec;
+  if (fence === undefined) throw new Error("A sandbox is taken over under a fence.");
+  const owner = await account.reaper.begin(spec.id, fence);
+  try {
+    const machine = await found(account, id, spec.id, fence);
+    const started = await claimed(account, machine, owner, spec);
+    return await enter(account, started, spec, scope, { fence, resume });
+  } catch (error) {
+    account.reaper.end(spec.id);
+    throw error;
+  }
+}
+
+/** Deletes one that nobody goes on with. */
+export async function discardSandbox(
+  account: Account,
+  { id: session, fence = 0, log }: Pick<SandboxSpec, "id" | "fence" | "log">,
+  handover: string,
+): Promise<void> {
+  const { machine: id } = readHandover(handover);
+  try {
+    const machine = await found(account, id, session, fence + 1);
+    await deleteMachine(machine, account.config.requestTimeoutMs);
+    log.info({ sandbox: machine.name }, "a session's earlier sandbox is deleted");
+  } catch (error) {
+    if (!(error instanceof ServiceFailure) || error.kind !== "missing") throw error;
+  }
+}
+
+/** Of this session, and with an owner of a smaller fence. @throws SandboxFailed, ServiceFailure */
+async function found(account: Account, id: string, session: string, below: number): Promise<Machine> {
+  const machine = await (await account.service()).get(id);
+  const now = ownershipOf(machine.labels);
+  const isSame = now?.deployment === account.config.deployment && now.session === session;
+  if (isSame && now.fence !== undefined && now.fence < below) return machine;
+  throw new SandboxFailed(`Daytona: the sandbox ${machine.name} has another owner`, { concerns: "session" });
+}
+
+async function claimed(
+  account: Account,
+  machine: Machine,
+  owner: Ownership,
+  { id: session, boundary, log }: SandboxSpec,
+): Promise<StartedMachine> {
+  const order = orderOf(account.config, owner, { session, boundary }, {});
+  // Before it is entered: from now on its earlier owner deletes it no more.
+  await machine.setLabels(order.labels);
+  const view = await machine.refresh().catch((error: unknown) => {
+    throw error instanceof ServiceFailure ? asGone(error) : error;
+  });
+  const ended = endOf(view);
+  if (ended !== undefined) throw ended;
+  const wrong = differences(order, view).map(({ text }) => text);
+  if (wrong.length > 0)
+    throw new LimitsNotApplied(
+      `Daytona: the session's sandbox isn't as asked for any more: ${wrong.join("; ")}`,
+    );
+  const platform = remoteMachine(account, machine, owner, { remove: async () => undefined }, log);
+  return { machine, order, view, placeholders: {}, platform };
+}

@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { type Sandbox, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { DaytonaSandbox } from "../src/index.js";
+import { closed } from "./support/boundaries.js";
+import {
+  backendFor,
+  configFor,
+  expectNothingLeft,
+  left,
+  logged,
+  printed,
+  scopeOf,
+  specOf,
+  useLoopback,
+} from "./support/loopback.js";
+
+describe("a sandbox of a runner that is gone, or only silent", () => {
+  const loopback = useLoopback();
+
+  /** Opened by one runner; another has a data folder of its own, as on another host. */
+  async function opened(more: Partial<SandboxSpec> = {}) {
+    const one = await backendFor(loopback());
+    const spec = specOf({ fence: 1, ...more });
+    const sandbox = await one.open(spec, scopeOf());
+    onTestFinished(() => sandbox.close());
+    return { one, spec, sandbox, handover: sandbox.handover ?? "none" };
+  }
+  async function taken(backend: DaytonaSandbox, spec: SandboxSpec, handover: string): Promise<Sandbox> {
+    const sandbox = await backend.takeover.takeOver(spec, handover, scopeOf());
+    onTestFinished(() => sandbox.close());
+    return sandbox;
+  }
+
+  it("goes on with another runner: its files are there, and the first reaches and deletes it no more", async () => {
+    const first = await opened();
+    expect(await printed(first.sandbox, "echo of the first > kept && cat kept")).toBe("of the first\n");
+    const second = await taken(await backendFor(loopback()), { ...first.spec, fence: 2 }, first.handover);
+    expect(await printed(second, "cat kept")).toBe("of the first\n");
+    await expect(printed(first.sandbox, "echo again > kept")).rejects.toThrow(SandboxFailed);
+    await first.sandbox.close();
+    expect(left(loopback())).toEqual([`ambit-${first.spec.id}`]);
+    expect(await printed(second, "cat kept")).toBe("of the first\n");
+    // And back again, to the runner that had let it go.
+    const third = await taken(first.one, { ...first.spec, fence: 3 }, second.handover ?? "none");
+    await second.close();
+    expect(await printed(third, "cat kept")).toBe("of the first\n");
+    await third.close();
+    await expectNothingLeft(loopback());
+  });
+
+  it("isn't taken over with other limits, with an older fence, or under another session's name", async () => {
+    const { spec, handover } = await opened({ fence: 2 });
+    const other = await backendFor(loopback());
+    const boundary = { ...spec.boundary, network: { mode: "allowlist", rules: [name] } as const };
+    await expect(other.takeover.takeOver({ ...spec, fence: 2 }, handover, scopeOf())).rejects.toThrow(
+      "has another owner",
+    );
+    await expect(
+      other.takeover.takeOver({ ...spec, id: "else", fence: 3 }, handover, scopeOf()),
+    ).rejects.toThrow("has another owner");
+    await expect(
+      other.takeover.takeOver({ ...spec, boundary, fence: 3 }, handover, scopeOf()),
+    ).rejects.toThrow("isn't as asked for");
+    await other.takeover.discard({ ...spec, fence: 3 }, handover);
+    await expectNothingLeft(loopback());
+    await other.takeover.discard({ ...spec, fence: 4 }, handover);
+  });
+
+  it("of a dead runner is reaped once it has waited for another, and not where another has taken it", async () => {
+    const config = await configFor(loopback(), { takeoverMinutes: 0.02, reapMinutes: 0.002 });
+    const boundary = {
+      ...closed,
+      network: { mode: "allowlist", rules: [name] } as const,
+      secrets: "hidden" as const,
+    };
+    const [taken1, waiting] = await Promise.all(["taken", "waiting"].map((id) => died(config, id)));
+    const { log, lines } = logged();
+    const next = new DaytonaSandbox(config);
+    const second = await taken(next, specOf({ id: "taken", boundary, fence: 2, log }), taken1 ?? "none");
+    expect(waiting).toContain("machine");
+    // It wasn't taken at the first look.
+    expect(left(loopback()).toSorted()).toEqual(["ambit-taken", "ambit-waiting"]);
+    await expect.poll(() => left(loopback()), { timeout: 10_000 }).toEqual(["ambit-taken"]);
+    await expect.poll(() => lines.join()).toContain("ambit-waiting");
+    expect(await printed(second, "echo here")).toBe("here\n");
+  });
+});
+
+const name = { kind: "host", name: "name.example.test", subdomains: false } as const;
+
+/** What a runner left that was killed with an open sandbox. */
+async function died(settings: object, id: string): Promise<string> {
+  const file = fileURLToPath(new URL("./support/runner.mjs", import.meta.url));
+  const runner = spawn(process.execPath, [file, JSON.stringify({ settings, id, fence: 1 })], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [handover] = await once(runner.stdout, "data");
+  const gone = once(runner, "exit");
+  runner.kill("SIGKILL");
+  await gone;
+  return String(handover).trim();
+}
