@@ -43,6 +43,14 @@ export const runLimitsSchema = z.strictObject({
   closeMs: milliseconds
     .default(5_000)
     .meta(said("run", "To close what it opened; what takes longer is left to the reaper, and logged.")),
+  modelFailures: count
+    .default(3)
+    .meta(
+      said(
+        "run",
+        "Requests to its model that fail one after the other; the last of them ends the run with `model_failed`. Counted where a model gateway carries them.",
+      ),
+    ),
   toolMs: milliseconds.default(30_000).meta(said("run", "One tool call, unless the tool says otherwise.")),
   argumentsMs: milliseconds
     .default(2_000)

@@ -4,6 +4,8 @@ import type { ConnectionDecision, ModelAdmission, ModelExchange, ModelFailure } 
 import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
+import type { OwnedScope } from "../lifetime/scope.js";
+import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
 import { Budget } from "./budget.js";
 import type { ModelCaller } from "./model-routes.js";
@@ -13,6 +15,8 @@ interface Tally {
   answered: number;
   /** Of the last request; undefined when that went well. */
   failure: ModelFailure | undefined;
+  /** Requests that failed since the last one that went well. */
+  inARow: number;
 }
 
 /** A run's requests to its model, as its gateway tells of them. */
@@ -20,15 +24,17 @@ interface Tally {
 export class ModelCalls implements ModelCaller {
   #isCounted = false;
   /** Requests for the run's own model. */
-  readonly #own: Tally = { answered: 0, failure: undefined };
+  readonly #own: Tally = { answered: 0, failure: undefined, inARow: 0 };
   /** Those for models that the agent asks by itself, such as for a title: they may end in any order with the others. */
-  readonly #auxiliary: Tally = { answered: 0, failure: undefined };
+  readonly #auxiliary: Tally = { answered: 0, failure: undefined, inARow: 0 };
 
   constructor(
     @inject(tokens.plan) readonly plan: AcceptedPlan,
     @inject(RunEvents) readonly events: RunEvents,
     @inject(Budget) readonly budget: Budget,
     @inject(Observation) readonly observation: Observation,
+    @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.scope) readonly scope: OwnedScope,
   ) {}
 
   admit(_model: string, signal: AbortSignal): Promise<ModelAdmission> {
@@ -48,7 +54,11 @@ export class ModelCalls implements ModelCaller {
         this.budget.release();
         tally.failure = failure;
         if (failure === undefined) tally.answered += 1;
+        tally.inARow = failure === undefined ? 0 : tally.inARow + 1;
         observed.ended(failure);
+        // Some agents retry for more than a minute, without a word and without a setting for it.
+        if (failure !== undefined && tally === this.#own && tally.inARow >= this.limits.modelFailures)
+          this.scope.abort(asModelFailed(failure));
       },
     };
   }

@@ -159,6 +159,25 @@ describe("what the gateway knows of the model", () => {
     expect(result.error).toBe("The model answered with 429: slow down.");
   });
 
+  it("ends the run at the third request that fails in a row, whatever the agent would do next", async () => {
+    const answers = [failure, failure, undefined, failure, failure, failure, failure];
+    const gateway = new FakeGateway();
+    let asked = 0;
+    const script: Script = async function* ({ signal }) {
+      for (const each of answers) {
+        if (signal.aborted) break;
+        await gateway.call(each === undefined ? {} : { failure: each });
+        asked += 1;
+      }
+      // As an agent that waits before its next try: only the signal ends it.
+      if (asked < answers.length) await untilAborted(signal, new Promise(() => {}));
+      yield done;
+    };
+    const { result } = await (await world(0, { gateway, script })).run({});
+    expect(result.failure).toEqual({ code: "model_failed", retryable: true, upstreamStatus: 429 });
+    expect(asked).toBe(6);
+  });
+
   it("gives an agent's vague failure its true status, and leaves one that isn't the model's", async () => {
     const failing = (gateway: FakeGateway, answer: FakeAnswer): Script =>
       async function* () {

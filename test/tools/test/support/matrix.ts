@@ -21,8 +21,6 @@ export interface MatrixAgent {
   readonly model?: string;
   /** It asks nobody before it uses a tool of its own: what would have to be held is refused. */
   readonly asksNobody?: true;
-  /** Seconds after which it tells of a model that answers 500, where that is far from at once. */
-  readonly retriesFor?: number;
 }
 
 const openai = { credential: "OPENAI_API_KEY", basePath: "/v1" } as const;
@@ -31,9 +29,9 @@ export const matrixAgents: readonly MatrixAgent[] = [
   { id: "claude", credential: "ANTHROPIC_API_KEY", basePath: "" },
   { id: "codex", ...openai, model: "scripted-model", asksNobody: true },
   { id: "gemini", credential: "GEMINI_API_KEY", basePath: "" },
-  { id: "opencode", ...openai, retriesFor: 65 },
+  { id: "opencode", ...openai },
   { id: "pi", ...openai },
-  { id: "qwen", ...openai, retriesFor: 90 },
+  { id: "qwen", ...openai },
 ];
 
 export const testsAll = process.env.AMBIT_TEST_AGENTS === "all";
