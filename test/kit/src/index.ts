@@ -9,7 +9,12 @@ export { canary } from "./decoys/canary.js";
 export { ChangingNames } from "./decoys/changing-names.js";
 export { type CertificateMaker, CredentialHost } from "./decoys/credential-host.js";
 export { type Decoys, startDecoys } from "./decoys/decoys.js";
-export { type CapabilityReport, type JudgeOptions, judgeCapability } from "./judge/judge-capability.js";
+export {
+  applicable,
+  type CapabilityReport,
+  type JudgeOptions,
+  judgeCapability,
+} from "./judge/judge-capability.js";
 export { tryUnguarded } from "./judge/trials.js";
 export {
   type AllowanceRow,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeAuthority } from "@ambit/egress/credentials";
-import { bareControl, ChangingNames, CredentialHost, judgeCapability } from "@ambit/testkit";
+import { bareControl, ChangingNames, CredentialHost, judgeCapability, type Outcome } from "@ambit/testkit";
 import { afterAll, describe, expect, it } from "vitest";
 import { credentialMutants } from "./mutants/credential-mutants.js";
 import { makeMutant, removeMutants } from "./mutants/make-mutant.js";
@@ -28,6 +28,8 @@ const findings = await original.backend.probe(AbortSignal.timeout(60_000));
 
 /** What attacks came to against the sandbox as it is: several mutants are caught by the same. */
 const knownHeld = new Map<string, readonly object[]>();
+const control = bareControl();
+const controlOutcomes = new Map<string, Outcome>();
 
 describe("the local sandbox without one of its mechanisms", () => {
   for (const { name, patches, capability, caughtBy, lookup, needsRoot } of [
@@ -40,7 +42,8 @@ describe("the local sandbox without one of its mechanisms", () => {
       if (needsRoot && process.getuid?.() !== 0) context.skip("host: the runner isn't root");
       const judged = async (from: typeof original) => {
         const options = {
-          control: bareControl(),
+          control,
+          controlOutcomes,
           runnerModule: from.module,
           names,
           credentialHost,

@@ -1,6 +1,6 @@
 import type { Capability, Finding, SandboxBackend } from "@ambit/core/plugin";
 import { allowances } from "../allowances/catalogue.js";
-import { type Allowance, type Attack, notRun } from "../attacks/attack.js";
+import { type Allowance, type Attack, notRun, type Outcome } from "../attacks/attack.js";
 import { attacks } from "../attacks/catalogue.js";
 import type { Control } from "../control/control.js";
 import { canary } from "../decoys/canary.js";
@@ -23,6 +23,8 @@ export interface JudgeOptions {
   readonly exempt?: Readonly<Record<string, string>> | undefined;
   /** Only these attacks, by id. Default: every one. */
   readonly only?: readonly string[] | undefined;
+  /** What attacks came to in this control, by id. Read and filled, so that judging again makes none there twice. */
+  readonly controlOutcomes?: Map<string, Outcome> | undefined;
 }
 
 export interface CapabilityReport {
@@ -118,7 +120,9 @@ async function judgeGuard(
       allowanceRows.push({ id, title, outcome: await guarded.try({ id, title, ...rest }) });
     }
     for (const attack of applicable(attacks[capability], { ...options, runnerModule })) {
-      const control = await tryUnguarded(attack, options.control, place);
+      const known = options.controlOutcomes?.get(attack.id);
+      const control = known ?? (await tryUnguarded(attack, options.control, place));
+      options.controlOutcomes?.set(attack.id, control);
       const outcome = await guarded.try(attack);
       attackRows.push(rowOf(attack, control, outcome, options));
     }

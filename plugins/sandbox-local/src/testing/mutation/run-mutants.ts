@@ -55,17 +55,21 @@ export async function runMutants(
   const weakened = WeakenedSandboxes.beside(backend);
   if (weakened === undefined) return undefined;
   const decoys = await startDecoys();
+  const rootsOwn = once(() => sightingWith(weakened, { keepsRoot: true }));
+  const wholeJails = new Map<string, Promise<Outcome>>();
+  const attacked = (on: AttackOnPart | undefined, change: JailChange) =>
+    attackBoth(weakened, decoys, on, change, wholeJails);
   try {
     const ofParts = (await partsOf(weakened)).filter(isWanted).map((part) => async (): Promise<MutantRow> => {
-      const seen = await sightingOf(weakened, part);
-      const attack = await attacked(weakened, decoys, attacksOnParts[part], { part });
+      const seen = await sightingOf(weakened, part, rootsOwn);
+      const attack = await attacked(attacksOnParts[part], { part });
       return { kind: "command line", name: part, seen, attack };
     });
     const ofCalls = filterParts()
       .filter(({ name }) => isWanted(name))
       .map(({ name, filter }) => async (): Promise<MutantRow> => {
         const seen = whoSaw(await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)));
-        const attack = await attacked(weakened, decoys, attacksOnCalls[name], { filter });
+        const attack = await attacked(attacksOnCalls[name], { filter });
         return { kind: "system call filter", name, seen, attack };
       });
     return await inParallel([...ofParts, ...ofCalls]);
@@ -87,15 +91,29 @@ async function inParallel<Result>(tasks: readonly (() => Promise<Result>)[]): Pr
   return results;
 }
 
-async function sightingOf(weakened: WeakenedSandboxes, part: string): Promise<Sighting | undefined> {
-  const probe = async (change: JailChange) =>
-    whoSaw(await weakened.probe(change, AbortSignal.timeout(probeMs)));
-  const seen = await probe({ part });
+const sightingWith = async (weakened: WeakenedSandboxes, change: JailChange) =>
+  whoSaw(await weakened.probe(change, AbortSignal.timeout(probeMs)));
+
+/** @param rootsOwn what is seen of a jail that keeps the runner's own user, root. */
+async function sightingOf(
+  weakened: WeakenedSandboxes,
+  part: string,
+  rootsOwn: () => Promise<Sighting | undefined>,
+): Promise<Sighting | undefined> {
+  const seen = await sightingWith(weakened, { part });
   if (seen !== undefined || process.getuid?.() !== 0) return seen;
   // A user of its own may hold beside it. A jail of root's is refused in any case: in other words, if the part is gone.
-  const [held, gone] = [await probe({ keepsRoot: true }), await probe({ part, keepsRoot: true })];
+  const [held, gone] = [await rootsOwn(), await sightingWith(weakened, { part, keepsRoot: true })];
   if (gone === undefined || held?.words === gone.words) return undefined;
   return { ...gone, besides: "a user of its own" };
+}
+
+function once<Result>(make: () => Result): () => Result {
+  let made: { readonly result: Result } | undefined;
+  return () => {
+    made ??= { result: make() };
+    return made.result;
+  };
 }
 
 /** Names of what the command lines of jails say, over all that the probe opens. */
@@ -117,12 +135,17 @@ function whoSaw(findings: readonly Finding[]): Sighting | undefined {
   return { by: words.startsWith("The jail isn't as planned") ? "evidence" : "start", words };
 }
 
-/** Makes the attack in two jails that differ in nothing but the part. */
-async function attacked(
+/**
+ * Makes the attack in two jails that differ in nothing but the part.
+ *
+ * @param wholeJails what came of attacks where the part is there: one jail serves all parts that the same attack finds.
+ */
+async function attackBoth(
   weakened: WeakenedSandboxes,
   decoys: Decoys,
   on: AttackOnPart | undefined,
   change: JailChange,
+  wholeJails: Map<string, Promise<Outcome>>,
 ): Promise<MutantRow["attack"]> {
   if (on === undefined || (on.asRoot === true && process.getuid?.() !== 0)) return undefined;
   const { besides, asRoot = false } = on;
@@ -135,7 +158,10 @@ async function attacked(
       decoys,
       open: () => Promise.reject(new SandboxFailed("only the control opens here")),
     });
-  return { ...on, with: await made(both), without: await made({ ...both, ...change }) };
+  const key = JSON.stringify(on);
+  const withPart = wholeJails.get(key) ?? made(both);
+  wholeJails.set(key, withPart);
+  return { ...on, with: await withPart, without: await made({ ...both, ...change }) };
 }
 
 function controlWith(

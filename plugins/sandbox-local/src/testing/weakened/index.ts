@@ -93,18 +93,24 @@ export class WeakenedSandboxes {
     return this.#open(spec, without, decoys, listed, change);
   }
 
-  /** What the sandbox's own probe says of jails without the parts. Of limits nothing: no part of a jail holds them. */
+  /**
+   * What the sandbox's own probe says of jails without the parts. Not of limits and credentials: no part of a jail alone
+   * holds them.
+   */
   async probe(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
     const { trialsOf } = await import("../../probe/probe.js");
-    const limits = new Set<Capability>([
+    const heldElsewhere = new Set<Capability>([
       "resources.memory",
       "resources.processes",
       "resources.cpu",
       "resources.disk",
+      "secrets.hidden",
     ]);
-    const trials = trialsOf(this.#setup.config).filter(({ shows }) => !shows.some((one) => limits.has(one)));
+    const trials = trialsOf(this.#setup.config).filter(
+      ({ shows }) => !shows.some((one) => heldElsewhere.has(one)),
+    );
     const findings = await this.#probe(change, signal, trials);
-    return findings.filter(({ capability }) => !limits.has(capability));
+    return findings.filter(({ capability }) => !heldElsewhere.has(capability));
   }
 
   /** The same, of the system calls alone. */
