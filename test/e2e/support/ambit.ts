@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { RunResult, StreamRecord } from "@ambit/core";
-import { onTestFinished } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
 
 export const repository = fileURLToPath(new URL("../../..", import.meta.url));
 const require = createRequire(import.meta.url);
@@ -19,7 +19,7 @@ const program = join(dirname(require.resolve("ambit")), "cli/main.js");
 const cache = mkdtempSync(join(tmpdir(), "ambit-e2e-cache-"));
 /** So are stored runs: their ids and sessions belong to one file's servers. */
 const store = join(cache, "runs.sqlite");
-process.once("exit", () => rmSync(cache, { recursive: true, force: true }));
+afterAll(() => rmSync(cache, { recursive: true, force: true, maxRetries: 5 }));
 
 /** What a test may add; nothing of the tester's own AMBIT_ variables gets in. */
 function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {

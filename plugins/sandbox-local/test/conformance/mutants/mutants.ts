@@ -122,15 +122,15 @@ export const mutants: readonly MutantCase[] = [
   {
     name: "proxy shared between sessions",
     patches: [
-      plugin(
-        "confined/session.js",
+      egress(
+        "proxy/session-proxy.js",
         "policy: spec.boundary.network,",
         "policy: (shared.rules.push(...spec.boundary.network.rules), shared),",
       ),
-      plugin(
-        "confined/session.js",
-        "/** Opens all that is shared, or nothing. */",
-        'const shared = { mode: "allowlist", rules: [] };',
+      egress(
+        "proxy/session-proxy.js",
+        "export function openSessionProxy(",
+        'const shared = { mode: "allowlist", rules: [] };\nexport function openSessionProxy(',
       ),
     ],
     capability: "network.allow-cidr",
