@@ -28,7 +28,6 @@ export * from "./result/responses.js";
 export * from "./result/result.js";
 export * from "./result/stored.js";
 export * from "./result/warning.js";
-export * from "./result/webhook.js";
 export { type Field, requestFields } from "./schema/fields.js";
 export * from "./schema/spelling.js";
 export * from "./values/json.js";

@@ -9,9 +9,7 @@ interface Refused {
 
 describe("a list of stored runs", () => {
   it("is filtered and paged as asked, or refused, until retention deletes them", async () => {
-    const { post, get } = await serveStored(saying("Hello."), {
-      configuration: { store: { maxAgeMs: 2_000 } },
-    });
+    const { post, get, file } = await serveStored(saying("Hello."));
     for (const sessionId of ["s", "s", "t"]) await post("/run", { ...asking, sessionId });
     const list = async (query: string) =>
       (await bodyOf<{ runs: { runId: string; sessionId: string }[] }>(await get(`/runs?${query}`))).runs;
@@ -32,6 +30,7 @@ describe("a list of stored runs", () => {
       expect.stringContaining("expected one of state, runId"),
     ]);
     expect(await refused("/sessions?limit=many")).toEqual([expect.stringContaining("limit must be")]);
+    await serveStored(saying(), { file, configuration: { store: { maxAgeMs: 1 } } });
     await expect.poll(() => list(""), { timeout: 10_000 }).toEqual([]);
   });
 });

@@ -114,9 +114,10 @@ describe("a tenant's token", () => {
     }
     for (const path of [`/runs/${runId}`, `/runs/${runId}/events`])
       expect((await get(path, two.token)).status).toBe(404);
-    for (const path of ["/runs", "/sessions", "/sessions?projectId=one"])
+    for (const path of ["/runs", "/sessions", "/interactions"])
       expect(await list(path, two.token)).toMatch(/^\{"\w+":\[\]\}$/);
-    expect((await get("/runs?projectId=one", two.token)).status).toBe(400);
+    for (const path of ["/runs", "/sessions"])
+      expect((await get(`${path}?projectId=one`, two.token)).status).toBe(400);
     expect((await post(`/runs/${runId}/cancel`, {}, bearer(two.token))).status).toBe(404);
     const gone = await fetch(`${url}/runs/${runId}`, { method: "DELETE", headers: bearer(two.token) });
     expect(gone.status).toBe(404);

@@ -1,11 +1,7 @@
 import { randomUUID } from "node:crypto";
-import {
-  type AgentEventOf,
-  interactionKindSchema,
-  type RunResult,
-  type WebhookMessage,
-} from "@ambit/core/contract";
+import { type AgentEventOf, interactionKindSchema, type RunResult } from "@ambit/core/contract";
 import type { NewDelivery, RunWebhook, StoredInteraction } from "@ambit/core/plugin";
+import type { WebhookMessage } from "../wire/webhook-message.js";
 
 /** Characters of an output or of a question in a message: receivers refuse large bodies. */
 const longestText = 16_384;

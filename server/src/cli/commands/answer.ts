@@ -1,4 +1,4 @@
-import { interactionsResponseSchema } from "@ambit/core";
+import { interactionsResponseSchema } from "@ambit/durable";
 import { parseJson } from "../../parse-json.js";
 import { exitCodes } from "../exit-codes.js";
 import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";

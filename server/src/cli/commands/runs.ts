@@ -1,4 +1,4 @@
-import { interactionsResponseSchema, runsResponseSchema } from "@ambit/core";
+import { interactionsResponseSchema, runsResponseSchema } from "@ambit/durable";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
 import { type ClientOptions, ServerClient } from "../server-client.js";

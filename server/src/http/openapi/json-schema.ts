@@ -1,5 +1,4 @@
 import {
-  acceptedResponseSchema,
   agentEventSchema,
   contentBlockSchema,
   endedResponseSchema,
@@ -9,7 +8,6 @@ import {
   gapSchema,
   healthResponseSchema,
   interactionAnswerSchema,
-  interactionsResponseSchema,
   issueSchema,
   type JsonObject,
   killRequestSchema,
@@ -20,17 +18,21 @@ import {
   pluginsResponseSchema,
   receiptSchema,
   responseRecordSchema,
-  runInfoSchema,
   runRequestSchema,
   runResultSchema,
-  runsResponseSchema,
   sandboxPermissionSchema,
-  sessionsResponseSchema,
   subscriptionStatusSchema,
   toolSpecSchema,
   warningSchema,
-  webhookMessageSchema,
 } from "@ambit/core/contract";
+import {
+  acceptedResponseSchema,
+  interactionsResponseSchema,
+  runInfoSchema,
+  runsResponseSchema,
+  sessionsResponseSchema,
+  webhookMessageSchema,
+} from "@ambit/durable";
 import { z } from "zod";
 
 /** What callers send: fields with a default may be left out. */

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  type AcceptedResponse,
   AtCapacity,
   IdempotencyKeyReused,
   limits,
@@ -9,7 +8,7 @@ import {
   RunCancelled,
 } from "@ambit/core";
 import type { StoredRun } from "@ambit/core/plugin";
-import type { Recorder } from "@ambit/durable";
+import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { Run } from "@ambit/runner";
 import type { QuotaPlace } from "../../tenants/quotas.js";
 import { type Caller, callerOf } from "../caller/caller.js";

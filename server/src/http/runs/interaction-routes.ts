@@ -3,16 +3,15 @@ import {
   type EndedResponse,
   type ForwardedResponse,
   InteractionExpired,
-  type InteractionsResponse,
   interactionKindSchema,
   interactionStateSchema,
   limits,
   NotFound,
   RequestInvalid,
   SessionElsewhere,
-  type SessionsResponse,
 } from "@ambit/core";
 import type { InteractionState, StoredInteraction } from "@ambit/core/plugin";
+import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 import { callersProjects } from "./projects.js";

@@ -1,12 +1,6 @@
-import {
-  type EndedResponse,
-  NotFound,
-  RequestInvalid,
-  type RunInfo,
-  type RunsResponse,
-  runStateSchema,
-} from "@ambit/core";
+import { type EndedResponse, NotFound, RequestInvalid, runStateSchema } from "@ambit/core";
 import type { StoredRun } from "@ambit/core/plugin";
+import type { RunInfo, RunsResponse } from "@ambit/durable";
 import { responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";

@@ -2,14 +2,13 @@ import type { ServerResponse } from "node:http";
 import {
   type AgentEvent,
   type FailureCode,
-  type RunInfo,
   type RunResult,
   runResultSchema,
   type StreamRecord,
   webhookEventSchema,
 } from "@ambit/core";
 import type { Delivery, StoredRun } from "@ambit/core/plugin";
-import type { DurableRuns } from "@ambit/durable";
+import type { DurableRuns, RunInfo } from "@ambit/durable";
 import { coalesced } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 

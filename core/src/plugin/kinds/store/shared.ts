@@ -1,3 +1,4 @@
+import type { DeliveryState } from "../../../contract/index.js";
 import type { NewDelivery, OfProject } from "./run.js";
 
 /** Where a session lives. */
@@ -27,8 +28,6 @@ export interface StoredSession extends OfProject {
   readonly createdAt: number;
   readonly usedAt: number;
 }
-
-export type DeliveryState = "pending" | "delivered" | "failed";
 
 export interface Delivery extends NewDelivery, OfProject {
   readonly runId: string;

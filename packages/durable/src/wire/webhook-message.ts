@@ -1,6 +1,5 @@
+import { failureSchema, interactionKindSchema, usageSchema } from "@ambit/core/contract";
 import { z } from "zod";
-import { interactionKindSchema, usageSchema } from "./events.js";
-import { failureSchema } from "./failure.js";
 
 const ofRun = {
   runId: z.string(),

@@ -1,0 +1,97 @@
+import {
+  deliveryStateSchema,
+  interactionKindSchema,
+  interactionStateSchema,
+  runResultSchema,
+  runStateSchema,
+  webhookEventSchema,
+} from "@ambit/core/contract";
+import { z } from "zod";
+
+const time = z.iso.datetime();
+
+/** One message of a run's webhook. */
+const deliveryInfoSchema = z.strictObject({
+  /** The header `webhook-id` of every attempt. */
+  id: z.string(),
+  event: webhookEventSchema,
+  /** Of the receiver's address. */
+  host: z.string(),
+  state: deliveryStateSchema,
+  attempts: z.int(),
+  /** The HTTP status of the last attempt's answer, if it had one. */
+  status: z.int().optional(),
+  /** Why the last attempt failed. */
+  error: z.string().optional(),
+  createdAt: time,
+  /** When the next attempt is due. */
+  dueAt: time.optional(),
+});
+
+/** `GET /runs/{runId}`: a run as the store has it. */
+export const runInfoSchema = z.strictObject({
+  runId: z.string(),
+  state: runStateSchema,
+  harness: z.string(),
+  sandbox: z.string(),
+  sessionId: z.string().optional(),
+  projectId: z.string().optional(),
+  /** Events in its log so far: `after` of `GET /runs/{runId}/events` counts them. */
+  events: z.int(),
+  createdAt: time,
+  startedAt: time.optional(),
+  endedAt: time.optional(),
+  /** Once it has ended: with its receipt and usage, and without events, which are in the log. */
+  result: runResultSchema.optional(),
+  /** The messages of its webhook, the newest first, at most 100. Absent without a webhook. */
+  deliveries: z.array(deliveryInfoSchema).optional(),
+});
+export type RunInfo = z.infer<typeof runInfoSchema>;
+
+/** `GET /runs`: the newest first, without their results. */
+export const runsResponseSchema = z.strictObject({
+  runs: z.array(runInfoSchema.omit({ result: true, deliveries: true })),
+});
+export type RunsResponse = z.infer<typeof runsResponseSchema>;
+
+/** 202: the run goes on by itself. The header `Location` says where. */
+export const acceptedResponseSchema = z.strictObject({
+  ok: z.literal(true),
+  runId: z.string(),
+  state: z.enum(["queued", "running"]),
+});
+export type AcceptedResponse = z.infer<typeof acceptedResponseSchema>;
+
+/** `GET /sessions`: those that are kept open, by any replica; the one that was used last first. */
+export const sessionsResponseSchema = z.strictObject({
+  sessions: z.array(
+    z.strictObject({
+      sessionId: z.string(),
+      projectId: z.string().optional(),
+      sandbox: z.string(),
+      /** Of the replica that has it. */
+      address: z.string(),
+      createdAt: time,
+      usedAt: time,
+    }),
+  ),
+});
+export type SessionsResponse = z.infer<typeof sessionsResponseSchema>;
+
+/** `GET /interactions`: what runs asked their users, the newest first. */
+export const interactionsResponseSchema = z.strictObject({
+  interactions: z.array(
+    z.strictObject({
+      id: z.string(),
+      runId: z.string(),
+      /** The session in which the next turn uses the answer. */
+      sessionId: z.string().optional(),
+      projectId: z.string().optional(),
+      kind: interactionKindSchema,
+      payload: z.unknown(),
+      state: interactionStateSchema,
+      createdAt: time,
+    }),
+  ),
+});
+export type InteractionsResponse = z.infer<typeof interactionsResponseSchema>;
