@@ -35,7 +35,7 @@ export class NotFound extends AmbitError {
   readonly status = 404;
 }
 
-/** Some actor can't guarantee what the boundary requires. The caller or the deployer chooses a fix. */
+/** Some actor can't guarantee what the boundary requires: the caller or the deployer chooses a fix. */
 export class BoundaryRefused extends AmbitError {
   readonly code = "boundary_refused";
   readonly status = 422;
@@ -57,7 +57,7 @@ export class BoundaryRefused extends AmbitError {
   }
 }
 
-/** The caller comes back later, or the deployer raises the limit. */
+/** The caller retries later, or the deployer raises the limit. */
 export class AtCapacity extends AmbitError {
   readonly code = "at_capacity";
   readonly status = 429;
@@ -80,7 +80,7 @@ export interface LoadFailure {
   readonly cause?: unknown;
 }
 
-/** The deployer mends the configuration. All failures of one boot are reported together. */
+/** The deployer corrects the configuration. All failures of one start are reported together. */
 export class PluginLoadFailed extends AmbitError {
   readonly code = "plugin_load_failed";
   readonly status = 500;
@@ -96,20 +96,17 @@ export class PluginLoadFailed extends AmbitError {
   }
 }
 
-/** The plugin's author mends the plugin: it threw where it must not, or opened less than was asked. */
+/** The plugin's author corrects the plugin: it threw where it must not, or opened less than was required. */
 export class PluginBrokeContract extends AmbitError {
   readonly code = "plugin_broke_contract";
   readonly status = 500;
 }
 
-/** The operator looks at the sandbox backend. */
+/** The operator checks the sandbox backend. */
 export class SandboxFailed extends AmbitError {
   readonly code = "sandbox_failed";
   readonly status = 502;
-  /**
-   * What failed. `host`: the host or platform, which is then probed again before it is used · `session`: this one
-   * session, by its request, its agent or its files; that says nothing of the host, and no other run waits for it.
-   */
+  /** What failed. `host`: the host or platform, which is then probed again before it is used · `session`: this one only. */
   readonly concerns: "host" | "session";
 
   /** @param options `concerns`: default `host`. */
@@ -119,13 +116,13 @@ export class SandboxFailed extends AmbitError {
   }
 }
 
-/** The operator looks at the agent's installation. */
+/** The operator checks the agent's installation. */
 export class HarnessFailed extends AmbitError {
   readonly code = "harness_failed";
   readonly status = 502;
 }
 
-/** The operator or the caller looks at the model's endpoint, credential or quota. */
+/** The operator or the caller checks the model's endpoint, credential or quota. */
 export class ModelFailed extends AmbitError {
   readonly code = "model_failed";
   readonly status = 502;
@@ -149,19 +146,19 @@ export class ModelFailed extends AmbitError {
   }
 }
 
-/** The caller allows more, or the operator corrects a price. What was said until then is in the result. */
+/** The caller allows more, or the operator corrects a price. The result has the output up to then. */
 export class BudgetExceeded extends AmbitError {
   readonly code = "budget_exceeded";
   readonly status = 402;
 }
 
-/** The caller cancelled or went away, or the runner is shutting down. */
+/** The caller cancelled or disconnected, or the runner is shutting down. */
 export class RunCancelled extends AmbitError {
   readonly code = "run_cancelled";
   readonly status = 499;
   override readonly retryable: boolean;
 
-  /** @param who ended it: a run that the caller ends is not a failure to the caller. */
+  /** @param by who ended it: to the caller, a run that it ended itself is no failure. */
   constructor(
     message: string,
     readonly by: "caller" | "runner" = "runner",
@@ -227,14 +224,14 @@ export class RunnerLost extends AmbitError {
   }
 }
 
-/** The operator looks at the store: it can't be reached, or is full. */
+/** The operator checks the store: it can't be reached, or is full. */
 export class StoreFailed extends AmbitError {
   readonly code = "store_failed";
   readonly status = 503;
   override readonly retryable = true;
 }
 
-/** We mend Ambit. The message says nothing of the cause; the log does. */
+/** A bug in Ambit. Only the log has the cause. */
 export class InternalError extends AmbitError {
   readonly code = "internal";
   readonly status = 500;
@@ -244,7 +241,7 @@ export class InternalError extends AmbitError {
   }
 }
 
-/** Whatever was thrown, as one of the catalogue. */
+/** Anything thrown, as an error of the catalogue. */
 export function toAmbitError(thrown: unknown): AmbitError {
   return isAmbitError(thrown) ? thrown : new InternalError(thrown);
 }

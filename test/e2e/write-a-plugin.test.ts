@@ -20,7 +20,7 @@ const plugins = {
   "ambit-quote": 5,
   "ambit-robin": 2,
   "ambit-delivery": 2,
-  "ambit-source": 1,
+  "ambit-source": 2,
 };
 let folder = "";
 
@@ -71,7 +71,7 @@ const local = "@ambit/sandbox-local";
 const harnesses = "@ambit/harness-acp";
 
 describe("the page 'Write a plugin'", () => {
-  it.each(["ambit-clock", "ambit-quote", "ambit-robin", "ambit-delivery"])(
+  it.each(["ambit-clock", "ambit-quote", "ambit-robin", "ambit-delivery", "ambit-source"])(
     "has %s pass the kit",
     async (name) => {
       const argv = [join(folder, "node_modules/vitest/vitest.mjs"), "run", "--root", join(folder, name)];
