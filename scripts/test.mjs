@@ -11,7 +11,7 @@ import { installPackages, installSystemPackages, root } from "./setup.mjs";
 import { installNode, onSupportedNode } from "./supported-node.mjs";
 
 /** Scripts of package.json, so that each can be run alone. */
-const checks = ["typecheck:tests", "lint", "check:dependencies", "check:links", "check:packages"];
+const quickChecks = ["typecheck:tests", "lint", "check:dependencies", "check:links"];
 /** In ms. A test that hangs must not cost the last line; all of it takes a few minutes on an idle machine. */
 const longestCheck = 30 * 60_000;
 
@@ -57,6 +57,14 @@ const summary = [];
  */
 async function record(name, check) {
   console.log(`\n── ${name}`);
+  return await time(name, check);
+}
+
+/**
+ * @param {string} name
+ * @param {() => Promise<boolean>} check
+ */
+async function time(name, check) {
   const start = performance.now();
   const succeeded = await check();
   const seconds = ((performance.now() - start) / 1000).toFixed(1).padStart(6);
@@ -66,10 +74,13 @@ async function record(name, check) {
 
 /**
  * @param {string} command
- * @param {(counts: { passed: number, failed: number }) => void} [onCounts] called with what the tests' reporter sends
+ * @param {object} [options]
+ * @param {(counts: { passed: number, failed: number }) => void} [options.onCounts] called with what the tests' reporter sends
+ * @param {string} [options.name] keeps the output until the command ends, and prints it below this name
  */
-async function run(command, onCounts) {
+async function run(command, { onCounts, name } = {}) {
   const [program = "", ...args] = command.split(" ");
+  const output = name === undefined ? "inherit" : "pipe";
   const child = spawn(program, args, {
     cwd: root,
     env: {
@@ -77,13 +88,17 @@ async function run(command, onCounts) {
       ...demands(),
       PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`,
     },
-    stdio: onCounts ? ["ignore", "inherit", "inherit", "ipc"] : ["ignore", "inherit", "inherit"],
+    stdio: onCounts ? ["ignore", output, output, "ipc"] : ["ignore", output, output],
     timeout: longestCheck,
     killSignal: "SIGKILL",
   });
+  /** @type {Buffer[]} */
+  const printed = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (data) => printed.push(data));
   if (onCounts) child.on("message", onCounts);
   // "close" comes after the last message, "exit" may not.
   const [code, signal] = await once(child, "close");
+  if (name !== undefined) console.log(`\n── ${name}\n${Buffer.concat(printed)}`);
   if (signal) console.error(`"${command}" was ended by ${signal}`);
   return code === 0;
 }
@@ -112,8 +127,10 @@ function count(succeeded) {
 
 async function runTests() {
   let counts = { passed: 0, failed: 0 };
-  const exitedWell = await run("vitest run", (reported) => {
-    counts = reported;
+  const exitedWell = await run("vitest run", {
+    onCounts: (reported) => {
+      counts = reported;
+    },
   });
   passed += counts.passed;
   failed += counts.failed;
@@ -126,10 +143,27 @@ async function runTests() {
 /** What starts few processes: enough to see what an older Node lacks. */
 const fastPart = ["core/test", "packages/runner/test"];
 
-/** The fast part on the oldest supported Node. It ran before, so only a failure is counted. */
-async function runOnOldestNode() {
-  const node = join(installNode("oldest"), "node");
-  return await run(`${node} node_modules/vitest/vitest.mjs run --reporter=dot ${fastPart.join(" ")}`);
+const oldestNode = "the fast part on the oldest supported Node";
+
+/** The tests that run on it run on the current Node too, so only a failure is counted. */
+async function checkOldestNode() {
+  const runIt = () => {
+    const node = join(installNode("oldest"), "node");
+    const command = `${node} node_modules/vitest/vitest.mjs run --reporter=dot ${fastPart.join(" ")}`;
+    return run(command, { name: oldestNode });
+  };
+  if (!(await time(oldestNode, runIt))) count(false);
+}
+
+/** Everything but the tests: the longest, which mostly waits for npm, beside the others one after the other. */
+async function runChecks() {
+  /** @param {string} name */
+  const check = async (name) => count(await time(name, () => run(`npm run --silent ${name}`, { name })));
+  const quick = async () => {
+    for (const name of quickChecks) await check(name);
+    if (process.platform === "linux" && process.arch === "x64") await checkOldestNode();
+  };
+  await Promise.all([check("check:packages"), quick()]);
 }
 
 /** Whether the tests' Docker engine can be started; resolves while other checks run. @type {Promise<boolean>} */
@@ -153,12 +187,9 @@ async function runEverything() {
     count(await record("build", () => run("npm run --silent build")));
   if (ready) {
     if (isDockerDemanded) docker = docker.then(async (isInstalled) => isInstalled && (await buildImage()));
-    for (const check of checks) count(await record(check, () => run(`npm run --silent ${check}`)));
+    await runChecks();
     if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
     await record("tests", runTests);
-    if (process.platform === "linux" && process.arch === "x64") {
-      count(await record("the fast part on the oldest supported Node", runOnOldestNode));
-    }
   }
   console.log(`\n${summary.join("\n")}\n`);
   console.log(`${passed} passed, ${failed} failed`);
