@@ -7,6 +7,8 @@ import type { ConfigurationInput } from "../../src/configuration/schema.js";
 import { type Script, scriptedAgent } from "./scripted-agent.js";
 import { serveScript } from "./server.js";
 
+type PluginEntry = NonNullable<ConfigurationInput["plugins"]>[number];
+
 /** A folder for a test's database, removed with the test. */
 export async function databaseFile(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-stored-"));
@@ -17,10 +19,15 @@ export async function databaseFile(): Promise<string> {
 /** A server with a store, on a database that may be another server's too. */
 export async function serveStored(
   script: Script,
-  options: { readonly file?: string; readonly configuration?: ConfigurationInput } = {},
+  options: {
+    readonly file?: string;
+    readonly configuration?: ConfigurationInput;
+    /** In place of a SQLite file. */
+    readonly store?: PluginEntry;
+  } = {},
 ) {
   const file = options.file ?? (await databaseFile());
-  const plugins = [scriptedAgent(script), { use: sqlite, config: { file } }];
+  const plugins = [scriptedAgent(script), options.store ?? { use: sqlite, config: { file } }];
   const served = await serveScript(script, {
     configuration: { server: { drainMs: 100 }, ...options.configuration, plugins },
   });
