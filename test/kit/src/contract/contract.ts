@@ -52,14 +52,49 @@ export function shapesOf(findings: readonly Finding[]): readonly Shape[] {
   return [open, tight];
 }
 
-/** One check's own sandboxes, all closed with it. */
-export class Contract {
-  readonly #scope = new KitScope();
+/** One sandbox for all checks of a shape that leave nothing in it which another one would find. */
+export class SharedSandbox {
+  #contract: Contract | undefined;
+  #opened: Promise<Sandbox> | undefined;
 
   constructor(
     readonly backend: SandboxBackend,
     readonly shape: Shape,
   ) {}
+
+  open(): Promise<Sandbox> {
+    this.#contract ??= new Contract(this.backend, this.shape);
+    this.#opened ??= this.#contract.open();
+    return this.#opened;
+  }
+
+  /** Closes it: after the last check, and after one that failed, so that the next one has a fresh sandbox. */
+  async close(): Promise<void> {
+    const contract = this.#contract;
+    this.#contract = undefined;
+    this.#opened = undefined;
+    await contract?.close();
+  }
+}
+
+/** One check's own sandboxes, all closed with it. */
+export class Contract {
+  readonly #scope = new KitScope();
+  readonly #shared: SharedSandbox | undefined;
+
+  /** @param shared what `shared` gives. Default: a sandbox of the check's own. */
+  constructor(
+    readonly backend: SandboxBackend,
+    readonly shape: Shape,
+    shared?: SharedSandbox,
+  ) {
+    this.#shared = shared;
+  }
+
+  /** A sandbox that other checks use too: for checks that need neither an empty one nor its end. */
+  shared(): Promise<Sandbox> {
+    return this.#shared?.open() ?? this.open();
+  }
 
   async open(overrides: Partial<SandboxSpec> = {}): Promise<Sandbox> {
     const { boundary, required } = this.shape;

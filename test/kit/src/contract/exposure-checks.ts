@@ -34,7 +34,7 @@ export const exposureChecks: readonly ContractCheck[] = [
   {
     title: "makes a handler reachable from inside, with its method, path, headers and body",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const { url, token } = await sandbox.expose(async (request) => {
         const { method, url: asked } = request;
         const { pathname, search } = new URL(asked);
@@ -56,7 +56,7 @@ export const exposureChecks: readonly ContractCheck[] = [
   {
     title: "lets nobody through without the token, and doesn't ask the handler",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       let asked = 0;
       const { url, token } = await sandbox.expose(() => {
         asked += 1;
@@ -79,7 +79,7 @@ export const exposureChecks: readonly ContractCheck[] = [
   {
     title: "gives every handler a token of its own",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const one = await sandbox.expose(() => new Response("one"));
       const two = await sandbox.expose(() => new Response("two"));
       assert.notEqual(one.token, two.token);
@@ -125,7 +125,7 @@ export const exposureChecks: readonly ContractCheck[] = [
   {
     title: "answers nobody when the exposure or the sandbox is closed",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       let asked = 0;
       const { url, token, close } = await sandbox.expose(() => {
         asked += 1;
@@ -141,7 +141,7 @@ export const exposureChecks: readonly ContractCheck[] = [
   {
     title: "streams an answer as it comes, and a large one whole",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const piece = new TextEncoder().encode("x".repeat(64 * 1024));
       const pieces = 64;
       const { url, token } = await sandbox.expose(() => {

@@ -12,7 +12,7 @@ export const fileChecks: readonly ContractCheck[] = [
   {
     title: "writes and reads files as they are, and makes folders in between",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const text = `${sandbox.workspace}/a/b/c.txt`;
       const bytes = `${sandbox.home}/x/bytes`;
       await sandbox.writeFiles([
@@ -28,7 +28,7 @@ export const fileChecks: readonly ContractCheck[] = [
   {
     title: "writes over what is there, and makes programs that run",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const path = `${sandbox.workspace}/run.sh`;
       await sandbox.writeFiles([{ path, content: "#!/bin/sh\nexit 1\n" }]);
       await sandbox.writeFiles([{ path, content: "#!/bin/sh\necho it runs\n", executable: true }]);
@@ -39,7 +39,7 @@ export const fileChecks: readonly ContractCheck[] = [
   {
     title: "reads what a process wrote",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       await shell(sandbox, "mkdir -p out && printf written > out/file");
       const read = await sandbox.readFile(`${sandbox.workspace}/out/file`);
       assert.equal(new TextDecoder().decode(read), "written");
@@ -48,7 +48,7 @@ export const fileChecks: readonly ContractCheck[] = [
   {
     title: "says that a file isn't there, or is a folder",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       for (const path of [`${sandbox.workspace}/missing`, sandbox.workspace]) {
         const error = await sandbox.readFile(path).then(
           () => undefined,
@@ -61,7 +61,7 @@ export const fileChecks: readonly ContractCheck[] = [
   {
     title: "writes nowhere but in the workspace and home",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const { workspace } = sandbox;
       const outside = await mkdtemp(join(tmpdir(), "ambit-kit-outside-"));
       try {

@@ -21,7 +21,7 @@ export const processChecks: readonly ContractCheck[] = [
   {
     title: "tells how a process ended",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       for (const code of [0, 3, 255]) {
         assert.equal((await shell(sandbox, `exit ${code}`)).code, code);
       }
@@ -35,7 +35,7 @@ export const processChecks: readonly ContractCheck[] = [
   {
     title: "gives a program its arguments as they are",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const hard = ["", "a b", "$HOME", "`id`", '"', "'", "\n", "--help", "é☃", "*"];
       const { stdout } = await script(sandbox, hard);
       assert.deepEqual(JSON.parse(stdout), hard);
@@ -44,7 +44,7 @@ export const processChecks: readonly ContractCheck[] = [
   {
     title: "fails clearly for a program that isn't there",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const argv = ["ambit-there-is-no-such-program"] as const;
       const ended = await sandbox.spawn({ argv, env: { PATH: searchPath } }).then(
         async (started) => (await started.exit).code !== 0,
@@ -56,7 +56,7 @@ export const processChecks: readonly ContractCheck[] = [
   {
     title: "hands over standard input, and its end",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const cat = await sandbox.spawn({ argv: ["/bin/cat"], env: { PATH: searchPath } });
       const writer = cat.stdin.getWriter();
       const sent = "line\n".repeat(100_000);
@@ -70,7 +70,7 @@ export const processChecks: readonly ContractCheck[] = [
   {
     title: "loses nothing of a large output on both streams",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const started = await sandbox.spawn(
         commandOf(
           `
@@ -99,7 +99,7 @@ both = [threading.Thread(target=pour, args=(one,)) for one in (1, 2)]
   {
     title: "kills a process with all that it started, and may be told to twice",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const mark = freshNonce();
       try {
         const started = await sandbox.spawn(commandOf(family, { mark }));
@@ -118,7 +118,7 @@ both = [threading.Thread(target=pour, args=(one,)) for one in (1, 2)]
   {
     title: "kills a process when its signal aborts",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const mark = freshNonce();
       const abort = new AbortController();
       try {
@@ -135,7 +135,7 @@ both = [threading.Thread(target=pour, args=(one,)) for one in (1, 2)]
   {
     title: "keeps the outputs of processes that run at once apart",
     check: async (contract) => {
-      const sandbox = await contract.open();
+      const sandbox = await contract.shared();
       const numbers = [1, 2, 3, 4, 5, 6];
       const said = await Promise.all(
         numbers.map((number) => shell(sandbox, `echo ${number}; echo e${number} >&2`)),

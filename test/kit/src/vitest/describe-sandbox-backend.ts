@@ -5,10 +5,10 @@ import {
   promises,
   type SandboxBackend,
 } from "@ambit/core/plugin";
-import { beforeAll, describe, expect, it, type TestContext } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 import { attacks } from "../attacks/catalogue.js";
 import { contractChecks } from "../contract/checks.js";
-import { Contract, type Shape, shapesOf } from "../contract/contract.js";
+import { Contract, type Shape, SharedSandbox, shapesOf } from "../contract/contract.js";
 import { bareControl, type Control } from "../control/control.js";
 import type { ChangingNames } from "../decoys/changing-names.js";
 import type { CredentialHost } from "../decoys/credential-host.js";
@@ -98,11 +98,16 @@ export function describeSandboxBackend(
 
 function describeContract(backend: SandboxBackend, shape: Shape): void {
   describe(`every sandbox, ${shape.name}`, () => {
+    const shared = new SharedSandbox(backend, shape);
+    afterAll(() => shared.close(), checkMs);
     for (const { title, check } of contractChecks) {
       it(title, { timeout: checkMs }, async () => {
-        const contract = new Contract(backend, shape);
+        const contract = new Contract(backend, shape, shared);
         try {
           await check(contract);
+        } catch (error) {
+          await shared.close();
+          throw error;
         } finally {
           await contract.close();
         }
