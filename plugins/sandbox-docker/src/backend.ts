@@ -60,7 +60,7 @@ export class DockerSandbox implements SandboxBackend {
   }
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
-    const { probeEngine } = await import("./probe/probe.js");
+    const { probeEngine } = await import("./probe.js");
     this.#findings = await probeEngine(
       (spec: SandboxSpec, scope: Scope, options: TestOptions) => this.#open(spec, scope, options),
       this.#config,

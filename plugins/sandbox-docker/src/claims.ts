@@ -1,26 +1,8 @@
-import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
+import { type ActorGap, type Boundary, type Capability, capabilities } from "@ambit/core/plugin";
 import type { DockerConfig } from "./config.js";
 
-/** What a container can enforce. What an engine or a runtime can't, the probe finds. */
-export const claims = [
-  "network.deny",
-  "network.allow-cidr",
-  "network.allow-host",
-  "filesystem.read-only",
-  "filesystem.workspace-only",
-  "filesystem.none",
-  "filesystem.host-hidden",
-  "process.contained",
-  "environment.named-only",
-  "environment.per-tool",
-  "resources.memory",
-  "resources.processes",
-  "resources.cpu",
-  "resources.disk",
-  "secrets.hidden",
-] as const satisfies readonly Capability[];
-
-export type Claim = (typeof claims)[number];
+/** All of them. What an engine or a runtime can't enforce, the probe finds. */
+export const claims = capabilities;
 
 /** Threads and processes of the sandbox itself, and a few of the run's. */
 const fewestProcesses = 20;

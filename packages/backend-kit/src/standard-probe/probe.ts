@@ -1,76 +1,68 @@
-import {
-  closingAfter,
-  filesystem,
-  findingsOf,
-  type Outcome,
-  probeSpec,
-  runInTurn,
-  runTrial,
-  unproven,
-} from "@ambit/backend-kit";
-import type { RemoteSandbox } from "@ambit/bridge";
-import type { Boundary, Finding, NetworkRule, SandboxSpec, Scope } from "@ambit/core/plugin";
-import { type Claim, claims } from "../claims.js";
-import type { DockerConfig } from "../config.js";
-import { fixFor } from "../engine/failure.js";
-import type { TestOptions } from "../open/open.js";
-import type { Bench } from "./bench.js";
-import { type Decoys, makeDecoys } from "./decoys.js";
-import { resourceTrials } from "./resources.js";
-import { trials } from "./trials.js";
+import type { SecureContext } from "node:tls";
+import type { Capability, Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
+import { closingAfter } from "../probe/bench.js";
+import { type FixFor, findingsOf, unproven } from "../probe/findings.js";
+import { runInTurn, runTrial } from "../probe/trial.js";
+import { makeBench, type OpenOptions, type ProbedSandbox } from "./bench.js";
+import { makeDecoys } from "./decoys.js";
+import { filesTrial } from "./trials/filesystem.js";
+import { listsTrial, networkTrial } from "./trials/network.js";
+import { namedTrial, perToolTrial, processTrial } from "./trials/processes.js";
+import { cpuTrial, limitTrials } from "./trials/resources.js";
+import { secretTrial } from "./trials/secrets.js";
 
-type Open = (spec: SandboxSpec, scope: Scope, options: TestOptions) => Promise<RemoteSandbox>;
+/** A backend under probe. Node.js 18 or newer must be inside. */
+export interface StandardProbe {
+  readonly claims: readonly Capability[];
+  /** Opens a sandbox without looking at what was found of the backend before. */
+  open(spec: SandboxSpec, scope: Scope, options: OpenOptions): Promise<ProbedSandbox>;
+  /** Node.js inside: a name on the image's `PATH`, or a path. */
+  readonly node: string;
+  /** Absolute paths inside that no process of a run may write to, besides the system's. Default: none. */
+  readonly closedPaths?: readonly string[];
+  /** Makes a server's certificates, for `secrets.hidden`: `makeAuthority` of @ambit/egress. */
+  readonly makeAuthority?: () => Promise<{
+    /** PEM. */
+    readonly certificate: string;
+    contextFor(name: string): Promise<SecureContext>;
+  }>;
+  /** What a deployer does about processes that see each other. */
+  readonly perToolFix?: string;
+  readonly fixFor: FixFor;
+}
 
-/** Tries every claim in containers of the engine, beside a control. */
-export async function probeEngine(
-  open: Open,
-  config: DockerConfig,
-  signal: AbortSignal,
-): Promise<readonly Finding[]> {
+const trials = [networkTrial, listsTrial, filesTrial, processTrial, perToolTrial, namedTrial, secretTrial];
+
+/** Tries every claim in sandboxes of the backend, beside a control: a plain process of this host, or no limit. */
+export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { claims, fixFor } = probe;
   const decoys = await makeDecoys();
-  const opened: Promise<RemoteSandbox>[] = [];
+  const opened: Promise<ProbedSandbox>[] = [];
   const closeAll = async () => {
     const settled = await Promise.allSettled(opened);
     await Promise.all(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
   };
-  const openSpec = async (spec: SandboxSpec, options: TestOptions) => {
+  const bench = makeBench(probe, decoys, signal, async (spec, options) => {
     signal.throwIfAborted();
-    const sandbox = open(spec, { signal, defer: () => undefined }, options);
+    const sandbox = probe.open(spec, { signal, defer: () => undefined }, options);
     opened.push(sandbox);
     return await sandbox;
-  };
-  const openWith = (boundary: Partial<Boundary>) => openSpec(probeSpec(boundary), {});
-  const fix = (error: unknown) => fixFor(error, config);
+  });
+  const claimed = ({ shows }: { readonly shows: readonly Capability[] }) =>
+    shows.some((capability) => claims.includes(capability));
   try {
     return await closingAfter(signal, closeAll, async () => {
-      // By itself: it finds out how this engine hides processes, and when it fails there is one reason for everything.
-      const closed = await openWith({ network: closedNetwork, filesystem: filesystem("workspace") });
-      const [listed, empty] = await Promise.all([
-        openWith({ network: listedNetwork(decoys), filesystem: filesystem("readonly") }),
-        openWith({ network: closedNetwork, filesystem: filesystem("off") }),
-      ]);
-      const bench: Bench = { closed, listed, empty, open: openSpec, decoys, config, signal };
-      const outcomes: readonly (readonly Outcome<Claim>[])[] = await Promise.all([
-        Promise.all(trials.map((trial) => runTrial(trial, bench))),
-        // These measure what they are given.
-        runInTurn(resourceTrials, bench, signal),
-      ]);
-      return findingsOf(claims, outcomes.flat(), fix);
+      // By itself: when it fails there is one reason for everything.
+      await bench.closed();
+      const beside = [...trials, ...limitTrials].filter(claimed);
+      const outcomes = await Promise.all(beside.map((trial) => runTrial(trial, bench)));
+      // Last: it measures what the others leave.
+      outcomes.push(...(await runInTurn([cpuTrial].filter(claimed), bench, signal)));
+      return findingsOf(claims, outcomes, fixFor);
     });
   } catch (error) {
-    return claims.map((claim) => unproven(claim, error, fix));
+    return claims.map((claim) => unproven(claim, error, fixFor));
   } finally {
     await decoys.close();
   }
-}
-
-const closedNetwork: Boundary["network"] = { mode: "off", rules: [] };
-
-function listedNetwork({ host, listedPort: port }: Decoys): Boundary["network"] {
-  const rules: NetworkRule[] = [
-    { kind: "host", name: "localhost", subdomains: false, port },
-    { kind: "range", cidr: `${host}/32`, family: 4, port },
-    { kind: "range", cidr: "::1/128", family: 6, port },
-  ];
-  return { mode: "allowlist", rules };
 }

@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { expectThat, probeSpec } from "@ambit/backend-kit";
 import type { NetworkRule } from "@ambit/core/plugin";
-import { makeAuthority } from "@ambit/egress/credentials";
-import { type Attempts, lookInside, type Trial } from "./bench.js";
+import { expectThat } from "../../probe/trial.js";
+import type { Trial } from "../bench.js";
+import { type Attempts, lookInside } from "../look.js";
 
 const host = "credentials.ambit-probe.test";
 const name = "AMBIT_PROBE_KEY";
@@ -15,7 +15,11 @@ export const secretTrial: Trial = {
   shows: ["secrets.hidden"],
   async run(bench) {
     const value = randomBytes(24).toString("hex");
-    const authority = await makeAuthority();
+    const authority = await bench.probe.makeAuthority?.();
+    expectThat(
+      authority !== undefined,
+      "the backend's probe makes no server that a credential could arrive at",
+    );
     const received: (string | undefined)[] = [];
     const server = createServer(
       {
@@ -36,8 +40,8 @@ export const secretTrial: Trial = {
       ];
       const secret = { name, value, hosts: [`${host}:${port}`], as: "bearer" } as const;
       const sandbox = await bench.open(
-        probeSpec({ network: { mode: "allowlist", rules }, secrets: "hidden" }, { secrets: [secret] }),
-        { lookup: async () => ["127.0.0.1"], trusted: [authority.certificate] },
+        { network: { mode: "allowlist", rules }, secrets: "hidden" },
+        { secrets: [secret], lookup: async () => ["127.0.0.1"], trusted: [authority.certificate] },
       );
       const attempts: Attempts = {
         answer: { try: "send", host, port, variable: name },

@@ -1,0 +1,90 @@
+import type {
+  Boundary,
+  Capability,
+  HiddenCredential,
+  NetworkRule,
+  Sandbox,
+  SandboxSpec,
+} from "@ambit/core/plugin";
+import { filesystem, probeSpec } from "../probe/bench.js";
+import type * as kit from "../probe/trial.js";
+import type { Decoys } from "./decoys.js";
+import type { StandardProbe } from "./probe.js";
+
+/** In place of the host's own, for the trial of credentials. */
+export interface OpenOptions {
+  /** All addresses that a name leads to. */
+  readonly lookup?: (name: string) => Promise<readonly string[]>;
+  /** Authorities in PEM of servers that credentials may be sent to. */
+  readonly trusted?: readonly string[];
+}
+
+export interface ProbedSandbox extends Sandbox {
+  /** What the sandbox says of itself, such as the bridge's `RemoteSandbox`. */
+  readonly facts?: {
+    /** Why processes inside see each other; undefined where they don't. */
+    readonly whyShared?: string | undefined;
+  };
+}
+
+export interface Bench {
+  readonly probe: StandardProbe;
+  readonly decoys: Decoys;
+  readonly signal: AbortSignal;
+  /** Network off and the workspace alone, as far as they are claimed. */
+  closed(): Promise<ProbedSandbox>;
+  /** One service of this host listed, and the workspace read-only. */
+  listed(): Promise<ProbedSandbox>;
+  /** Without a workspace. */
+  empty(): Promise<ProbedSandbox>;
+  /** Off, where that is claimed. */
+  readonly network: Pick<Partial<Boundary>, "network">;
+  /** One more, which is closed with the others. */
+  open(
+    boundary: Partial<Boundary>,
+    options?: OpenOptions & { readonly secrets?: readonly HiddenCredential[] },
+  ): Promise<ProbedSandbox>;
+}
+
+export type Trial = kit.Trial<Bench, Capability>;
+
+/** @param openSpec opens a sandbox that is closed at the end of the probe. */
+export function makeBench(
+  probe: StandardProbe,
+  decoys: Decoys,
+  signal: AbortSignal,
+  openSpec: (spec: SandboxSpec, options: OpenOptions) => Promise<ProbedSandbox>,
+): Bench {
+  const claimed = (capability: Capability) => probe.claims.includes(capability);
+  const open: Bench["open"] = (boundary, { secrets, ...options } = {}) =>
+    openSpec(probeSpec(boundary, secrets === undefined ? {} : { secrets }), options);
+  const network: Bench["network"] = claimed("network.deny") ? { network: { mode: "off", rules: [] } } : {};
+  const files = (capability: Capability, mode: "workspace" | "readonly" | "off") =>
+    claimed(capability) ? { filesystem: filesystem(mode) } : {};
+  const hasLists = claimed("network.allow-cidr") || claimed("network.allow-host");
+  const once = (boundary: Partial<Boundary>) => {
+    let opened: Promise<ProbedSandbox> | undefined;
+    return () => {
+      opened ??= open(boundary);
+      return opened;
+    };
+  };
+  return {
+    ...{ probe, decoys, signal, network, open },
+    closed: once({ ...network, ...files("filesystem.workspace-only", "workspace") }),
+    listed: once({
+      ...(hasLists ? { network: listedNetwork(decoys) } : network),
+      ...files("filesystem.read-only", "readonly"),
+    }),
+    empty: once({ ...network, ...files("filesystem.none", "off") }),
+  };
+}
+
+function listedNetwork({ host, listedPort: port }: Decoys): Boundary["network"] {
+  const rules: NetworkRule[] = [
+    { kind: "host", name: "localhost", subdomains: false, port },
+    { kind: "range", cidr: `${host}/32`, family: 4, port },
+    { kind: "range", cidr: "::1/128", family: 6, port },
+  ];
+  return { mode: "allowlist", rules };
+}

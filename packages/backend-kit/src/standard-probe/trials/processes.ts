@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { Sandbox } from "@ambit/core/plugin";
+import { expectThat, NotProven } from "../../probe/trial.js";
+import type { Bench, Trial } from "../bench.js";
+import { type Attempts, lookInside, lookOutside, reachedOf, searchPathOf } from "../look.js";
+
+/** Looks for a process of one sandbox while it runs. */
+async function whileRunning<Result>(
+  { probe, signal }: Bench,
+  sandbox: Sandbox,
+  look: (find: Attempts, text: string) => Promise<Result>,
+): Promise<Result> {
+  const text = `decoy-${randomUUID()}`;
+  const decoy = await sandbox.spawn({
+    argv: [probe.node, "-e", "console.log('up');setTimeout(() => {}, 60000)", text],
+    env: { PATH: searchPathOf(sandbox), DECOY: text },
+    signal,
+  });
+  try {
+    await decoy.stdout.getReader().read();
+    return await look(
+      { arguments: { try: "arguments", text }, environment: { try: "environment", text } },
+      text,
+    );
+  } finally {
+    await decoy.kill();
+  }
+}
+
+export const processTrial: Trial = {
+  shows: ["process.contained"],
+  async run(bench) {
+    const [closed, empty] = await Promise.all([bench.closed(), bench.empty()]);
+    // Elsewhere than on Linux the sandboxes' kernel isn't this host's.
+    const words = await readFile("/proc/self/cmdline", "utf8").catch(() => undefined);
+    const runner: Attempts = words === undefined ? {} : { runner: { try: "arguments", text: words } };
+    return whileRunning(bench, closed, async (find) => {
+      const control = words === undefined ? undefined : await lookOutside(bench, runner);
+      expectThat(control?.runner !== null, "a plain process doesn't see the runner's process either");
+      const seen = await Promise.all([
+        lookInside(empty, bench, { ...find, ...runner }),
+        lookInside(closed, bench, runner),
+      ]);
+      expectThat(
+        seen.every((one) => reachedOf(one) === ""),
+        "a process of another sandbox, or of this host, is seen",
+      );
+      return { "process.contained": "a process was seen in no other sandbox, and the runner's in none" };
+    });
+  },
+};
+
+export const perToolTrial: Trial = {
+  shows: ["environment.per-tool"],
+  async run(bench) {
+    const sandbox = await bench.closed();
+    return whileRunning(bench, sandbox, async (find, text) => {
+      const ownEnvironment: Attempts = { own: { try: "ownEnvironment", text } };
+      const [own, near, agent] = await Promise.all([
+        lookInside(sandbox, bench, ownEnvironment, { env: { OWN: text } }),
+        lookInside(sandbox, bench, find),
+        lookInside(sandbox, bench, find, { role: "agent" }),
+      ]);
+      expectThat(own.own !== null, "a process doesn't see its own environment in /proc, so nothing is shown");
+      const seen = reachedOf(near) || reachedOf(agent);
+      const why = sandbox.facts?.whyShared;
+      if (seen !== "" || why !== undefined) {
+        const reason = `a process beside it sees ${seen || "it"}: ${why ?? "users aren't kept apart"}`;
+        throw new NotProven(reason, bench.probe.perToolFix);
+      }
+      return {
+        "environment.per-tool":
+          "a process read its own environment in /proc; neither a tool nor the agent beside it found it, or its arguments",
+      };
+    });
+  },
+};
+
+export const namedTrial: Trial = {
+  shows: ["environment.named-only"],
+  async run(bench) {
+    const { variable } = bench.decoys;
+    const attempts: Attempts = { names: { try: "names" } };
+    const control = await lookOutside(bench, attempts);
+    expectThat(
+      control.names?.includes(variable) === true,
+      "a plain process doesn't inherit the decoy either",
+    );
+    const seen = await lookInside(await bench.closed(), bench, attempts, { env: { AMBIT_NAMED: "1" } });
+    const names = (seen.names ?? "").split(",");
+    expectThat(names.includes("AMBIT_NAMED"), "a variable that was named isn't there");
+    const others = names.filter((name) => !expected.has(name));
+    expectThat(others.length === 0, `variables that the process wasn't given: ${others.join(", ")}`);
+    return {
+      "environment.named-only":
+        "a variable of the runner was inherited by a plain process; inside were only those named",
+    };
+  },
+};
+const expected = new Set(["AMBIT_NAMED", "HOME", "PATH", "TMPDIR"]);

@@ -1,0 +1,38 @@
+import { capabilities } from "@ambit/core/plugin";
+import { bareControl } from "@ambit/testkit";
+import { expect, it } from "vitest";
+import { probeSandboxes } from "../src/standard-probe/index.js";
+
+it("proves nothing of a backend that claims everything and enforces nothing", {
+  timeout: 120_000,
+}, async () => {
+  const { open } = bareControl();
+  const findings = await probeSandboxes(
+    {
+      claims: capabilities,
+      open: (spec, scope) => open({ asRoot: false } as never, spec, scope, undefined as never),
+      node: process.execPath,
+      makeAuthority: async () => {
+        throw new Error("no server for a credential");
+      },
+      fixFor: () => "the backend's fix",
+    },
+    AbortSignal.timeout(60_000),
+  );
+  expect(findings.map(({ capability }) => capability)).toEqual(capabilities);
+  for (const finding of findings) expect(finding).toMatchObject({ proven: false });
+  const reasons = Object.fromEntries(findings.map((one) => [one.capability, one.proven ? "" : one.reason]));
+  expect(reasons).toMatchObject({
+    "network.deny": expect.stringMatching(/^reached in a sandbox without a network: .*connect 127.0.0.1 /),
+    "filesystem.host-hidden": expect.stringMatching(/^reached outside the workspace: file .*put /),
+    "process.contained": "a process of another sandbox, or of this host, is seen",
+    "environment.per-tool": expect.stringMatching(/^a process beside it sees arguments /),
+    "environment.named-only": expect.stringMatching(
+      /^variables that the process wasn't given: .*AMBIT_PROBE_/,
+    ),
+    "resources.memory": "256 MiB were had in spite of the limit",
+    "resources.processes": "40 at once were had in spite of the limit",
+    "resources.disk": "32 MiB were had in spite of the limit",
+    "resources.cpu": expect.stringMatching(/^with a limit of 0.2 cores a loop ran \d+ % as often/),
+  });
+});

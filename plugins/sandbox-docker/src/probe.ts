@@ -1,0 +1,24 @@
+import { type OpenOptions, probeSandboxes } from "@ambit/backend-kit/standard-probe";
+import type { RemoteSandbox } from "@ambit/bridge";
+import type { Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
+import { makeAuthority } from "@ambit/egress/credentials";
+import { claims } from "./claims.js";
+import type { DockerConfig } from "./config.js";
+import { fixFor } from "./engine/failure.js";
+
+/** Tries every claim in containers of the engine, beside a control. */
+export function probeEngine(
+  open: (spec: SandboxSpec, scope: Scope, options: OpenOptions) => Promise<RemoteSandbox>,
+  config: DockerConfig,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const probe = {
+    ...{ claims, open, makeAuthority },
+    node: config.bridge.node,
+    closedPaths: [`${config.bridge.folder}/put`],
+    perToolFix:
+      "use an image with `mount` and `setpriv` (util-linux), and the runtime runc: gVisor keeps arguments from no user",
+    fixFor: (error: unknown) => fixFor(error, config),
+  };
+  return probeSandboxes(probe, signal);
+}
