@@ -1,7 +1,7 @@
+import { probeSandboxes } from "@ambit/backend-kit/standard-probe";
 import { capabilities } from "@ambit/core/plugin";
 import { bareControl } from "@ambit/testkit";
 import { expect, it } from "vitest";
-import { probeSandboxes } from "../src/standard-probe/index.js";
 
 it("proves nothing of a backend that claims everything and enforces nothing", {
   timeout: 120_000,
