@@ -22,6 +22,8 @@ export interface Stage {
   readonly decoys: Decoys;
   /** A process of the same host user as the sandbox's, which holds the decoys' secret. Started at first call. */
   decoyProcess(): Promise<DecoyProcess>;
+  /** All that the backend logged and decided of the stage's sandboxes so far. */
+  told(): string;
   /** Another session beside this one, closed with the stage. */
   openBeside(overrides?: BoundaryOverrides): Promise<Sandbox>;
   /** A runner in a process of its own, where one can be had. */

@@ -26,13 +26,16 @@ export interface Control {
 export function bareControl(): Control {
   return {
     what: "a bare process",
-    open: async ({ asRoot }, { secrets = [] }, scope) => {
+    open: async ({ asRoot }, { secrets = [], log }, scope, { keys, folder }) => {
       const proxy = await startOpenProxy();
       scope.defer(() => proxy.close());
       const user = asRoot === true ? undefined : unprivilegedUser();
       // Nothing is hidden: the values stand where placeholders would.
       const placeholders = Object.fromEntries(secrets.map(({ name, value }) => [name, value]));
-      return BareSandbox.open({ user, confinement: "unconfined", env: proxy.env, placeholders });
+      const store = secrets.length === 0 ? undefined : await keys?.carelessStore(folder.path);
+      const env = { ...proxy.env, ...(store === undefined ? {} : { SSL_CERT_FILE: store }) };
+      if (secrets.length > 0) log.debug({ secrets }, "opened");
+      return BareSandbox.open({ user, confinement: "unconfined", env, placeholders });
     },
     runnerModule: new URL("../../dist/control/bare-backend.js", import.meta.url),
   };

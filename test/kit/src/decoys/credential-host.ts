@@ -13,6 +13,8 @@ export interface CertificateMaker {
   /** PEM. */
   readonly certificate: string;
   contextFor(name: string): Promise<SecureContext>;
+  /** A server's key and certificate, in PEM. */
+  certificateFor(name: string): Promise<{ readonly key: string; readonly certificate: string }>;
 }
 
 /** What the server was sent, by its own account. */
@@ -36,7 +38,10 @@ export class CredentialHost {
   readonly #server: Server;
   readonly #received: ReceivedRequest[] = [];
 
+  readonly #own: CertificateMaker;
+
   private constructor(own: CertificateMaker, stranger: CertificateMaker) {
+    this.#own = own;
     const SNICallback = (name: string, done: (error: Error | null, context?: SecureContext) => void) => {
       (name === impostor ? stranger : own).contextFor(name).then((context) => done(null, context), done);
     };
@@ -90,6 +95,14 @@ export class CredentialHost {
       { name: "SECOND", value, hosts: at(second), as: "bearer" },
       { name: "IMPOSTOR", value, hosts: at(impostor), as: "bearer" },
     ];
+  }
+
+  /** Writes a trust store as a careless broker leaves it: with a key beside its certificate. @returns its path. */
+  async carelessStore(folder: string): Promise<string> {
+    const { key, certificate } = await this.#own.certificateFor(`careless.${keysZone}`);
+    const path = join(folder, "careless-store.pem");
+    await writeFile(path, `${certificate}${key}\n`, { mode: 0o644 });
+    return path;
   }
 
   /** Requests that carried this text. */

@@ -4,8 +4,9 @@ import { unprivilegedUser } from "../control/unprivileged-user.js";
 import { type DecoyProcess, startDecoyProcess } from "../decoys/decoy-process.js";
 import type { Decoys } from "../decoys/decoys.js";
 import { type BoundaryOverrides, demandFor } from "./boundaries.js";
-import { KitScope, silentLog } from "./kit-scope.js";
+import { KitScope } from "./kit-scope.js";
 import { startRunnerProcess } from "./runner-process.js";
+import { SandboxRecord } from "./sandbox-record.js";
 
 export interface StageOptions {
   readonly capability: Capability;
@@ -32,6 +33,7 @@ export function freshId(): string {
 export async function openStage(options: StageOptions): Promise<OpenStage> {
   const { capability, claims, decoys } = options;
   const scope = new KitScope();
+  const record = new SandboxRecord();
   const specFor = (overrides?: BoundaryOverrides): SandboxSpec => ({
     id: freshId(),
     ...demandFor(capability, claims, decoys, overrides),
@@ -39,8 +41,8 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
       ? { secrets: decoys.keys.credentials(decoys.secret) }
       : {}),
     requiredPaths: [],
-    onDecision: () => undefined,
-    log: silentLog,
+    onDecision: (decision) => record.keep(decision),
+    log: record.log,
   });
   const open = async (spec: SandboxSpec) => {
     const sandbox = await options.open(spec, scope);
@@ -54,6 +56,7 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
     spec,
     sandbox,
     decoys,
+    told: () => record.text,
     openBeside: (overrides) => open(specFor(overrides)),
     decoyProcess: () => {
       decoyProcess ??= startDecoyProcess(decoys.secret, userOf(sandbox), namespaceOf(sandbox)).then(

@@ -54,6 +54,27 @@ export const credentialMutants: readonly MutantCase[] = [
     'if (reading === "writes")',
     "if (false)",
   ]),
+  mutant(
+    "authority that can be exported, and lies in the trust store",
+    "credential-authority",
+    [
+      "credentials/authority.js",
+      "subtle.generateKey(algorithm, false,",
+      "subtle.generateKey(algorithm, true,",
+    ],
+    [
+      "credentials/authority.js",
+      "return new SessionAuthority(issuer, keys.privateKey, leafKeys, leafKey);",
+      `const own = x509.PemConverter.encode(await subtle.exportKey("pkcs8", keys.privateKey), "PRIVATE KEY");
+        const made = new SessionAuthority(issuer, keys.privateKey, leafKeys, leafKey);
+        return Object.assign(made, { certificate: made.certificate + own + "\\n" });`,
+    ],
+  ),
+  mutant("values named in decisions", "credential-logs", [
+    "proxy/credentials/side.js",
+    "credentialsFor(target).map(({ name }) => name)",
+    "credentialsFor(target).map(({ value }) => value)",
+  ]),
   mutant("servers not verified", "credential-impostor", [
     "credentials/upstream.js",
     "rejectUnauthorized: true",
@@ -64,11 +85,11 @@ export const credentialMutants: readonly MutantCase[] = [
 function mutant(
   name: string,
   attack: string,
-  [file, find, replace]: readonly [string, string, string],
+  ...patches: readonly (readonly [string, string, string])[]
 ): MutantCase {
   return {
     name,
-    patches: [{ of: "egress", file, find, replace }],
+    patches: patches.map(([file, find, replace]) => ({ of: "egress", file, find, replace })),
     capability,
     caughtBy: [`${capability}/${attack}`],
   };

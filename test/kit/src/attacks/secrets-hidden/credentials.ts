@@ -5,7 +5,7 @@ import { type ProgramAttack, programAttack } from "../program-attack.js";
 import { proxyProgram } from "../proxy-program.js";
 
 /** Ways to send what stands inside for a credential: `ask(lines)` asks every proxy, and gives all that comes back. */
-const askProgram = String.raw`${proxyProgram}
+export const askProgram = String.raw`${proxyProgram}
 import base64, ssl, zlib
 # Whoever ends TLS: what arrives is what matters.
 context = ssl._create_unverified_context()
@@ -67,7 +67,7 @@ function credentialAttack(
   return programAttack({
     ...rest,
     needsCredentials: true,
-    parameters: parametersOf,
+    parameters: credentialParameters,
     program: `${askProgram}\n${program}`,
     ...(misuse === undefined
       ? {}
@@ -82,7 +82,7 @@ function credentialAttack(
   });
 }
 
-function parametersOf({ sandbox, decoys: { keys } }: Stage): object | string {
+export function credentialParameters({ sandbox, decoys: { keys } }: Stage): object | string {
   if (keys === undefined) return "no host of credentials";
   return { port: keys.port, names: keys.names, inside: sandbox.placeholders ?? {} };
 }
@@ -100,7 +100,7 @@ export const credentialUse = programAllowance({
   id: "secrets.hidden/credential-use",
   title: "a credential arrives at its host, sent as what stands inside for it",
   needsCredentials: true,
-  parameters: parametersOf,
+  parameters: credentialParameters,
   program: `${askProgram}
 attempt("use", lambda: b" 200" in ask(lines(b"/", b"Authorization: Bearer " + key()))[:16] and "it was answered")`,
   aftermath: async ({ decoys }, nonce) => {

@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import type { Attack } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
 import { commandOf, textOf } from "../run-program.js";
+import { credentialTraces } from "./credential-traces.js";
 import { credentialAttacks } from "./credentials.js";
 
 /**
@@ -66,6 +67,7 @@ attempt("memory", all_memory)`,
   }),
   traffic(),
   ...credentialAttacks,
+  ...credentialTraces,
 ] as const;
 
 /** A packet socket on every link sees what the runner sends; without the privilege to have one, nothing does. */

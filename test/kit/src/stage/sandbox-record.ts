@@ -1,0 +1,26 @@
+import { inspect } from "node:util";
+import type { ConnectionDecision, Log } from "@ambit/core/plugin";
+
+/** More than a suite's sandboxes tell. */
+const mostCharacters = 4_000_000;
+
+/** What a backend tells of its sandboxes: its log, and its decisions on connections. */
+export class SandboxRecord {
+  #text = "";
+
+  readonly log: Log = {
+    debug: (fields, message) => this.keep({ message, fields }),
+    info: (fields, message) => this.keep({ message, fields }),
+    warn: (fields, message) => this.keep({ message, fields }),
+    error: (fields, message) => this.keep({ message, fields }),
+  };
+
+  get text(): string {
+    return this.#text;
+  }
+
+  keep(told: ConnectionDecision | object): void {
+    // Not as JSON: that leaves out what an error says.
+    if (this.#text.length < mostCharacters) this.#text += `${inspect(told, { depth: 8 })}\n`;
+  }
+}
