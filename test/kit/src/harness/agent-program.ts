@@ -28,7 +28,7 @@ ${program}`;
 const program = String.raw`
 if (script === "exits-at-once") process.exit(7);
 process.on("SIGTERM", () => {});
-const child = spawn("/bin/sh", ["-c", "trap '' TERM; while :; do sleep 1; done"], { stdio: "ignore" });
+const child = spawn("/bin/sh", ["-c", "trap '' TERM; for _ in $(seq 60); do sleep 1; done"], { stdio: "ignore" });
 writeFileSync("processes.json", JSON.stringify([process.pid, child.pid]));
 // Stays until it is killed, whatever becomes of its streams.
 setInterval(() => {}, 1_000_000);

@@ -84,7 +84,10 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     await one.renew("one", "http://one", 60_000);
     await two.renew("two", "http://two", 60_000);
     const place = { project: "p", session: "s", sandbox: "local" };
-    const [first, second] = [{ held: true, fence: 1 }, { held: false, address: "http://one" }];
+    const [first, second] = [
+      { held: true, fence: 1 },
+      { held: false, address: "http://one" },
+    ];
     expect(await one.holdSession({ ...place, replica: "one" })).toEqual(first);
     expect(await one.holdSession({ ...place, replica: "one" })).toEqual(first);
     expect(await two.holdSession({ ...place, replica: "two" })).toEqual(second);

@@ -25,8 +25,9 @@ import { weakenedArguments } from "./arguments.js";
 import { weakenedBoundary } from "./boundary.js";
 import { weakenedChecks } from "./checks.js";
 import { LinkedFiles } from "./linked-files.js";
-import type { Decoys, Mechanism } from "./mechanisms.js";
+import { type Decoys, heldElsewhere, type Mechanism } from "./mechanisms.js";
 import { withoutPart } from "./parts.js";
+import { endRelays } from "./relays.js";
 import { openUserNamespace } from "./user-namespace.js";
 
 export { type FilterPart, filterParts } from "./filters.js";
@@ -93,19 +94,9 @@ export class WeakenedSandboxes {
     return this.#open(spec, without, decoys, listed, change);
   }
 
-  /**
-   * What the sandbox's own probe says of jails without the parts. Not of limits and credentials: no part of a jail alone
-   * holds them.
-   */
+  /** What the sandbox's own probe says of jails without the parts, which hold most capabilities. */
   async probe(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
     const { trialsOf } = await import("../../probe/probe.js");
-    const heldElsewhere = new Set<Capability>([
-      "resources.memory",
-      "resources.processes",
-      "resources.cpu",
-      "resources.disk",
-      "secrets.hidden",
-    ]);
     const trials = trialsOf(this.#setup.config).filter(
       ({ shows }) => !shows.some((one) => heldElsewhere.has(one)),
     );
@@ -206,6 +197,7 @@ export class WeakenedSandboxes {
       evidence: namespace === undefined ? {} : { sharedUserNamespace: namespace.path },
       close: async () => {
         await namespace?.close();
+        if (lacks("pid namespace")) await endRelays(id);
         for (const path of [scratch, filter]) {
           if (path !== undefined) await rm(path, { recursive: true, force: true });
         }

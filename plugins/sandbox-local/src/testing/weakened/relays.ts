@@ -1,0 +1,25 @@
+import { readdir, readFile } from "node:fs/promises";
+import { inside } from "../../confined/launch/inside.js";
+
+/**
+ * Ends the relays of a session whose jails shared the host's process ids: no namespace ended them with their jail. Other
+ * processes that it left are what an attack looks for.
+ */
+export async function endRelays(session: string): Promise<void> {
+  const ids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  await Promise.all(
+    ids.map(async (id) => {
+      // One that ended meanwhile, or is another user's, isn't a relay of this session.
+      const read = (name: string) => readFile(`/proc/${id}/${name}`, "utf8").catch(() => "");
+      if (!(await read("cmdline")).includes(inside.channel)) return;
+      const mounts = await read("mountinfo");
+      // What a closed session left is renamed: its id, and a random end.
+      if (!mounts.includes(`/${session}/`) && !mounts.includes(`/${session}-`)) return;
+      try {
+        process.kill(Number(id), "SIGKILL");
+      } catch (error) {
+        if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+      }
+    }),
+  );
+}
