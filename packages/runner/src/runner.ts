@@ -7,7 +7,7 @@ import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import type { CallerRules } from "./caller-rules.js";
 import { rootContainer, runContainer } from "./containers.js";
-import { closeObservers, tellRefused } from "./events/observers.js";
+import { closeActors, tellRefused } from "./events/observers.js";
 import { type HideSecrets, secretsOf } from "./events/redaction/secrets.js";
 import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
@@ -176,7 +176,9 @@ export class Runner {
     clearTimeout(timer);
     await this.#sessions.close();
     await this.#argumentsChecker.close();
-    await closeObservers(this.registry.observers, this.options);
+    const { sandboxes } = this.registry.candidatesAsSeen();
+    const actors = [...sandboxes.map(({ actor }) => actor), ...this.registry.observers];
+    await closeActors(actors, this.options);
   }
 
   /** What is so at this moment, for an observer's figures. */

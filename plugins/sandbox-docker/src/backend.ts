@@ -1,4 +1,5 @@
-import { defaultDataFolder, lazy, Reaper, refuseBeyond } from "@ambit/backend-kit";
+import { randomUUID } from "node:crypto";
+import { defaultDataFolder, lazy, quietLog, Reaper, refuseBeyond, WarmPool } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type ActorGap,
@@ -8,6 +9,7 @@ import {
   type Finding,
   type HiddenCredential,
   type Hiding,
+  type Log,
   type SandboxBackend,
   SandboxFailed,
   type SandboxSpec,
@@ -17,7 +19,14 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { DockerConfig } from "./config.js";
-import type { EngineFacts, TestOptions } from "./open/open.js";
+import type { PreparedSandbox, TestOptions } from "./open/prepared.js";
+import { type Shape, shapeOf } from "./open/shape.js";
+import type { EngineFacts } from "./open/start-container.js";
+
+/** Milliseconds that making a sandbox ahead may take. */
+const longestPreparation = 60_000;
+/** Milliseconds that one waits for a session. */
+const longestWait = 15 * 60_000;
 
 /** Sandboxes in containers of a Docker or Podman engine. */
 export class DockerSandbox implements SandboxBackend {
@@ -31,6 +40,8 @@ export class DockerSandbox implements SandboxBackend {
   readonly #engine = lazy(async () => (await import("./engine/engine.js")).connectTo(this.#config));
   readonly #host: EngineFacts = { hiding: "exec" };
   readonly #reaper: Reaper;
+  readonly #warm: WarmPool<Shape, PreparedSandbox>;
+  #log: Log = quietLog;
   /** Of the last probe: the runtimes of engines differ in what they enforce. */
   #findings: readonly Finding[] = [];
 
@@ -44,6 +55,12 @@ export class DockerSandbox implements SandboxBackend {
       ...{ platform: "the engine", plugin: "sandbox-docker", deployment, ttlMinutes, reapMinutes },
       dataFolder: config.dataFolder ?? defaultDataFolder("docker"),
       leftovers: () => this.#leftovers(),
+    });
+    this.#warm = new WarmPool({
+      ...{ size: config.prewarm, idleMs: longestWait },
+      make: (shape) =>
+        this.#prepare(`warm-${randomUUID()}`, shape, quietLog, AbortSignal.timeout(longestPreparation)),
+      onFault: (error) => this.#log.warn({ error }, "a sandbox couldn't be made ahead, or not be closed"),
     });
   }
 
@@ -84,16 +101,42 @@ export class DockerSandbox implements SandboxBackend {
     void this.#reaper
       .keepReaping(spec.log)
       .catch((error: unknown) => spec.log.warn({ error }, "what dead runners left couldn't be found"));
-    return this.#open(spec, scope);
+    this.#log = spec.log;
+    const shape = shapeOf(spec);
+    try {
+      return (await this.#takeWarm(shape, spec, scope.signal)) ?? (await this.#open(spec, scope, {}));
+    } finally {
+      this.#warm.want(shape);
+    }
   }
 
-  async #open(spec: SandboxSpec, scope: Scope, options?: TestOptions): Promise<RemoteSandbox> {
-    const { openSandbox } = await import("./open/open.js");
-    const [engine, owner] = [await this.#engine(), await this.#reaper.begin(spec.id)];
-    const onGone = () => this.#reaper.end(spec.id);
-    const given = { engine, config: this.#config, owner, host: this.#host, lookup: this.#lookup, onGone };
+  async close(): Promise<void> {
+    await this.#warm.close();
+  }
+
+  /** Undefined where none waits, or the one that did is no good. */
+  async #takeWarm(shape: Shape, spec: SandboxSpec, signal: AbortSignal): Promise<RemoteSandbox | undefined> {
     try {
-      return await openSandbox({ ...given, ...options }, spec, scope);
+      return await this.#warm.take(shape)?.give(spec, { lookup: this.#lookup }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      spec.log.warn({ error }, "a sandbox that was made ahead can't be used");
+      return undefined;
+    }
+  }
+
+  async #open(spec: SandboxSpec, scope: Scope, test: TestOptions): Promise<RemoteSandbox> {
+    const prepared = await this.#prepare(spec.id, shapeOf(spec), spec.log, scope.signal);
+    return await prepared.give(spec, { lookup: this.#lookup, ...test }, scope.signal);
+  }
+
+  async #prepare(id: string, shape: Shape, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
+    const { PreparedSandbox } = await import("./open/prepared.js");
+    const [engine, owner] = [await this.#engine(), await this.#reaper.begin(id)];
+    const onGone = () => this.#reaper.end(id);
+    try {
+      const options = { engine, config: this.#config, owner, shape, host: this.#host, id, onGone };
+      return await PreparedSandbox.make(options, log, signal);
     } catch (error) {
       onGone();
       throw error;

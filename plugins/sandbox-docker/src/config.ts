@@ -67,6 +67,11 @@ export const configSchema = z.strictObject({
    * and Node trust.
    */
   trustedAuthorities: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
+  /**
+   * Sandboxes that are made ahead and wait, at most: of the boundaries that the last runs had, each for one session.
+   * Each takes some 40 MiB of memory.
+   */
+  prewarm: z.int().min(0).max(100).default(0),
   /** Runners that share it clean up after each other. */
   deployment: word.default("ambit"),
   /** Minutes after which other hosts' runners may delete a sandbox: longer than a session lives. */

@@ -109,6 +109,8 @@ export interface SandboxBackend extends Actor {
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
   /** For sandboxes that are elsewhere and outlive their runner. Absent: they end with it. */
   readonly takeover?: SandboxTakeover;
+  /** Ends what it keeps beside sessions, once the last of them has ended. Abandoned when the signal aborts. */
+  close?(signal: AbortSignal): Promise<void>;
 }
 
 export interface SandboxTakeover {

@@ -21,8 +21,8 @@ export interface RemoteSandboxOptions {
   readonly bridge: BridgeOptions;
   /** What the backend saw of the sandbox itself: limits that were read back, its supervisor. Joined with the bridge's. */
   readonly evidence: Evidence;
-  /** What stands inside for the spec's `secrets`, where the backend hides them. */
-  readonly placeholders?: Readonly<Record<string, string>>;
+  /** What stands inside for the session's `secrets`, where the backend hides them. Asked each time it is read. */
+  readonly placeholders?: () => Readonly<Record<string, string>>;
   /**
    * Whether `/proc`, `/tmp` and the like are the sandbox's alone, so that the bridge, where it is root, may mount the
    * one with `hidepid=2` and keep users apart in the others. On shared ones that would change the host. Default false.
@@ -146,7 +146,7 @@ async function settleIn(
   folder: string,
   bridge: Bridge,
 ): Promise<RemoteSandbox> {
-  const { platform, spec, evidence, placeholders = {}, copyRoot: given, environment, takeover } = options;
+  const { platform, spec, evidence, placeholders, copyRoot: given, environment, takeover } = options;
   const { answer } = await ask(bridge.channels, "facts", {}, insideFacts);
   const { searchPath, node, uid, ownUsers, whyShared, openPorts, whyOpen, closedBy } = answer;
   if (spec.required.includes("environment.per-tool") && !ownUsers) {
@@ -164,7 +164,7 @@ async function settleIn(
     home: join(folder, homeName),
     evidence: { ...evidence, uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
     image: { searchPath, copyRoot },
-    placeholders,
+    placeholders: placeholders ?? (() => ({})),
     facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },
     bridge,
     copied: takeover === undefined ? undefined : spec.requiredPaths.map(({ path }) => path),

@@ -21,7 +21,7 @@ export interface BridgedParts {
   readonly home: string;
   readonly evidence: Evidence;
   readonly image: ImageRootfs;
-  readonly placeholders: Readonly<Record<string, string>>;
+  readonly placeholders: () => Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly bridge: Bridge;
   /** Of the runner's files that are inside. Undefined where nobody may take the sandbox over. */
@@ -38,7 +38,6 @@ export class BridgedSandbox implements RemoteSandbox {
   readonly home: string;
   readonly evidence: Evidence;
   readonly image: ImageRootfs;
-  readonly placeholders: Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly #parts: BridgedParts;
   #closed: Promise<void> | undefined;
@@ -49,8 +48,11 @@ export class BridgedSandbox implements RemoteSandbox {
     this.home = parts.home;
     this.evidence = parts.evidence;
     this.image = parts.image;
-    this.placeholders = parts.placeholders;
     this.facts = parts.facts;
+  }
+
+  get placeholders(): Readonly<Record<string, string>> {
+    return this.#parts.placeholders();
   }
 
   async spawn(command: Command): Promise<Process> {

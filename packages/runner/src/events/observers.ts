@@ -15,20 +15,20 @@ export function tellRefused(observers: readonly RunObserver[], error: unknown, l
   }
 }
 
-/** Lets each send what it still has, for `limits.closeMs` at most. */
-export async function closeObservers(
-  observers: readonly RunObserver[],
+/** Lets each end what it still does or keeps, for `limits.closeMs` at most. */
+export async function closeActors(
+  actors: readonly Pick<RunObserver, "name" | "close">[],
   { limits, log }: { readonly limits: Pick<RunLimits, "closeMs">; readonly log: Log },
 ): Promise<void> {
   const signal = AbortSignal.timeout(limits.closeMs);
   const given = new Promise<void>((resolve) => {
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
-  const closing = observers.map(async (observer) => {
+  const closing = actors.map(async (actor) => {
     try {
-      await observer.close?.(signal);
+      await actor.close?.(signal);
     } catch (error) {
-      log.error({ observer: observer.name, error }, "an observer could not be closed");
+      log.error({ actor: actor.name, error }, "a plugin's actor could not be closed");
     }
   });
   await Promise.race([Promise.all(closing), given]);

@@ -56,7 +56,7 @@ export async function enter(
     // Each sandbox is a container or machine of its own: its /proc is nobody else's.
     openRemoteSandbox(
       {
-        ...{ platform, spec, bridge: config.bridge, evidence, placeholders },
+        ...{ platform, spec, bridge: config.bridge, evidence, placeholders: () => placeholders },
         ownSystem: true,
         supervisor: daemon,
         ...(takeover === undefined ? {} : { takeover }),

@@ -4,6 +4,7 @@ import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { isLocal } from "../engine/engine.js";
 import { firstCommand, type Hiding, hidingRights } from "./hiding.js";
+import type { Shape } from "./shape.js";
 import { trustVolume } from "./trust.js";
 
 /** What the guest daemon does as root: give files and processes to other users, and end them. No process of a run is root. */
@@ -19,23 +20,23 @@ const keepAlive = ["/bin/sh", "-c", "trap : TERM; while :; do sleep 2147483647 &
 
 /** The container that a boundary becomes. Pure. @throws SandboxFailed for a path that no mount can have. */
 export function orderOf(
-  spec: SandboxSpec,
+  shape: Shape,
   owner: Ownership,
   config: DockerConfig,
   hiding: Hiding,
 ): ContainerCreateOptions {
-  const { network, resources } = spec.boundary;
+  const { network, resources } = shape.boundary;
   const { memoryMb, processes, cpus, diskMb } = resources;
   const { folder } = config.bridge;
   const scratch = `rw,exec,nosuid,nodev,mode=1777,size=${config.scratchMb}m`;
-  const mounts: MountSettings[] = mountsAgents(config) ? spec.requiredPaths.map(mountOf) : [];
+  const mounts: MountSettings[] = mountsAgents(config) ? shape.requiredPaths.map(mountOf) : [];
   for (const { source, target } of config.mounts) {
     mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
   }
   if (diskMb === undefined) {
     mounts.push({ Type: "volume", Source: "", Target: folder, VolumeOptions: volumeOptions });
   }
-  if (spec.secrets !== undefined && spec.secrets.length > 0) mounts.push(trustVolume);
+  if (shape.hasSecrets) mounts.push(trustVolume);
   return {
     name: `ambit-${owner.session}-${owner.replica.split("-")[1] ?? ""}`,
     Image: config.image,

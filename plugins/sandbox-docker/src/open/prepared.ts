@@ -1,0 +1,147 @@
+import { join } from "node:path/posix";
+import type { Prepared } from "@ambit/backend-kit";
+import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
+import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
+import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
+import type { Lookup } from "@ambit/egress/proxy";
+import { asSandboxFailed } from "../engine/failure.js";
+import { openWayOut, type WayOut } from "./network.js";
+import { copyRoot, mountsAgents } from "./order.js";
+import { readBack } from "./read-back.js";
+import type { Shape } from "./shape.js";
+import { type StartedContainer, type StartOptions, startContainer } from "./start-container.js";
+
+/** What tests and probes open a sandbox with, in place of the host's own. */
+export interface TestOptions {
+  /** How the boundary's proxy resolves names. Default: as this host does. */
+  readonly lookup?: Lookup | undefined;
+  /** Authorities in PEM, in place of the host's, of servers that credentials may be sent to. */
+  readonly trusted?: readonly string[] | undefined;
+}
+
+export interface PrepareOptions extends StartOptions {
+  /** Names it, for labels and folders: a session's, or of its own. */
+  readonly id: string;
+  readonly shape: Shape;
+  /** Called once the container is gone. */
+  onGone(): void;
+}
+
+const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
+
+/** A container with a guest daemon, before it is any session's: it has nothing of one, and serves one only. */
+export class PreparedSandbox implements Prepared {
+  readonly #options: PrepareOptions;
+  readonly #started: StartedContainer;
+  #sandbox: RemoteSandbox | undefined;
+  #session: SandboxSpec | undefined;
+  #failure: SandboxFailed | undefined;
+  #broker: CredentialBroker | undefined;
+  #wayOut: WayOut | undefined;
+
+  private constructor(options: PrepareOptions, started: StartedContainer) {
+    this.#options = options;
+    this.#started = started;
+  }
+
+  /** @throws SandboxFailed */
+  static async make(options: PrepareOptions, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
+    const prepared = new PreparedSandbox(options, await startContainer(options, log, signal));
+    prepared.#sandbox = await prepared.#bridge(signal);
+    return prepared;
+  }
+
+  get isUsable(): boolean {
+    return this.#failure === undefined;
+  }
+
+  /**
+   * Makes it a session's, once. Closes it where that fails.
+   *
+   * @throws SandboxFailed
+   */
+  async give(spec: SandboxSpec, test: TestOptions, signal: AbortSignal): Promise<RemoteSandbox> {
+    const { config } = this.#options;
+    const { container, order } = this.#started;
+    const sandbox = this.#sandbox;
+    try {
+      if (sandbox === undefined || this.#session !== undefined) throw new Error("it is a session's already");
+      if (this.#failure !== undefined) throw this.#failure;
+      this.#session = spec;
+      const { trustedAuthorities } = config;
+      this.#broker = await openSessionBroker(spec.secrets, {
+        ...{ plugin: "sandbox-docker", trustedAuthorities, trusted: test.trusted },
+      });
+      // What waited may have been changed, or have ended, since it was made.
+      if (this.#options.id !== spec.id) await readBack(container, order, signal);
+      if (spec.boundary.network.mode === "allowlist") {
+        const folder = join(config.bridge.folder, this.#options.id);
+        const options = {
+          sandbox,
+          container,
+          spec,
+          folder,
+          broker: this.#broker,
+          lookup: test.lookup,
+          signal,
+        };
+        this.#wayOut = await openWayOut(options);
+      }
+      return sandbox;
+    } catch (error) {
+      await this.close();
+      throw asSandboxFailed(error, "open a sandbox", config);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#sandbox?.close();
+  }
+
+  async #bridge(signal: AbortSignal): Promise<RemoteSandbox> {
+    const { id, shape, config, onGone } = this.#options;
+    const { boundary, required, requiredPaths } = shape;
+    const { container, evidence } = this.#started;
+    const destroy = async () => {
+      await this.#wayOut?.close();
+      await container.destroy();
+      onGone();
+    };
+    const spec: SandboxSpec = {
+      ...{ id, boundary, required, requiredPaths, onDecision: () => undefined, log: this.#log() },
+      onFailure: (failure) => {
+        this.#failure ??= failure;
+        this.#session?.onFailure?.(failure);
+      },
+    };
+    return await openRemoteSandbox(
+      {
+        platform: {
+          openDirectPipe: (argv, within) => container.openDirectPipe(argv, within),
+          whyLost: (within) => container.whyLost(within),
+          upload: (path, content, within) => container.upload(path, content, within),
+          destroy,
+        },
+        spec,
+        bridge: config.bridge,
+        evidence,
+        ownSystem: true,
+        unprivileged: true,
+        workspace: accessOf[boundary.filesystem.mode],
+        ...(mountsAgents(config) ? { copyRoot } : {}),
+        environment: (command) => this.#wayOut?.environment(command) ?? {},
+        placeholders: () => this.#broker?.placeholders ?? {},
+      },
+      { signal, defer: () => undefined },
+    );
+  }
+
+  /** The session's, once it has one: another's log mustn't tell of it. */
+  #log(): Log {
+    const level =
+      (name: keyof Log): Log[keyof Log] =>
+      (...said) =>
+        this.#session?.log[name](...said);
+    return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
+  }
+}

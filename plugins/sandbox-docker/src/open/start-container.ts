@@ -1,0 +1,91 @@
+import type { Ownership } from "@ambit/backend-kit";
+import type { Evidence, Log } from "@ambit/core/plugin";
+import type { ContainerCreateOptions } from "dockerode";
+import type { DockerConfig } from "../config.js";
+import { type Engine, within } from "../engine/engine.js";
+import { asSandboxFailed, statusOf } from "../engine/failure.js";
+import { Container } from "./container.js";
+import { type Hiding, hideByExec } from "./hiding.js";
+import { orderOf } from "./order.js";
+import { readBack } from "./read-back.js";
+import type { Shape } from "./shape.js";
+
+/** What the first sandbox found out about an engine. */
+export interface EngineFacts {
+  hiding: Hiding;
+}
+
+export interface StartOptions {
+  readonly engine: Engine;
+  readonly config: DockerConfig;
+  readonly owner: Ownership;
+  readonly shape: Shape;
+  readonly host: EngineFacts;
+}
+
+export interface StartedContainer {
+  readonly container: Container;
+  /** What it was made by. */
+  readonly order: ContainerCreateOptions;
+  readonly evidence: Evidence;
+}
+
+/**
+ * With processes hidden from each other where this engine can do so in any way.
+ *
+ * @throws SandboxFailed
+ */
+export async function startContainer(
+  options: StartOptions,
+  log: Log,
+  signal: AbortSignal,
+): Promise<StartedContainer> {
+  const { config, owner, host, shape } = options;
+  const { hiding } = host;
+  const order = orderOf(shape, owner, config, hiding);
+  let container: Container | undefined;
+  try {
+    container = await create(options, order, hiding, signal);
+    await container.start(signal);
+    const [evidence, whyNot] = await Promise.all([
+      readBack(container, order, signal),
+      hiding === "exec" ? hideByExec(container, signal) : undefined,
+    ]);
+    signal.throwIfAborted();
+    if (whyNot === undefined) return { container, order, evidence: { ...evidence, "docker.hiding": hiding } };
+    log.debug({ why: whyNot }, "the engine starts no command with all rights");
+  } catch (error) {
+    await container?.destroy();
+    throw asSandboxFailed(error, "start a container", config);
+  }
+  await container.destroy();
+  host.hiding = "drop";
+  return startContainer(options, log, signal);
+}
+
+async function create(
+  { engine, config }: StartOptions,
+  order: ContainerCreateOptions,
+  hiding: Hiding,
+  signal: AbortSignal,
+): Promise<Container> {
+  const hasVolume = order.HostConfig?.Tmpfs?.[config.bridge.folder] === undefined;
+  const make = async () => {
+    const { id } = await engine.createContainer({ ...order, abortSignal: within(config, signal) });
+    return new Container(engine, id, config, { hasVolume, hiding });
+  };
+  try {
+    return await make();
+  } catch (error) {
+    if (statusOf(error) !== 404 || config.pull !== "missing") throw error;
+    await pull(engine, config.image, signal);
+    return await make();
+  }
+}
+
+async function pull(engine: Engine, image: string, signal: AbortSignal): Promise<void> {
+  const progress = await engine.pull(image, { abortSignal: signal });
+  await new Promise<void>((resolve, reject) => {
+    engine.modem.followProgress(progress, (error) => (error === null ? resolve() : reject(error)));
+  });
+}

@@ -1,0 +1,129 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as after } from "node:timers/promises";
+import { ownershipOf, probeSpec, runToEnd } from "@ambit/backend-kit";
+import type { RemoteSandbox } from "@ambit/bridge";
+import type { Boundary, SandboxSpec } from "@ambit/core/plugin";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import Docker from "dockerode";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { configSchema, DockerSandbox } from "../src/index.js";
+import { settingsFor } from "./support/on-engine.js";
+
+const reason = unavailableReason("runc");
+const closed: Partial<Boundary> = { network: { mode: "off", rules: [] } };
+const scope = { signal: new AbortController().signal, defer: () => undefined };
+
+describe("sandboxes that are made ahead", () => {
+  const deployment = `prewarm-${process.pid}`;
+  let engine: Docker;
+  let dataFolder = "";
+  let backend: DockerSandbox;
+  let opened: RemoteSandbox[] = [];
+
+  beforeEach(async (context) => {
+    if (reason !== undefined) context.skip(`host: ${reason}`);
+    engine = new Docker({ socketPath: dockerEngine().socket });
+    dataFolder = await mkdtemp(join(tmpdir(), "ambit-prewarm-"));
+    backend = new DockerSandbox(
+      configSchema.parse({ ...settingsFor("runc", dataFolder), deployment, prewarm: 1 }),
+    );
+    opened = [];
+  });
+
+  afterEach(async () => {
+    if (reason !== undefined) return;
+    await Promise.all(opened.map((sandbox) => sandbox.close()));
+    await backend.close();
+    expect(await containers()).toEqual([]);
+    await rm(dataFolder, { recursive: true, force: true });
+  });
+
+  const open = async (boundary: Partial<Boundary> = closed, more: Partial<SandboxSpec> = {}) => {
+    const sandbox = await backend.open(probeSpec(boundary, more), scope);
+    opened.push(sandbox);
+    return sandbox;
+  };
+  const containers = () =>
+    engine.listContainers({ all: true, filters: { label: [`ambit-deployment=${deployment}`] } });
+  const idOf = (sandbox: RemoteSandbox) => String(sandbox.evidence["docker.container"]);
+  /** The one that waits, once it does: its guest daemon runs. */
+  const warm = async () => {
+    for (;;) {
+      const taken = opened.map(idOf);
+      const [found] = (await containers()).filter(({ Id }) => !taken.some((id) => Id.startsWith(id)));
+      if (found !== undefined) {
+        // It may not have been started yet.
+        const { Processes } = await engine
+          .getContainer(found.Id)
+          .top()
+          .catch(() => ({ Processes: [] as string[][] }));
+        if (Processes.flat().some((word: string) => word.includes("bridge.mjs"))) return found;
+      }
+      await after(50);
+    }
+  };
+  const say = async (sandbox: RemoteSandbox, script: string) =>
+    (await runToEnd(sandbox, { argv: ["/bin/sh", "-c", script], env: { PATH: "/usr/bin:/bin" } })).stdout;
+
+  it("serve one session, which finds nothing of another", async () => {
+    const first = await open();
+    await first.writeFiles([{ path: `${first.workspace}/mine`, content: "secret-of-one" }]);
+    await say(first, "echo secret-of-one > /tmp/left; echo secret-of-one > /var/tmp/left; true");
+    const waiting = await warm();
+    // Nobody else's reaper takes it, and a dead runner's is found by its labels.
+    expect(ownershipOf(waiting.Labels)).toMatchObject({
+      deployment,
+      session: expect.stringMatching(/^warm-/),
+    });
+    // Once it is ready, an opening takes it.
+    await after(500);
+    const second = await open();
+    expect(waiting.Id.startsWith(idOf(second))).toBe(true);
+    expect(idOf(second)).not.toBe(idOf(first));
+    const seen = await say(
+      second,
+      'find "$PWD" /tmp /var/tmp /dev/shm -mindepth 1 -type f; grep -rs secret-of-one "$PWD" /tmp; env',
+    );
+    expect(seen).not.toContain("secret-of-one");
+    expect(seen).not.toContain("mine");
+    expect(await say(second, "cat /proc/[0-9]*/environ")).not.toContain("secret-of-one");
+    await first.close();
+    // What was closed is gone, and comes back to no one.
+    await expect(engine.getContainer(idOf(first)).inspect()).rejects.toMatchObject({ statusCode: 404 });
+  });
+
+  it("are of the boundary that they were made for, and no more than `prewarm` of them wait", async () => {
+    await open(closed);
+    await warm();
+    await after(500);
+    const limited = await open({ ...closed, resources: { memoryMb: 128 } });
+    const { HostConfig } = await engine.getContainer(idOf(limited)).inspect();
+    expect(HostConfig.Memory).toBe(128 * 1024 * 1024);
+    const waiting = await warm();
+    await after(1_000);
+    expect(await containers()).toHaveLength(3);
+    expect((await engine.getContainer((await warm()).Id).inspect()).HostConfig.Memory).toBe(
+      128 * 1024 * 1024,
+    );
+    expect(waiting).toBeDefined();
+  });
+
+  it("aren't used once they were stopped, or given another limit", async () => {
+    await open();
+    const stopped = await warm();
+    await engine.getContainer(stopped.Id).kill();
+    await after(500);
+    const next = await open();
+    expect(stopped.Id.startsWith(idOf(next))).toBe(false);
+    expect(await say(next, "echo up")).toBe("up\n");
+
+    const changed = await warm();
+    await after(500);
+    await engine.getContainer(changed.Id).update({ PidsLimit: 3_000 });
+    const another = await open();
+    expect(changed.Id.startsWith(idOf(another))).toBe(false);
+    expect(await say(another, "echo up")).toBe("up\n");
+  });
+});
