@@ -4,7 +4,7 @@ import type { Runner } from "@ambit/runner";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { answering, asking, modelKey, ownToolsAllowed } from "./support/agents.js";
 import { LiveRun } from "./support/live-run.js";
-import { agentRequest, openMatrix, testedAgents, testsAll } from "./support/matrix.js";
+import { agentRequest, exampleRequest, openMatrix, testedAgents, testsAll } from "./support/matrix.js";
 import { type Platform, startPlatform } from "./support/platform.js";
 import { callbackTool, clientTool, pythonTool } from "./support/tools.js";
 
@@ -57,18 +57,21 @@ describe.each(testedAgents)(
     const asked = () =>
       model.requests.filter(({ operation, toolNames }) => operation === "generate" && toolNames.length > 0);
 
-    it("answers with text and calls a code tool", async () => {
-      const { run: done, result } = await run(
-        '[[say Let me see.]] [[call twice {"number":21}]] [[say Done.]]',
-      );
+    it("answers with text and calls a code tool, as in its example", async () => {
+      const { customTools: _tools, permissions, ...example } = await exampleRequest(agent, model);
+      const own = confined();
+      expect(example.sandboxPermission).toEqual(own.sandboxPermission);
+      expect(permissions.default).toBe("allow");
+      const done = await begin(example);
+      const result = await done.result;
       expect(result).toMatchObject({
         ok: true,
         stopReason: "end_turn",
         receipt: { confinement: "confined" },
       });
-      expect(done.of("tool_call")).toMatchObject([{ name: "twice", input: { number: 21 } }]);
-      expect(done.of("tool_result")).toMatchObject([{ output: "42" }]);
-      expect(result.output).toContain("Done.");
+      expect(done.of("tool_call")[0]).toMatchObject({ name: "twice", input: { number: 21 } });
+      expect(done.of("tool_result")[0]).toMatchObject({ output: "42" });
+      expect(result.output).toContain("Twice 21 is 42.");
       expect(result.receipt?.visibleCredentials).toEqual([]);
       expect(asked().at(-1)?.credentials).toEqual([modelKey]);
       const body = JSON.stringify(asked().at(-1)?.body);

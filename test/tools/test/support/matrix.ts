@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import callback from "@ambit/executor-callback";
 import client from "@ambit/executor-client";
 import code from "@ambit/executor-code";
@@ -59,6 +61,14 @@ export async function openMatrix(): Promise<{ readonly runner: Runner; readonly 
     logLevel: "silent",
   });
   return { runner, model };
+}
+
+/** `examples/agents/<id>.json`, which the README names. Its model server is the one that it is given here. */
+export async function exampleRequest(agent: MatrixAgent, model: ModelServer) {
+  const path = join(import.meta.dirname, "../../../../examples/agents", `${agent.id}.json`);
+  const example = JSON.parse((await readFile(path, "utf8")).replace("http://127.0.0.1:8768", model.url));
+  example.modelConnection.credentials[0].value = modelKey;
+  return example;
 }
 
 export function agentRequest(agent: MatrixAgent, model: ModelServer): object {
