@@ -1,13 +1,11 @@
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bodyOf, demo, repository } from "./support/ambit.js";
 
-const execute = promisify(execFile);
 const token = "token-of-the-container-test";
 const reason = unavailableReason() ?? (await composeProblem());
 const isRunnable = reason === undefined;
@@ -16,11 +14,6 @@ const files = ["compose.yaml", "test/e2e/support/compose.override.yaml"].flatMap
 const project = `ambit-e2e-${process.pid}`;
 const confined = { ...demo("say hello"), sandboxPermission: { network: "off", filesystem: "workspace" } };
 let port = 0;
-
-interface Finished {
-  readonly code: number;
-  readonly text: string;
-}
 
 /** Docker's own command line and Compose, as a user calls them. */
 async function call(
@@ -39,12 +32,9 @@ async function call(
     AMBIT_TEST_BRIDGE: bridge,
     ...variables,
   };
-  const running = execute(program, argv, { cwd: repository, env, maxBuffer: 16 * 1024 * 1024 });
-  running.child.stdin?.end(input);
-  return await running.then(
-    ({ stdout, stderr }): Finished => ({ code: 0, text: stdout + stderr }),
-    ({ code, stdout, stderr }): Finished => ({ code: Number(code), text: stdout + stderr }),
-  );
+  const options = { cwd: repository, env, extendEnv: false, input, reject: false, all: true } as const;
+  const { exitCode, all } = await execa(program, argv, options);
+  return { code: exitCode, text: all };
 }
 
 const docker = (argv: readonly string[], input = "") => call("/usr/bin/docker", argv, {}, input);
@@ -74,7 +64,7 @@ describe("the container image", () => {
     port = await freePort();
     // In CI the check of the packages has just made it.
     if (!process.env.CI)
-      await execute(process.execPath, ["scripts/install-packages.mjs", ".cache/container"], {
+      await execa(process.execPath, ["scripts/install-packages.mjs", ".cache/container"], {
         cwd: repository,
       });
     const built = await compose(["build"]);

@@ -1,7 +1,6 @@
-import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { VerifyReport } from "@ambit/testkit";
+import { execa } from "execa";
 import { expect, it } from "vitest";
 import { repository } from "./support/ambit.js";
 
@@ -20,13 +19,7 @@ const guaranteed = [
 ];
 
 it("an ordinary user's sandbox holds against every attack", { timeout: 400_000 }, async () => {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [join(repository, "scripts/verify-as-user.mjs")],
-    {
-      maxBuffer: 64 * 1024 * 1024,
-    },
-  );
+  const { stdout } = await execa("node", [join(repository, "scripts/verify-as-user.mjs")]);
   const report: VerifyReport = JSON.parse(stdout);
   expect(report.host.uid).not.toBe(0);
   expect(report.holds).toBe(true);

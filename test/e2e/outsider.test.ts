@@ -1,18 +1,16 @@
-import { execFile } from "node:child_process";
 import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
+import { execa } from "execa";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ambit, demo, emptyFolder, repository } from "./support/ambit.js";
 
-const execute = promisify(execFile);
 /** The packed core: what a registry would hand out. */
 let packed = "";
 
 beforeAll(async () => {
   const folder = await mkdtemp(join(tmpdir(), "ambit-packed-"));
-  const { stdout } = await execute(
+  const { stdout } = await execa(
     "npm",
     ["pack", "--json", "--ignore-scripts", "--pack-destination", folder],
     { cwd: join(repository, "core") },
@@ -29,7 +27,7 @@ async function deployment(config: unknown): Promise<string> {
   const plugin = join(folder, "node_modules/ambit-plugin-lookup");
   await mkdir(core, { recursive: true });
   await mkdir(plugin, { recursive: true });
-  await execute("tar", ["-xzf", packed, "-C", core, "--strip-components=1"]);
+  await execa("tar", ["-xzf", packed, "-C", core, "--strip-components=1"]);
   const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
     await readFile(join(core, "package.json"), "utf8"),
   );

@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,6 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { RunResult } from "@ambit/core";
 import type { SandboxBackend } from "@ambit/core/plugin";
+import { execa } from "execa";
 import { beforeAll, describe, expect, it, type TestContext } from "vitest";
 import { ambit, demo } from "./support/ambit.js";
 import { callbackServer } from "./support/callback-server.js";
@@ -42,12 +42,8 @@ async function runKit(folder: string): Promise<Report> {
     `--outputFile=${report}`,
   ];
   const env = { ...process.env, AMBIT_MUST_PROVE: mustProve.map(ofThisBackend).join(",") };
-  const output = await new Promise<string>((resolve) => {
-    execFile(process.execPath, argv, { cwd: folder, env }, (_error, stdout, stderr) =>
-      resolve(stdout + stderr),
-    );
-  });
-  if (!existsSync(report)) throw new Error(output);
+  const { all } = await execa(process.execPath, argv, { cwd: folder, env, all: true, reject: false });
+  if (!existsSync(report)) throw new Error(all);
   return JSON.parse(readFileSync(report, "utf8"));
 }
 

@@ -1,20 +1,18 @@
-import { execFile } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { promisify } from "node:util";
 import type { RunResult } from "@ambit/core";
 import type { SandboxBackend } from "@ambit/core/plugin";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { bareControl, runAttacks } from "@ambit/testkit";
+import { execa } from "execa";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ambit, demo } from "./support/ambit.js";
 import { callbackServer } from "./support/callback-server.js";
 import { installPacked } from "./support/outside.js";
 import { pageJson, writePageCode } from "./support/page-code.js";
 
-const execute = promisify(execFile);
 const name = "ambit-containers";
 let folder = "";
 
@@ -34,9 +32,7 @@ beforeAll(async () => {
   await writeFile(join(folder, name, "tsconfig.json"), JSON.stringify(tsconfig));
   await symlink(join("..", name), join(folder, "node_modules", name));
   const compiler = join(folder, "node_modules/typescript/bin/tsc");
-  await execute(process.execPath, [compiler, "-p", join(folder, name)]).catch(
-    ({ stdout }: { stdout: string }) => expect.fail(`it doesn't compile:\n${stdout}`),
-  );
+  await execa(process.execPath, [compiler, "-p", join(folder, name)]);
   return () => rm(folder, { recursive: true, force: true });
 }, 120_000);
 

@@ -1,18 +1,16 @@
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { RunResult } from "@ambit/core";
+import { execa } from "execa";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ambit, demo } from "./support/ambit.js";
 import { installPacked } from "./support/outside.js";
 import { pageJson, writePageCode } from "./support/page-code.js";
 
-const execute = promisify(execFile);
 const page = "docs/write-a-plugin.md";
 /** Each plugin of the page, with its number of files. */
 const plugins = {
@@ -51,9 +49,7 @@ beforeAll(async () => {
 
 async function compile(name: string): Promise<void> {
   const compiler = join(folder, "node_modules/typescript/bin/tsc");
-  await execute(process.execPath, [compiler, "-p", join(folder, name)]).catch(
-    ({ stdout }: { stdout: string }) => expect.fail(`${name} doesn't compile:\n${stdout}`),
-  );
+  await execa(process.execPath, [compiler, "-p", join(folder, name)]);
 }
 
 async function run(plugins: readonly unknown[], input: unknown): Promise<RunResult> {
@@ -76,9 +72,7 @@ describe("the page 'Write a plugin'", () => {
     async (name) => {
       const argv = [join(folder, "node_modules/vitest/vitest.mjs"), "run", "--root", join(folder, name)];
       const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: undefined };
-      const { stdout } = await execute(process.execPath, argv, { cwd: folder, env }).catch(
-        ({ stdout, stderr }: { stdout: string; stderr: string }) => expect.fail(stdout + stderr),
-      );
+      const { stdout } = await execa(process.execPath, argv, { cwd: folder, env });
       expect(stdout).toMatch(/Tests +\d+ passed/);
       expect(stdout).not.toMatch(/skipped|failed/);
     },

@@ -1,11 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import sqlite from "@ambit/store-sqlite";
+import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { takeEnvironment } from "../../src/configuration/environment.js";
 import { type RunningServer, startServer } from "../../src/http/listen.js";
@@ -57,9 +55,15 @@ function post(path: string, body: object) {
 
 async function ambit(args: readonly string[], variables: NodeJS.ProcessEnv = {}) {
   const env = { PATH: process.env.PATH, AMBIT_ADDRESS: server.url, AMBIT_TOKEN: one.token, ...variables };
-  const child = spawn(process.execPath, [program, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-  return { code: child.exitCode, stdout, stderr };
+  const options = {
+    env,
+    extendEnv: false,
+    stdin: "ignore",
+    stripFinalNewline: false,
+    reject: false,
+  } as const;
+  const { exitCode, stdout, stderr } = await execa(process.execPath, [program, ...args], options);
+  return { code: exitCode, stdout, stderr };
 }
 
 const asTwo = { AMBIT_TOKEN: two.token };

@@ -6,9 +6,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { RunResult, StreamRecord } from "@ambit/core";
+import { execa } from "execa";
 import { afterAll, onTestFinished } from "vitest";
 
 export const repository = fileURLToPath(new URL("../../..", import.meta.url));
@@ -35,7 +35,8 @@ export async function emptyFolder(): Promise<string> {
 }
 
 export interface Finished {
-  readonly code: number | null;
+  /** Undefined after a signal. */
+  readonly code: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -45,15 +46,16 @@ export async function ambit(
   args: readonly string[],
   options: { readonly input?: unknown; readonly env?: Record<string, string>; readonly cwd?: string } = {},
 ): Promise<Finished> {
-  const child = spawn(process.execPath, [program, ...args], {
-    cwd: options.cwd ?? repository,
+  const { input = "", cwd = repository } = options;
+  const { exitCode, stdout, stderr } = await execa(process.execPath, [program, ...args], {
+    cwd,
     env: environmentWith(options.env ?? {}),
-    stdio: ["pipe", "pipe", "pipe"],
+    extendEnv: false,
+    input: typeof input === "string" ? input : JSON.stringify(input),
+    stripFinalNewline: false,
+    reject: false,
   });
-  const { input = "" } = options;
-  child.stdin.end(typeof input === "string" ? input : JSON.stringify(input));
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-  return { code: child.exitCode, stdout, stderr };
+  return { code: exitCode, stdout, stderr };
 }
 
 /** The same, not waited for; killed with the test if it still lives. */

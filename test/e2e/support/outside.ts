@@ -1,11 +1,8 @@
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
+import { execa } from "execa";
 import { repository } from "./ambit.js";
-
-const execute = promisify(execFile);
 
 /** Packages of ours, by their folder, as a registry would hand them out; of the others, what is installed here. */
 export async function installPacked(
@@ -19,11 +16,11 @@ export async function installPacked(
   for (const path of packages) {
     const cwd = join(repository, path);
     const argv = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
-    const { stdout } = await execute("npm", argv, { cwd });
+    const { stdout } = await execa("npm", argv, { cwd });
     const [{ name, filename }]: [{ name: string; filename: string }] = JSON.parse(stdout);
     await mkdir(join(modules, name), { recursive: true });
     const archive = join(folder, filename);
-    await execute("tar", ["-xzf", archive, "-C", join(modules, name), "--strip-components=1"]);
+    await execa("tar", ["-xzf", archive, "-C", join(modules, name), "--strip-components=1"]);
     const manifest: { dependencies?: Record<string, string> } = JSON.parse(
       await readFile(join(modules, name, "package.json"), "utf8"),
     );

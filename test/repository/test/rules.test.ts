@@ -201,7 +201,7 @@ const cases: Case[] = [
   },
   {
     rule: longFiles,
-    promise: "no file outside the tests is longer than its reader's patience",
+    promise: "no file outside the tests has more than 250 lines",
     tree: () => code,
     broken: [
       ["core/src/long.ts", "x;\n".repeat(251)],
