@@ -41,6 +41,7 @@ export async function durableServer(
   );
   webhooks.hasStore = true;
   runner.keepAnswersIn(durable.answers);
+  runner.keepSessionsIn(durable.sessions);
   const queue = new RunQueue({
     ...{ durable, runner, sealing, tenancy, log },
     mostQueued: settings.store.queuedRuns,

@@ -1,8 +1,9 @@
-import { SessionElsewhere } from "@ambit/core";
+import { messageOf, SessionElsewhere } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import type { Log, Store } from "@ambit/core/plugin";
 import { patiently } from "./outage.js";
 import type { RecordedRun } from "./recorded-run.js";
+import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
 
 export interface SessionName {
@@ -15,7 +16,20 @@ export interface BoundSessionsOptions {
   readonly settings: StoreSettings;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly SessionName[];
+  readonly sealing: Sealing;
   readonly log: Log;
+}
+
+/** What this replica has of a session. */
+export interface Holding {
+  /** Grows with each replica that has it. */
+  readonly fence: number;
+  /** What the last one kept for the next. */
+  readonly record?: unknown;
+}
+
+interface Bound extends SessionName, Holding {
+  readonly boundAt: number;
 }
 
 /** Milliseconds from binding a session to its opening, at most. */
@@ -23,7 +37,7 @@ const openingMs = 5_000;
 
 /** The sessions of this replica, which no other one opens meanwhile. */
 export class BoundSessions {
-  readonly #bound = new Map<string, SessionName & { readonly boundAt: number }>();
+  readonly #bound = new Map<string, Bound>();
 
   constructor(
     readonly options: BoundSessionsOptions,
@@ -38,11 +52,52 @@ export class BoundSessions {
     const name = { project: projectOf(request), session };
     const key = keyOf(name);
     const place = { ...name, replica: this.replica, sandbox: plan.sandbox.actor.name };
-    this.#bound.set(key, { ...name, boundAt: performance.now() });
+    const before = this.#bound.get(key);
+    // Not to be released meanwhile.
+    this.#bound.set(key, { ...name, fence: 0, ...before, boundAt: performance.now() });
     const hold = await patiently("bind a session", settings.outageMs, log, () => store.holdSession(place));
-    if (hold.held) return;
-    this.#bound.delete(key);
-    throw new SessionElsewhere(session, hold.address);
+    if (!hold.held) {
+      this.#bound.delete(key);
+      throw new SessionElsewhere(session, hold.address);
+    }
+    const { fence, handover } = hold;
+    const record = handover === undefined ? undefined : this.#unsealed(key, handover);
+    this.#bound.set(key, { ...name, fence, record, boundAt: performance.now() });
+  }
+
+  /** Undefined for one that isn't bound. */
+  holding(name: SessionName): Holding | undefined {
+    return this.#bound.get(keyOf(name));
+  }
+
+  /** False when another replica has it by now. @throws StoreFailed */
+  async keep(name: SessionName, fence: number, record: unknown): Promise<boolean> {
+    const { settings, log, store, sealing } = this.options;
+    const sealed = record === undefined ? undefined : sealing.seal(sealingName(keyOf(name)), record);
+    const place = { ...name, replica: this.replica, sandbox: "" };
+    const written = await patiently("keep a session", settings.outageMs, log, () =>
+      store.keepSession(place, fence, sealed),
+    );
+    return written === "written";
+  }
+
+  closed({ session, project }: SessionName): Promise<void> {
+    return this.release(session, project);
+  }
+
+  /** It waits for another replica, and is this one's until that one takes it, or the lease ends. */
+  left(name: SessionName): void {
+    this.#bound.delete(keyOf(name));
+  }
+
+  #unsealed(key: string, sealed: string): unknown {
+    try {
+      return this.options.sealing.unseal(sealingName(key), sealed);
+    } catch (error) {
+      const fix = "give all replicas the same interactions.keyFile";
+      this.options.log.warn({ error: messageOf(error) }, `a session was sealed with another key: ${fix}`);
+      return undefined;
+    }
   }
 
   /** Of the other living replica that has a session; undefined where none has it. */
@@ -61,11 +116,12 @@ export class BoundSessions {
   /** Those that are closed by now. One that was just bound may not be open yet. */
   async releaseClosed(): Promise<void> {
     const open = new Set(this.options.openSessions().map(keyOf));
-    for (const [key, { boundAt, ...name }] of this.#bound) {
-      if (open.has(key) || performance.now() - boundAt < openingMs) continue;
-      await this.release(name.session, name.project).catch(() => this.#bound.set(key, { ...name, boundAt }));
+    for (const [key, bound] of this.#bound) {
+      if (open.has(key) || performance.now() - bound.boundAt < openingMs) continue;
+      await this.release(bound.session, bound.project).catch(() => this.#bound.set(key, bound));
     }
   }
 }
 
+const sealingName = (key: string) => `session ${key}`;
 const keyOf = ({ project, session }: SessionName) => JSON.stringify([project ?? null, session]);

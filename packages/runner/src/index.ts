@@ -17,3 +17,5 @@ export type { PermissionCeiling } from "./permission/permission.js";
 export { Run } from "./run.js";
 export type { RunOptions } from "./run-options.js";
 export { Runner, type RunnerOptions, type Slot } from "./runner.js";
+export type { SessionHolding, SessionKeeper, SessionRecord } from "./session/session-keeper.js";
+export type { SessionName } from "./session/session-name.js";

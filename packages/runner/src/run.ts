@@ -181,6 +181,7 @@ export class Run {
         signal: scope.signal,
         decided: (decision) => this.events.decisions.record(decision),
         failed: (failure) => scope.abort(failure),
+        warn: (message) => this.warnings.add({ path: "sessionId", message }),
       });
       scope.defer(() => loan.release(endedWell(this.#state) && !scope.unclean));
       this.#advance(startingIn(loan.session));

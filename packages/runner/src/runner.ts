@@ -17,7 +17,9 @@ import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
 import { type AnswerKeeper, UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";
-import { type SessionName, Sessions } from "./session/sessions.js";
+import type { SessionKeeper } from "./session/session-keeper.js";
+import type { SessionName } from "./session/session-name.js";
+import { Sessions } from "./session/sessions.js";
 import { ArgumentsChecker } from "./tools/arguments/checker.js";
 
 export interface RunnerOptions extends AdmissionRules {
@@ -139,6 +141,11 @@ export class Runner {
     this.#container.resolve(UsedAnswers).keeper = keeper;
   }
 
+  /** Keeps sessions beyond this process from now on, where their sandboxes outlive it. */
+  keepSessionsIn(keeper: SessionKeeper): void {
+    this.#sessions.keeper = keeper;
+  }
+
   /** The named sessions that are open here. */
   get sessions(): readonly SessionName[] {
     return this.#sessions.names;
@@ -168,6 +175,7 @@ export class Runner {
   /** No new runs; running ones finish within the limit or are cancelled, each with its result; sessions end. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
+    this.#sessions.leave();
     const running = [...this.#runs.values()];
     const timer = setTimeout(() => {
       for (const run of running) run.cancel(new RunCancelled("The runner is shutting down."));

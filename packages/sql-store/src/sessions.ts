@@ -43,7 +43,7 @@ export class Sessions {
   async keep(
     { project = "", session, replica }: SessionPlace,
     fence: number,
-    handover: string,
+    handover: string | undefined,
   ): Promise<Written> {
     const [kept] = await this.database.run([
       statement(

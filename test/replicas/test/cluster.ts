@@ -18,12 +18,13 @@ export class Replica {
     readonly url: string,
     readonly environment: Readonly<Record<string, string>>,
     readonly isSkewed: boolean,
+    readonly configuration = "./replica.config.mjs",
   ) {}
 
   async start(): Promise<void> {
     const preload = this.isSkewed ? ["--import", here("./skewed-clock.mjs")] : [];
     const { port } = new URL(this.url);
-    const args = [...preload, program, "serve", "--port", port, "--config", here("./replica.config.mjs")];
+    const args = [...preload, program, "serve", "--port", port, "--config", here(this.configuration)];
     this.#child = spawn(process.execPath, args, {
       env: { PATH: process.env.PATH ?? "", AMBIT_LOG_LEVEL: "error", ...this.environment },
       stdio: ["ignore", "ignore", process.env.AMBIT_SHOW_LOGS === undefined ? "ignore" : "inherit"],

@@ -8,12 +8,21 @@ import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { Said } from "./history.js";
+import type { SessionRecord } from "./session-keeper.js";
 import type { StartedAgent } from "./start-agent.js";
 
 /** A conversation the agent stored in the session's home, to go on with in a later run. */
 export interface Conversation {
   readonly harness: string;
   readonly id: string;
+}
+
+/** Where a session comes from. */
+export interface SessionOrigin {
+  /** Set where another runner may go on with it. */
+  readonly fence?: number;
+  /** Of the runner that had it before. */
+  readonly record?: SessionRecord;
 }
 
 /** The run that has a session: it hears what becomes of the session's sandbox. */
@@ -26,7 +35,6 @@ export interface Borrower {
 
 /** What outlives a run: the sandbox with its workspace and home, and the agent's stored conversation. */
 export class Session {
-  readonly id = randomUUID();
   conversation: Conversation | undefined;
   /** What the user has said in that conversation. */
   said: Said = [];
@@ -36,13 +44,28 @@ export class Session {
   #borrower: Borrower | undefined;
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
-  readonly #secrets = new Set<string>();
+  #backend = "";
+  readonly #secrets: Set<string>;
+  /** How many of them are kept out of the log. */
+  #hidden = 0;
   #reveal: () => void = () => {};
+  #isLeft = false;
+  /** Names the sandbox, with every runner that has the session. */
+  readonly id: string;
+  /** Of this runner's hold on it. Undefined: no other one knows of it. */
+  readonly fence: number | undefined;
 
   private constructor(
     readonly scope: OwnedScope,
     readonly fingerprint: string,
-  ) {}
+    { fence, record }: SessionOrigin,
+  ) {
+    this.fence = fence;
+    this.id = record?.id ?? randomUUID();
+    this.conversation = record?.conversation;
+    this.said = record?.said ?? [];
+    this.#secrets = new Set(record?.secrets);
+  }
 
   /** Set when the sandbox can't hold its boundary any more: no other run may have it. */
   get failure(): SandboxFailed | undefined {
@@ -73,9 +96,9 @@ export class Session {
 
   /** For as long as the session lives. */
   remember(secrets: readonly string[], hide: HideSecrets): void {
-    const known = this.#secrets.size;
     for (const secret of secrets) this.#secrets.add(secret);
-    if (this.#secrets.size === known) return;
+    if (this.#secrets.size === this.#hidden) return;
+    this.#hidden = this.#secrets.size;
     const reveal = hide([...this.#secrets]);
     this.#reveal();
     this.#reveal = reveal;
@@ -86,15 +109,28 @@ export class Session {
     return this.#sandbox;
   }
 
-  /** Opens the sandbox, or leaves nothing behind. Abandons the opening when `during` aborts. */
+  /** What another runner goes on with; undefined where none can. */
+  get record(): SessionRecord | undefined {
+    const { id, fingerprint, conversation, said, sandbox } = this;
+    const { handover } = sandbox;
+    if (handover === undefined || this.#failure !== undefined) return undefined;
+    return {
+      ...{ id, sandbox: this.#backend, fingerprint, handover, said, secrets: [...this.#secrets] },
+      ...(conversation === undefined ? {} : { conversation }),
+    };
+  }
+
+  /** Opens the sandbox, or leaves nothing behind; or goes on with another runner's, which stays if that fails. Abandons the opening when `during` aborts. */
   static async open(
     plan: AcceptedPlan,
     log: Log,
     closeMs: number,
     during: Scope["signal"],
+    origin: SessionOrigin = {},
   ): Promise<Session> {
     const opening = new OwnedScope(log, closeMs, during);
-    const session = new Session(opening, fingerprintOf(plan));
+    const session = new Session(opening, fingerprintOf(plan), origin);
+    session.#backend = plan.sandbox.actor.name;
     try {
       const spec = {
         id: session.id,
@@ -107,13 +143,16 @@ export class Session {
           session.#borrower?.failed(failure);
         },
         ...(plan.hidden.length > 0 ? { secrets: plan.hidden } : {}),
+        ...(origin.fence === undefined ? {} : { fence: origin.fence }),
         log,
       };
       const sandbox = await unlessAborted(during, async () => {
         const opened = await callPlugin(`Sandbox '${plan.sandbox.actor.name}'`, () =>
-          plan.sandbox.actor.open(spec, opening),
+          origin.record === undefined || plan.sandbox.actor.takeover === undefined
+            ? plan.sandbox.actor.open(spec, opening)
+            : plan.sandbox.actor.takeover.takeOver(spec, origin.record.handover, opening),
         );
-        opening.defer(() => opened.close());
+        opening.defer(() => (session.#isLeft ? opened.leave?.() : undefined) ?? opened.close());
         return opened;
       });
       if (plan.required.length > 0 && sandbox.confinement !== "confined") {
@@ -134,6 +173,12 @@ export class Session {
       await opening.close();
       throw error;
     }
+  }
+
+  /** In place of `close`: its files stay for the runner that has the session next. */
+  async leave(): Promise<void> {
+    this.#isLeft = true;
+    await this.close();
   }
 
   async close(): Promise<void> {

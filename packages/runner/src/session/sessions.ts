@@ -7,16 +7,13 @@ import { type HideSecrets, secretsOf } from "../events/redaction/secrets.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
 import { type Borrower, fingerprintOf, Session } from "./session.js";
+import type { SessionHolding, SessionKeeper } from "./session-keeper.js";
+import { keyOf, nameOf, type SessionName } from "./session-name.js";
+import { takeOver } from "./take-over.js";
 
 interface Kept {
   readonly session: Session;
   readonly expiry: NodeJS.Timeout;
-}
-
-/** A session as its project names it. */
-export interface SessionName {
-  readonly project: string | undefined;
-  readonly session: string;
 }
 
 /** A session on loan to one run. */
@@ -32,7 +29,10 @@ export class Sessions {
   readonly #kept = new Map<string, Kept>();
   readonly #lent = new Set<string>();
   readonly #open = new Set<Session>();
+  #isLeaving = false;
   #closed = false;
+  /** Set where sessions are kept beyond this process. */
+  keeper: SessionKeeper | undefined;
 
   constructor(
     @inject(tokens.limits) readonly limits: RunLimits,
@@ -44,7 +44,7 @@ export class Sessions {
   async borrow(
     request: RunRequest,
     plan: AcceptedPlan,
-    borrower: Borrower & { readonly signal: AbortSignal },
+    borrower: Borrower & { readonly signal: AbortSignal; readonly warn: (message: string) => void },
   ): Promise<Loan> {
     const { signal } = borrower;
     const key = keyOf(request.sessionId, projectOf(request));
@@ -54,12 +54,19 @@ export class Sessions {
     this.#lent.add(key);
     try {
       const kept = this.#take(key);
-      if (kept !== undefined && canGoOn(kept, plan, secrets)) {
+      const holding = this.keeper?.holding(nameOf(key));
+      // Of an earlier hold: another runner has had the session in between.
+      const isOurs = kept !== undefined && kept.fence === holding?.fence;
+      if (isOurs && canGoOn(kept, plan, secrets)) {
         kept.remember(secrets, this.hide);
         return this.#lend(kept, borrower, key);
       }
       if (kept !== undefined) await this.#discard(kept);
-      return this.#lend(await this.#openNew(plan, secrets, signal), borrower, key);
+      // What this runner had kept was of the sandbox that is closed now.
+      const from = isOurs && holding !== undefined ? { fence: holding.fence } : holding;
+      const opened = await this.#openNamed(plan, secrets, borrower, from);
+      await this.#announce(key, opened, holding);
+      return this.#lend(opened, borrower, key);
     } catch (error) {
       this.#lent.delete(key);
       throw error;
@@ -83,21 +90,53 @@ export class Sessions {
       throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
     }
     const kept = this.#take(key);
-    if (kept !== undefined) await this.#discard(kept);
+    if (kept !== undefined) await this.#end(kept, key);
     return kept !== undefined;
+  }
+
+  /** From now on a session that another runner can go on with is left to it. */
+  leave(): void {
+    this.#isLeaving = this.keeper !== undefined;
   }
 
   /** Closes every session, lent ones included, and keeps none from now on. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { expiry } of this.#kept.values()) clearTimeout(expiry);
-    this.#kept.clear();
+    await Promise.all(
+      [...this.#kept.keys()].map(async (key) => {
+        const session = this.#take(key);
+        if (session !== undefined) await this.#end(session, key);
+      }),
+    );
     await Promise.all([...this.#open].map((session) => this.#discard(session)));
   }
 
-  async #openNew(plan: AcceptedPlan, secrets: readonly string[], signal: AbortSignal): Promise<Session> {
+  async #openNamed(
+    plan: AcceptedPlan,
+    secrets: readonly string[],
+    { signal, warn }: { readonly signal: AbortSignal; readonly warn: (message: string) => void },
+    holding: SessionHolding | undefined,
+  ): Promise<Session> {
+    const { log, limits } = this;
+    if (holding === undefined) return this.#openNew(plan, secrets, signal);
+    const taken = await takeOver(holding, { plan, secrets, log, closeMs: limits.closeMs, signal, warn });
+    return taken === undefined
+      ? this.#openNew(plan, secrets, signal, holding.fence)
+      : this.#add(taken, secrets);
+  }
+
+  async #openNew(
+    plan: AcceptedPlan,
+    secrets: readonly string[],
+    signal: AbortSignal,
+    fence?: number,
+  ): Promise<Session> {
     if (this.#closed) throw new RunCancelled("The runner is shutting down.");
-    const session = await Session.open(plan, this.log, this.limits.closeMs, signal);
+    const origin = fence === undefined ? {} : { fence };
+    return this.#add(await Session.open(plan, this.log, this.limits.closeMs, signal, origin), secrets);
+  }
+
+  async #add(session: Session, secrets: readonly string[]): Promise<Session> {
     session.remember(secrets, this.hide);
     this.#open.add(session);
     if (!this.#closed) return session;
@@ -114,18 +153,64 @@ export class Sessions {
         if (released) return;
         released = true;
         takeBack();
-        if (key !== undefined) this.#lent.delete(key);
-        if (key !== undefined && keep && !this.#closed && this.limits.sessions > 0)
-          await this.#keep(key, session);
-        else await this.#discard(session);
+        if (key === undefined) return this.#discard(session);
+        const isHeld = !keep || (await this.#keepRecord(key, session));
+        this.#lent.delete(key);
+        if (!isHeld) await this.#discard(session);
+        else if (keep && !this.#closed && this.limits.sessions > 0) await this.#keep(key, session);
+        else await this.#end(session, key);
       },
     };
+  }
+
+  /** Before a run has it. @throws RunCancelled when another runner has the session by now; what was opened is closed */
+  async #announce(key: string, session: Session, holding: SessionHolding | undefined): Promise<void> {
+    const { keeper } = this;
+    const { fence, record } = session;
+    if (keeper === undefined || fence === undefined) return;
+    if (record === undefined && holding?.record === undefined) return;
+    try {
+      if (await keeper.keep(nameOf(key), fence, record)) return;
+      throw new RunCancelled("Another replica has this session now.");
+    } catch (error) {
+      await this.#discard(session);
+      throw error;
+    }
+  }
+
+  /** After a run: what the next one goes on with, wherever it is. False when another runner has the session by now. */
+  async #keepRecord(key: string, { fence, record }: Session): Promise<boolean> {
+    if (this.keeper === undefined || fence === undefined || record === undefined) return true;
+    try {
+      return await this.keeper.keep(nameOf(key), fence, record);
+    } catch (error) {
+      this.log.warn(
+        { error },
+        "a session's state could not be stored: another replica would have an older one",
+      );
+      return true;
+    }
+  }
+
+  /** Closes it; where this runner leaves, and another can go on with it, it stays for that one. */
+  async #end(session: Session, key: string): Promise<void> {
+    const { keeper } = this;
+    if (!this.#isLeaving || session.record === undefined) {
+      await this.#discard(session);
+      await keeper?.closed(nameOf(key)).catch((error: unknown) => {
+        this.log.warn({ error }, "that a session was closed could not be stored");
+      });
+      return;
+    }
+    keeper?.left(nameOf(key));
+    this.#open.delete(session);
+    await session.leave();
   }
 
   async #keep(key: string, session: Session): Promise<void> {
     const expiry = setTimeout(() => {
       this.#kept.delete(key);
-      this.#discard(session).catch((error: unknown) =>
+      this.#end(session, key).catch((error: unknown) =>
         this.log.error({ error }, "an expired session didn't close"),
       );
     }, this.limits.sessionTtlMs);
@@ -134,7 +219,7 @@ export class Sessions {
     const [oldest] = this.#kept.keys();
     if (this.#kept.size <= this.limits.sessions || oldest === undefined) return;
     const evicted = this.#take(oldest);
-    if (evicted !== undefined) await this.#discard(evicted);
+    if (evicted !== undefined) await this.#end(evicted, oldest);
   }
 
   #take(key: string): Session | undefined {
@@ -153,15 +238,4 @@ export class Sessions {
 /** Another boundary is another sandbox, and one that failed holds none. Nothing that was kept is carried over. */
 function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]): boolean {
   return kept.failure === undefined && kept.fingerprint === fingerprintOf(plan) && kept.mayRemember(secrets);
-}
-
-/** Undefined for a session of one run alone. Two projects' sessions of equal id have different keys. */
-function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
-  if (sessionId === undefined || sessionId.trim() === "") return undefined;
-  return JSON.stringify([project ?? null, sessionId]);
-}
-
-function nameOf(key: string): SessionName {
-  const [project, session]: [string | null, string] = JSON.parse(key);
-  return { project: project ?? undefined, session };
 }

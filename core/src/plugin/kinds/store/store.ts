@@ -109,8 +109,8 @@ export interface Store {
    * something, and no run of the session is under way there.
    */
   holdSession(place: SessionPlace): Promise<SessionHold>;
-  /** Keeps what the next owner takes the session over with, sealed by its present one. */
-  keepSession(place: SessionPlace, fence: number, handover: string): Promise<Written>;
+  /** Keeps what the next owner takes the session over with, sealed by its present one. Undefined: nothing any more. */
+  keepSession(place: SessionPlace, fence: number, handover: string | undefined): Promise<Written>;
   releaseSession(place: SessionPlace): Promise<void>;
   sessions(query: {
     readonly project?: string | null;

@@ -1,0 +1,70 @@
+import type { AcceptedPlan } from "@ambit/core";
+import { messageOf } from "@ambit/core";
+import type { Log } from "@ambit/core/plugin";
+import { tooManySecrets } from "../events/redaction/secrets.js";
+import { fingerprintOf, Session } from "./session.js";
+import { type SessionHolding, type SessionRecord, sessionRecordSchema } from "./session-keeper.js";
+
+export interface TakeOverOptions {
+  readonly plan: AcceptedPlan;
+  readonly secrets: readonly string[];
+  readonly log: Log;
+  readonly closeMs: number;
+  readonly signal: AbortSignal;
+  /** What the caller is to know of it. */
+  warn(message: string): void;
+}
+
+/**
+ * Goes on with a session's sandbox that another runner opened, if it was for the same plan. Undefined where there is
+ * none, or it can't be used: the caller is warned, and the sandbox is removed.
+ */
+export async function takeOver(
+  { fence, record: kept }: SessionHolding,
+  options: TakeOverOptions,
+): Promise<Session | undefined> {
+  if (kept === undefined) return undefined;
+  const { plan, secrets, log, closeMs, signal, warn } = options;
+  const read = sessionRecordSchema.safeParse(kept);
+  const why = read.success ? whyUnusable(read.data, plan, secrets) : "another version of Ambit kept it";
+  if (why === undefined && read.success) {
+    try {
+      return await Session.open(plan, log, closeMs, signal, { fence, record: read.data });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      log.warn({ error }, "a session's sandbox could not be taken over");
+      warn(`is a session whose sandbox could not be taken over (${messageOf(error)}): its workspace is new`);
+    }
+  } else warn(`is a session that began anew, with a new workspace: ${why}`);
+  if (read.success) await discard(read.data, fence, plan, log);
+  return undefined;
+}
+
+function whyUnusable(
+  record: SessionRecord,
+  plan: AcceptedPlan,
+  secrets: readonly string[],
+): string | undefined {
+  const { sandbox } = plan;
+  if (record.sandbox !== sandbox.actor.name || sandbox.actor.takeover === undefined)
+    return `its sandbox was on ${record.sandbox}`;
+  if (record.fingerprint !== fingerprintOf(plan))
+    return "its sandbox was opened under another boundary, or for another agent";
+  if (tooManySecrets(new Set([...record.secrets, ...secrets])) !== undefined)
+    return "its runs have had more credentials than are kept apart";
+  return undefined;
+}
+
+/** What can't be removed is its backend's reaper's. */
+async function discard(
+  { id, sandbox, handover }: SessionRecord,
+  fence: number,
+  plan: AcceptedPlan,
+  log: Log,
+): Promise<void> {
+  const { actor } = plan.sandbox;
+  if (actor.name !== sandbox) return;
+  await actor.takeover?.discard({ id, fence, log }, handover).catch((error: unknown) => {
+    log.warn({ error }, "a session's earlier sandbox could not be removed");
+  });
+}

@@ -1,0 +1,161 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type LoopbackDaytona, startLoopbackDaytona, unavailableReason } from "@ambit/daytona-loopback";
+import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { freePort, Replica } from "./cluster.js";
+
+const resultSchema = z.object({
+  ok: z.boolean(),
+  output: z.string().optional(),
+  warnings: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  failure: z.object({ code: z.string() }).optional(),
+});
+
+describe("a session whose sandbox is remote", () => {
+  const missing = postgresIsMissing() ?? unavailableReason();
+  const cleaning: (() => Promise<unknown>)[] = [];
+  const replicas: Replica[] = [];
+  let daytona: LoopbackDaytona | undefined;
+  let postgres: Postgres | undefined;
+
+  beforeAll(async () => {
+    if (missing !== undefined) return;
+    const folder = await mkdtemp(join(tmpdir(), "ambit-takeover-"));
+    cleaning.push(() => rm(folder, { recursive: true, force: true }));
+    await writeFile(join(folder, "key"), randomBytes(32).toString("base64"), { mode: 0o600 });
+    const snapshots = { root: { user: "root" as const } };
+    daytona = await startLoopbackDaytona({ snapshots, startDelayMs: 0, sessionGraceMs: 200 });
+    postgres = await startPostgres();
+    for (const name of ["one", "two"]) {
+      const { apiKey, apiUrl } = daytona;
+      // A data folder of its own, as on another host.
+      const settings = { apiKey, apiUrl, snapshot: "root", dataFolder: join(folder, name) };
+      const environment = {
+        AMBIT_POSTGRES_URL: postgres.url,
+        AMBIT_TEST_DAYTONA: JSON.stringify(settings),
+        AMBIT_TEST_KEY: join(folder, "key"),
+      };
+      const url = `http://127.0.0.1:${await freePort()}`;
+      replicas.push(new Replica(url, environment, false, "./takeover.config.mjs"));
+    }
+    await Promise.all(replicas.map((replica) => replica.start()));
+  }, 60_000);
+  afterAll(async () => {
+    await Promise.all(replicas.map((replica) => replica.kill()));
+    await postgres?.stop();
+    await daytona?.close();
+    for (const clean of cleaning) await clean();
+  });
+  beforeEach((context) => {
+    if (missing !== undefined) context.skip(`host: ${missing}`);
+  });
+
+  const pair = () => {
+    const [one, two] = replicas;
+    if (one === undefined || two === undefined) throw new Error("the replicas aren't there");
+    return { one, two };
+  };
+  const ask = (replica: Replica, sessionId: string, line: string) =>
+    fetch(`${replica.url}/run`, {
+      method: "POST",
+      body: JSON.stringify({ sessionId, sandbox: "daytona", messages: [{ role: "user", content: line }] }),
+    });
+  const said = async (response: Promise<Response>) => resultSchema.parse(await (await response).json());
+  /** Once the other replica's lease is over. */
+  const saidSoon = async (replica: Replica, sessionId: string, line: string) => {
+    let result: z.output<typeof resultSchema> | undefined;
+    await expect
+      .poll(
+        async () => {
+          const response = await ask(replica, sessionId, line);
+          if (response.status === 200) result = resultSchema.parse(await response.json());
+          else await response.body?.cancel();
+          return response.status;
+        },
+        { timeout: 20_000, interval: 200 },
+      )
+      .toBe(200);
+    return result;
+  };
+
+  /** The id of the session's run that is under way. */
+  const running = async (replica: Replica, sessionId: string) => {
+    let id: string | undefined;
+    const list = z.object({ runs: z.array(z.object({ runId: z.string() })) });
+    await expect
+      .poll(async () => {
+        const found = await fetch(`${replica.url}/runs?sessionId=${sessionId}&state=running`);
+        id = list.parse(await found.json()).runs[0]?.runId;
+        return id;
+      })
+      .toBeDefined();
+    return id;
+  };
+
+  it("goes on with the replica that gets its next run, and back, with its workspace and conversation", async () => {
+    const { one, two } = pair();
+    expect(await said(ask(one, "moves", "echo first > kept && echo $RESUMED"))).toMatchObject({
+      ok: true,
+      output: "none",
+    });
+    const second = await said(ask(two, "moves", "cat kept; echo $RESUMED; echo second > kept"));
+    expect(second).toMatchObject({ ok: true, output: expect.stringMatching(/^first\nbegun by \d+$/) });
+    expect(second.warnings).toBeUndefined();
+    expect(await said(ask(one, "moves", "cat kept"))).toMatchObject({ ok: true, output: "second" });
+    // One sandbox, of the third owner.
+    const fences = daytona?.sandboxes().flatMap(({ labels }) => labels["ambit-fence"] ?? []);
+    expect(fences).toEqual(["3"]);
+  });
+
+  it("outlives its replica: the run of a killed one ends as lost, and the next goes on in its workspace", async () => {
+    const { one, two } = pair();
+    expect(await said(ask(one, "killed", "echo of the dead > kept"))).toMatchObject({ ok: true });
+    const cut = ask(one, "killed", "echo more >> kept; sleep 60").catch(() => undefined);
+    const lost = await running(two, "killed");
+    // In the middle of a run, nobody else gets the session.
+    expect((await ask(two, "killed", "cat kept")).status).toBe(409);
+    await one.kill();
+    await cut;
+    expect(await saidSoon(two, "killed", "cat kept")).toMatchObject({
+      ok: true,
+      output: expect.stringContaining("of the dead"),
+    });
+    await expect
+      .poll(async () => (await fetch(`${two.url}/runs/${lost}`)).json(), { timeout: 10_000 })
+      .toMatchObject({
+        state: "ended",
+        result: { ok: false, failure: { code: "runner_lost", retryable: true } },
+      });
+    await one.start();
+  });
+
+  it("hears its earlier replica no more, should that one come back", async () => {
+    const { one, two } = pair();
+    expect(await said(ask(one, "stopped", "echo kept > kept"))).toMatchObject({ ok: true });
+    const late = ask(one, "stopped", "while :; do echo late >> kept; sleep 0.05; done").catch(
+      () => undefined,
+    );
+    await running(two, "stopped");
+    one.signal("SIGSTOP");
+    const count = "pgrep -c -f 'echo [l]ate'; wc -l < kept";
+    const before = await saidSoon(two, "stopped", `${count}; true`);
+    one.signal("SIGCONT");
+    expect(await (await late)?.json()).toMatchObject({ ok: false });
+    const after = await said(ask(two, "stopped", `${count}; true`));
+    expect(before?.output).toMatch(/^0\n\d+$/);
+    expect(after.output).toBe(before?.output);
+    expect(after.warnings).toBeUndefined();
+  });
+
+  it("waits for another replica when its own one is stopped in order", async () => {
+    const { one, two } = pair();
+    expect(await said(ask(one, "drained", "echo kept > kept"))).toMatchObject({ ok: true });
+    expect(await one.stop()).toBe(0);
+    expect(await said(ask(two, "drained", "cat kept"))).toMatchObject({ ok: true, output: "kept" });
+    await one.start();
+  });
+});
