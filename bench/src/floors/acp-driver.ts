@@ -9,22 +9,30 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk/unstable";
-import { demoAgentEntry } from "@ambit/agent-demo";
+import { launchOf } from "./agent-launch.js";
 import { type DirectTools, openDirectTools } from "./direct-tools.js";
-import { type DriverAnswer, driverRequestSchema, type PromptFigures } from "./driver-messages.js";
+import {
+  type DriverAnswer,
+  driverRequestSchema,
+  type PromptFigures,
+  type Subject,
+} from "./driver-messages.js";
 
 interface OpenAgent {
   prompt(script: string): Promise<PromptFigures>;
   close(): Promise<void>;
 }
 
-async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
+async function openAgent(subject: Subject | undefined, toolUrl: string | undefined): Promise<OpenAgent> {
   const home = mkdtempSync(join(tmpdir(), "ambit-bench-agent-"));
-  const tools: DirectTools | undefined = toolUrl === undefined ? undefined : await openDirectTools(toolUrl);
-  const child = spawn(process.execPath, [demoAgentEntry], {
+  const launch = launchOf(subject, home, toolUrl);
+  const tools: DirectTools | undefined =
+    toolUrl === undefined || launch.hasTools === true ? undefined : await openDirectTools(toolUrl);
+  const child = spawn(process.execPath, launch.arguments, {
     cwd: home,
-    env: { PATH: process.env.PATH ?? "", HOME: home },
+    env: { PATH: process.env.PATH ?? "", HOME: home, ...launch.environment },
     stdio: ["pipe", "pipe", "ignore"],
+    detached: true,
   });
   const ended = once(child, "exit");
   let seen: { at: number; kind: string }[] = [];
@@ -36,15 +44,22 @@ async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
       updates += 1;
       if ("status" in params.update && params.update.status === "completed") completed += 1;
       const { sessionUpdate } = params.update;
-      if (sessionUpdate.startsWith("tool_call") || seen.length === 0)
+      const isFirstWord = sessionUpdate === "agent_message_chunk" && seen.length === 0;
+      if (sessionUpdate.startsWith("tool_call") || isFirstWord)
         seen.push({ at: performance.now(), kind: sessionUpdate });
     })
-    .onRequest("session/request_permission", () => ({
-      outcome: { outcome: "selected", optionId: "allow_once" },
-    }))
+    .onRequest("session/request_permission", ({ params }) => {
+      const { optionId = "" } = params.options.find(({ kind }) => kind === "allow_once") ?? {};
+      return { outcome: { outcome: "selected", optionId } };
+    })
     .connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)));
   await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
-  const { sessionId } = await agent.request("session/new", { cwd: home, mcpServers: tools?.servers ?? [] });
+  const { sessionId } = await agent.request("session/new", {
+    cwd: home,
+    mcpServers: tools?.servers ?? [],
+    ...(launch.sessionMeta === undefined ? {} : { _meta: launch.sessionMeta }),
+  });
+  await tools?.listed;
   return {
     prompt: async (script) => {
       seen = [];
@@ -64,10 +79,11 @@ async function openAgent(toolUrl: string | undefined): Promise<OpenAgent> {
       };
     },
     close: async () => {
-      child.kill("SIGKILL");
+      // With all that it started.
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
       await ended;
       await tools?.close();
-      rmSync(home, { recursive: true, force: true });
+      rmSync(home, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }
@@ -77,7 +93,7 @@ const open = new Map<string, OpenAgent>();
 async function perform(message: unknown): Promise<Omit<DriverAnswer, "id">> {
   const request = driverRequestSchema.parse(message);
   if (request.step === "run") {
-    const agent = await openAgent(request.toolUrl);
+    const agent = await openAgent(request.subject, request.toolUrl);
     try {
       return { figures: await agent.prompt(request.script) };
     } finally {
@@ -85,7 +101,7 @@ async function perform(message: unknown): Promise<Omit<DriverAnswer, "id">> {
     }
   }
   if (request.step === "open") {
-    open.set(request.agent, await openAgent(request.toolUrl));
+    open.set(request.agent, await openAgent(request.subject, request.toolUrl));
     return {};
   }
   const agent = open.get(request.agent);

@@ -8,17 +8,24 @@ import { Caller } from "../subjects/http.js";
 /** An MCP server that posts each call on: as little as an agent with HTTP tools can be given. */
 export interface DirectTools {
   readonly servers: McpServer[];
+  /** Resolves when the agent has asked for the tools. */
+  readonly listed: Promise<void>;
   close(): Promise<void>;
 }
 
 export async function openDirectTools(toolUrl: string): Promise<DirectTools> {
   const caller = new Caller(toolUrl);
+  let wasListed = () => {};
+  const listed = new Promise<void>((resolve) => {
+    wasListed = resolve;
+  });
   const handler = createMcpHandler(
     () => {
       const server = new Server({ name: "ambit", version: "1" }, { capabilities: { tools: {} } });
-      server.setRequestHandler("tools/list", () => ({
-        tools: [{ name: "crm_search_contacts_0", inputSchema: { type: "object" as const } }],
-      }));
+      server.setRequestHandler("tools/list", () => {
+        wasListed();
+        return { tools: [{ name: "crm_search_contacts_0", inputSchema: { type: "object" as const } }] };
+      });
       server.setRequestHandler("tools/call", async ({ params }) => {
         const call = { name: params.name, arguments: params.arguments };
         const { text } = await caller.post(
@@ -38,6 +45,7 @@ export async function openDirectTools(toolUrl: string): Promise<DirectTools> {
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("loopback gave no port");
   return {
+    listed,
     servers: [{ type: "http", name: "ambit", url: `http://127.0.0.1:${address.port}/mcp`, headers: [] }],
     close: async () => {
       await handler.close();

@@ -1,6 +1,14 @@
 import { z } from "zod";
 
-const shared = { id: z.number(), toolUrl: z.string().optional() };
+export const realAgents = ["codex", "gemini", "pi"] as const;
+export type RealAgent = (typeof realAgents)[number];
+
+const subjectSchema = z.object({ agent: z.enum(realAgents), modelUrl: z.string() });
+/** A real agent, and the scripted model server that it asks. */
+export type Subject = z.infer<typeof subjectSchema>;
+
+/** Without a subject it is the demo agent. */
+const shared = { id: z.number(), toolUrl: z.string().optional(), subject: subjectSchema.optional() };
 
 /** `run`: a fresh agent for one turn, gone when answered. The others share an open one. */
 export const driverRequestSchema = z.discriminatedUnion("step", [

@@ -1,4 +1,9 @@
 import type { Goal } from "../goal.js";
+import { coldAgents, confinedAgents } from "./agents/a01-cold-run.js";
+import { warmAgents } from "./agents/a03-warm-turn.js";
+import { agentTools } from "./agents/a05-tool-turn.js";
+import { agentChunks } from "./agents/a11-events.js";
+import { agentMemory, agentsAtEight } from "./agents/a13-at-eight.js";
 import { events } from "./events/g10-events.js";
 import { agentEvents } from "./events/g11-agent-events.js";
 import { unreadStream } from "./events/g12-unread-stream.js";
@@ -47,4 +52,11 @@ export const goals: readonly Goal[] = [
   daytonaBridge,
   credentialBroker,
   modelRoute,
+  coldAgents,
+  confinedAgents,
+  warmAgents,
+  agentTools,
+  agentChunks,
+  agentMemory,
+  agentsAtEight,
 ];

@@ -19,6 +19,8 @@ export interface ProgramOptions {
   readonly folder?: string;
   /** Messages go both ways: for programs of the bench itself. */
   readonly messages?: boolean;
+  /** Its stdout is read by the caller. Default: it is dropped. */
+  readonly prints?: boolean;
 }
 
 const longestWords = 2_000;
@@ -26,11 +28,11 @@ const longestWords = 2_000;
 const patience = 15_000;
 
 export function startProgram(entry: string, options: ProgramOptions = {}): Program {
-  const { arguments: given = [], environment = {}, folder, messages = false } = options;
+  const { arguments: given = [], environment = {}, folder, messages = false, prints = false } = options;
   const child = spawn(process.execPath, [entry, ...given], {
     env: { PATH: process.env.PATH ?? "", ...environment },
     cwd: folder,
-    stdio: ["ignore", "ignore", "pipe", ...(messages ? (["ipc"] as const) : [])],
+    stdio: ["ignore", prints ? "pipe" : "ignore", "pipe", ...(messages ? (["ipc"] as const) : [])],
   });
   const { pid } = child;
   if (pid === undefined) throw new Error(`${entry} can't be started`);

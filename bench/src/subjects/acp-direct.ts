@@ -4,12 +4,13 @@ import {
   type DriverStep,
   driverAnswerSchema,
   type PromptFigures,
+  type Subject,
 } from "../floors/driver-messages.js";
 import { type Program, startProgram } from "../machine/program.js";
 
 const entry = fileURLToPath(new URL("../floors/acp-driver.js", import.meta.url));
 
-/** The demo agent, driven by the ACP SDK directly. */
+/** An agent, driven by the ACP SDK directly. */
 export interface AcpDirect extends AsyncDisposable {
   readonly program: Program;
   /** A fresh agent, one turn, and nothing left. */
@@ -19,7 +20,8 @@ export interface AcpDirect extends AsyncDisposable {
   close(agent: string): Promise<void>;
 }
 
-export function startAcpDirect(): AcpDirect {
+/** @param subject default: the demo agent */
+export function startAcpDirect(subject?: Subject): AcpDirect {
   const program = startProgram(entry, { messages: true });
   const waiting = new Map<number, (answer: DriverAnswer) => void>();
   let last = 0;
@@ -35,7 +37,7 @@ export function startAcpDirect(): AcpDirect {
     const { error, figures } = await new Promise<DriverAnswer>((resolve) => {
       last += 1;
       waiting.set(last, resolve);
-      program.child.send({ id: last, ...step });
+      program.child.send({ id: last, subject, ...step });
     });
     if (error !== undefined) throw new Error(`driving the agent directly failed: ${error}`);
     return figures;

@@ -1,0 +1,35 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { agentsFolder } from "../../floors/agent-launch.js";
+import { type RealAgent, realAgents } from "../../floors/driver-messages.js";
+import type { Measurement, Need, RunOptions } from "../../goal.js";
+import { type AgentPair, openPair, type PairOptions } from "../../subjects/real-agents.js";
+
+const packages: Readonly<Record<RealAgent, string>> = {
+  codex: "@agentclientprotocol/codex-acp",
+  gemini: "@google/gemini-cli",
+  pi: "pi-acp",
+};
+
+/** The agents of every test run are installed. */
+export const installedAgents: Need = {
+  missing: async () => {
+    const missing = realAgents.filter((id) => !existsSync(join(agentsFolder, "node_modules", packages[id])));
+    return missing.length === 0 ? undefined : `not installed: ${missing.join(", ")}: npm run setup`;
+  },
+};
+
+/** Measures one agent after the other, each beside the ACP SDK that drives the same agent. */
+export async function eachAgent(
+  { progress }: RunOptions,
+  measure: (pair: AgentPair, agent: RealAgent) => Promise<readonly Measurement[]>,
+  options: PairOptions = {},
+): Promise<readonly Measurement[]> {
+  const measured: Measurement[] = [];
+  for (const agent of realAgents) {
+    progress(`  ${agent}${options.confined === true ? ", confined" : ""}`);
+    await using pair = await openPair(agent, options);
+    measured.push(...(await measure(pair, agent)));
+  }
+  return measured;
+}
