@@ -25,6 +25,8 @@ export interface AcpAgentOptions {
   readonly abilities: PromptAbilities;
   readonly model: string | undefined;
   readonly servers: readonly string[];
+  /** Whether a later run may take the conversation up: then the agent gets time to store it. */
+  readonly isResumable: boolean;
   toolsListed(): boolean;
   readonly limits: DriverLimits;
   readonly log: Log;
@@ -67,7 +69,7 @@ export class AcpAgent implements Agent {
   }
 
   close(): Promise<void> {
-    this.#closed ??= closeAgent(this.#options, this.#settled && !this.#running);
+    this.#closed ??= closeAgent(this.#options, this.#options.isResumable && this.#settled && !this.#running);
     return this.#closed;
   }
 

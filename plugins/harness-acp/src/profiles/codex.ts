@@ -58,7 +58,6 @@ export const codex: Profile = {
     failureMeta: [{ path: ["codex", "threadStatus", "type"], failed: "systemError" }],
   },
   failure,
-  waitsWithoutEnd,
   prepare,
   identify,
 };
@@ -66,27 +65,13 @@ export const codex: Profile = {
 const failureSchema = z.object({
   _meta: z.object({
     jetbrains: z.object({
-      air: z.object({
-        sessionFailure: z.object({ severity: z.string(), title: z.string(), revision: z.number() }),
-      }),
+      air: z.object({ sessionFailure: z.object({ severity: z.literal("error"), title: z.string() }) }),
     }),
   }),
 });
 
-function failureIn(message: JsonObject) {
-  return failureSchema.safeParse(message).data?._meta.jetbrains.air.sessionFailure;
-}
-
 function failure(response: JsonObject): string | undefined {
-  const told = failureIn(response);
-  return told?.severity === "error" ? told.title : undefined;
-}
-
-/** Where nothing answers, its limit of retries doesn't hold: it tries again after 5, 10, 20 s, and so on. */
-function waitsWithoutEnd(update: JsonObject): string | undefined {
-  const told = failureIn(update);
-  const waits = told !== undefined && told.revision > 1 && told.title.includes("waiting for network");
-  return waits ? "nothing answers at its endpoint" : undefined;
+  return failureSchema.safeParse(response).data?._meta.jetbrains.air.sessionFailure.title;
 }
 
 function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
@@ -114,6 +99,15 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
     ...table(undefined, top),
     ...table("analytics", { enabled: false }),
     ...table("feedback", { enabled: false }),
+    // At each start they ask other hosts for lists, and run a dozen programs to take a picture of the user's shell.
+    ...table("features", {
+      apps: false,
+      plugins: false,
+      plugin_discovery_prefetch: false,
+      shell_snapshot: false,
+      // Where nothing answers, it would try again without limit.
+      unbounded_connection_retries: false,
+    }),
     ...table("model_providers.ambit", {
       name: "Ambit",
       base_url: baseUrl,

@@ -212,8 +212,6 @@ export interface Profile {
   readonly quirks: Quirks;
   /** What the answer to a prompt says of a failed turn that it ends well. Default: what `quirks` says. */
   failure?(response: JsonObject): string | undefined;
-  /** What a `session_info_update` says of a model that the agent waits for without end: the turn fails with it. */
-  waitsWithoutEnd?(update: JsonObject): string | undefined;
   /** The whole turn's tokens, from the answer to a prompt. Default: ACP's `usage`, or Gemini's `_meta.quota`. */
   usage?(response: JsonObject): Usage | undefined;
   prepare(preparation: Preparation): Prepared;

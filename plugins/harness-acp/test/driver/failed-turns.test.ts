@@ -2,7 +2,6 @@ import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { HarnessFailed, ModelFailed, RunCancelled } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { defaultLimits } from "../../src/driver/limits.js";
-import { codex } from "../../src/profiles/codex.js";
 import { chunk, endTurn, fakeAgent } from "../support/fake-agent.js";
 import { eventsFor, failureFor } from "../support/fake-turns.js";
 import { failureOf, textOf, turnOf } from "../support/runs.js";
@@ -98,28 +97,6 @@ describe("turns that fail", () => {
     const { error } = await failureOf(agent, turnOf());
     expect(error).toBeInstanceOf(ModelFailed);
     expect(error).toMatchObject({ message: expect.stringContaining("429 Too Many Requests") });
-    await scope.close();
-  });
-
-  it("a wait without end for the model ends the turn (Codex)", async () => {
-    const told = (revision: number, title: string) => ({
-      sessionUpdate: "session_info_update",
-      _meta: { jetbrains: { air: { sessionFailure: { severity: "warning", title, revision } } } },
-    });
-    const fake = fakeAgent({
-      profile: codex.waitsWithoutEnd === undefined ? {} : { waitsWithoutEnd: codex.waitsWithoutEnd },
-      onPrompt: async (turn) => {
-        await turn.update(told(1, "Reconnecting... 1/1"));
-        await turn.update(told(2, "Reconnecting... waiting for network"));
-        await new Promise((resolve) => turn.signal.addEventListener("abort", resolve));
-        return { stopReason: "cancelled" };
-      },
-    });
-    const { agent, scope } = await fake.start();
-    const { error } = await failureOf(agent, turnOf());
-    expect(error).toBeInstanceOf(ModelFailed);
-    expect(error).toMatchObject({ retryable: true, message: expect.stringContaining("nothing answers") });
-    expect(fake.received).toEqual(["session/cancel"]);
     await scope.close();
   });
 

@@ -73,7 +73,7 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
   });
 
   it("takes up an earlier conversation in a new process", async () => {
-    const first = await started();
+    const first = await started({}, { sessionId: "s" });
     await eventsOf(first.agent, turnOf({ prompt: "[[say the earlier answer]]" }));
     await first.scope.close();
     const second = await started({ resume: first.agent.conversation });

@@ -48,10 +48,15 @@ describe("the demo agent, as a process", () => {
   it("leaves by itself where its profile says that it stores late", async () => {
     const quirks = { ...demo.quirks, savesBeforeAnswering: false };
     const patient = new AcpHarness({ ...demo, quirks }, { limits, folder: import.meta.dirname, env: {} });
-    const scope = new TestScope(sandbox);
-    await patient.start(scope);
-    await scope.close();
-    expect(await sandbox.spawned[0]?.exit).toMatchObject({ code: 0 });
+    const endOf = async (request: object) => {
+      const scope = new TestScope(sandbox, { request });
+      await patient.start(scope);
+      await scope.close();
+      return await sandbox.spawned.at(-1)?.exit;
+    };
+    expect(await endOf({ sessionId: "s" })).toMatchObject({ code: 0 });
+    // What can't be taken up again needn't be stored.
+    expect(await endOf({})).toMatchObject({ signal: "SIGKILL" });
   });
 
   it("gets a complete environment of its own, with nothing of the runner's", async () => {

@@ -145,6 +145,8 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     abilities: promptAbilities(abilities),
     model: stated,
     servers: servers.map(({ name }) => name),
+    // Without a name, the home that it would be stored in goes with the run.
+    isResumable: (scope.request.sessionId ?? "") !== "",
     toolsListed: () => servers.every((server) => server.listed()),
     log,
   });

@@ -2,12 +2,11 @@ import type { AgentEvent, Log } from "@ambit/core/plugin";
 import type { Profile, ToolCallView, ToolIdentity } from "../../profiles/profile.js";
 import { type CallLimits, ToolCalls } from "../calls/tool-calls.js";
 import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "../json-reading.js";
-import { modelFailure } from "../wire/failures.js";
 import { TextBlocks } from "./text-blocks.js";
 import { costOf } from "./usage.js";
 
 export interface UpdateReaderOptions extends CallLimits {
-  readonly profile: Pick<Profile, "title" | "quirks" | "waitsWithoutEnd">;
+  readonly profile: Pick<Profile, "title" | "quirks">;
   /** @param weight about how many characters the event holds, where that isn't its text's length. */
   emit(event: AgentEvent, weight?: number): void;
   identify(call: ToolCallView): ToolIdentity;
@@ -47,10 +46,7 @@ export class UpdateReader {
     return !this.#spoke && !this.tools.any;
   }
 
-  /**
-   * @param size characters of the message that the update came in.
-   * @throws HarnessFailed for more than an agent may send, ModelFailed for a model that it waits for without end
-   */
+  /** @param size characters of the message that the update came in. */
   read(update: unknown, size: number): void {
     if (!isRecord(update)) return;
     switch (update.sessionUpdate) {
@@ -78,7 +74,6 @@ export class UpdateReader {
         break;
       case "session_info_update":
         this.failure ??= this.failureIn(update._meta);
-        this.#requireProgress(update);
         break;
       case "user_message_chunk":
       case "available_commands_update":
@@ -106,12 +101,6 @@ export class UpdateReader {
   close(): void {
     this.tools.release();
     this.#blocks.close();
-  }
-
-  #requireProgress(update: JsonRecord): void {
-    const { profile } = this.#options;
-    const words = profile.waitsWithoutEnd?.(update);
-    if (words !== undefined) throw modelFailure(profile.title, words);
   }
 
   /** Newer agents say more than this driver knows: passed on as it came, for clients that do. */
