@@ -11,7 +11,7 @@ import { unavailableReason } from "@ambit/docker-engine";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
-import { settingsFor, specOf } from "./support/on-engine.js";
+import { scope, settingsFor, specOf } from "./support/on-engine.js";
 
 const host = "private.test";
 const password = `ghp_${"p4ssw0rd".repeat(5)}`;
@@ -72,7 +72,7 @@ describe.skipIf(reason !== undefined)("with credentials that stay outside its co
           ],
         },
       ),
-      { signal: new AbortController().signal, defer: () => undefined },
+      scope,
     );
   });
   afterAll(async () => {

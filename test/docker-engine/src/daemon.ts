@@ -23,7 +23,7 @@ const init = ["/usr/bin/docker-init", "--"];
 
 /**
  * Starts dockerd in a mount and a PID namespace of its own, so that its mounts and processes end with it, and so that
- * it ends with this process even if that is killed. It shares the host's network: a container with `--network host`
+ * it ends with this process even if that is killed. A daemon that crashes is started again. It shares the host's network: a container with `--network host`
  * reaches what a test listens on. It sets no firewall rule and has no default bridge.
  *
  * @param name of its cgroup.
@@ -47,7 +47,9 @@ export async function startDaemon(folder: string, name: string): Promise<Daemon>
   const argv = [
     ...["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "slave"],
     ...["--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"],
-    ...["sh", "-c", `${cover} && exec "$@"`, "sh", ...(existsSync(init[0] ?? "") ? init : []), ...daemon],
+    ...(existsSync(init[0] ?? "") ? init : []),
+    // Whoever crashes it gets a new one, as from an init system; it leaves its socket then, and not where it fails to start.
+    ...["sh", "-c", `${cover} && { "$@" || while [ -S "$0" ]; do "$@"; done; }`, socket, ...daemon],
   ];
   // An ordinary PATH may lack the system's own programs.
   const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };

@@ -3,5 +3,6 @@
  * where one answers and none may be started.
  */
 
+export { crashEngine } from "./crash.js";
 export { type DockerEngine, dockerEngine, unavailableReason } from "./shared.js";
 export { type StartedEngine, startDockerEngine } from "./start.js";

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { probeSpec } from "@ambit/backend-kit";
-import type { Boundary, Capability, SandboxSpec } from "@ambit/core/plugin";
+import type { Boundary, Capability, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { ChangingNames, CredentialHost } from "@ambit/testkit";
@@ -19,6 +19,9 @@ export function settingsFor(runtime: Runtime, dataFolder: string) {
   const { socket, image } = dockerEngine();
   return { name: nameOf(runtime), engine: `unix://${socket}`, image, runtime, network: "none", dataFolder };
 }
+
+/** For sandboxes that their test closes. */
+export const scope: Scope = { signal: new AbortController().signal, defer: () => undefined };
 
 /** A spec without limits but these, as `openSandbox` is given it. */
 export function specOf(boundary: Partial<Boundary>, more: Partial<SandboxSpec> = {}): SandboxSpec {

@@ -1,0 +1,41 @@
+import { dockerEngine } from "@ambit/docker-engine";
+import Docker from "dockerode";
+
+/** What a deployment has on the test run's engine: its containers, and the volumes that they were seen with. */
+export class Left {
+  readonly #docker = new Docker({ socketPath: dockerEngine().socket });
+  readonly #deployment: string;
+  readonly #volumes = new Set<string>();
+
+  constructor(deployment: string) {
+    this.#deployment = deployment;
+  }
+
+  /** The sessions that have a container, whatever its state. */
+  async sessions(): Promise<readonly string[]> {
+    const filters = { label: [`ambit-deployment=${this.#deployment}`] };
+    const found = await this.#docker.listContainers({ all: true, filters });
+    for (const { Mounts } of found) {
+      for (const { Type, Name } of Mounts)
+        if (Type === "volume" && Name !== undefined) this.#volumes.add(Name);
+    }
+    return found.map(({ Labels }) => Labels["ambit-session"] ?? "").sort();
+  }
+
+  /** Of containers that are gone or not. */
+  async volumes(): Promise<readonly string[]> {
+    const { Volumes } = await this.#docker.listVolumes();
+    return Volumes.map(({ Name }) => Name).filter((name) => this.#volumes.has(name));
+  }
+
+  /** How many volumes were seen. */
+  get seen(): number {
+    return this.#volumes.size;
+  }
+
+  async remove(session: string): Promise<void> {
+    const filters = { label: [`ambit-session=${session}`] };
+    for (const { Id } of await this.#docker.listContainers({ all: true, filters }))
+      await this.#docker.getContainer(Id).remove({ force: true, v: true });
+  }
+}
