@@ -12,7 +12,7 @@ const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("packag
 const alone = "test/alone";
 
 /** Packages whose tests share nothing but modules: their files need no worker of their own each. */
-const unisolated = ["core", "packages/egress", "packages/runner", "server"];
+const unisolated = ["core", "packages/egress", "packages/runner", "plugins/harness-acp", "server"];
 
 function projectsIn(folder: string): TestProjectInlineConfiguration[] {
   const common = { extends: "./vitest.package.ts", root: folder };
