@@ -3,16 +3,16 @@ import type { Failure, FailureCode } from "./contract/index.js";
 const brand = "ambit.error";
 
 /**
- * The one catalogue: a class for each person who must act. `message` is safe to show to the caller;
- * `cause` is kept for the log and never leaves the process.
+ * The base of the error catalogue, which has a class for each person who must act. `message` is safe to show to the caller;
+ * `cause` is for the log and never leaves the process.
  */
 export abstract class AmbitError extends Error {
-  /** Known across copies of this package: a plugin's own copy throws the same errors. */
+  /** Recognised across copies of this package: a plugin may use its own copy. */
   get [brand](): true {
     return true;
   }
   abstract readonly code: FailureCode;
-  /** HTTP status of an answer that hasn't begun yet. */
+  /** The HTTP status, where the response hasn't begun. */
   abstract readonly status: 400 | 401 | 402 | 404 | 409 | 410 | 422 | 429 | 499 | 500 | 502 | 503 | 504;
   /** Whether the same request may succeed later without a change. */
   readonly retryable: boolean = false;

@@ -9,7 +9,7 @@ function lineOf({ actor, subject, reason, fix }: Gap, capabilities: string): str
   return `${actor}${subject === undefined ? "" : ` (${subject})`} · ${capabilities}: ${reason}: ${fix}`;
 }
 
-/** A line for each gap; those of one actor for one reason share theirs. */
+/** A line for each gap; gaps of one actor with the same reason share a line. */
 export function gapLines(gaps: readonly Gap[]): readonly string[] {
   const grouped = new Map<string, { readonly gap: Gap; readonly capabilities: string[] }>();
   for (const gap of gaps) {
@@ -32,7 +32,7 @@ export function sentence(opening: string, lines: readonly string[]): string {
   return lines.length === 0 ? `${opening}.` : `${opening}: ${lines.join("; ")}`;
 }
 
-/** The message of whatever was thrown. */
+/** The message of anything that was thrown. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

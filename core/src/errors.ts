@@ -42,7 +42,7 @@ export class BoundaryRefused extends AmbitError {
 
   constructor(
     readonly gaps: readonly Gap[],
-    /** What else is wrong with the request, so that the caller fixes all of it at once. */
+    /** Other problems of the request, so that the caller can fix all of them together. */
     readonly issues: readonly Issue[] = [],
   ) {
     super(sentence("The boundary can't be guaranteed", gapLines(gaps)));

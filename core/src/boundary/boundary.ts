@@ -47,7 +47,7 @@ export interface Boundary {
   readonly enforcement: "strict" | "best_effort";
 }
 
-/** Whether anything at all is restricted; if not, a sandbox has nothing to enforce. */
+/** Whether anything is restricted. If not, a sandbox has nothing to enforce. */
 export function isRestricted(boundary: Boundary): boolean {
   return (
     boundary.network.mode !== "on" ||

@@ -4,11 +4,11 @@ import { parseNetworkRule } from "./network/index.js";
 
 export interface NormalisedBoundary {
   readonly boundary: Boundary;
-  /** Entries that can't be read; the boundary then allows less than was written, and must not be run. */
+  /** Entries that can't be parsed. The boundary then allows less than the request says, and must not be used. */
   readonly issues: readonly Issue[];
 }
 
-/** Shorthands resolved, entries canonical. What isn't said is `on`; what is said and empty allows nothing. */
+/** Resolves shorthands and makes entries canonical. An absent part means `on`; an empty list allows nothing. */
 export function normaliseBoundary(permission: SandboxPermission): NormalisedBoundary {
   const network = networkBoundary(permission.network);
   const filesystem = filesystemBoundary(permission.filesystem);
@@ -61,7 +61,7 @@ function filesystemBoundary(filesystem: SandboxPermission["filesystem"]): {
 } {
   const given = typeof filesystem === "object" ? filesystem : { mode: filesystem };
   const { readable = [], writable = [], denied = [] } = typeof filesystem === "object" ? filesystem : {};
-  // Path lists narrow a workspace: given alone, they ask for one.
+  // Path lists restrict the workspace: without a mode, they imply `workspace`.
   const implied = readable.length + writable.length + denied.length > 0 ? "workspace" : "on";
   const mode = given.mode ?? implied;
   const boundary = { mode: mode === "restricted" ? "off" : mode, readable, writable, denied } as const;

@@ -1,7 +1,7 @@
 import { isAmbitError, PluginBrokeContract } from "../errors.js";
 
 /**
- * Asks an actor something pure. What it throws is its author's to mend, whatever it is about.
+ * Calls a pure method of an actor. Anything that it throws is a bug of its plugin.
  *
  * @throws PluginBrokeContract with the actor's name and the method's.
  */

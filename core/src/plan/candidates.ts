@@ -9,7 +9,7 @@ import type {
   ToolSource,
 } from "../plugin/index.js";
 
-/** An actor with what was seen of it on this host, and when. */
+/** An actor with its probe's findings on this host, and their time. */
 export interface Probed<A> {
   readonly actor: A;
   readonly findings: ReadonlyMap<Capability, Finding>;

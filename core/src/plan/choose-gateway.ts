@@ -4,7 +4,7 @@ import type { Harness, ModelGateway, ModelUse } from "../plugin/index.js";
 import { asked } from "./asked.js";
 import type { Probed } from "./candidates.js";
 
-/** A model gateway in the run, with what it carries. Holds credentials: never logged, never answered. */
+/** A model gateway in the run, with what it carries. Holds credentials: never log or return it. */
 export interface PlannedGateway {
   readonly probed: Probed<ModelGateway>;
   readonly use: ModelUse;
@@ -12,7 +12,7 @@ export interface PlannedGateway {
 
 export interface GatewayChoice {
   readonly chosen: PlannedGateway | undefined;
-  /** Why none carries the agent's model; undefined when one does, or the agent has no model that could be carried. */
+  /** Why no gateway carries the agent's model; undefined when one does, or the agent has no such model. */
   readonly why: string | undefined;
 }
 
@@ -35,7 +35,7 @@ export function chooseGateway(
   return { chosen: undefined, why };
 }
 
-/** What keeps a budget from being held: nothing counts what is used, or nothing prices it. Pure. */
+/** Why a budget can't be enforced: nothing counts what is used, or nothing has a price for it. Pure. */
 export function budgetIssues({ budget }: RunRequest, { chosen, why }: GatewayChoice): readonly Issue[] {
   if (budget === undefined) return [];
   if (chosen === undefined) {

@@ -20,7 +20,7 @@ export interface Choice<Chosen> {
   readonly issues: readonly Issue[];
 }
 
-/** The harness by id or alias; without a name, the first configured. What keeps it from this request is asked later. */
+/** The harness by id or alias; without a name, the first configured. Whether it can run the request is checked later. */
 export function chooseHarness(
   request: RunRequest,
   harnesses: readonly Probed<Harness>[],
@@ -29,7 +29,7 @@ export function chooseHarness(
   const chosen =
     named === undefined
       ? harnesses[0]
-      : // An alias never hides another harness's own id.
+      : // An id wins over another harness's alias.
         (harnesses.find(({ actor }) => actor.id === named) ??
         harnesses.find(({ actor }) => actor.aliases.includes(named)));
   if (chosen !== undefined) return { chosen, issues: [] };
@@ -41,7 +41,7 @@ export function chooseHarness(
   };
 }
 
-/** One part per kind of tool that the request brings. */
+/** The executor for each kind of tool in the request. */
 export function chooseExecutors(
   request: RunRequest,
   executors: readonly Probed<ToolExecutor>[],
@@ -58,7 +58,7 @@ export function chooseExecutors(
     }
     const { actor } = part.probed;
     const found = asked(actor, "issues", () => actor.issues({ tool, request }));
-    // What is wrong with a tool is said first: `gaps` and the run only meet tools that have no issue.
+    // `gaps` and the run only get tools without an issue.
     if (found.length === 0) part.uses.push(tool);
     for (const { path, message } of found) {
       issues.push({ path: path === "" ? `customTools[${index}]` : `customTools[${index}].${path}`, message });
@@ -106,7 +106,7 @@ export function chooseDelivery(
   };
 }
 
-/** The named sandbox, or the first configured one without a gap; if there is none, what each of them lacks. */
+/** The named sandbox, or the first configured one without a gap; if there is none, the gaps of each. */
 export function chooseSandbox(
   request: RunRequest,
   sandboxes: readonly Probed<SandboxBackend>[],
@@ -140,7 +140,7 @@ export function chooseSandbox(
   return { chosen: undefined, issues: [], gaps, rootfs: candidates[0]?.actor.rootfs ?? "host" };
 }
 
-/** The first configured actor for each key: of two, the later one never takes over what the first was proven for. */
+/** The first configured actor for each key. */
 function firstBy<A, Use>(
   actors: readonly Probed<A>[],
   keyOf: (actor: A) => string,

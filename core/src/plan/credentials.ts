@@ -11,7 +11,7 @@ const noneHidden: Hiding = {
   fix: "name a sandbox that does, or remove the credential",
 };
 
-/** What the sandbox says of one credential. Whether it does so on this host is for its claim and probe to say. Pure. */
+/** Whether the sandbox can hide one credential. Its claim and probe decide whether it does on this host. Pure. */
 export function hidingOf(
   sandbox: SandboxBackend | undefined,
   credential: HiddenCredential,
@@ -21,7 +21,7 @@ export function hidingOf(
   return asked(sandbox, "hides", () => sandbox.hides?.(credential, boundary)) ?? noneHidden;
 }
 
-/** The request's `credentials` that this sandbox can't keep outside: they are never put inside instead. Pure. */
+/** Gaps of the request's `credentials` that this sandbox can't keep outside. They are never put inside instead. Pure. */
 export function credentialGaps(
   request: RunRequest,
   probed: Probed<SandboxBackend>,
@@ -30,7 +30,7 @@ export function credentialGaps(
 ): readonly Gap[] {
   const capability = "secrets.hidden";
   const unproven = whyUnproven(probed, capability);
-  // Where the boundary asks for it too, that gap has been found already.
+  // Where the boundary requires it too, that gap was already found.
   if (unproven !== undefined && required.some((one) => one.capability === capability)) return [];
   const actor = probed.actor.name;
   return request.credentials.flatMap((credential): Gap[] => {
@@ -42,9 +42,9 @@ export function credentialGaps(
 }
 
 /**
- * What the sandbox is given to hide: the request's `credentials`, and the agent's under `secrets: "hidden"`. Pure.
+ * The credentials that the sandbox hides: the request's, and under `secrets: "hidden"` the agent's. Pure.
  *
- * @param carried names of the agent's that a model gateway keeps outside.
+ * @param carried names of the agent's credentials that a model gateway keeps outside.
  */
 export function credentialsHidden(
   request: RunRequest,
@@ -61,7 +61,7 @@ export function credentialsHidden(
   ];
 }
 
-/** Why the sandbox doesn't hide a credential of the agent's that could be hidden; undefined when there is no more to say. */
+/** Why the sandbox doesn't hide one of the agent's hideable credentials; undefined when there is no specific reason. */
 export function whyNotHidden(
   request: RunRequest,
   harness: Harness,

@@ -5,32 +5,32 @@ import { asked } from "./asked.js";
 import type { Probed } from "./candidates.js";
 import type { Requirement } from "./requirements.js";
 
-/** One actor in one use, as the planner asks about it. */
+/** One use of one actor, as the planner checks it. */
 export interface Question<Use> {
   readonly probed: Probed<Actor<Use>>;
   readonly use: Use;
   readonly boundary: Boundary;
   readonly required: readonly Requirement[];
   /**
-   * How the actor's claims are held against what is required. `all`: a sandbox, whatever it says it touches ·
-   * `touched`: in the domains it touches · `inherited`: it acts only through the sandbox, whose guarantees are its
-   * own. What it states itself counts in any case.
+   * Which requirements the actor's claims must cover. `all`: a sandbox's, regardless of what it touches · `touched`:
+   * those in the domains it touches · `inherited`: none, since it acts only through the sandbox and has its guarantees.
+   * Gaps that it states itself always count.
    */
   readonly bound: "all" | "touched" | "inherited";
-  /** Domains in which its channel is the run's own, not egress: no claim is needed there. */
+  /** Domains in which it uses the run's own channel, which is no egress and needs no claim. */
   readonly mediated?: readonly Domain[];
   /** The tool or MCP server that brings the actor in. */
   readonly subject?: string | undefined;
-  /** What it leaves uncovered in this run beside what `gaps` names. */
+  /** Gaps in this run in addition to those that `gaps` returns. */
   readonly further?: readonly ActorGap[];
 }
 
-/** What an actor's use leaves uncovered of the requirements: `claims ∩ probed`, less what `gaps` names. Pure. */
+/** The requirements that an actor's use doesn't cover: it covers `claims ∩ probed`, less what `gaps` returns. Pure. */
 export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
   const { probed, use, boundary, required, subject, further = [] } = question;
   if (required.length === 0) return [];
   const { actor } = probed;
-  // A stated gap counts by its domain: an actor off a list of ranges may name it as one of hosts.
+  // A stated gap counts by its domain: an actor may state a gap of hosts where ranges are required.
   const named = [...asked(actor, "gaps", () => actor.gaps(boundary, use)), ...further];
   const stated = named.filter((gap) =>
     required.some(({ capability }) => domainOf(capability) === domainOf(gap.capability)),
@@ -46,7 +46,7 @@ export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
   return gaps;
 }
 
-/** The requirements that the actor must have among its own claims. */
+/** The requirements that the actor's own claims must cover. */
 function bindingOf<Use>(question: Question<Use>): readonly Requirement[] {
   const { probed, use, required, bound, mediated = [] } = question;
   if (bound === "all") return required;

@@ -32,7 +32,7 @@ export interface AcceptedPlan {
   readonly required: readonly Requirement[];
   readonly sandbox: Probed<SandboxBackend>;
   readonly harness: Probed<Harness>;
-  /** Undefined when the agent has no model, or goes to it by itself. */
+  /** Undefined when the agent has no model, or connects to it directly. */
   readonly gateway: PlannedGateway | undefined;
   /** Undefined when there is nothing to deliver. */
   readonly delivery: Probed<ToolDelivery> | undefined;
@@ -40,7 +40,7 @@ export interface AcceptedPlan {
   readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
   /** Gaps of actors outside the sandbox that `best_effort` accepted. */
   readonly outside: readonly Gap[];
-  /** What the sandbox is given to hide. Holds values: never logged, never answered. */
+  /** Credentials that the sandbox hides, with their values: never log or return it. */
   readonly hidden: readonly HiddenCredential[];
 }
 
@@ -54,10 +54,10 @@ export interface RefusedPlan {
 export type Plan = AcceptedPlan | RefusedPlan;
 
 /**
- * Whether *every* actor of the run covers *every* capability that the boundary requires in the domains it
- * touches, and in which sandbox; or else every gap and every issue at once. Pure: a function of its arguments.
+ * Checks that *every* actor of the run covers *every* capability that the boundary requires in the domains it touches, and
+ * chooses the sandbox; or returns every gap and every issue. Pure.
  *
- * @param issues what was already found wrong with the request; they refuse it beside the gaps.
+ * @param issues found in the request earlier; they refuse it as gaps do.
  */
 export function planRun(
   request: RunRequest,
@@ -151,7 +151,7 @@ export function planRun(
   };
 }
 
-/** What keeps the agent from this request, and what it can't cover when it goes to its model by itself. */
+/** Why the agent can't run this request, and what it can't cover when it connects to its model directly. */
 function agentOf(
   request: RunRequest,
   harness: Probed<Harness> | undefined,
@@ -167,7 +167,7 @@ function agentOf(
   return { issues, gaps: asked(actor, "directModelGaps", direct) };
 }
 
-/** Tool delivery and the model's gateway reach the agent over the run's own channel: no route of its own, so no egress. */
+/** Tool delivery and the model gateway use the run's own channel to the agent, which is no egress. */
 const mediation = { mediated: ["network"] } as const;
 
 function isSame(one: Gap, other: Gap): boolean {

@@ -13,7 +13,7 @@ import type { Probed } from "./candidates.js";
 import { carriedBy } from "./choose-gateway.js";
 import type { AcceptedPlan } from "./plan.js";
 
-/** What only the run itself can say. */
+/** What is known only once the run has happened. */
 export interface RunFacts {
   readonly confinement: Receipt["confinement"];
   readonly evidence: Evidence;
@@ -59,7 +59,7 @@ function guaranteesOf(plan: AcceptedPlan, required: readonly Capability[]): Guar
     ({ actor, findings, probedAt }) =>
       required.flatMap((capability) => {
         const finding = findings.get(capability);
-        // What it could do is no guarantee of this run where it said that it can't.
+        // A claim is no guarantee in a domain where the actor stated a gap for this run.
         const accepted = plan.outside.some(
           (gap) => gap.actor === actor.name && domainOf(gap.capability) === domainOf(capability),
         );

@@ -10,7 +10,7 @@ export interface Requirement {
   readonly subject?: string;
 }
 
-/** Everything the run needs of whatever acts in it. The first reason for a capability stands. Pure. */
+/** Every capability that the run requires, each with the first reason for it. Pure. */
 export function requirementsOf(boundary: Boundary, request: RunRequest): readonly Requirement[] {
   const all = [
     ...ofNetwork(boundary),
@@ -83,7 +83,7 @@ function ofSecrets({ secrets }: Boundary): Requirement[] {
     : [];
 }
 
-/** A tool that brings values of its own must not share them, boundary or not. */
+/** A tool with its own environment must not share it, even without a boundary. */
 function ofTools(request: RunRequest): Requirement[] {
   const bringer = request.customTools.find((tool) => hasEntries(tool.env));
   if (bringer === undefined) return [];

@@ -6,13 +6,13 @@ import type { PlannedActor, Probed } from "./candidates.js";
 import { whyNotHidden } from "./credentials.js";
 import type { Requirement } from "./requirements.js";
 
-/** Who could carry a credential of the request into the sandbox. */
+/** What could carry a credential of the request into the sandbox. */
 interface Carriers {
   readonly sandbox: Probed<SandboxBackend> | undefined;
   readonly harness: Probed<Harness> | undefined;
   readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
   readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
-  /** Names of credentials that don't go inside: placeholders of the sandbox, and those that the gateway keeps. */
+  /** Names of credentials that stay outside: the sandbox has placeholders for them, or the gateway keeps them. */
   readonly outside: readonly string[];
   /** Why no model gateway keeps the model's; undefined when one does. */
   readonly unrouted: string | undefined;
@@ -22,8 +22,8 @@ const fix =
   'leave the values out, name a sandbox that can hide them, or set sandboxPermission.secrets to "visible"';
 
 /**
- * Gaps of `secrets.hidden` that the request makes itself: what it has put into the sandbox can be read there,
- * whatever the sandbox enforces. Found here, so that no plugin has to remember it. Pure.
+ * Gaps of `secrets.hidden` that the request itself causes: a value that it puts into the sandbox can be read there. Checked
+ * here, so that no plugin has to. Pure.
  */
 export function secretsInside(
   request: RunRequest,
@@ -56,7 +56,7 @@ export function secretsInside(
   ];
 }
 
-/** Names of the credentials that can be read in the sandbox all the same. */
+/** Names of the credentials that can still be read in the sandbox. */
 export function stillVisible(
   harness: Harness,
   request: RunRequest,

@@ -6,16 +6,16 @@ export function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Where clients of model providers put their key, which is an exposure's token then. */
+/** Headers in which clients of model providers send their key, here the exposure's token. */
 const keyHeaders = ["x-api-key", "x-goog-api-key"] as const;
 
-/** Whether a request presents the token: `Authorization: Bearer <token>`, or as an API key in a header of its own. */
+/** Whether a request presents the token: as `Authorization: Bearer <token>`, or as an API key in its own header. */
 export function presentsToken(headers: Headers, token: string): boolean {
   if (matchesBearer(headers.get("authorization"), token)) return true;
   return keyHeaders.some((name) => headers.has(name) && matchesBearer(`Bearer ${headers.get(name)}`, token));
 }
 
-/** Guards a handler: only a request that presents the token gets through. Compared in constant time. */
+/** Guards a handler: requests without the token get 401. Compares in constant time. */
 export function requireBearer(token: string, handler: FetchHandler): FetchHandler {
   return (request) => {
     if (presentsToken(request.headers, token)) return handler(request);
@@ -26,7 +26,7 @@ export function requireBearer(token: string, handler: FetchHandler): FetchHandle
   };
 }
 
-/** Digests first, so that neither the length nor the content of the secret shows in the time taken. */
+/** Compares digests, so that the time taken reveals neither the secret's length nor its content. */
 export function matchesBearer(header: string | null | undefined, token: string): boolean {
   const presented = /^Bearer (.+)$/i.exec(header ?? "")?.[1] ?? "";
   return timingSafeEqual(digest(presented), digest(token));

@@ -3,14 +3,13 @@ import type { ToolExecutor } from "./kinds/executor.js";
 
 type Required = "kind" | "site" | "execute";
 
-/** What an author writes of an executor. `name` defaults to the kind; the rest to what `defineExecutor` says. */
+/** An executor as its author writes it. `name` defaults to the kind, the rest as `defineExecutor` says. */
 export type ExecutorDefinition = Pick<ToolExecutor, Required> & Partial<Omit<ToolExecutor, Required>>;
 
 /**
- * Makes a `ToolExecutor` that is refused wherever its author hasn't said otherwise: it touches every domain and claims
- * nothing, so under any boundary it is a gap, unless its site is `caller` or `sandbox`. An executor that acts in fewer
- * domains says so in `touches`; one that enforces something lists it in `claims` and shows it in `probe`. It has no
- * gaps or issues of its own.
+ * Makes a `ToolExecutor` with conservative defaults: it touches every domain and claims nothing, so any boundary refuses
+ * it, unless its site is `caller` or `sandbox`. Set `touches` for an executor that acts in fewer domains, and `claims` and
+ * `probe` for what it enforces. By default it states no gaps and no issues.
  */
 export function defineExecutor(definition: ExecutorDefinition): ToolExecutor {
   return Object.freeze({

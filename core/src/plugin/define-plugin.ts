@@ -10,7 +10,7 @@ import type { StoreBackend } from "./kinds/store/index.js";
 import type { ToolSource } from "./kinds/tool-source.js";
 import type { Log } from "./log.js";
 
-/** The seats of a run, and what sits in each. */
+/** The kinds of actors, and the interface of each. */
 export interface ActorKinds {
   sandbox: SandboxBackend;
   executor: ToolExecutor;
@@ -29,8 +29,8 @@ export interface Offers extends ActorKinds {
 
 export interface Registrar {
   /**
-   * Registers an actor, an observer or the store: an object, or a class that the runner constructs at once, see `pluginTokens`. A
-   * second one of the same kind and name, from whichever plugin, is an error at start.
+   * Registers an actor, an observer or the store: an object, or a class that is constructed immediately (see
+   * `pluginTokens`). A second one of the same kind and name, from any plugin, is an error at start.
    */
   add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind] | InjectedClass<Offers[Kind]>): void;
   /** The runner's log; each entry names the plugin. */
@@ -46,14 +46,14 @@ export interface Plugin<Config extends z.ZodType = z.ZodType> {
   readonly config: Config;
   /**
    * Settings that had another name in an earlier version: the older path and the current one, parts joined by dots,
-   * `{"bridge.lingerMs": "bridge.orphanTimeoutMs"}`. The older name goes on working, with a warning in the log.
+   * `{"bridge.lingerMs": "bridge.orphanTimeoutMs"}`. The older name keeps working, with a warning in the log.
    */
   readonly renamedSettings?: Readonly<Record<string, string>>;
   /** Synchronous and without I/O: what needs the host happens in `probe` and `open`. */
   register(registrar: Registrar, config: z.output<Config>): void;
 }
 
-/** Types a plugin's config and checks nothing: the registrar does, when it is loaded. */
+/** Infers the type of a plugin's config. Checks nothing: the registry does, when the plugin is loaded. */
 export function definePlugin<Config extends z.ZodType>(plugin: Plugin<Config>): Plugin<Config> {
   return Object.freeze(plugin);
 }

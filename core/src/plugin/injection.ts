@@ -3,7 +3,7 @@ import { type InjectionToken, inject } from "tsyringe";
 import type { Log } from "./log.js";
 
 /**
- * What the runner gives to the constructor of a class that a plugin registers:
+ * What the constructor of a class that a plugin registers can inject:
  * `constructor(@inject(pluginTokens.config) config: Config, @inject(pluginTokens.log) log: Log)`.
  */
 export const pluginTokens = {
@@ -13,13 +13,13 @@ export const pluginTokens = {
   config: token<unknown>("config"),
 } as const;
 
-/** Names what one parameter of a constructor is given. TypeScript needs `experimentalDecorators` for it. */
+/** Names the token of one constructor parameter. TypeScript needs `experimentalDecorators` for it. */
 export { inject };
 
-/** A class that the runner constructs: each of its constructor's parameters names a token of `pluginTokens`. */
+/** A class that the registry constructs: each constructor parameter names a token of `pluginTokens`. */
 export type InjectedClass<Offer> = Extract<InjectionToken<Offer>, abstract new (...given: never[]) => Offer>;
 
-/** Global: a plugin installed beside another copy of this package has the same tokens. */
+/** A global symbol: a plugin that uses another copy of this package has the same tokens. */
 function token<Value>(name: string): InjectionToken<Value> {
   return Symbol.for(`ambit.plugin.${name}`);
 }

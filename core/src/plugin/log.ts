@@ -1,4 +1,4 @@
-/** Structured log of the runner. Fields are redacted before they are written; still, never pass a secret. */
+/** The runner's structured log. Fields are redacted before they are written; still, never pass a secret. */
 export interface Log {
   debug(fields: Readonly<Record<string, unknown>>, message: string): void;
   info(fields: Readonly<Record<string, unknown>>, message: string): void;

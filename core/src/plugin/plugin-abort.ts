@@ -1,9 +1,9 @@
 import { setMaxListeners } from "node:events";
 
-/** Far more than one run has under way. 0, which would be none at all, breaks clients that raise a limit they find. */
+/** Far more than one run ever has. 0, which means no limit, breaks clients that raise the limit they find. */
 const mostListeners = 10_000;
 
-/** What aborts work of a plugin. Its signal may have many listeners, one a call under way, which are no leak. */
+/** An abort controller for a plugin's work. Its signal may have many listeners, one for each open call, which is no leak. */
 export function newPluginAbort(): AbortController {
   const controller = new AbortController();
   setMaxListeners(mostListeners, controller.signal);

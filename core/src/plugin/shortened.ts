@@ -1,10 +1,10 @@
-/** Bytes of one result that the model gets at most. */
+/** The most bytes of one result that the model gets. */
 export const longestOutput = 100_000;
 
 const steering =
   "This result was too large to return in full. Narrow your query (add filters, a smaller date range, or specific fields), request a summary, or paginate and fetch fewer items per call, then try again.";
 
-/** `text` as it is, or cut at a character, with what was left out and what to do about it; never above `limit` bytes. */
+/** `text` unchanged, or truncated at a character with a notice of how much was omitted; never longer than `limit` bytes. */
 export function shortened(text: string, limit: number = longestOutput): string {
   // A UTF-16 unit takes three bytes at most: most results need no counting.
   if (text.length * 3 <= limit) return text;

@@ -1,6 +1,6 @@
 /**
- * The step's result, or the signal's reason as soon as it aborts. The step itself must see to what it opens
- * after that: its result is dropped.
+ * The step's result; rejects with the signal's reason as soon as it aborts. The step's later result is dropped, so the step
+ * itself must close what it opens after that.
  */
 export async function unlessAborted<Result>(
   signal: AbortSignal,

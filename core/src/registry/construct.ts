@@ -2,7 +2,7 @@ import "reflect-metadata";
 import { type DependencyContainer, injectable } from "tsyringe";
 import { type InjectedClass, type Log, pluginTokens } from "../plugin/index.js";
 
-/** A container with what one plugin's classes are given. */
+/** A container with what one plugin's classes can inject. */
 export function pluginContainer(
   root: DependencyContainer,
   plugin: string,
@@ -15,7 +15,7 @@ export function pluginContainer(
   return container;
 }
 
-/** @throws Error where a parameter of the constructor names no token, or one that a plugin isn't given. */
+/** @throws Error where a constructor parameter names no token, or one that plugins don't have. */
 export function construct<Offer>(container: DependencyContainer, given: InjectedClass<Offer>): Offer {
   const tokens: object = Reflect.getOwnMetadata("injectionTokens", given) ?? {};
   const named = Object.keys(tokens).length;
@@ -27,7 +27,7 @@ export function construct<Offer>(container: DependencyContainer, given: Injected
       `parameter ${missing + 1} of the constructor of ${given.name} names no token: write @inject(pluginTokens.config) or @inject(pluginTokens.log) before it`,
     );
   }
-  // Known to this copy of tsyringe, whichever copy its decorators came from.
+  // Registers the class with this copy of tsyringe, even if its decorators came from another.
   injectable()(given);
   return container.resolve(given);
 }

@@ -10,7 +10,7 @@ import { settingsProblems } from "./settings-problems.js";
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
 export type ImportPlugin = (name: string) => Promise<unknown>;
 
-/** Thrown by an `ImportPlugin` for a name that leads to no package. */
+/** Thrown by an `ImportPlugin` for a name that resolves to no package. */
 export class PluginNotFound extends Error {
   constructor(
     message: string,
@@ -29,7 +29,7 @@ export interface LoadedPlugin {
 
 /**
  * Loads every plugin of the configuration into the container, in order.
- * @throws PluginLoadFailed with all failures of all plugins at once.
+ * @throws PluginLoadFailed with all failures of all plugins.
  */
 export async function loadPlugins(
   entries: readonly PluginEntry[],
@@ -130,7 +130,7 @@ function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar,
   try {
     const returned = registrar.during(name, { config: data, log }, (offer) => plugin.register(offer, data));
     if (!(returned instanceof Promise)) return { configSchema };
-    // What it would do later comes too late to be reported; what it throws then must not end the process.
+    // Its later rejection must not end the process.
     returned.catch(() => undefined);
     return failed("register returned a promise", "its author moves what waits into probe() or open()");
   } catch (cause) {

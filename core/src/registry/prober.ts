@@ -10,7 +10,7 @@ interface Evidence {
   readonly probedAt: number;
 }
 
-/** Keeps what was seen of each actor on this host, and looks again when it is too old or was invalidated. */
+/** Keeps the findings of each actor on this host, and probes again when they are too old or were invalidated. */
 export class Prober {
   readonly #evidence = new Map<Actor<never>, Evidence>();
   readonly #underWay = new Map<Actor<never>, Promise<Evidence>>();
@@ -25,7 +25,7 @@ export class Prober {
     return this.#underWay.size > 0;
   }
 
-  /** What was seen last; nothing is proven of an actor that was never probed. */
+  /** The latest findings; none for an actor that was never probed. */
   probed<A extends Actor<never>>(actor: A): Probed<A> {
     const evidence = this.#evidence.get(actor);
     return {
@@ -35,18 +35,18 @@ export class Prober {
     };
   }
 
-  /** When the actor was probed last, in ms since the epoch; undefined when there is no evidence that may be used. */
+  /** When the actor was last probed, in ms since the epoch; undefined without valid evidence. */
   freshSince(actor: Actor<never>): number | undefined {
     return this.#isFresh(actor) ? this.#evidence.get(actor)?.probedAt : undefined;
   }
 
-  /** Takes evidence that was gathered earlier, as far as it is within the claims, and not too old or too new. */
+  /** Restores evidence of an earlier process, as far as it is within the claims and not dated in the future. */
   restore(actor: Actor<never>, findings: readonly Finding[], probedAt: number): void {
     if (probedAt > Date.now() || this.#evidence.has(actor)) return;
     this.#evidence.set(actor, { findings: this.#within(actor, findings), probedAt });
   }
 
-  /** Resolves when the evidence of every actor is fresh; two callers share one probe. */
+  /** Resolves when the evidence of every actor is fresh; concurrent callers share one probe. */
   async refresh(actors: readonly Actor<never>[]): Promise<void> {
     await Promise.all(actors.map((actor) => this.#refreshOne(actor)));
   }
@@ -54,12 +54,12 @@ export class Prober {
   /** The actor failed where it was proven: it is probed again before it is used. */
   invalidate(actor: Actor<never>): void {
     this.#evidence.delete(actor);
-    // A probe that began before the failure says nothing of the time after it.
+    // A probe that began before the failure proves nothing about the time after it.
     this.#underWay.delete(actor);
   }
 
   async #refreshOne(actor: Actor<never>): Promise<void> {
-    // Once more when the evidence was invalidated while it was gathered.
+    // Repeated when the evidence was invalidated while the probe ran.
     while (!this.#isFresh(actor)) await this.#probeOnce(actor);
   }
 
@@ -86,13 +86,13 @@ export class Prober {
   #within(actor: Actor<never>, given: readonly Finding[]): ReadonlyMap<Capability, Finding> {
     const findings = new Map<Capability, Finding>();
     for (const finding of given) {
-      // A probe may shrink the claims, nothing may grow them.
+      // A probe may shrink the claims, never extend them.
       if (!actor.claims.includes(finding.capability)) {
         const fields = { actor: actor.name, capability: finding.capability };
         this.log.warn(fields, "a finding beyond the claims is ignored");
         continue;
       }
-      // Of two that contradict each other, the one that proves nothing stands.
+      // Of two contradictory findings, the negative one counts.
       if (findings.get(finding.capability)?.proven !== false) findings.set(finding.capability, finding);
     }
     return findings;

@@ -103,7 +103,7 @@ export class ContainerRegistrar {
   }
 }
 
-/** Two that would do the same work collide, whatever they are called; else an actor is known by its name. */
+/** Actors that do the same work collide even with different names; others are identified by their names. */
 function keyOf(kind: ActorKind, actor: ActorKinds[ActorKind]): string {
   if ("connection" in actor) return `the toolSource for ${actor.connection}`;
   if ("kind" in actor) return `the executor of kind '${actor.kind}'`;

@@ -12,7 +12,7 @@ import { actorTokens } from "./tokens.js";
 /** What `GET /plugins` says of one actor. */
 export type ActorDescription = PluginsResponse["actors"][number];
 
-/** The loaded plugins, and what was seen of their actors on this host. */
+/** The loaded plugins, with the evidence of their actors on this host. */
 export class Registry {
   readonly #prober: Prober;
 
@@ -20,7 +20,7 @@ export class Registry {
     readonly container: DependencyContainer,
     readonly plugins: readonly LoadedPlugin[],
     readonly registrations: readonly Registration[],
-    /** What watches runs, and acts in none. */
+    /** They observe runs and act in none. */
     readonly observers: readonly RunObserver[],
     /** Undefined where no plugin offers one. */
     readonly store: StoreBackend | undefined,
@@ -30,14 +30,14 @@ export class Registry {
     this.#prober = new Prober(settings, log);
   }
 
-  /** @throws PluginLoadFailed with all failures at once. */
+  /** @throws PluginLoadFailed with all failures. */
   static async load(
     entries: readonly PluginEntry[],
     importPlugin: ImportPlugin,
     settings: ProbeSettings,
     log: Log,
   ): Promise<Registry> {
-    // A container of its own: two registries in one process share nothing.
+    // Its own container: two registries in one process share nothing.
     const container = root.createChildContainer();
     const loaded = await loadPlugins(entries, container, importPlugin, log);
     const { plugins, registrations, observers, store } = loaded;
@@ -48,13 +48,13 @@ export class Registry {
     return this.#prober.probing;
   }
 
-  /** Everyone who could act, with evidence that is fresh enough to plan with. */
+  /** All actors, with evidence that is fresh enough to plan with. */
   async candidates(): Promise<Candidates> {
     await this.#prober.refresh(this.#actors());
     return this.candidatesAsSeen();
   }
 
-  /** The same with what was seen last, at once: what isn't proven yet counts as missing. */
+  /** The same with the latest evidence, without waiting: what isn't proven yet counts as missing. */
   candidatesAsSeen(): Candidates {
     const probed = <A extends Actor<never>>(actor: A) => this.#prober.probed(actor);
     return {
@@ -72,12 +72,12 @@ export class Registry {
     this.#prober.invalidate(actor);
   }
 
-  /** Whether every actor's evidence may be used: a plan would wait for no probe. */
+  /** Whether every actor has valid evidence, so that a plan needn't wait for a probe. */
   get isProbed(): boolean {
     return this.#actors().every((actor) => this.#prober.freshSince(actor) !== undefined);
   }
 
-  /** What was seen of each actor, as far as it may still be used. */
+  /** The valid evidence of each actor. */
   evidence(): StoredEvidence {
     return this.registrations.flatMap(({ plugin, kind, name, actor }) => {
       const probedAt = this.#prober.freshSince(actor);
@@ -86,7 +86,7 @@ export class Registry {
     });
   }
 
-  /** Takes evidence of an earlier process. What doesn't belong to a loaded actor is left out. */
+  /** Restores evidence of an earlier process. Evidence of actors that aren't loaded is ignored. */
   restore(evidence: StoredEvidence): void {
     for (const { plugin, kind, name, actor } of this.registrations) {
       const stored = evidence.find((one) => one.plugin === plugin && one.kind === kind && one.name === name);
@@ -112,7 +112,7 @@ export class Registry {
     return Object.values(actorTokens).flatMap((token) => this.#all<Actor<never>>(token));
   }
 
-  /** tsyringe throws where nothing is registered; for us that is an empty list. */
+  /** An empty list where nothing is registered; tsyringe would throw. */
   #all<A>(token: InjectionToken<A>): readonly A[] {
     return this.container.isRegistered(token) ? this.container.resolveAll(token) : [];
   }

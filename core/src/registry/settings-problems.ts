@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { nearestKey } from "../contract/index.js";
 
-/** What a schema of settings found wrong, a line for each: path, reason, and the name that was probably meant. */
+/** A line for each problem that a schema of settings found: path, reason, and the name that was probably meant. */
 export function settingsProblems(error: z.ZodError, schema: z.ZodType): readonly string[] {
   return error.issues.flatMap((issue) => {
     if (issue.code !== "unrecognized_keys") return [`${pathOf(issue.path)}${issue.message}`];

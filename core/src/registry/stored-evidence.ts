@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { findingSchema } from "../contract/index.js";
 
-/** What was seen of each actor, as another process may read it. */
+/** The evidence of each actor, as stored for another process. */
 export const storedEvidenceSchema = z.array(
   z.strictObject({
     plugin: z.string(),

@@ -1,7 +1,7 @@
 import type { InjectionToken } from "tsyringe";
 import type { ActorKind, ActorKinds } from "../plugin/index.js";
 
-/** Where the container keeps the actors of each kind. Symbols: a plugin can't collide with a name of ours. */
+/** The container's tokens for the actors of each kind. */
 export const actorTokens: { readonly [Kind in ActorKind]: InjectionToken<ActorKinds[Kind]> } = {
   sandbox: Symbol.for("ambit.sandbox"),
   executor: Symbol.for("ambit.executor"),

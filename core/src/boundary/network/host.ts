@@ -35,7 +35,7 @@ export function readHost(raw: string): HostReading {
   if (canonical.startsWith("[")) {
     return { ok: true, kind: "address", host: ipaddr.parse(canonical.slice(1, -1)).toString() };
   }
-  // The URL parser has brought every other spelling to four decimals; ipaddr.js would throw to say that a name is none.
+  // The URL parser has normalised every other spelling to four decimals; ipaddr.js would throw for a name.
   if (isIPv4(canonical)) return { ok: true, kind: "address", host: canonical };
   const name = canonical.endsWith(".") ? canonical.slice(0, -1) : canonical;
   if (name.length > LONGEST_NAME || !name.split(".").every(isLabel)) {
@@ -44,7 +44,7 @@ export function readHost(raw: string): HostReading {
   return { ok: true, kind: "name", host: name };
 }
 
-/** Some versions of Node let punycode through that stands for nothing: decoding leaves it as it is. */
+/** Some versions of Node accept invalid punycode: decoding then returns it unchanged. */
 function isLabel(label: string): boolean {
   return LABEL.test(label) && !(label.startsWith("xn--") && domainToUnicode(label) === label);
 }

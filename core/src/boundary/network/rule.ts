@@ -40,7 +40,7 @@ function splitPort(entry: string): Split | undefined {
     return { destination: address + prefix, ...(port === undefined ? {} : { port: Number(port) }) };
   }
   if (entry.includes("://")) return undefined;
-  // More than one colon without brackets is an IPv6 address: its last part is no port.
+  // More than one colon without brackets is an IPv6 address: its last part isn't a port.
   if (entry.split(":").length > 2) return { destination: entry };
   const parts = /^([^:]+)(?::(\d{1,5}))?$/.exec(entry);
   if (parts?.[1] === undefined) return undefined;
@@ -54,7 +54,7 @@ function isAddress(text: string): boolean {
 function parseRange(text: string): { rule: RangeRule } | { problem: string } {
   const parts = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(text);
   const address = parts?.[1] ?? "";
-  // Four plain decimals only: `010.0.0.0/8` is 8.0.0.0 to one parser and 10.0.0.0 to the next.
+  // Four plain decimals only: parsers disagree on whether `010.0.0.0/8` is 8.0.0.0 or 10.0.0.0.
   const isFour = ipaddr.IPv4.isValidFourPartDecimal(address);
   if (!isFour && !(address.includes(":") && ipaddr.IPv6.isValid(address))) {
     return { problem: "must be an address and a prefix length, such as 203.0.113.0/24 or 2001:db8::/32" };

@@ -7,7 +7,7 @@ import { limits } from "./limits.js";
 const reservedHeaders =
   /^(host|connection|content-.*|expect|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
 
-/** How a request carries the credential: `Authorization: Bearer`, the password of `Authorization: Basic`, or a header of its own. */
+/** How a request carries the credential: `Authorization: Bearer`, the password of `Authorization: Basic`, or another header. */
 export const credentialFormSchema = z.union([
   z.enum(["bearer", "basic"]),
   z.strictObject({

@@ -5,7 +5,7 @@ import type { RunRequest } from "./request.js";
  * The project that a request belongs to: `projectId`, else `runContext.project.id`. Undefined when neither is a
  * string with a character other than white space.
  *
- * Sessions are kept apart by it: runs of two projects never share one, whatever their `sessionId`.
+ * It separates sessions: runs of two projects never share one, even with the same `sessionId`.
  */
 export function projectOf({
   projectId,

@@ -4,13 +4,13 @@ import { renderHintSchema } from "../request/tool.js";
 const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) =>
   z.strictObject({ type: z.literal(type), ...shape });
 
-/** What this turn used; a figure that the agent doesn't tell, or tells otherwise than per turn, is absent. */
+/** What this turn used. A figure that the agent doesn't report per turn is absent. */
 export const usageSchema = z.strictObject({
   /** Tokens sent to the model, cached ones among them. */
   input: z.number().optional(),
   /** Those of `input` that the provider had in its cache. */
   cached: z.number().optional(),
-  /** Tokens that the model made. */
+  /** Tokens that the model generated. */
   output: z.number().optional(),
   total: z.number().optional(),
   /** US dollars. */
@@ -63,7 +63,7 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     target: z.string(),
     allowed: z.boolean(),
     reason: z.string(),
-    /** How many times in a row this same decision was taken. */
+    /** How many times in a row this decision was made. */
     count: z.int().positive(),
   }),
   event("data", { name: z.string(), data: z.unknown(), transient: z.boolean().optional() }),

@@ -11,7 +11,7 @@ export type Issue = z.infer<typeof issueSchema>;
 
 /** A capability that the boundary requires and an actor doesn't cover, with its fix. */
 export const gapSchema = z.strictObject({
-  /** Who: a backend's, executor's, harness's or server's name. */
+  /** The name of the backend, executor, harness or MCP server. */
   actor: z.string(),
   capability: capabilitySchema,
   reason: z.string(),

@@ -5,7 +5,7 @@ import { receiptActorSchema, receiptSchema, siteSchema } from "./receipt.js";
 import { runResultSchema, streamRecordSchema } from "./result.js";
 import { warningSchema } from "./warning.js";
 
-/** An answer with any status but 200: a result as far as there was a run. */
+/** The body of every response with another status than 200: a result, as far as there was a run. */
 export const failedResultSchema = runResultSchema.partial({ runId: true, events: true }).extend({
   ok: z.literal(false),
   error: z.string(),
@@ -13,7 +13,7 @@ export const failedResultSchema = runResultSchema.partial({ runId: true, events:
 });
 export type FailedResult = z.infer<typeof failedResultSchema>;
 
-/** What a stream is made of: as `StreamRecord`, and of a run that was refused, the one record that says why. */
+/** The records of a stream: as `StreamRecord`, or for a refused run the one record that says why. */
 export const responseRecordSchema = z.discriminatedUnion("kind", [
   streamRecordSchema.options[0],
   z.strictObject({ kind: z.literal("result"), result: z.union([runResultSchema, failedResultSchema]) }),
@@ -54,7 +54,7 @@ export const findingSchema = z.discriminatedUnion("proven", [
 ]);
 export type Finding = z.infer<typeof findingSchema>;
 
-/** `GET /plugins`: what every actor claims, and what was seen of it on this host, how and when. */
+/** `GET /plugins`: what every actor claims, and what its probe found on this host, how and when. */
 export const pluginsResponseSchema = z.strictObject({
   actors: z.array(
     z.strictObject({
@@ -71,13 +71,13 @@ export const pluginsResponseSchema = z.strictObject({
 });
 export type PluginsResponse = z.infer<typeof pluginsResponseSchema>;
 
-/** `GET /health`: that it lives, and whether it still looks at its host. Says nothing else: it is open to all. */
+/** `GET /health`: that the server is up, and whether it is still probing its host. No more: it needs no token. */
 export const healthResponseSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
 export type HealthResponse = z.infer<typeof healthResponseSchema>;
 
 /**
- * `GET /subscription-status`: for each harness by each of its names, whether this runner holds a login of the agent's
- * own. It never does, since every session has a fresh home: a run brings its credential, in `modelConnection`.
+ * `GET /subscription-status`: for each name of each harness, whether this runner holds the agent's own login. It never
+ * does, since every session has a fresh home: a run brings its credential in `modelConnection`.
  */
 export const subscriptionStatusSchema = z.strictObject({
   version: z.literal(1),
@@ -92,7 +92,7 @@ export const killRequestSchema = z.strictObject({
 });
 export type KillRequest = z.infer<typeof killRequestSchema>;
 
-/** `ended` is false when there was nothing to end, which is no error; `message` then says what was looked for. */
+/** `ended` is false when there was nothing to end, which is no error; `message` then names what was not found. */
 export const endedResponseSchema = z.strictObject({
   ok: z.literal(true),
   ended: z.boolean(),

@@ -37,7 +37,7 @@ export const runResultSchema = z.strictObject({
   /** A readable sentence, when `ok` is false. */
   error: z.string().optional(),
   failure: failureSchema.optional(),
-  /** What was accepted and has no effect, or not the one it seems to have; absent when there is nothing. */
+  /** What was accepted and has no effect, or not the effect it seems to have; absent when there is nothing. */
   warnings: z.array(warningSchema).optional(),
   receipt: receiptSchema.optional(),
 });

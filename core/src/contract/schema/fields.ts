@@ -15,11 +15,11 @@ const fieldMetaSchema = z.object({
 });
 
 export interface Field extends z.output<typeof fieldMetaSchema> {
-  /** `customTools[].callRef`: `[]` stands for each entry of a list. */
+  /** `customTools[].callRef`: `[]` means each entry of a list. */
   readonly path: string;
 }
 
-/** Every field of a request, in the schema's order. A function: it is needed for documentation only. */
+/** Every field of a request, in the schema's order, for the documentation. */
 export function requestFields(): readonly Field[] {
   const fields = new Map<string, Field>();
   for (const field of fieldsOf(runRequestSchema, "")) {

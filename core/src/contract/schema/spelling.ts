@@ -1,11 +1,11 @@
 import { distance } from "fastest-levenshtein";
 
-/** A key without what spellings differ in: `sandbox_permission` and `sandboxPermission` are the same. */
+/** A key in lower case without `_` and `-`: `sandbox_permission` and `sandboxPermission` are the same. */
 export function plainKey(key: string): string {
   return key.replaceAll(/[_-]/g, "").toLowerCase();
 }
 
-/** How many edits lie between two spellings, where they are few enough for a slip; else undefined. */
+/** The edit distance of two spellings where it is small enough for a typo; else undefined. */
 export function slipBetween(word: string, known: string): number | undefined {
   if (word.length > 64) return undefined;
   const [one, other] = [plainKey(word), plainKey(known)];
@@ -13,14 +13,14 @@ export function slipBetween(word: string, known: string): number | undefined {
   return edits <= Math.max(1, Math.floor(known.length / 3)) ? edits : undefined;
 }
 
-/** Whether two neighbouring letters changed places: the commonest slip of all. */
+/** Whether two neighbouring letters are swapped, the most common typo. */
 function isSwap(one: string, other: string): boolean {
   const at = [...one].findIndex((letter, index) => letter !== other[index]);
   if (at < 0 || one.length !== other.length) return false;
   return other === `${one.slice(0, at)}${one[at + 1] ?? ""}${one[at] ?? ""}${one.slice(at + 2)}`;
 }
 
-/** The one spelling close enough to be a slip; undefined when there is none, or a choice between several. */
+/** The known spelling that the word is probably a typo of; undefined when there is none, or more than one. */
 export function nearestKey(word: string, known: readonly string[]): string | undefined {
   const near = known
     .flatMap((candidate) => {

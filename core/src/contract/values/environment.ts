@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What an operating system can carry as a variable's name. */
+/** A variable's name that an operating system can carry. */
 export const environmentNameSchema = z
   .string()
   .regex(/^[^=\0]+$/, "must be a variable's name: not empty, without = or NUL");

@@ -20,7 +20,7 @@ export const headerNameSchema = z
     "must be an HTTP header name: letters, digits and any of !#$%&'*+.^_`|~-",
   );
 
-/** A field value that can't end its line, and so can't add a header of its own. */
+/** A field value without line breaks, so that it can't add a header. */
 export const headerValueSchema = z
   .string()
   .regex(/^[^\r\n\0]*$/, "must not contain a line break or NUL: a header's value is one line");

@@ -3,8 +3,8 @@ import { z } from "zod";
 export type JsonObject = { readonly [key: string]: unknown };
 
 /**
- * A JSON object whose inside is not ours to judge: tool arguments, JSON Schemas, opaque context. Passed on as it
- * is: a thousand JSON Schemas are not walked, and not copied.
+ * A JSON object that is passed on unchanged: tool arguments, JSON Schemas, opaque context. Its contents are neither
+ * checked nor copied.
  */
 export const jsonObjectSchema = z
   .custom<Record<string, unknown>>(isJsonObject, { error: "must be an object" })

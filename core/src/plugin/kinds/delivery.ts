@@ -4,7 +4,7 @@ import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
 import type { Sandbox } from "./sandbox.js";
 
-/** What the agent learns of a tool: never `callRef`, `code`, `env` or a credential. */
+/** What the agent sees of a tool: never `callRef`, `code`, `env` or a credential. */
 export type PublishedTool = Pick<ToolSpec, "name" | "description" | "inputSchema" | "readOnly">;
 
 export interface PublishedCall {
@@ -12,9 +12,9 @@ export interface PublishedCall {
   readonly arguments: JsonObject;
   /** The agent's own id of the call, where its protocol carries one. */
   readonly id?: string;
-  /** Aborts when the agent gives the call up. */
+  /** Aborts when the agent gives up the call. */
   readonly signal: AbortSignal;
-  /** To send on with what the call requests of others (W3C Trace Context). Absent where the run belongs to no trace. */
+  /** W3C trace context, to pass on with requests that the call makes. Absent where the run belongs to no trace. */
   readonly traceparent?: string;
 }
 

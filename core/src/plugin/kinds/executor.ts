@@ -22,7 +22,7 @@ export interface ToolCall {
 export interface RunScope {
   readonly runId: string;
   readonly request: RunRequest;
-  /** What the run may touch: an executor on the runner keeps to it by itself. */
+  /** What the run may touch: an executor on the runner must enforce it itself. */
   readonly boundary: Boundary;
   readonly sandbox: Sandbox;
   /** For what outlives a call: runs when the run ends, before its sandbox is closed or kept. */
@@ -35,7 +35,7 @@ export interface ToolScope extends RunScope {
   readonly signal: AbortSignal;
   /** Milliseconds until `signal` aborts for the time limit, for messages. */
   readonly timeoutMs: number;
-  /** To send on with what the call requests of others (W3C Trace Context). Absent where the run belongs to no trace. */
+  /** W3C trace context, to pass on with requests that the call makes. Absent where the run belongs to no trace. */
   readonly traceparent?: string;
 }
 
@@ -43,15 +43,15 @@ export type ToolOutcome =
   | { readonly status: "completed"; readonly output: string; readonly data?: unknown }
   /** The tool's own failure: text for the model, which may try something else. */
   | { readonly status: "failed"; readonly output: string }
-  /** Fulfilled by somebody else, later: the run keeps the call open, or pauses. */
+  /** Fulfilled later by the user: the run keeps the call open, or pauses. */
   | { readonly status: "parked"; readonly interaction: "client_tool" | "user_input" };
 
 export interface ToolExecutor extends Actor<ToolUse> {
   /** The tools it executes: `callback`, `code`, `client`, or a kind of the plugin's own. */
   readonly kind: string;
-  /** What a tool of this kind lacks to be executed at all, by path within the tool (`callRef`). Pure. */
+  /** What a tool of this kind lacks to be executed, by path within the tool (`callRef`). Pure. */
   issues(use: ToolUse): readonly Issue[];
-  /** Called once the run's agent is up, to make ready what its first calls would wait for. Returns at once. */
+  /** Called once when the run's agent is up, to prepare what its first calls would wait for. Returns immediately. */
   prepare?(tools: readonly ToolSpec[], scope: RunScope): void;
   /** Never throws for a tool's own failure. */
   execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome>;

@@ -16,7 +16,7 @@ import type { ModelRoute, ModelUse } from "./model-gateway.js";
 import type { OwnTools, ToolClass } from "./own-tools.js";
 import type { HiddenCredential, RequiredPath, Rootfs, Sandbox } from "./sandbox.js";
 
-/** What the agent wants to do and asks leave for. */
+/** What the agent asks permission for. */
 export interface PermissionQuestion {
   readonly toolCallId: string;
   /** The published tool's name without the server's prefix, or the agent's own tool (`Bash`, `write_file`). */
@@ -24,9 +24,9 @@ export interface PermissionQuestion {
   /** The publication it belongs to; absent for the agent's own tools. */
   readonly server?: string;
   readonly input: unknown;
-  /** Whether the agent says that it only reads. */
+  /** Whether the agent declares that it only reads. */
   readonly readOnly?: boolean;
-  /** What a tool of the agent's own does. Default: what {@link Harness.ownTools} says of its name. */
+  /** The class of the agent's own tool. Default: what {@link Harness.ownTools} says for its name. */
   readonly toolClass?: ToolClass;
 }
 
@@ -36,23 +36,23 @@ export interface StartScope extends Scope {
   readonly sandbox: Sandbox;
   readonly servers: readonly PublishedServer[];
   readonly request: RunRequest;
-  /** Where the agent finds its model; absent: at the real endpoint, with the real credential. */
+  /** Where the agent reaches its model. Absent: at the real endpoint, with the real credential. */
   readonly model?: ModelRoute;
-  /** Names the agent's stored conversation to go on with, as `Agent.conversation` gave it earlier. */
+  /** The stored conversation to continue, as an earlier `Agent.conversation` named it. */
   readonly resume?: string;
   readonly log: Log;
 }
 
 export interface Turn {
   readonly prompt: readonly ContentBlock[];
-  /** Aborts on cancel and on time limits; the agent is told and given a moment to end its turn. */
+  /** Aborts on cancel and on time limits; the agent is notified and gets a moment to end its turn. */
   readonly signal: AbortSignal;
   /**
    * Answers the agent's permission requests; may take as long as a call may be held. `park` ends the turn: the call
-   * isn't made, and the agent gets no answer that would let it go on.
+   * isn't made, and the agent gets no answer that would let it continue.
    */
   onPermission(question: PermissionQuestion): Promise<PermissionDecision>;
-  /** To send to the agent with the prompt (`_meta.traceparent`). Absent where the run belongs to no trace. */
+  /** W3C trace context, sent to the agent with the prompt (`_meta.traceparent`). Absent where the run belongs to no trace. */
   readonly traceparent?: string;
 }
 
@@ -64,7 +64,7 @@ export interface Agent {
   readonly history: "new" | "loaded";
   readonly capabilities: HarnessCapabilities;
   readonly evidence: Evidence;
-  /** The model in use, where the agent tells. */
+  /** The model in use, where the agent reports it. */
   readonly model?: string;
   /**
    * One turn. Ends with a `done` event; throws `HarnessFailed` or `ModelFailed`, also for an error that the
@@ -73,7 +73,7 @@ export interface Agent {
   prompt(turn: Turn): AsyncIterable<AgentEvent>;
   /** Whether it can take no further turn: it has exited, was killed, or was closed. */
   ended(): boolean;
-  /** Asks the agent to leave, then kills it. Safe to call twice. */
+  /** Asks the agent to exit, then kills it. Safe to call twice. */
   close(): Promise<void>;
 }
 
@@ -83,42 +83,42 @@ export interface Harness extends Actor<RunRequest> {
   /** Other names the request may use. */
   readonly aliases: readonly string[];
   /**
-   * Whether it asks before each use of a tool of its own, harmless ones included, whatever settings lie in its
-   * workspace. If not, no permission for such a tool can be held: the run is refused unless the request's default
-   * allows what no rule names. True for an agent without tools of its own.
+   * Whether it asks before each use of its own tools, harmless ones included, regardless of settings in its workspace. If
+   * not, permissions for such tools can't be enforced: the run is refused unless the request's default allows what no rule
+   * names. True for an agent without its own tools.
    */
   readonly supportsPermissionRequests: boolean;
   /**
-   * The agent's own tools by the names that its questions give, so that patterns can name them by what they do, and
-   * one that names none is warned of. Default: unknown.
+   * The agent's own tools by the names that its questions use, so that patterns can name them by class, and a pattern that
+   * matches none causes a warning. Default: unknown.
    */
   readonly ownTools?: OwnTools;
   /** Where the agent looks for skills, relative to its workspace. Default: `.agents/skills`. */
   readonly skillsFolder?: string;
   /** Milliseconds the agent lets one tool call wait before it gives up. */
   readonly maxToolCallMs: number;
-  /** How its program is installed. Default: it comes along, or its plugin can't install it. */
+  /** How its program is installed. Default: it is part of the plugin, or the plugin can't install it. */
   readonly installation?: Installation;
   /**
-   * What keeps this request from being run by this agent: not installed, an unknown model. Pure.
-   * @param rootfs of the sandbox: what an image holds isn't known before it is opened.
-   * @param isRouted whether a model gateway carries what `model` tells of.
+   * Why this agent can't run this request: not installed, an unknown model. Pure.
+   * @param rootfs of the sandbox: an image's contents aren't known before it is opened.
+   * @param isRouted whether a model gateway carries what `model` returns.
    */
   issues(request: RunRequest, rootfs: Rootfs, isRouted: boolean): readonly Issue[];
   /**
-   * How this request's agent uses its model. Undefined for an agent that has none, or that can't be led to another base
-   * URL. Default: undefined. Pure.
+   * How this request's agent uses its model. Undefined for an agent without one, or whose base URL can't be set. Default:
+   * undefined. Pure.
    */
   model?(request: RunRequest): ModelUse | undefined;
-  /** What an agent that goes to its model by itself can't cover of the boundary. Default: nothing. Pure. */
+  /** What an agent that connects to its model directly can't cover of the boundary. Default: nothing. Pure. */
   directModelGaps?(boundary: Boundary, request: RunRequest): readonly ActorGap[];
-  /** What the sandbox must show, or be given, of the runner's files. Pure. */
+  /** Files of the host that the sandbox must show, or get a copy of. Pure. */
   requiredPaths(rootfs: Rootfs): readonly RequiredPath[];
   /** Names of the request's credentials that can be read inside the sandbox. Pure. */
   visibleCredentials(request: RunRequest): readonly string[];
   /**
-   * Those among them that the agent only sends to its model: a sandbox may hide them, and `Sandbox.placeholders` then
-   * says what the agent is given in their place. Default: none. Pure.
+   * Those among them that the agent only sends to its model. A sandbox may hide them; the agent then gets the values of
+   * `Sandbox.placeholders` instead. Default: none. Pure.
    */
   hideableCredentials?(request: RunRequest): readonly HiddenCredential[];
   start(scope: StartScope): Promise<Agent>;

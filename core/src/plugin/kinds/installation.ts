@@ -4,7 +4,7 @@ export interface Installation {
   readonly title: string;
   /** The packages that `install` brings, with their exact versions. */
   readonly packages: readonly { readonly name: string; readonly version: string }[];
-  /** What is on disk now, wherever it came from; undefined where it isn't installed. */
+  /** What is on disk now; undefined where it isn't installed. */
   installed(): { readonly version: string; readonly path: string } | undefined;
   /**
    * Installs it, or leaves what was there before.

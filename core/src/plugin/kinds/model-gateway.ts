@@ -7,16 +7,16 @@ import type { ConnectionDecision, Sandbox } from "./sandbox.js";
 /** The APIs of model providers. `openai` is both Responses and Chat Completions. */
 export type ModelProtocol = "anthropic" | "openai" | "gemini" | "bedrock" | "vertex";
 
-/** How one request's agent uses its model. Holds credentials: never logged, never answered. */
+/** How one request's agent uses its model. Holds credentials: never log or return it. */
 export interface ModelUse {
   readonly protocol: ModelProtocol;
   /** Base URL of the real endpoint, as the agent would be given it. */
   readonly endpoint: string;
-  /** What of the API's path the base URL holds: `/v1` where the agent appends `/messages`. Empty or one segment. */
+  /** The part of the API's path that the base URL includes: `/v1` where the agent appends `/messages`. Empty or one segment. */
   readonly basePath: string;
   /** Values by the names of their variables. Empty for an endpoint that asks for none. */
   readonly credentials: Readonly<Record<string, string>>;
-  /** Sent with each request to the endpoint, beside the credential. */
+  /** Sent with each request to the endpoint, in addition to the credential. */
   readonly headers: Readonly<Record<string, string>>;
   /** The cloud's region, where the protocol has one. */
   readonly region?: string;
@@ -40,7 +40,7 @@ export interface ModelUsage {
 
 /** How a request to the model failed. */
 export interface ModelFailure {
-  /** The provider's HTTP status; absent where no answer came. */
+  /** The provider's HTTP status; absent where there was no response. */
   readonly status?: number;
   readonly retryable: boolean;
   /** One sentence, without a credential. */
@@ -50,12 +50,12 @@ export interface ModelFailure {
 /** Whether a request may go to the model. */
 export type ModelAdmission =
   | { readonly allowed: true }
-  /** `status`: what the agent is answered with, 402 or 403. */
+  /** `status` of the response to the agent: 402 or 403. */
   | { readonly allowed: false; readonly status: number; readonly reason: string };
 
-/** One request that goes to the model; told how it went. Calls may come in any order, and none after `ended`. */
+/** Reports on one request to the model. Calls may come in any order, and none after `ended`. */
 export interface ModelExchange {
-  /** What was used since the last call: a stream tells its tokens piece by piece. */
+  /** What was used since the last call: a stream reports its tokens piece by piece. */
   used(usage: ModelUsage): void;
   /** The model answered in full; or how it failed. Called once. */
   ended(failure?: ModelFailure): void;
@@ -77,15 +77,15 @@ export interface ModelGatewayScope extends Scope {
 export interface ModelRoute {
   /** Base URL, with the use's `basePath`: `http://127.0.0.1:41234/v1`. */
   readonly baseUrl: string;
-  /** Stands for the API key: it opens this route alone, for as long as it is open. */
+  /** Used as the API key: valid for this route only, as long as it is open. */
   readonly key: string;
 }
 
 /** Carries an agent's requests to its model, so that neither the credential nor a connection is needed inside. */
 export interface ModelGateway extends Actor<ModelUse> {
-  /** What keeps it from carrying this use; empty when nothing does. Pure. */
+  /** Why it can't carry this use; empty when it can. Pure. */
   issues(use: ModelUse): readonly Issue[];
-  /** Models of this use, or patterns of them, whose requests it can't put a price on. Pure. */
+  /** Models of this use, or patterns of models, that it has no price for. Pure. */
   unpriced(use: ModelUse): readonly string[];
   open(use: ModelUse, scope: ModelGatewayScope): Promise<ModelRoute>;
 }

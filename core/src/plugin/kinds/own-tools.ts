@@ -1,4 +1,4 @@
-/** What a tool of an agent's own does, as a permission's pattern may name all such tools at once. */
+/** What an agent's own tool does. A permission's pattern can name all tools of a class. */
 export const toolClasses = ["shell", "edit", "read", "fetch"] as const;
 export type ToolClass = (typeof toolClasses)[number];
 

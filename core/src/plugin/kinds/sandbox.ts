@@ -5,17 +5,17 @@ import type { Actor, ActorGap } from "../actor.js";
 import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
 
-/** Where the programs in a sandbox come from: the runner's files, seen at their own paths, or an image of its own. */
+/** Where the programs in a sandbox come from: the host's files, visible at the same paths, or an image. */
 export type Rootfs = "host" | "image";
 
-/** A credential that programs in the sandbox send to some hosts, and needn't be able to read. */
+/** A credential that programs in the sandbox send to some hosts without being able to read it. */
 export interface HiddenCredential {
   /** Unique in a run: the variable that holds it. */
   readonly name: string;
   readonly value: string;
-  /** Canonical names that it may be sent to, `name` (port 443) or `name:port`; never empty. */
+  /** The hosts that it may be sent to: canonical `name` (port 443) or `name:port`. Never empty. */
   readonly hosts: readonly string[];
-  /** The header that carries it. Default: any header that model providers take keys in. */
+  /** The header that carries it. Default: any header that model providers accept keys in. */
   readonly as?: CredentialForm;
   /** The only HTTP methods that it is used with. Default: all. */
   readonly methods?: readonly string[];
@@ -25,7 +25,7 @@ export interface HiddenCredential {
   readonly access?: "read" | "write";
 }
 
-/** Whether a credential stays outside, or why it can't, in a gap's words. */
+/** `true` where the credential stays outside; else a gap's reason and fix. */
 export type Hiding = true | Pick<ActorGap, "reason" | "fix">;
 
 /** A `fetch` handler, as in the Fetch standard: one request in, one response out. */
@@ -41,8 +41,8 @@ export interface ConnectionDecision {
 }
 
 /**
- * A file or folder of the runner that programs in the sandbox need: visible at the same path, read-only; in a sandbox
- * with an image of its own, a copy below `ImageRootfs.copyRoot`.
+ * A file or folder of the host that programs in the sandbox need: visible at the same path, read-only; in a sandbox with
+ * an image, a copy below `ImageRootfs.copyRoot`.
  */
 export interface RequiredPath {
   /** Absolute, on the runner. */
@@ -76,7 +76,7 @@ export interface SandboxSpec {
   readonly log: Log;
 }
 
-/** What is known inside a sandbox whose programs aren't the runner's. */
+/** Properties of a sandbox with an image. */
 export interface ImageRootfs {
   /** `PATH` as the image sets it: where programs are looked up by name. */
   readonly searchPath: string;
@@ -96,7 +96,7 @@ export interface SandboxBackend extends Actor {
   /** Default `host`. */
   readonly rootfs?: Rootfs;
   /**
-   * Whether under this boundary `open` takes the credential: what stands inside is a placeholder, which is replaced on
+   * Whether `open` accepts the credential under this boundary: inside is a placeholder, which is replaced on
    * the way to one of its hosts, and only as its other fields say. Absent: it takes none. Pure.
    */
   hides?(credential: HiddenCredential, boundary: Boundary): Hiding;
@@ -109,7 +109,7 @@ export interface SandboxBackend extends Actor {
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
   /** For sandboxes that are elsewhere and outlive their runner. Absent: they end with it. */
   readonly takeover?: SandboxTakeover;
-  /** Ends what it keeps beside sessions, once the last of them has ended. Abandoned when the signal aborts. */
+  /** Ends what it keeps besides sessions, after the last session has ended. Abandoned when the signal aborts. */
   close?(signal: AbortSignal): Promise<void>;
 }
 
@@ -123,7 +123,7 @@ export interface SandboxTakeover {
    * @throws SandboxFailed when the sandbox is gone, is another one than was asked for, or has an owner of a higher fence.
    */
   takeOver(spec: SandboxSpec, handover: string, scope: Scope): Promise<Sandbox>;
-  /** Removes a sandbox that no runner goes on with, unless its owner has a higher fence. Succeeds where it is gone. */
+  /** Removes a sandbox that no runner uses any more, unless its owner has a higher fence. Succeeds where it is gone. */
   discard(spec: Pick<SandboxSpec, "id" | "fence" | "log">, handover: string): Promise<void>;
 }
 
@@ -135,11 +135,11 @@ export interface Sandbox {
   readonly confinement: "confined" | "unconfined";
   /** Set exactly when the backend's `rootfs` is `image`. */
   readonly image?: ImageRootfs;
-  /** By name, what stands inside for each of the spec's `secrets`. */
+  /** The placeholder of each of the spec's `secrets`, by name. */
   readonly placeholders?: Readonly<Record<string, string>>;
   /** What was seen of this sandbox when it opened. */
   readonly evidence: Evidence;
-  /** The unit of confinement: each process is kept apart as far as `environment.per-tool` promises. */
+  /** The unit of confinement: each process is isolated as far as `environment.per-tool` promises. */
   spawn(command: Command): Promise<Process>;
   /** Writes without following links that lead out of `workspace` and `home`. */
   writeFiles(files: readonly FileEntry[]): Promise<void>;
@@ -147,7 +147,7 @@ export interface Sandbox {
   readFile(path: string): Promise<Uint8Array>;
   /** Makes a handler reachable from inside only. The backend checks the token on every request: see `presentsToken`. */
   expose(handler: FetchHandler): Promise<Exposure>;
-  /** What `takeOver` needs. It holds keys: kept encrypted. Absent: nobody can take this sandbox over. */
+  /** What `takeOver` needs. It holds keys: keep it encrypted. Absent: this sandbox can't be taken over. */
   readonly handover?: string;
   /** In place of `close`: files stay for the next owner. Set where `handover` is. */
   leave?(): Promise<void>;
@@ -170,7 +170,7 @@ export interface Command {
   readonly env: Readonly<Record<string, string>>;
   /** Absolute, as seen inside. Default: the workspace. */
   readonly cwd?: string;
-  /** `agent`: the session's home. `tool`: a home and scratch of its own, gone with the process. Default `tool`. */
+  /** `agent`: the session's home. `tool`: its own home and scratch, removed with the process. Default `tool`. */
   readonly role?: "agent" | "tool";
   /** Kills the process and all it started. */
   readonly signal?: AbortSignal;

@@ -7,7 +7,7 @@ import type { Publication } from "./delivery.js";
 import type { Sandbox } from "./sandbox.js";
 
 export interface ToolSourceScope extends Scope {
-  /** What the run may touch: a source on the runner keeps to it by itself. */
+  /** What the run may touch: a source on the runner must enforce it itself. */
   readonly boundary: Boundary;
   readonly sandbox: Sandbox;
   readonly log: Log;
@@ -15,9 +15,9 @@ export interface ToolSourceScope extends Scope {
 
 /** Brings the tools of a user's MCP server into the run. */
 export interface ToolSource extends Actor<McpServer> {
-  /** The connections it speaks. */
+  /** The type of connection that it handles. */
   readonly connection: McpServer["connection"]["type"];
-  /** What keeps this server from being used at all, by path within it (`connection.url`). Pure. */
+  /** Why this server can't be used, by path within it (`connection.url`). Pure. */
   issues(server: McpServer): readonly Issue[];
   connect(server: McpServer, scope: ToolSourceScope): Promise<Publication>;
 }

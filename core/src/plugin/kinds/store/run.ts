@@ -1,12 +1,12 @@
 import type { InteractionState, RunStateName } from "../../../contract/index.js";
 
-/** What belongs to a project: every row says whose it is, so that a caller sees its own project's alone. */
+/** What belongs to a project: every row names its project, so that a caller sees only its own. */
 export interface OfProject {
   /** Undefined: of no project. */
   readonly project: string | undefined;
 }
 
-/** Where messages of a run are sent, beside its log. */
+/** Where messages of a run are sent, in addition to its log. */
 export interface RunWebhook {
   /** The receiver's address, encrypted with a key that isn't in the store. */
   readonly target: string;
@@ -34,7 +34,7 @@ export interface NewRun extends OfProject {
   readonly state: "queued" | "running";
   /** The replica that accepted it; of a running one, its owner. */
   readonly replica: string;
-  /** Names the request's body without telling it: a keyed digest. */
+  /** A keyed digest of the request's body. */
   readonly digest: string;
   readonly harness: string;
   readonly sandbox: string;
@@ -49,7 +49,7 @@ export interface StoredRun extends OfProject {
   readonly session: string | undefined;
   readonly state: RunStateName;
   readonly replica: string;
-  /** Grows with each owner: what an earlier one still writes is refused. */
+  /** Grows with each owner: writes of an earlier owner are refused. */
   readonly fence: number;
   readonly digest: string;
   readonly harness: string;
@@ -67,7 +67,7 @@ export interface StoredRun extends OfProject {
   readonly result: string | undefined;
 }
 
-/** What a reader that follows a run has to know again and again. */
+/** What a reader that follows a run polls. */
 export type RunHead = Pick<StoredRun, "id" | "state" | "fence" | "events">;
 
 export interface RunQuery {
@@ -105,7 +105,7 @@ export interface EventChunk {
 export interface RunEnd {
   /** As JSON, without events. */
   readonly result: string;
-  /** The name of the session that the next turn goes on in. */
+  /** The name of the session that the next turn continues. */
   readonly session: string | undefined;
   /** Whether its questions stay open for the next turn. */
   readonly paused: boolean;
@@ -119,7 +119,7 @@ export interface Expiry {
   readonly deliveries?: readonly NewDelivery[];
 }
 
-/** `fenced`: the run belongs to somebody else by now, or has ended. Nothing was written. */
+/** `fenced`: the run has another owner by now, or has ended. Nothing was written. */
 export type Written = "written" | "fenced";
 
 export interface NewInteraction {
@@ -137,7 +137,7 @@ export interface StoredInteraction extends OfProject {
   readonly kind: string;
   readonly payload: string;
   readonly state: InteractionState;
-  /** Sealed by whoever stored it; until it is used. */
+  /** Encrypted by the replica that stored it; present until it is used. */
   readonly answer: string | undefined;
   readonly createdAt: number;
 }

@@ -45,7 +45,7 @@ export interface Delivery extends NewDelivery, OfProject {
 export interface DeliveryOutcome {
   /** `pending`: another attempt follows. */
   readonly state: DeliveryState;
-  /** Default 0: at once. */
+  /** Default 0: immediately. */
   readonly retryInMs?: number;
   readonly status?: number;
   readonly error?: string;

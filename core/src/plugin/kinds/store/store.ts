@@ -32,7 +32,7 @@ export interface HeldRun {
   readonly cancelRequested: boolean;
 }
 
-/** An answer that came over another replica. */
+/** An answer that another replica received. */
 export interface ArrivedAnswer {
   readonly runId: string;
   readonly interactionId: string;
@@ -40,7 +40,7 @@ export interface ArrivedAnswer {
 }
 
 export interface Renewal {
-  /** Every run of this replica that hasn't ended. One that it runs and that isn't here was taken from it. */
+  /** Every run of this replica that hasn't ended. A run that is missing here was taken over by another replica. */
   readonly runs: readonly HeldRun[];
   readonly answers: readonly ArrivedAnswer[];
 }
@@ -66,7 +66,7 @@ export interface Store {
    * @param except projects whose runs stay queued for now; `null` is that of runs without a project.
    */
   nextQueued(limit: number, except?: readonly (string | null)[]): Promise<readonly string[]>;
-  /** Whole or not at all. The same group a second time adds nothing, and is `written`. */
+  /** Atomic. The same group a second time adds nothing, and is `written`. */
   append(group: EventGroup): Promise<Written>;
   /** The run's one end. A second end with the same fence changes nothing, and is `written`. */
   finish(id: string, fence: number, end: RunEnd): Promise<Written>;
@@ -74,24 +74,24 @@ export interface Store {
   /** The newest first. */
   list(query: RunQuery): Promise<readonly StoredRun[]>;
   heads(ids: readonly string[]): Promise<readonly RunHead[]>;
-  /** Events after that number, in order; at least one chunk where there is one, then up to so many characters. */
+  /** Events after that number, in order: at least one chunk if there is one, then up to `maxCharacters`. */
   read(id: string, after: number, maxCharacters: number): Promise<readonly EventChunk[]>;
   /** Asks the owner to end it. False when there is no such run, or it has ended. */
   requestCancel(id: string): Promise<boolean>;
   /** Deletes an ended run with its events and questions. False when there is none. */
   delete(id: string): Promise<boolean>;
-  /** Deletes what has ended and is too old or too much. @returns how many runs. */
+  /** Deletes ended runs that are too old or exceed the size. @returns how many. */
   retain(retention: Retention): Promise<number>;
 
-  /** This replica lives, for so long from now. */
+  /** Renews this replica's lease, for `leaseMs` from now. */
   renew(replica: string, address: string, leaseMs: number): Promise<Renewal>;
-  /** Ends the leases of other replicas whose ids begin so: earlier processes in this one's place. */
+  /** Ends the leases of other replicas whose ids have this prefix: earlier processes of the same replica. */
   supersede(prefix: string, replica: string): Promise<void>;
-  /** This replica leaves: what it still has is free at once. */
+  /** This replica shuts down: what it still holds is released immediately. */
   leave(replica: string): Promise<void>;
-  /** Runs whose owner's lease has run out. */
+  /** Runs whose owner's lease has expired. */
   abandoned(): Promise<readonly StoredRun[]>;
-  /** Takes such a run from its owner. @returns the new fence; undefined when the owner lives, or another was first. */
+  /** Takes such a run over. @returns the new fence; undefined when the owner is alive, or another replica was first. */
   takeOver(id: string, fence: number, replica: string): Promise<number | undefined>;
 
   interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]>;
