@@ -54,8 +54,8 @@ ${agents.map((id) => line([`\`${id}\``, versions(id)])).join("\n")}
 |---|${agents.map(() => "---").join("|")}|
 ${rows.map((row) => line([row, ...agents.map((agent) => note(agent, row))])).join("\n")}
 
-- **own tool asked, denied**: before every tool and command of its own, harmless ones included (\`ls\`, \`pwd\`, \`git status\`),
-  whatever settings lie in the workspace and the home; tried with each in \`plugins/harness-acp/test/profiles/real-agents.test.ts\`.
+- **own tool asked, denied**: before every use of its own tools, harmless commands included (\`ls\`, \`pwd\`, \`git status\`),
+  regardless of settings in the workspace and the home; tried with each in \`plugins/harness-acp/test/profiles/real-agents.test.ts\`.
 - **refused**: it asks nobody. A request whose permissions would have to be held is refused before it starts.
 `,
 );
