@@ -52,6 +52,7 @@ function machineThat(refresh: () => Promise<MachineView>) {
     },
     waitUntilStarted: unused,
     setNetwork: unused,
+    setLabels: unused,
     execute: unused,
     startSession: unused,
     startInSession: unused,
