@@ -43,7 +43,7 @@ export class DurableRuns {
   readonly sessions: BoundSessions;
   readonly answers: StoredAnswers;
   readonly #heads: Heads;
-  readonly #lease: Lease;
+  readonly lease: Lease;
   readonly #retaining: Retaining;
   readonly #deliveries: Deliveries;
 
@@ -55,7 +55,7 @@ export class DurableRuns {
     this.#retaining = new Retaining(options);
     this.answers = new StoredAnswers(options);
     this.sessions = new BoundSessions(options, this.replica);
-    this.#lease = new Lease({
+    this.lease = new Lease({
       ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs },
       isBusy: () => this.#recorders.size > 0,
       onRenewal: (renewal) => this.#renewed(renewal),
@@ -65,9 +65,9 @@ export class DurableRuns {
   /** Takes this replica's lease. @throws Error when the store can't be reached. */
   static async open(options: DurableOptions): Promise<DurableRuns> {
     const runs = new DurableRuns(options);
-    // Whoever had this place before is gone: two processes can't listen there.
+    // Whoever had this place before is gone, unless it said that it drains: two processes can't listen there.
     await options.store.supersede(placePrefix(options.place), runs.replica);
-    await runs.#lease.take();
+    await runs.lease.take();
     runs.#retaining.start();
     runs.#deliveries.start();
     return runs;
@@ -111,7 +111,7 @@ export class DurableRuns {
     const source = { id: run.id, project, session, webhook };
     const recorder = new Recorder(store, run, source, fence, settings, log);
     this.#recorders.set(run.id, recorder);
-    this.#lease.hurry();
+    this.lease.hurry();
     void recorder.done.then(() => {
       this.#recorders.delete(run.id);
       if (webhook !== undefined) this.#deliveries.hurry();
@@ -188,7 +188,7 @@ export class DurableRuns {
     await this.#retaining.close();
     await Promise.all([...this.#recorders.values()].map(({ done }) => done));
     await this.#deliveries.close();
-    await this.#lease.leave().catch((error: unknown) => {
+    await this.lease.leave().catch((error: unknown) => {
       this.options.log.warn({ error: messageOf(error) }, "the lease could not be released: it will expire");
     });
     await this.store.close();

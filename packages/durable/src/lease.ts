@@ -38,6 +38,14 @@ export class Lease {
     this.#schedule();
   }
 
+  /** Before another process can listen in this one's place: that one then waits for this lease's own end. */
+  async drain(): Promise<void> {
+    const { store, replica, log } = this.options;
+    await store.drain(replica).catch((error: unknown) => {
+      log.warn({ error: messageOf(error) }, "that this server drains could not be stored");
+    });
+  }
+
   async leave(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);

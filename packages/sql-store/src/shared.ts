@@ -51,10 +51,14 @@ export class Shared {
     };
   }
 
+  async drain(replica: string): Promise<void> {
+    await this.database.run([statement("UPDATE ambit_replicas SET draining = 1 WHERE id = $1", replica)]);
+  }
+
   async supersede(prefix: string, replica: string): Promise<void> {
     await this.database.run([
       statement(
-        "DELETE FROM ambit_replicas WHERE SUBSTR(id, 1, CAST($2 AS INTEGER)) = $1 AND id <> $3",
+        "DELETE FROM ambit_replicas WHERE SUBSTR(id, 1, CAST($2 AS INTEGER)) = $1 AND id <> $3 AND draining = 0",
         ...[prefix, prefix.length, replica],
       ),
     ]);

@@ -26,6 +26,7 @@ export function sqlStore(database: Database): Store {
     delete: (id) => deleteRun(database, id),
     retain: (retention) => retain(database, retention),
     renew: (replica, address, leaseMs) => shared.renew(replica, address, leaseMs),
+    drain: (replica) => shared.drain(replica),
     supersede: (prefix, replica) => shared.supersede(prefix, replica),
     leave: (replica) => shared.leave(replica),
     abandoned: () => shared.abandoned(),

@@ -103,12 +103,15 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     url,
     close: () => {
       clearTimeout(beginning);
-      closing ??= drain(server, async () => {
+      closing ??= (async () => {
         const durable = await opening?.catch(() => undefined);
-        await durable?.queue.close();
-        await runner.drain(drainMs);
-        await durable?.close();
-      });
+        await durable?.durable.lease.drain();
+        await drain(server, async () => {
+          await durable?.queue.close();
+          await runner.drain(drainMs);
+          await durable?.close();
+        });
+      })();
       return closing;
     },
   };

@@ -13,10 +13,12 @@ export async function serveScript(
     readonly token?: string;
     readonly configuration?: ConfigurationInput;
     readonly madeConnection?: SandboxBackend["madeConnection"];
+    /** Default: a free one. */
+    readonly port?: string;
   } = {},
 ) {
   const environment = takeEnvironment({
-    AMBIT_PORT: "0",
+    AMBIT_PORT: options.port ?? "0",
     AMBIT_LOG_LEVEL: "silent",
     AMBIT_TOKEN: options.token,
   });

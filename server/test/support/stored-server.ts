@@ -22,6 +22,7 @@ export async function serveStored(
   options: {
     readonly file?: string;
     readonly configuration?: ConfigurationInput;
+    readonly port?: string;
     /** In place of a SQLite file. */
     readonly store?: PluginEntry;
   } = {},
@@ -30,6 +31,7 @@ export async function serveStored(
   const plugins = [scriptedAgent(script), options.store ?? { use: sqlite, config: { file } }];
   const served = await serveScript(script, {
     configuration: { server: { drainMs: 100 }, ...options.configuration, plugins },
+    ...(options.port === undefined ? {} : { port: options.port }),
   });
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${served.url}${path}`, { headers });

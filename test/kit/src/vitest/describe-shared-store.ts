@@ -124,12 +124,16 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await one.sessions({ limit: 10 })).toHaveLength(1);
   });
 
-  it("ends the lease of an earlier process in the same place", async () => {
+  it("ends the lease of an earlier process in the same place, unless that one drains", async () => {
     const store = await opened();
     for (const replica of ["a-1", "b-1"]) {
       await store.renew(replica, "", 60_000);
       await store.create(newRun(replica, { replica }));
     }
+    await store.renew("a-draining", "", 60_000);
+    await store.create(newRun("a-draining", { replica: "a-draining" }));
+    await store.drain("a-draining");
+    await store.renew("a-draining", "", 60_000);
     await store.supersede("a-", "a-2");
     expect((await store.abandoned()).map(({ id }) => id)).toEqual(["a-1"]);
   });

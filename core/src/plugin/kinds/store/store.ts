@@ -85,7 +85,9 @@ export interface Store {
 
   /** Renews this replica's lease, for `leaseMs` from now. */
   renew(replica: string, address: string, leaseMs: number): Promise<Renewal>;
-  /** Ends the leases of other replicas whose ids have this prefix: earlier processes of the same replica. */
+  /** This replica takes no more runs, and ends those that it has: a later process in its place leaves it its lease. */
+  drain(replica: string): Promise<void>;
+  /** Ends the leases of other replicas whose ids begin so, and that don't drain: earlier processes in this one's place. */
   supersede(prefix: string, replica: string): Promise<void>;
   /** This replica shuts down: what it still holds is released immediately. */
   leave(replica: string): Promise<void>;
