@@ -55,6 +55,7 @@ export async function openRouted() {
   const silent = () => undefined;
   const route = await gateway.open(use, {
     sandbox: { expose },
+    boundary: { network: { mode: "off", rules: [] } },
     log: { debug: silent, info: silent, warn: silent, error: silent },
     signal: new AbortController().signal,
     defer: (closer) => void closers.push(closer),

@@ -8,6 +8,7 @@ export {
   isRestricted,
   type NetworkBoundary,
   type NetworkRule,
+  normaliseBoundary,
   parseNetworkRule,
   type RangeRule,
   type ResourceLimits,

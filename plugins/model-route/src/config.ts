@@ -35,6 +35,11 @@ export const configSchema = z.strictObject({
   prices: z.record(patternSchema, priceSchema).default({}),
   /** Whether streams of OpenAI Chat Completions are asked for their usage, which they otherwise don't tell. */
   requestStreamUsage: z.boolean().default(true),
+  /**
+   * Whether a run with a restricted network may have its provider search, run code, call MCP servers and fetch addresses.
+   * Where the network is `on` it may anyway.
+   */
+  allowProviderTools: z.boolean().default(false),
   limits: z
     .strictObject({
       /** Bytes of one request. */

@@ -5,27 +5,37 @@ const backslash = 0x5c;
 const longestKey = 128;
 /** Bytes of one captured value. */
 const longestCapture = 16_384;
+/** Characters of a value's beginning that are told whatever its length. */
+const longestHead = 64;
 
 export interface Captured {
-  /** Keys from the document's top, joined by dots. */
+  /** As it was asked for. */
   readonly path: string;
+  /** The last key, in lower case. */
+  readonly key: string;
+  /** Undefined for what is no JSON, or too long to keep. */
   readonly value: unknown;
+  /** The value's first characters, as they stand. */
+  readonly head: string;
   /** Where the value's bytes are, counted from the document's first. `end` is behind the last. */
   readonly start: number;
   readonly end: number;
 }
 
 export interface ScanOptions {
-  /** Paths to capture: `model`, `message.usage`. Compared without regard to case, as some servers read keys. */
+  /**
+   * Paths to capture: `model`, `message.usage`, `tools[].type`, `tools[].*` for any key. Compared without regard to case,
+   * as some servers read keys.
+   */
   readonly paths: readonly string[];
   onCaptured(captured: Captured): void;
 }
 
 type Level =
-  | { readonly kind: "array" }
+  | { readonly kind: "array"; readonly path: string }
   | {
       readonly kind: "object";
-      readonly path: string | undefined;
+      readonly path: string;
       expects: "key" | "colon" | "value" | "comma";
     };
 
@@ -35,21 +45,29 @@ type Level =
  */
 export class JsonScan {
   readonly #wanted: ReadonlySet<string>;
-  readonly #depth: number;
+  /** Of objects and arrays on the way to a wanted value. All others are passed over. */
+  readonly #ways: ReadonlySet<string>;
   readonly #onCaptured: ScanOptions["onCaptured"];
   readonly #levels: Level[] = [];
-  /** Levels below those that can hold a wanted path. */
+  /** Levels that can't hold a wanted path. */
   #below = 0;
   #offset = 0;
   #string: { escaped: boolean; bytes: number[] | undefined } | undefined;
   #key: string | undefined;
   #capture:
-    | { readonly path: string; readonly start: number; readonly depth: number; parts: Buffer[]; size: number }
+    | {
+        readonly path: string;
+        readonly key: string;
+        readonly start: number;
+        readonly depth: number;
+        parts: Buffer[];
+        size: number;
+      }
     | undefined;
 
   constructor({ paths, onCaptured }: ScanOptions) {
     this.#wanted = new Set(paths.map((path) => path.toLowerCase()));
-    this.#depth = Math.max(...paths.map((path) => path.split(".").length));
+    this.#ways = new Set([...this.#wanted].flatMap(waysTo));
     this.#onCaptured = onCaptured;
   }
 
@@ -112,29 +130,25 @@ export class JsonScan {
 
   #beginValue(level: Level & { kind: "object" }, at: number): boolean {
     level.expects = "comma";
-    const path = this.#pathOf(level);
-    if (path === undefined || this.#capture !== undefined || !this.#wanted.has(path)) return false;
-    this.#capture = { path, start: this.#offset + at, depth: this.#depthNow(), parts: [], size: 0 };
+    const key = this.#key;
+    if (this.#capture !== undefined || key === undefined) return false;
+    const path = [joined(level.path, key), joined(level.path, "*")].find((one) => this.#wanted.has(one));
+    if (path === undefined) return false;
+    this.#capture = { path, key, start: this.#offset + at, depth: this.#depthNow(), parts: [], size: 0 };
     return true;
   }
 
-  #pathOf(level: Level & { kind: "object" }): string | undefined {
-    if (level.path === undefined || this.#key === undefined) return undefined;
-    return level.path === "" ? this.#key : `${level.path}.${this.#key}`;
+  /** Where a value stands that begins now: undefined for a key that can't be wanted. */
+  #pathHere(parent: Level | undefined): string | undefined {
+    if (parent === undefined) return this.#levels.length === 0 ? "" : undefined;
+    if (parent.kind === "array") return `${parent.path}[]`;
+    return this.#key === undefined ? undefined : joined(parent.path, this.#key);
   }
 
   #open(isObject: boolean, parent: Level | undefined): void {
-    if (this.#below > 0 || this.#levels.length >= this.#depth) {
-      this.#below += 1;
-      return;
-    }
-    if (!isObject) {
-      this.#levels.push({ kind: "array" });
-      return;
-    }
-    const path =
-      this.#levels.length === 0 ? "" : parent?.kind === "object" ? this.#pathOf(parent) : undefined;
-    this.#levels.push({ kind: "object", path, expects: "key" });
+    const path = this.#below > 0 ? undefined : this.#pathHere(parent);
+    if (path === undefined || !this.#ways.has(path)) this.#below += 1;
+    else this.#levels.push(isObject ? { kind: "object", path, expects: "key" } : { kind: "array", path });
   }
 
   #close(): void {
@@ -197,6 +211,7 @@ export class JsonScan {
     if (capture === undefined) return;
     capture.size += bytes.length;
     if (capture.size <= longestCapture) capture.parts.push(Buffer.from(bytes));
+    else if (capture.parts.length === 0) capture.parts.push(Buffer.from(bytes.subarray(0, longestHead)));
   }
 
   #endCapture(bytes: Buffer, from: number, at: number): void {
@@ -204,11 +219,29 @@ export class JsonScan {
     if (capture === undefined) return;
     this.#keep(bytes.subarray(from, at));
     this.#capture = undefined;
-    const { path, start, parts, size } = capture;
-    const text = size > longestCapture ? "" : Buffer.concat(parts).toString("utf8");
+    const { path, key, start, parts, size } = capture;
+    const kept = Buffer.concat(parts);
+    const text = size > longestCapture ? "" : kept.toString("utf8");
     const end = start + Buffer.byteLength(text.trimEnd());
-    this.#onCaptured({ path, value: valueIn(text), start, end });
+    const head = kept.toString("latin1", 0, longestHead).trimEnd();
+    this.#onCaptured({ path, key, value: valueIn(text), head, start, end });
   }
+}
+
+function joined(path: string, key: string): string {
+  return path === "" ? key : `${path}.${key}`;
+}
+
+/** Of `tools[].type`: the document, `tools`, `tools[]`. */
+function waysTo(path: string): readonly string[] {
+  return [
+    "",
+    ...[...path.matchAll(/\[\]|\./g)].flatMap(({ index }, at, all) => {
+      const before = path.slice(0, index);
+      // Of an array's elements, those that a key follows.
+      return all[at]?.[0] === "[]" ? [before, `${before}[]`] : [before];
+    }),
+  ];
 }
 
 /** A key may be written with escapes: `mod\u0065l` is `model`. */

@@ -10,7 +10,7 @@ interface OpenOptions {
   readonly config: ModelRouteConfig;
   readonly held: HeldBytes;
   readonly lookup: Lookup | undefined;
-  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision">;
+  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision" | "boundary">;
 }
 
 /** A route with connections of its own. `close` ends every request that is under way. */

@@ -39,6 +39,7 @@ export async function probeSecrets(
       admit: async () => ({ allowed: true }),
       begin: () => ({ used: () => {}, ended: () => {} }),
       onDecision: () => {},
+      boundary: { network: { mode: "off", rules: [] } },
     },
   });
   const path = "/v1/messages";

@@ -6,6 +6,7 @@ import type { ModelRouteConfig } from "./config.js";
 import { allowedModels, isAllowed } from "./models.js";
 import { isRefusal, type Operation, type Protocol } from "./protocols/protocol.js";
 import type { HeldBytes } from "./request/held-bytes.js";
+import { placesFor } from "./request/provider-tools.js";
 import { BodyRefused, type ReadBody, readBody } from "./request/read-body.js";
 import { Sending } from "./upstream/sending.js";
 
@@ -15,7 +16,7 @@ export interface RouteOptions {
   readonly config: ModelRouteConfig;
   readonly held: HeldBytes;
   readonly connections: Dispatcher;
-  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision">;
+  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision" | "boundary">;
 }
 
 /** One agent's way to its model: what it may ask there, and nothing else. */
@@ -24,6 +25,8 @@ export class Route {
   readonly #models: readonly string[];
   readonly #host: string;
   readonly #sending: Sending;
+  /** Whether a request may not ask the provider for what the boundary doesn't allow. */
+  readonly #isHeld: boolean;
   #underWay = 0;
 
   constructor(options: RouteOptions) {
@@ -31,6 +34,8 @@ export class Route {
     this.#models = allowedModels(options.use, options.config.models);
     this.#host = hostOf(options.use);
     this.#sending = new Sending(options);
+    const { mode } = options.scope.boundary.network;
+    this.#isHeld = mode !== "on" && !options.config.allowProviderTools;
   }
 
   /** Answers one request of the agent. Never throws. */
@@ -72,7 +77,8 @@ export class Route {
     const held = this.#options.held.share();
     try {
       const signal = AbortSignal.any([request.signal, scope.signal]);
-      const body = await readBody(request, this.#options.config.limits, held, signal);
+      const places = this.#isHeld ? placesFor(use.protocol, operation.path) : [];
+      const body = await readBody(request, this.#options.config.limits, held, signal, places);
       const refusal = await this.#whyRefused(operation, body, signal);
       if (refusal !== undefined) {
         over();
@@ -99,6 +105,11 @@ export class Route {
     if (!isAllowed(model, this.#models)) {
       const named = model === "" ? "no readable model name" : `the model '${shortLine(model).slice(0, 100)}'`;
       const reason = `it names ${named}, but this run's model is '${this.#options.use.model}'`;
+      this.#decided(false, `the model route refuses a request: ${reason}`);
+      return ownAnswer(403, `the request is refused: ${reason}`);
+    }
+    if (body.beyond !== undefined) {
+      const reason = `it asks the provider for ${body.beyond}, which acts outside this run's network boundary`;
       this.#decided(false, `the model route refuses a request: ${reason}`);
       return ownAnswer(403, `the request is refused: ${reason}`);
     }

@@ -1,3 +1,4 @@
+import type { Boundary } from "../../boundary/index.js";
 import type { Issue } from "../../contract/index.js";
 import type { Actor } from "../actor.js";
 import type { Log } from "../log.js";
@@ -64,6 +65,8 @@ export interface ModelExchange {
 export interface ModelGatewayScope extends Scope {
   /** Of the sandbox, what a gateway needs: the way in. */
   readonly sandbox: Pick<Sandbox, "expose">;
+  /** What the run may reach: a gateway doesn't have a provider reach further. */
+  readonly boundary: Pick<Boundary, "network">;
   /** Asked before each request is sent; may take as long as a user takes to answer. Rejects when `signal` aborts. */
   admit(model: string, signal: AbortSignal): Promise<ModelAdmission>;
   /** A request that was admitted is sent. */

@@ -56,6 +56,7 @@ export class ModelRoutes {
         signal: scope.signal,
         defer: (close) => scope.defer(close),
         sandbox,
+        boundary: this.plan.boundary,
         log: this.log,
         admit: (model, signal) => router.admit(model, signal),
         begin: (model) => router.begin(model),

@@ -1,5 +1,5 @@
 import { join } from "node:path/posix";
-import type { FileEntry, JsonObject } from "@ambit/core/plugin";
+import { type FileEntry, type JsonObject, normaliseBoundary } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 
@@ -83,11 +83,14 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
   const given = endpoint.key === undefined ? credentialNames.find((name) => named.includes(name)) : undefined;
   const key = given ?? credentialNames[0];
   const hasKey = endpoint.key !== undefined || connection?.credentialMode !== "none";
+  const isRestricted = normaliseBoundary(request.sandboxPermission).boundary.network.mode !== "on";
   const files: FileEntry[] = [];
   const top: Record<string, string | boolean> = {
     model,
     model_provider: "ambit",
     check_for_update_on_startup: false,
+    // The provider runs it, outside the boundary: the model route refuses a request that offers it.
+    ...(isRestricted ? { web_search: "disabled" } : {}),
   };
   if (request.systemPrompt !== undefined) {
     const path = join(folder, "ambit-system.md");

@@ -1,5 +1,6 @@
 import { JsonScan } from "../json-scan.js";
 import type { HeldShare } from "./held-bytes.js";
+import type { Place } from "./provider-tools.js";
 
 /** A request's body, and what of it decides. */
 export interface ReadBody {
@@ -11,6 +12,8 @@ export interface ReadBody {
   readonly streamOptions:
     | { readonly start: number; readonly end: number; readonly value: unknown }
     | undefined;
+  /** What it asks the provider to do beyond the model, of what was looked for. */
+  readonly beyond: string | undefined;
 }
 
 /** The body can't be carried. */
@@ -42,14 +45,19 @@ export async function readBody(
   limits: BodyLimits,
   held: HeldShare,
   signal: AbortSignal,
+  places: readonly Place[] = [],
 ): Promise<ReadBody> {
   const found = new Map<string, { start: number; end: number; value: unknown }>();
   let repeated: string | undefined;
+  let beyond: string | undefined;
   const scan = new JsonScan({
-    paths,
-    onCaptured: ({ path, ...rest }) => {
+    paths: [...paths, ...places.map(({ path }) => path)],
+    onCaptured: (captured) => {
+      const { path } = captured;
+      for (const place of places) if (place.path === path) beyond ??= place.asks(captured);
+      if (!paths.some((one) => one === path)) return;
       if (found.has(path)) repeated = path;
-      found.set(path, rest);
+      found.set(path, captured);
     },
   });
   const parts: Buffer[] = [];
@@ -70,6 +78,7 @@ export async function readBody(
     model: typeof model === "string" ? model : undefined,
     streamed: found.get("stream")?.value === true,
     streamOptions: found.get("stream_options"),
+    beyond,
   };
 }
 

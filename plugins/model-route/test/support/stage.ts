@@ -2,7 +2,13 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import type { ConnectionDecision, ModelFailure, ModelUsage, ModelUse } from "@ambit/core/plugin";
+import type {
+  ConnectionDecision,
+  ModelFailure,
+  ModelUsage,
+  ModelUse,
+  NetworkBoundary,
+} from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
 import { onTestFinished } from "vitest";
 import { configSchema } from "../../src/config.js";
@@ -41,7 +47,12 @@ export function useOf(changes: Partial<ModelUse> = {}): ModelUse {
 }
 
 /** A route to an endpoint, with what it told its run. */
-export function routeTo(use: ModelUse, config: object = {}, lookup?: Lookup) {
+export function routeTo(
+  use: ModelUse,
+  config: object = {},
+  lookup?: Lookup,
+  mode: NetworkBoundary["mode"] = "off",
+) {
   const parsed = configSchema.parse(config);
   const held = new HeldBytes(parsed.limits.heldBytes);
   const usage: ModelUsage[] = [];
@@ -57,6 +68,7 @@ export function routeTo(use: ModelUse, config: object = {}, lookup?: Lookup) {
       admit: async () => ({ allowed: true }),
       begin: () => ({ used: (one) => void usage.push(one), ended: (end) => void ends.push(end) }),
       onDecision: (decision) => void decisions.push(decision),
+      boundary: { network: { mode, rules: [] } },
     },
   });
   onTestFinished(close);

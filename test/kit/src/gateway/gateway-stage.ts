@@ -55,6 +55,7 @@ export class GatewayStage {
       sandbox,
       log: silentLog,
       signal: stage.scope.signal,
+      boundary: { network: { mode: "off", rules: [] } },
       defer: (close) => stage.scope.defer(close),
       admit: async () => stage.admission,
       begin: () => ({

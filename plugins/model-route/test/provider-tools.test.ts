@@ -1,0 +1,193 @@
+import { describe, expect, it } from "vitest";
+import { routeTo, serving, useOf } from "./support/stage.js";
+
+const user = { role: "user" };
+const image = (url: string) => [{ ...user, content: [{ type: "image_url", image_url: { url } }] }];
+const vertex = (publisher: string, verb: string) =>
+  `/v1/projects/p/locations/l/publishers/${publisher}/models/m-1:${verb}`;
+
+const calls = {
+  messages: { protocol: "anthropic", path: "/v1/messages" },
+  responses: { protocol: "openai", path: "/v1/responses" },
+  chat: { protocol: "openai", path: "/v1/chat/completions" },
+  gemini: { protocol: "gemini", path: "/v1beta/models/m-1:generateContent" },
+  claudeOnVertex: { protocol: "vertex", path: vertex("anthropic", "rawPredict") },
+  geminiOnVertex: { protocol: "vertex", path: vertex("google", "generateContent") },
+  bedrock: { protocol: "bedrock", path: "/model/m-1/invoke" },
+  converse: { protocol: "bedrock", path: "/model/m-1/converse" },
+} as const;
+type Call = keyof typeof calls;
+
+const searching = [{ type: "web_search_20250305", name: "web_search" }];
+const beyond: readonly (readonly [Call, string, object])[] = [
+  ["messages", "web search", { tools: [{ name: "own", input_schema: {} }, ...searching] }],
+  ["messages", "fetches", { tools: [{ type: "web_fetch_20250910", name: "web_fetch" }] }],
+  ["messages", "code execution", { tools: [{ type: "code_execution_20250825", name: "code_execution" }] }],
+  ["messages", "remote MCP", { mcp_servers: [{ type: "url", url: "https://x.test", name: "x" }] }],
+  [
+    "messages",
+    "an image's address",
+    { messages: [{ ...user, content: [{ type: "image", source: { type: "url", url: "https://x.test" } }] }] },
+  ],
+  [
+    "messages",
+    "one in a tool's result",
+    {
+      messages: [
+        {
+          ...user,
+          content: [{ type: "tool_result", content: [{ type: "image", source: { type: "url" } }] }],
+        },
+      ],
+    },
+  ],
+  ["responses", "web search", { tools: [{ type: "web_search" }] }],
+  ["responses", "web search of an older name", { tools: [{ type: "web_search_preview" }] }],
+  ["responses", "code execution", { tools: [{ type: "code_interpreter", container: { type: "auto" } }] }],
+  ["responses", "remote MCP", { tools: [{ type: "mcp", server_url: "https://x.test" }] }],
+  ["responses", "what is named twice", { tools: [{ type: "web_search", TYPE: "function" }] }],
+  ["responses", "a tool in a namespace", { tools: [{ type: "namespace", tools: [{ type: "mcp" }] }] }],
+  [
+    "responses",
+    "tools that come later",
+    { input: [{ type: "additional_tools", tools: [{ type: "web_search" }] }] },
+  ],
+  ["responses", "a stored prompt", { prompt: { id: "pmpt_1" } }],
+  [
+    "responses",
+    "an image's address",
+    { input: [{ ...user, content: [{ type: "input_image", image_url: "https://x.test" }] }] },
+  ],
+  [
+    "responses",
+    "a file's address",
+    { input: [{ ...user, content: [{ type: "input_file", file_url: "https://x.test" }] }] },
+  ],
+  ["chat", "web search", { web_search_options: {} }],
+  ["chat", "a gateway's web search", { plugins: [{ id: "web" }] }],
+  ["chat", "an image's address", { messages: image("https://x.test/?q=secret") }],
+  [
+    "chat",
+    "an address that is longer than what is kept",
+    { messages: image(`https://x.test/?q=${"x".repeat(40_000)}`) },
+  ],
+  ["chat", "an escaped address", { messages: image("h\\u0074tps://x.test") }],
+  ["gemini", "web search", { tools: [{ functionDeclarations: [] }, { googleSearch: {} }] }],
+  ["gemini", "web search in snake case", { tools: [{ google_search: {} }] }],
+  ["gemini", "fetches", { tools: [{ urlContext: {} }] }],
+  ["gemini", "code execution", { tools: [{ codeExecution: {} }] }],
+  ["gemini", "a file's address", { contents: [{ parts: [{ fileData: { fileUri: "https://x.test" } }] }] }],
+  ["claudeOnVertex", "web search", { tools: searching }],
+  ["geminiOnVertex", "web search", { tools: [{ googleSearch: {} }] }],
+  ["bedrock", "web search", { tools: searching }],
+  ["converse", "a system's tool", { toolConfig: { tools: [{ systemTool: { name: "nova_grounding" } }] } }],
+];
+
+const own: readonly (readonly [Call, object])[] = [
+  [
+    "messages",
+    {
+      tools: [
+        { name: "a", input_schema: { type: "object" } },
+        { type: "custom", name: "b" },
+        { type: "bash_20250124", name: "bash" },
+      ],
+    },
+  ],
+  [
+    "messages",
+    {
+      mcp_servers: [],
+      messages: [{ ...user, content: [{ type: "image", source: { type: "base64", data: "" } }] }],
+    },
+  ],
+  [
+    "responses",
+    {
+      tools: [
+        { type: "function", name: "web_search" },
+        { type: "namespace", tools: [{ type: "function" }] },
+        { type: "custom" },
+      ],
+      prompt: null,
+    },
+  ],
+  [
+    "responses",
+    {
+      input: [
+        {
+          ...user,
+          content: [{ type: "input_image", image_url: `data:image/png;base64,${"A".repeat(40_000)}` }],
+        },
+      ],
+    },
+  ],
+  [
+    "chat",
+    {
+      tools: [{ type: "function", function: { name: "web_search" } }],
+      messages: image("data:image/png;base64,AA=="),
+    },
+  ],
+  [
+    "gemini",
+    {
+      tools: [{ functionDeclarations: [{ name: "google_web_search" }] }],
+      contents: [{ parts: [{ inlineData: {} }] }],
+    },
+  ],
+  ["claudeOnVertex", { tools: [{ name: "a", input_schema: {} }] }],
+  ["converse", { toolConfig: { tools: [{ toolSpec: { name: "a" } }] } }],
+];
+
+const credentials = {
+  anthropic: { ANTHROPIC_API_KEY: "sk-real-0123456789abcdef" },
+  openai: { OPENAI_API_KEY: "sk-real-0123456789abcdef" },
+  gemini: { GEMINI_API_KEY: "sk-real-0123456789abcdef" },
+  vertex: { CLOUDSDK_AUTH_ACCESS_TOKEN: "sk-real-0123456789abcdef" },
+  bedrock: { AWS_BEARER_TOKEN_BEDROCK: "sk-real-0123456789abcdef" },
+} as const;
+
+async function post(call: Call, body: object, mode: "on" | "off" | "allowlist", config: object = {}) {
+  const { protocol, path } = calls[call];
+  const arrived: string[] = [];
+  const endpoint = await serving((request, response) => {
+    arrived.push(request.url ?? "");
+    response.writeHead(200, { "content-type": "application/json" }).end("{}");
+  });
+  const stage = routeTo(
+    useOf({ protocol, endpoint, credentials: credentials[protocol] }),
+    config,
+    undefined,
+    mode,
+  );
+  // An escape that is written in a text stands in the body as it is.
+  const text = JSON.stringify({ model: "m-1", ...body }).replaceAll("\\\\u", "\\u");
+  const answer = await stage.send(text, path);
+  return { status: answer.status, text: await answer.text(), arrived, decisions: stage.decisions };
+}
+
+describe("what a provider would do outside the boundary", () => {
+  describe.each(beyond)("%s: %s", (call, _what, body) => {
+    it("is refused where the network is restricted, and says why", async () => {
+      for (const mode of ["off", "allowlist"] as const) {
+        const { status, text, arrived, decisions } = await post(call, body, mode);
+        expect({ status, arrived }).toEqual({ status: 403, arrived: [] });
+        expect(text).toMatch(/it asks the provider for .*, which acts outside this run's network boundary/);
+        expect(decisions).toMatchObject([
+          { allowed: false, reason: expect.stringContaining("asks the provider") },
+        ]);
+      }
+    });
+
+    it("goes where the network is on, or the operator allows it", async () => {
+      expect(await post(call, body, "on")).toMatchObject({ status: 200, arrived: [expect.any(String)] });
+      expect(await post(call, body, "off", { allowProviderTools: true })).toMatchObject({ status: 200 });
+    });
+  });
+
+  it.each(own)("isn't what an agent runs itself: %s %j", async (call, body) => {
+    expect(await post(call, body, "off")).toMatchObject({ status: 200, arrived: [expect.any(String)] });
+  });
+});
