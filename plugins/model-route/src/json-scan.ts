@@ -1,3 +1,5 @@
+import { joined, waysTo } from "./json-paths.js";
+
 const quote = 0x22;
 const backslash = 0x5c;
 
@@ -226,22 +228,6 @@ export class JsonScan {
     const head = kept.toString("latin1", 0, longestHead).trimEnd();
     this.#onCaptured({ path, key, value: valueIn(text), head, start, end });
   }
-}
-
-function joined(path: string, key: string): string {
-  return path === "" ? key : `${path}.${key}`;
-}
-
-/** Of `tools[].type`: the document, `tools`, `tools[]`. */
-function waysTo(path: string): readonly string[] {
-  return [
-    "",
-    ...[...path.matchAll(/\[\]|\./g)].flatMap(({ index }, at, all) => {
-      const before = path.slice(0, index);
-      // Of an array's elements, those that a key follows.
-      return all[at]?.[0] === "[]" ? [before, `${before}[]`] : [before];
-    }),
-  ];
 }
 
 /** A key may be written with escapes: `mod\u0065l` is `model`. */
