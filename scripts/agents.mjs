@@ -55,7 +55,7 @@ ${agents.map((id) => line([`\`${id}\``, versions(id)])).join("\n")}
 ${rows.map((row) => line([row, ...agents.map((agent) => note(agent, row))])).join("\n")}
 
 - **own tool asked, denied**: before every use of its own tools, harmless commands included (\`ls\`, \`pwd\`, \`git status\`),
-  regardless of settings in the workspace and the home; tried with each in \`plugins/harness-acp/test/profiles/real-agents.test.ts\`.
-- **refused**: it asks nobody. A request whose permissions would have to be held is refused before it starts.
+  regardless of settings in the workspace and the home; tried with each in \`plugins/harness-acp/test/profiles/own-tools.test.ts\`.
+- **refused**: it doesn't ask. A request whose permissions would have to be enforced is refused before it starts.
 `,
 );

@@ -62,7 +62,18 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
   const keyless = request.modelConnection?.credentialMode === "none" && endpoint.key === undefined;
   const { systemPrompt, appendSystemPrompt } = request;
   const options = [
-    ["--no-extensions", "--extension", extension, "--no-approve", "--provider", id, "--model", model],
+    // Its own tools are switched on by our extension: without that, none is there to act unasked.
+    [
+      "--no-builtin-tools",
+      "--no-extensions",
+      "--extension",
+      extension,
+      "--no-approve",
+      "--provider",
+      id,
+      "--model",
+      model,
+    ],
     systemPrompt === undefined ? [] : ["--system-prompt", join(own, "system.md")],
     // Those of a project that isn't trusted aren't looked for; the request's lie in the workspace, its working folder.
     request.skills.length === 0 ? [] : ["--skill", ".agents/skills"],

@@ -8,19 +8,6 @@ import { GeminiStage } from "../support/gemini-stage.js";
 import { eventsOf, ofType, textOf, turnOf } from "../support/runs.js";
 import { startToolServer } from "../support/tool-server.js";
 
-/** The same rules, but for those with a pattern for arguments. */
-const withoutPatterns = {
-  ...gemini,
-  prepare: (preparation: Preparation) => {
-    const { files, ...prepared } = gemini.prepare(preparation);
-    const weaker = files.map(({ path, content }) => ({
-      path,
-      content: String(content).replaceAll(/argsPattern = "\."/g, ""),
-    }));
-    return { ...prepared, files: weaker };
-  },
-};
-
 let stage: GeminiStage;
 beforeEach(async () => {
   stage = await GeminiStage.open();
@@ -45,69 +32,6 @@ describe("Gemini CLI, asking for permission", () => {
     await scope.close();
   });
 
-  it("asks before commands that the CLI takes for safe", async () => {
-    const { agent, scope } = await stage.start();
-    const safe = ["ls -la", "echo hi", "pwd", "cat x.txt", "git status"];
-    const others = ["ls && pwd", "echo 'never closed", "bash -c 'ls'"];
-    for (const command of [...safe, ...others]) {
-      const turn = turnOf({ prompt: `[[shell ${command}]]`, answer: "deny" });
-      const events = await eventsOf(agent, turn);
-      expect(turn.questions).toMatchObject([{ toolName: "run_shell_command", input: { command } }]);
-      expect(ofType(events, "tool_result")).toMatchObject([{ isError: true, denied: true }]);
-    }
-    await scope.close();
-  });
-
-  it("would run them unasked by a rule without a pattern for arguments (the control)", async () => {
-    const { agent, scope } = await stage.start({}, withoutPatterns);
-    const turn = turnOf({ prompt: "[[shell ls -la]] [[shell git status]]", answer: "deny" });
-    expect(ofType(await eventsOf(agent, turn), "tool_result")).toHaveLength(2);
-    expect(turn.questions).toEqual([]);
-    await scope.close();
-  });
-
-  it("asks before every tool that the model is offered", async () => {
-    const { agent, scope } = await stage.start({ request: stage.requestWith({ agentsMd: "Be brief." }) });
-    const inputs: Readonly<Record<string, object>> = {
-      update_topic: { title: "t", summary: "s", strategic_intent: "i" },
-      list_directory: { dir_path: "." },
-      read_file: { file_path: "GEMINI.md" },
-      grep_search: { pattern: "brief" },
-      glob: { pattern: "*" },
-      replace: { file_path: "GEMINI.md", instruction: "i", old_string: "brief", new_string: "kind" },
-      write_file: { file_path: "made", content: "made" },
-      web_fetch: { prompt: "see http://127.0.0.1:9/" },
-      run_shell_command: { command: "true" },
-      list_background_processes: {},
-      read_background_output: { pid: 1 },
-      google_web_search: { query: "q" },
-      write_todos: { todos: [{ description: "look", status: "pending" }] },
-    };
-    for (const [tool, input] of Object.entries(inputs)) {
-      const turn = turnOf({ prompt: `[[call ${tool} ${JSON.stringify(input)}]]`, answer: "deny" });
-      await eventsOf(agent, turn);
-      expect(turn.questions).toMatchObject([{ toolName: tool }]);
-    }
-    // Skills of its own are denied; one of the request's would be asked about.
-    const offered = [...Object.keys(inputs), "activate_skill"].sort();
-    expect([...(stage.model.requests[0]?.toolNames ?? [])].sort()).toEqual(offered);
-    await scope.close();
-  });
-
-  it.each(["ask", "deny"])(
-    "offers no notes to itself where the default is %s: they would need the user's leave",
-    async (mode) => {
-      const request = stage.requestWith({ permissions: { default: mode } });
-      const { agent, scope } = await stage.start({ request });
-      await eventsOf(agent, turnOf());
-      expect(stage.model.requests[0]?.toolNames).toContain("run_shell_command");
-      for (const gone of ["write_todos", "update_topic", "list_background_processes"]) {
-        expect(stage.model.requests[0]?.toolNames).not.toContain(gone);
-      }
-      await scope.close();
-    },
-  );
-
   it("uses none of the CLI's own skills, which it would use unasked", async () => {
     const skills = await readdir(join(stage.installation, "bundle", "builtin"));
     expect(skills.length).toBeGreaterThan(0);
@@ -117,26 +41,6 @@ describe("Gemini CLI, asking for permission", () => {
       const [result] = ofType(await eventsOf(agent, turn), "tool_result");
       expect(result).toMatchObject({ output: expect.stringContaining("denied by policy") });
     }
-    await scope.close();
-  });
-
-  it("is denied a tool: it isn't executed, and the model hears of it", async () => {
-    const { agent, scope } = await stage.start();
-    const events = await eventsOf(agent, turnOf({ prompt: "[[shell echo made > made]]", answer: "deny" }));
-    expect(ofType(events, "tool_result")).toMatchObject([{ isError: true, denied: true }]);
-    expect(textOf(events)).toContain("canceled by the user");
-    await expect(readFile(join(stage.sandbox.workspace, "made"))).rejects.toThrow();
-    await scope.close();
-  });
-
-  it("pauses over a parked call, and takes another prompt", async () => {
-    const { agent, scope } = await stage.start();
-    const events = await eventsOf(agent, turnOf({ prompt: "[[shell echo made > made]]", answer: "park" }));
-    expect(events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
-    expect(ofType(events, "tool_call")).toHaveLength(1);
-    expect(ofType(events, "tool_result")).toHaveLength(0);
-    expect(textOf(await eventsOf(agent, turnOf({ prompt: "hello" })))).toContain("Hello");
-    await expect(readFile(join(stage.sandbox.workspace, "made"))).rejects.toThrow();
     await scope.close();
   });
 

@@ -9,8 +9,8 @@ import { ProcessSandbox } from "./process-sandbox.js";
 import { requestOf, TestScope } from "./runs.js";
 
 /** The repository's root, where npm puts the agents that every test run installs. */
-const folder = join(import.meta.dirname, "../../../..");
-const limits = {
+export const folder = join(import.meta.dirname, "../../../..");
+export const limits = {
   cancelMs: 10_000,
   closeMs: 2_000,
   messageCharacters: 4_000_000,

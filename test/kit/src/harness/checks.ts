@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type AgentEvent, HarnessFailed, ModelFailed } from "@ambit/core/plugin";
 import type { AgentScript } from "./agent-program.js";
-import type { HarnessStage, TurnResult } from "./harness-stage.js";
+import type { HarnessStage } from "./harness-stage.js";
+import type { TurnResult } from "./turn.js";
 
 /** One thing that every harness must do with the agent that the script names. */
 export interface HarnessCheck {

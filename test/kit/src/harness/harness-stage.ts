@@ -1,37 +1,15 @@
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type Agent,
-  type AgentEvent,
-  agentEventSchema,
-  type Harness,
-  type PermissionDecision,
-  type PermissionQuestion,
-  runRequestSchema,
-} from "@ambit/core/plugin";
+import { type Agent, type Harness, runRequestSchema } from "@ambit/core/plugin";
 import { z } from "zod";
 import { BareSandbox } from "../control/bare-sandbox.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { type AgentScript, agentProgram } from "./agent-program.js";
+import { runTurn, type TurnOptions, type TurnResult } from "./turn.js";
 
 /** Makes the harness under test with the program at this path in place of its agent. */
 export type MakeHarness = (program: string) => Harness;
-
-export interface TurnOptions {
-  readonly answer?: PermissionDecision;
-  /** Called with each event as it comes. */
-  readonly onEvent?: (event: AgentEvent) => void;
-  readonly signal?: AbortSignal;
-  readonly onQuestion?: (question: PermissionQuestion) => Promise<void>;
-}
-
-export interface TurnResult {
-  readonly events: readonly AgentEvent[];
-  readonly questions: readonly PermissionQuestion[];
-  /** What the turn failed with; undefined for one that ended well. */
-  readonly failure: unknown;
-}
 
 const processesSchema = z.array(z.int());
 
@@ -66,28 +44,8 @@ export class HarnessStage {
     });
   }
 
-  /** One turn to its end. Every event is held to the contract's schema. */
-  async turn(agent: Agent, text: string, options: TurnOptions = {}): Promise<TurnResult> {
-    const events: AgentEvent[] = [];
-    const questions: PermissionQuestion[] = [];
-    const turn = {
-      prompt: [{ type: "text" as const, text }],
-      signal: options.signal ?? new AbortController().signal,
-      onPermission: async (question: PermissionQuestion) => {
-        questions.push(question);
-        await options.onQuestion?.(question);
-        return options.answer ?? "allow";
-      },
-    };
-    try {
-      for await (const event of agent.prompt(turn)) {
-        events.push(agentEventSchema.parse(event));
-        options.onEvent?.(event);
-      }
-    } catch (failure) {
-      return { events, questions, failure };
-    }
-    return { events, questions, failure: undefined };
+  turn(agent: Agent, text: string, options?: TurnOptions): Promise<TurnResult> {
+    return runTurn(agent, text, options);
   }
 
   /** Process numbers of the agent and of what it started. Empty where it never ran. */

@@ -1,7 +1,9 @@
 /** `@ambit/testkit/vitest`: the conformance suites that a plugin's tests call. Needs vitest. */
 export type { ExecutorCase, ExecutorWorld, Reply } from "../executor/executor-case.js";
+export type { OwnToolCall, OwnToolsCase } from "../permissions/own-tools-case.js";
 export type { StoreRig } from "../store/store-rig.js";
 export { describeHarness } from "./describe-harness.js";
+export { describeHarnessPermissions } from "./describe-harness-permissions.js";
 export { describeModelGateway } from "./describe-model-gateway.js";
 export { describeSandboxBackend, type SandboxSuiteOptions } from "./describe-sandbox-backend.js";
 export { describeStore } from "./describe-store.js";

@@ -57,8 +57,11 @@ interface Pi {
     event: "tool_call",
     handler: (event: ToolCallEvent, context: Context) => Promise<{ block: true; reason: string } | undefined>,
   ): void;
+  on(event: "session_start", handler: () => void): void;
   on(event: "message_end", handler: (event: MessageEndEvent, context: Context) => void): void;
   registerTool(tool: Tool): void;
+  getActiveTools(): readonly string[];
+  setActiveTools(names: readonly string[]): void;
 }
 
 interface Answer {
@@ -72,6 +75,8 @@ interface Answer {
   readonly error?: { readonly message: string };
 }
 
+/** Those that Pi offers by default. */
+const ownTools = ["read", "bash", "edit", "write"];
 const protocolVersion = "2025-06-18";
 let requests = 0;
 
@@ -166,6 +171,8 @@ export default async function ambit(pi: Pi): Promise<void> {
     const isAllowed = await context.ui.confirm(JSON.stringify({ toolCallId, toolName, input }), "");
     return isAllowed ? undefined : { block: true, reason: "Permission was denied." };
   });
+  // Pi was started without its own tools: they are there only where the handler above is.
+  pi.on("session_start", () => pi.setActiveTools([...new Set([...ownTools, ...pi.getActiveTools()])]));
   pi.on("message_end", ({ message }, context) => {
     if (message.role !== "assistant" || message.stopReason !== "error") return;
     if (context.hasUI) context.ui.notify(message.errorMessage ?? "The model failed.", "error");

@@ -1,0 +1,66 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { HarnessFailed, type PublishedServer } from "@ambit/core/plugin";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { pi } from "../../src/profiles/pi.js";
+import type { Profile } from "../../src/profiles/profile.js";
+import { AgentStage } from "../support/agent-stage.js";
+import { eventsOf, ofType, turnOf } from "../support/runs.js";
+import { startToolServer } from "../support/tool-server.js";
+
+/** Pi with another extension in place of ours. */
+const withExtension = (source: string): Profile => ({
+  ...pi,
+  prepare: (preparation) => {
+    const { files, ...prepared } = pi.prepare(preparation);
+    return {
+      ...prepared,
+      files: files.map((file) =>
+        file.path.endsWith("extension.js") || file.path.endsWith("extension.ts")
+          ? { ...file, content: source }
+          : file,
+      ),
+    };
+  },
+});
+
+describe("Pi without its extension", { timeout: 60_000 }, () => {
+  let stage: AgentStage;
+  beforeAll(async () => {
+    stage = await AgentStage.open(pi);
+  });
+  afterAll(() => stage.close());
+
+  /** How a start, or else its first turn, fails. */
+  async function failure(servers: readonly PublishedServer[], profile?: Profile): Promise<unknown> {
+    try {
+      const { agent, scope } = await stage.start({ servers }, profile);
+      const prompt = '[[call =bash {"command":"touch made"}]]';
+      for await (const _event of agent.prompt(turnOf({ prompt })));
+      await scope.close();
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  }
+
+  it.each([
+    { what: "throws as it loads", source: 'export default () => { throw new Error("no"); };' },
+    { what: "isn't a program", source: "export default (" },
+  ])("fails the run where it $what, with tools or without", async ({ source }) => {
+    await using tools = await startToolServer();
+    for (const servers of [[], [tools.published]])
+      expect(await failure(servers, withExtension(source))).toBeInstanceOf(HarnessFailed);
+    expect(stage.model.requests).toEqual([]);
+  });
+
+  it("has no tool of its own where one loads that doesn't ask, and so runs nothing unasked", async () => {
+    const { agent, scope } = await stage.start({}, withExtension("export default () => {};"));
+    const turn = turnOf({ prompt: '[[call =bash {"command":"touch made"}]]' });
+    const events = await eventsOf(agent, turn);
+    expect(stage.model.requests.at(-1)?.toolNames).toEqual([]);
+    expect(ofType(events, "tool_result")).not.toMatchObject([{ isError: undefined }]);
+    await expect(rm(join(stage.sandbox.workspace, "made"))).rejects.toMatchObject({ code: "ENOENT" });
+    await scope.close();
+  });
+});
