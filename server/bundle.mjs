@@ -85,6 +85,23 @@ const polyfillFirst = {
   },
 };
 
+/**
+ * An `import` of one of Node's modules reads every property that it exports, also those that load more when they are read:
+ * `node:http` loads an HTTP client and its fetch that way. Taken as CommonJS, a property is read when it is used.
+ * @type {import("esbuild").Plugin}
+ */
+const lazyBuiltins = {
+  name: "lazy-builtins",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:/ }, ({ path, kind }) =>
+      kind === "import-statement" ? { path, namespace: "builtin" } : { path, external: true },
+    );
+    onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
 await rm(join(dist, "bundle"), { recursive: true, force: true });
 await build({
   entryPoints: { ambit: join(dist, "cli/main.js") },
@@ -104,6 +121,6 @@ await build({
   banner: {
     js: `import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);`,
   },
-  plugins: [outsideOfBundle, ownLocations, englishOnly, polyfillFirst],
+  plugins: [outsideOfBundle, ownLocations, englishOnly, polyfillFirst, lazyBuiltins],
   logLevel: "warning",
 });

@@ -14,15 +14,15 @@ export interface OperatorAddresses {
 }
 
 /** What `privateHosts: "allow"` opens. A metadata service inside has a narrower block, so it stays closed. */
-const neighbourhood = [
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "172.16.0.0/12",
-  "192.168.0.0/16",
-  "::1/128",
-  "fc00::/7",
-].map(rangeOf);
+const neighbourhood: AddressPolicy = [
+  { kind: "range", cidr: "10.0.0.0/8", family: 4 },
+  { kind: "range", cidr: "100.64.0.0/10", family: 4 },
+  { kind: "range", cidr: "127.0.0.0/8", family: 4 },
+  { kind: "range", cidr: "172.16.0.0/12", family: 4 },
+  { kind: "range", cidr: "192.168.0.0/16", family: 4 },
+  { kind: "range", cidr: "::1/128", family: 6 },
+  { kind: "range", cidr: "fc00::/7", family: 6 },
+];
 
 /** Pure. */
 export function operatorPolicy({ privateHosts, allowedRanges }: OperatorAddresses): AddressPolicy {
