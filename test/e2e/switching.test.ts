@@ -37,7 +37,7 @@ describe("with the environment of the other runner's compose file", () => {
       version: 1,
     });
     expect(server.log()).toContain("AGENTA_RUNNER_TOKEN is read as AMBIT_TOKEN: rename it");
-    expect(server.log()).toContain("AGENTA_RUNNER_PORT has no effect beside AMBIT_PORT");
+    expect(server.log()).toContain("AGENTA_RUNNER_PORT has no effect where AMBIT_PORT is set");
     expect(server.log()).toContain("AGENTA_RUNNER_ENABLED_SANDBOX_PROVIDERS has no effect");
     expect(server.log()).not.toContain("RUN_TOTAL_TIMEOUT_MS");
     expect(server.log()).not.toContain(token);

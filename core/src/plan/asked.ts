@@ -10,7 +10,7 @@ export function asked<Answer>(actor: { readonly name: string }, method: string, 
     return ask();
   } catch (thrown) {
     if (isAmbitError(thrown)) throw thrown;
-    const message = `'${actor.name}' threw in ${method}(), which must only look at what it is given; the runner's log has the cause.`;
+    const message = `'${actor.name}' threw in ${method}(), which must be pure and never throw; the runner's log has the cause.`;
     throw new PluginBrokeContract(message, { cause: thrown });
   }
 }

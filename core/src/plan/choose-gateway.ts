@@ -40,7 +40,7 @@ export function budgetIssues({ budget }: RunRequest, { chosen, why }: GatewayCho
   if (budget === undefined) return [];
   if (chosen === undefined) {
     const reason = why ?? "this agent's requests to a model go through no model gateway";
-    const message = `can't be held, for nothing counts what is used (${reason}): load @ambit/model-route and use an agent that it carries, or leave it out`;
+    const message = `can't be enforced: nothing counts what is used (${reason}): load @ambit/model-route and use an agent that it carries, or leave it out`;
     return [{ path: "budget", message }];
   }
   const paths = [
@@ -51,7 +51,7 @@ export function budgetIssues({ budget }: RunRequest, { chosen, why }: GatewayCho
   const { actor } = chosen.probed;
   const unpriced = asked(actor, "unpriced", () => actor.unpriced(chosen.use));
   if (unpriced.length === 0) return [];
-  const message = `can't be held, for ${actor.name} has no price for ${unpriced.join(", ")}: set prices in its configuration, or limit tokens`;
+  const message = `can't be enforced: ${actor.name} has no price for ${unpriced.join(", ")}: set prices in its configuration, or limit tokens`;
   return paths.map((path) => ({ path, message }));
 }
 

@@ -87,7 +87,7 @@ function ofSecrets({ secrets }: Boundary): Requirement[] {
 function ofTools(request: RunRequest): Requirement[] {
   const bringer = request.customTools.find((tool) => hasEntries(tool.env));
   if (bringer === undefined) return [];
-  const because = `tool '${bringer.name}' brings an environment of its own`;
+  const because = `tool '${bringer.name}' has its own environment`;
   return [{ capability: "environment.per-tool", because, subject: bringer.name }];
 }
 
@@ -101,7 +101,7 @@ function ofMcpServers(request: RunRequest): Requirement[] {
       subject: name,
     });
     if (hasEntries(connection.env)) {
-      const because = `MCP server '${name}' brings an environment of its own`;
+      const because = `MCP server '${name}' has its own environment`;
       requirements.push({ capability: "environment.per-tool", because, subject: name });
     }
   }

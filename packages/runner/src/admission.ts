@@ -39,7 +39,7 @@ export interface Admitted {
   readonly warnings: readonly Warning[];
 }
 
-/** What the operator says of every request. */
+/** The operator's settings for every request. */
 export interface AdmissionRules {
   readonly permissionCeiling: PermissionCeiling;
   /** Whether several tenants share this runner: then no session without a project is kept. Default false. */
@@ -153,7 +153,7 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
 function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: Harness): Issue[] {
   if (harness.supportsPermissionRequests) return [];
   const message = (what: string, instead: string) =>
-    `${harness.id} doesn't ask before it uses a tool of its own, so ${what} can't be enforced: ${instead}, or use a harness that asks`;
+    `${harness.id} doesn't ask before it uses its own tools, so ${what} can't be enforced: ${instead}, or use a harness that asks`;
   // A name that isn't published may be one of the agent's own; of MCP servers only the included tools are known yet.
   const known = toolsNamed(request, harness);
   const { default: mode, rules = [] } = request.permissions;

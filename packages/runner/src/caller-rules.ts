@@ -5,9 +5,9 @@ import type { PermissionCeiling } from "./permission/permission.js";
 
 /** What the operator lets one caller do: a tenant, which has one project. */
 export interface CallerRules {
-  /** The project of all its runs, whatever its requests say. */
+  /** The project of all its runs; its requests can't name another. */
   readonly project: string;
-  /** Calls that its requests can't allow, beside those that the operator denies everyone. */
+  /** Calls that its requests can't allow, in addition to those that the operator denies to all. */
   readonly permissionCeiling: PermissionCeiling;
   /** Names of the sandboxes it may use. Default: all that are loaded. */
   readonly sandboxes?: readonly string[];

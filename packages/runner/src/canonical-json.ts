@@ -1,4 +1,4 @@
-/** One text for equal JSON values, whatever the order of their keys. */
+/** The same text for equal JSON values, regardless of the order of their keys. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";

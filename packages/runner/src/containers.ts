@@ -34,7 +34,7 @@ import { FairSlots } from "./tools/fair-slots.js";
 import { RunTools } from "./tools/run-tools.js";
 import { ToolCalls } from "./tools/tool-calls.js";
 
-/** A run has one of each. A class that is missing here would be constructed anew wherever it is injected. */
+/** A run has one instance of each. A class that is missing here would be constructed for each injection. */
 export const runClasses = [
   ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause],
   ...[RunTools, ToolArguments, ToolExecution, ToolCalls],
@@ -48,7 +48,7 @@ export const runClasses = [
  */
 export function rootContainer(options: RunnerOptions): DependencyContainer {
   const { limits, log, permissionCeiling, interactionKey, hideSecrets = () => () => {} } = options;
-  // A container of its own: two runners in one process share nothing.
+  // Its own container: two runners in one process share nothing.
   const root = global.createChildContainer();
   root.registerInstance(tokens.log, log);
   root.registerInstance(tokens.limits, limits);

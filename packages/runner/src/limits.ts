@@ -3,7 +3,7 @@ import { z } from "zod";
 const milliseconds = z.int().positive().max(2_147_483_647);
 const count = z.int().positive();
 
-/** What a limit holds for: each run or session by itself, or the whole server. */
+/** What a limit applies to: each run, each session, or the whole server. */
 type Per = "run" | "session" | "server";
 const said = (per: Per, description: string) => ({ per, description });
 

@@ -18,7 +18,7 @@ import type { Session } from "./session/session.js";
 export interface RunOutcome {
   readonly runId: string;
   readonly events: RunEvents;
-  /** All that the agent said, redacted. */
+  /** The agent's whole output, redacted. */
   readonly output: string;
   readonly traceId: string | undefined;
   readonly progress: Progress;
@@ -34,7 +34,7 @@ export function cancelledByCaller(failure: AmbitError | undefined): boolean {
 }
 
 /**
- * The run's one result, whatever happens. If values of an actor break it, it is built without the receipt; if that
+ * The run's one result, in every case. If values of an actor break it, it is built without the receipt; if that
  * fails too, it has the failure alone.
  */
 export function conclude(
@@ -134,7 +134,7 @@ function receiptFor(
   });
 }
 
-/** What there is to tell of: no session when the sandbox didn't open, no agent when it didn't start. */
+/** What exists by now: no session when the sandbox didn't open, no agent when it didn't start. */
 function partsOf(progress: Progress): {
   readonly session?: Session;
   readonly agent?: Agent;

@@ -48,7 +48,7 @@ export function advance(from: RunState, to: RunState): RunState {
   throw new Error(`A run can't go from '${from.name}' to '${to.name}'.`);
 }
 
-/** What a run has, or had when it was closed. Pure. */
+/** What a run has, or had when it closed. Pure. */
 export function progressOf(state: RunState): Progress {
   return state.name === "closing" || state.name === "ended" ? state.progress : state;
 }

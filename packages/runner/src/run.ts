@@ -72,7 +72,7 @@ export class Run {
     this.scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
 
-  /** How far it came: what its failure says of the host depends on that. */
+  /** How far it got, which decides what its failure says about the host. */
   get stage(): RunStage {
     return stageOf(progressOf(this.#state));
   }
@@ -83,7 +83,7 @@ export class Run {
   }
 
   /**
-   * The reader is gone: the run is cancelled, or goes on, as the request's `onDisconnect` says. What it tells from now
+   * The reader is gone: the run is cancelled or continues, as the request's `onDisconnect` says. What it reports from now
    * on is dropped, and slows the agent no longer.
    */
   leave(): void {
@@ -124,7 +124,7 @@ export class Run {
     void this.#live();
   }
 
-  /** Never rejects: whatever throws, the run closes what it opened and ends in its one result. */
+  /** Never rejects: if anything throws, the run closes what it opened and ends in its one result. */
   async #live(): Promise<void> {
     const { request, plan } = this;
     let end = await this.#turn();
@@ -233,7 +233,7 @@ export class Run {
     else if (next.name !== "admitted") this.observation.entered(next.name);
   }
 
-  /** @param before how the turn had ended already: a failure then is the story, and a later one broke while it was told. */
+  /** @param before how the turn had already ended: an earlier failure takes precedence over a later one. */
   #failed(thrown: unknown, before?: TurnEnd): TurnEnd {
     if (this.pause.isPaused && !this.scope.signal.aborted) {
       this.log.debug({ runId: this.id, error: thrown }, "the agent's turn ended when the run paused");

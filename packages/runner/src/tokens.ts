@@ -34,7 +34,7 @@ export const tokens = {
   scope: token<OwnedScope>("scope"),
 } as const;
 
-/** A symbol of its own: no other token is equal to it. */
+/** A unique symbol: no other token is equal to it. */
 function token<Value>(name: string): InjectionToken<Value> {
   return Symbol(`ambit.runner.${name}`);
 }

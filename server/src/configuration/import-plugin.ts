@@ -31,7 +31,7 @@ function notFound(name: string, configuration: string | undefined): PluginNotFou
   }
   return new PluginNotFound(
     reason,
-    `check the name; if it is right, install it beside the configuration: npm install ${name}`,
+    `check the name; if it is right, install it next to the configuration: npm install ${name}`,
   );
 }
 

@@ -52,7 +52,9 @@ export function readOlderEnvironment(given: NodeJS.ProcessEnv): OlderEnvironment
   for (const [ours, theirs] of renamed) {
     for (const name of theirs.filter(isSet)) {
       if (isSet(ours) || variables[ours] !== undefined) {
-        notices.push(`${name} has no effect beside ${isSet(ours) ? ours : "another name of it"}: unset it`);
+        notices.push(
+          `${name} has no effect where ${isSet(ours) ? ours : "another name of it"} is set: unset it`,
+        );
         continue;
       }
       variables[ours] = (given[name] ?? "").trim();

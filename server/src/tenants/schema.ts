@@ -13,8 +13,7 @@ const quotasSchema = z.strictObject({
     .meta({ description: "Runs that begin within any 60 seconds." }),
   sessions: count.optional().meta({ description: "Named sessions that are open." }),
   usdPerDay: z.number().positive().optional().meta({
-    description:
-      "US dollars of models with a price, in a day of UTC. The run that exceeds them ends by itself.",
+    description: "US dollars of models with a price, in a day of UTC. The run that exceeds them may finish.",
   }),
 });
 
@@ -27,7 +26,7 @@ export const tenantSchema = z.strictObject({
       description: "The token's hash, as `ambit token` prints it. The token itself is stored nowhere.",
     }),
   project: z.string().trim().min(1).max(256).meta({
-    description: "The project of all its runs, sessions and interactions, whatever a request says.",
+    description: "The project of all its runs, sessions and interactions; a request can't name another.",
   }),
   permissions: z
     .strictObject({

@@ -26,7 +26,7 @@ export const webhookSettingsSchema = z.strictObject({
   allowedRanges: z
     .array(z.string().refine(isRange, "must be a range of addresses, such as 10.0.0.0/8 or fd00::/8"))
     .default([])
-    .meta({ description: "Ranges that a webhook may lead to beside those." }),
+    .meta({ description: "Further ranges that a webhook may lead to." }),
   attempts: z.int().positive().max(20).default(8).meta({
     description: "Attempts before a message counts as failed.",
   }),

@@ -84,4 +84,4 @@ const noStore =
 const noSecret =
   "needs a secret that signs it: set AMBIT_WEBHOOK_SECRET, or webhooks.secret in the configuration";
 const noTenantSecret =
-  "needs a secret that signs it: set webhookSecret beside the project's token in the configuration";
+  "needs a secret that signs it: set webhookSecret next to the project's token in the configuration";

@@ -78,7 +78,7 @@ describe("loadSettings", () => {
     ["@ambit/sandbox-daytona", "npm install @ambit/sandbox-daytona"],
     [
       "my-plugin",
-      "check the name; if it is right, install it beside the configuration: npm install my-plugin",
+      "check the name; if it is right, install it next to the configuration: npm install my-plugin",
     ],
   ])("says what to do about the plugin %s that isn't found", async (name, fix) => {
     const folder = await folderWith({ "ambit.config.json": JSON.stringify({ plugins: [name] }) });

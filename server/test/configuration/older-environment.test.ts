@@ -36,7 +36,7 @@ describe("the variables of the runner that ours replaces", () => {
     const variables = { AMBIT_TOKEN: token, AGENTA_RUNNER_TOKEN: "another-token-of-16" };
     const { AMBIT_TOKEN, notices } = takeEnvironment(variables);
     expect(AMBIT_TOKEN).toBe(token);
-    expect(notices).toEqual(["AGENTA_RUNNER_TOKEN has no effect beside AMBIT_TOKEN: unset it"]);
+    expect(notices).toEqual(["AGENTA_RUNNER_TOKEN has no effect where AMBIT_TOKEN is set: unset it"]);
     expect(variables).toEqual({});
   });
 

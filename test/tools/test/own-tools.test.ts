@@ -72,7 +72,7 @@ describe("an agent's own tools", () => {
     expect((await run.result).warnings).toEqual([
       {
         path: "permissions.rules[0].pattern",
-        message: expect.stringContaining("demo has run, write, read, fetch of its own"),
+        message: expect.stringContaining("demo's own tools are run, write, read, fetch"),
       },
     ]);
   });

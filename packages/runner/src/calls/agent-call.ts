@@ -17,7 +17,7 @@ export interface AgentCall {
 
 /**
  * What the caller has read of a call. `none`: nothing yet · `held`: the agent's report waits for a decision ·
- * `released`: the agent's report is passed on at once · `announced`: `tool_call` was sent · `awaited`: the runner sent
+ * `released`: the agent's report is passed on immediately · `announced`: `tool_call` was sent · `awaited`: the runner sent
  * it, and the agent's own report is still to come.
  */
 export type Announcement = "none" | "held" | "released" | "announced" | "awaited";
@@ -33,11 +33,11 @@ export type CallState =
   | Pending
   | Allowed
   | Executing
-  /** The user has a question about it; `resumes` is the state in which it goes on once they answer. */
+  /** The user was asked about it; `resumes` is the state in which it continues after the answer. */
   | { readonly name: "asked"; readonly resumes: Pending | Allowed | Executing }
   /** The user didn't answer in time: the turn pauses. */
   | { readonly name: "parked" }
-  /** `outcome`: what the agent was told, where the call reached the runner. */
+  /** `outcome`: what the agent was sent, where the call reached the runner. */
   | { readonly name: "denied"; readonly outcome?: PublishedOutcome }
   | {
       readonly name: "finished";

@@ -11,12 +11,12 @@ import type { CallSubject } from "./call-subject.js";
 import { isCutOff, notAnAnswer, openResult, reportedResult } from "./results.js";
 import { unsettled } from "./unsettled.js";
 
-/** Only what an agent reports by name can be told apart from its other calls. */
+/** Only calls that an agent reports by name can be distinguished from its others. */
 type NamedCall = AgentEventOf<"tool_call"> & { readonly name: string };
 
 /** Milliseconds that a reported call may wait for its question or its execution. */
 const holdMs = 1_000;
-/** Calls that are held back at once: each is kept whole. Further ones are passed on at once. */
+/** The most calls that are held back at a time, each in full. Further ones are passed on immediately. */
 const mostHeld = 32;
 
 /**
@@ -64,7 +64,7 @@ export class CallEvents {
     this.events.emit(this.#shown({ type: "tool_call", id: publicId, name, input }));
   }
 
-  /** Passes on at once what the agent reports of a call: it needs no question. */
+  /** Passes on immediately what the agent reports of a call: it needs no question. */
   proceed(id: string): void {
     const call = this.calls.find(id);
     if (call?.announcement === "none") this.calls.announce(call, "released");

@@ -10,12 +10,12 @@ export interface CallSubject {
   readonly id: string;
   readonly name: string;
   readonly origin: CallOrigin;
-  /** Undefined when the agent doesn't tell. */
+  /** Undefined when the agent doesn't report it. */
   readonly input: unknown;
   /** The tool of the request, if it is one; else the agent's own, or its server's. */
   readonly tool?: ToolSpec | undefined;
   readonly server?: McpServer | undefined;
-  /** What the agent says of its own tool. Of any other, only the request's word counts. */
+  /** What the agent reports about its own tool. For any other tool, only the request counts. */
   readonly saysReadOnly?: boolean | undefined;
   /** What a tool of the agent's own does. */
   readonly toolClass?: ToolClass | undefined;

@@ -18,7 +18,7 @@ export function isCutOff(state: CallState, { isError }: ToolResult): boolean {
 
 /** What the caller reads of a call's result, as its agent reports it. Pure. */
 export function reportedResult(event: ToolResult, { publicId, state }: Settled): ToolResult {
-  // The agent gave it up before its user answered: what it says instead is neither a result nor an answer.
+  // The agent gave up before its user answered: what it reports instead is neither a result nor an answer.
   if (waitsForUser(state)) return unsettled(publicId, "deferred");
   return notAnAnswer({ ...withOutcome(event, state, looksIssued(publicId)), id: publicId });
 }

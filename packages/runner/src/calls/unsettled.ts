@@ -1,13 +1,13 @@
 import type { AgentEventOf } from "@ambit/core/contract";
 
 /**
- * What stands for the result of a call that the turn ended without. The words before the colon are the wire's: user
+ * The result of a call that has none when the turn ends. The words before the colon are part of the wire: user
  * interfaces show them as "skipped" or "unknown", and an answer that begins with one is none.
  */
 export const unsettledTexts = {
   deferred:
     "DEFERRED_NOT_EXECUTED: the turn paused for the user before this call ran. Call it again if it is still needed.",
-  moved: "DEFERRED_NOT_EXECUTED: the user is asked about this call first. It goes on under another id.",
+  moved: "DEFERRED_NOT_EXECUTED: the user is asked about this call first. It continues under another id.",
   unknown:
     "APPROVED_EXECUTION_RESULT_UNKNOWN: this call was allowed and may have run, but the turn paused before its result was seen. Don't take it as failed, and don't repeat what has side effects.",
   interrupted:

@@ -33,7 +33,7 @@ export class Decisions {
       waiting.count += 1;
       return;
     }
-    // In a row: another decision ends the count, as long as it can be told.
+    // In a row: another decision ends the count, as long as it can be reported.
     if (!this.#behind) this.flush();
     if (this.#waiting.size >= mostWaiting) {
       this.#fold(allowed);

@@ -27,7 +27,7 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     return this.#size;
   }
 
-  /** Resolves at once while there is room. After `close` the event is dropped: it has no reader. */
+  /** Resolves immediately while there is room. After `close` the event is dropped: it has no reader. */
   push(event: Event, size = 0): Promise<void> | undefined {
     if (this.#closed) return undefined;
     this.#waiting.push(event);

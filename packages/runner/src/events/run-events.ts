@@ -11,7 +11,7 @@ import { Redactor } from "./redaction/redactor.js";
 import { secretsOf } from "./redaction/secrets.js";
 import { TurnRecord } from "./turn-record.js";
 
-/** What a run tells: every event is redacted, then recorded, then queued for the reader. */
+/** A run's events: each is redacted, then recorded, then queued for the reader. */
 @injectable()
 export class RunEvents {
   readonly record: TurnRecord;
@@ -36,7 +36,7 @@ export class RunEvents {
     void this.push(event);
   }
 
-  /** Resolves when there is room for more; at once, and undefined, while there is. */
+  /** Resolves when there is room for more; undefined while there is. */
   push(event: AgentEvent): Promise<void> | undefined {
     let room: Promise<void> | undefined;
     if (this.#isClosed) return room;
@@ -59,7 +59,7 @@ export class RunEvents {
   }
 
   /**
-   * Nothing more comes: the reader gets what waits, the run's one `done`, and then its end, whatever throws on the way.
+   * Ends the events: the reader gets what is queued, the run's one `done`, and then the end, even if something throws.
    */
   close(stopReason: () => string | undefined, onThrown: (thrown: unknown) => void): void {
     try {
@@ -89,7 +89,7 @@ export class RunEvents {
     this.#channel.abandon();
   }
 
-  /** All that the agent said. Redacted once more as a whole: what is joined here was redacted block by block. */
+  /** The agent's whole output. Redacted once more as a whole: its blocks were redacted one by one. */
   output(): Promise<string> {
     return this.redactor.longText(this.record.output);
   }

@@ -1,9 +1,9 @@
 import { HarnessFailed } from "@ambit/core";
 import type { AgentEvent, Usage } from "@ambit/core/contract";
 
-/** Characters of a text's event beside the text. */
+/** Characters of a text's event in addition to the text. */
 const frameLength = 28;
-/** Texts and thoughts that may be open at once, and the characters of an id of theirs. */
+/** Texts and thoughts that may be open at a time, and the characters of one's id. */
 const mostOpenBlocks = 256;
 const longestId = 1_024;
 
@@ -19,7 +19,7 @@ export class TurnRecord {
   readonly #texts: string[] = [];
   usage: Usage | undefined;
   stopReason: string | undefined;
-  /** Whether anything was said or done: thoughts, figures and what is transient don't count. */
+  /** Whether the agent produced output or called a tool. Thoughts, usage and transient data don't count. */
   hasOutput = false;
 
   /**
@@ -114,7 +114,7 @@ export class TurnRecord {
 
   #keep(event: AgentEvent): void {
     if (!this.keepsEvents) return;
-    // Without these a caller can't go on, so they are carried whatever came before.
+    // A caller can't continue without these, so they are always carried.
     const isNeeded = event.type === "interaction_request" || event.type === "done";
     const size = JSON.stringify(event).length;
     if (size > this.#room && !isNeeded) {
@@ -141,7 +141,7 @@ export class TurnRecord {
     return fitting;
   }
 
-  /** In the place of what is missing first; its counts go on. */
+  /** At the place of the first missing event; its counts continue to grow. */
   #markGap(): void {
     const { events, characters } = this.#leftOut;
     if (!this.keepsEvents || events + characters > 0) return;

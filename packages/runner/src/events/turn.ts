@@ -41,7 +41,7 @@ export class Turn {
   /**
    * Prompts the agent and passes its events on, until its turn ends. `done` isn't passed on: the run has more to do.
    * @returns the agent's stop reason.
-   * @throws the run's reason when it was aborted, and whatever ended the turn in place of its own end.
+   * @throws the run's reason when it was aborted, and any error that ended the turn early.
    */
   async stream(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
     const { scope, deadlines, limits, toolCalls, callEvents, pause } = this;
@@ -88,7 +88,7 @@ export class Turn {
 
   /**
    * An agent whose model gave it nothing may end its turn as if all were well.
-   * @throws ModelFailed when it neither said nor did anything.
+   * @throws ModelFailed when it produced no output and called no tool.
    */
   requireOutput(stopReason: string | undefined): void {
     const isDone = this.events.record.hasOutput || this.toolCalls.acted;
@@ -99,13 +99,13 @@ export class Turn {
     );
   }
 
-  /** What the turn used: as its model's provider counted it, and what only the agent tells. */
+  /** What the turn used: as its model's provider counted it, and what only the agent reports. */
   tellUsage(): void {
     const usage = { ...this.#usage, ...this.modelCalls.usage };
     if (Object.keys(usage).length > 0) this.events.emit({ type: "usage", ...usage });
   }
 
-  /** What a turn that didn't come to its own end leaves to be told. */
+  /** What remains to be reported of a turn that was ended early. */
   tellEnd(end: TurnEnd): void {
     const { events, callEvents } = this;
     if (end.how === "completed") return;

@@ -15,7 +15,7 @@ export function doubtOf(failure: AmbitError, stage: RunStage): readonly ("sandbo
   if (stage === "reusing") return [];
   const isDoubtful = (stage === "started" ? doubtful : doubtfulAtStart).has(failure.code);
   if (!isDoubtful || concernsSession(failure)) return [];
-  // A broken agent says nothing of the sandbox, whose probe takes seconds.
+  // A broken agent says nothing about the sandbox, whose probe takes seconds.
   return failure.code === "harness_failed" ? ["harness"] : ["sandbox", "harness"];
 }
 

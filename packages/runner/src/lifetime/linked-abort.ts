@@ -35,7 +35,7 @@ export class LinkedAbort implements Disposable {
   }
 }
 
-/** Resolves when the signal aborts; at once when it has. */
+/** Resolves when the signal aborts, or immediately when it has. */
 export function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));

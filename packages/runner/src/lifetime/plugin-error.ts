@@ -12,6 +12,6 @@ export async function callPlugin<Result>(who: string, step: () => Promise<Result
 /** @param who as in `Sandbox 'local'`. */
 export function asPluginError(who: string, thrown: unknown): AmbitError {
   if (isAmbitError(thrown)) return thrown;
-  const message = `${who} threw an error of its own instead of one of Ambit's; the runner's log has the cause.`;
+  const message = `${who} threw an error that is none of Ambit's; the runner's log has the cause.`;
   return new PluginBrokeContract(message, { cause: thrown });
 }

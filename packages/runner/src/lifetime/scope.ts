@@ -2,7 +2,7 @@ import { RunCancelled } from "@ambit/core";
 import { type Log, newPluginAbort, type Scope } from "@ambit/core/plugin";
 import { settlesWithin } from "./linked-abort.js";
 
-/** A scope whose close runs everything deferred, in reverse, whatever throws or hangs, within a time limit. */
+/** A scope whose close runs everything deferred, in reverse, within a time limit, even if something throws or hangs. */
 export class OwnedScope implements Scope, AsyncDisposable {
   readonly #controller = newPluginAbort();
   readonly #deferred: (() => void | Promise<void>)[] = [];

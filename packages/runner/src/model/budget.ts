@@ -14,7 +14,7 @@ import { tokens } from "../tokens.js";
 import { SessionSpending } from "./session-spending.js";
 import { inWords, overdrawn, Spent, type Used, usedUp } from "./spent.js";
 
-/** Requests at once under a budget of tokens or dollars: what these use is known only when they have answered. */
+/** Concurrent requests under a budget of tokens or dollars: what they use is known only when they end. */
 const mostAtOnce = 4;
 
 const kind = "user_approval";
@@ -43,7 +43,7 @@ export class Budget {
     this.#session = spending.of(request);
   }
 
-  /** Before each request is sent. An admitted one is counted at once, and ends with `release`. */
+  /** Called before each request is sent. An admitted request is counted immediately, and ends with `release`. */
   async admit(signal: AbortSignal): Promise<ModelAdmission> {
     const settings = this.#settings;
     if (settings === undefined) return { allowed: true };

@@ -19,7 +19,7 @@ interface Tally {
   inARow: number;
 }
 
-/** A run's requests to its model, as its gateway tells of them. */
+/** A run's requests to its model, as its gateway reports them. */
 @injectable()
 export class ModelCalls implements ModelCaller {
   #isCounted = false;

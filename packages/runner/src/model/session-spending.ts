@@ -13,7 +13,7 @@ export class SessionSpending {
 
   constructor(readonly now: () => number = Date.now) {}
 
-  /** A run without a session has one of its own. */
+  /** A run without a session has its own. */
   of(request: RunRequest): Spent {
     const { sessionId } = request;
     if (sessionId === undefined || sessionId.trim() === "") return new Spent();

@@ -2,7 +2,7 @@ import { type Issue, isJsonObject, limits } from "@ambit/core/contract";
 import { pathText } from "./issue-text.js";
 
 /**
- * The path of a value that lies deeper than `most` levels of lists and objects; undefined when there is none. Recurses
+ * The path of a value deeper than `most` levels of lists and objects; undefined when there is none. Recurses
  * no deeper than that itself: what is checked here would overflow the stack of all that recurse without a limit.
  */
 export function pathBeyondDepth(
@@ -28,7 +28,7 @@ function isWithin(value: unknown, levels: number): boolean {
   return true;
 }
 
-/** Keeps a list of its own instead of recursing. */
+/** Iterative, without recursion. */
 function pathOfFirst(value: unknown, most: number): readonly PropertyKey[] | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   // One entry a level: the values that are still to be looked at, and their keys.
@@ -58,7 +58,7 @@ function keyOf({ container, next }: Level): PropertyKey {
   return Array.isArray(container) ? next - 1 : (Object.keys(container)[next - 1] ?? "");
 }
 
-/** What to tell the caller of `pathBeyondDepth`'s finding. */
+/** The issue for a path that `pathBeyondDepth` found. */
 export function tooDeep(path: readonly PropertyKey[]): Issue {
   const message = `holds more than ${limits.depth} levels of lists and objects within each other: send fewer`;
   return { path: pathText(path.slice(0, 3)), message };

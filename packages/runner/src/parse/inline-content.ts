@@ -3,7 +3,7 @@ import type { ContentBlock, Message } from "@ambit/core/contract";
 /** Characters before a `data:` URI's content; a longer beginning isn't looked through. */
 const longestType = 512;
 
-/** What a block holds as a `data:` URI or in base64, ready to be sent on. */
+/** The content of a block from a `data:` URI or base64, ready to be passed on. */
 interface Inline {
   readonly mimeType: string;
   /** Base64. */
@@ -72,7 +72,7 @@ function readDataUri(uri: string, unnamed: string): Inline | undefined {
   }
 }
 
-/** Base64 that was broken into lines. By way of its bytes: millions of replacements would hold up everything else. */
+/** Base64 without line breaks. Decodes and encodes it: millions of replacements would block the event loop. */
 function onOneLine(base64: string): string {
   return /\s/.test(base64) ? Buffer.from(base64, "base64").toString("base64") : base64;
 }

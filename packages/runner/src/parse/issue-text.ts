@@ -5,14 +5,14 @@ import { type Level, levelAt } from "./level.js";
 type Path = readonly PropertyKey[];
 type Found = z.core.$ZodIssue;
 
-/** What was validated, and where in the request it stands. */
+/** What was validated, and its place in the request. */
 export interface Validated {
   readonly value: unknown;
   readonly level: Level | undefined;
   readonly path: Path;
 }
 
-/** A request with a million faults is told of the first hundred: the answer stays readable, and costs little. */
+/** The most issues that are reported, so that the response stays readable and cheap. */
 export const mostIssues = 100;
 
 /**
@@ -57,7 +57,7 @@ function unknownKey(key: string, at: Validated): Issue {
   return { path: pathText([...at.path, key]), message: `is not a known field: ${fix}` };
 }
 
-/** The variant that the value's own type chose speaks; if it is of none, all say what they expect. */
+/** The issues of the variant that fits the value's type; if none does, what each expects. */
 function ofUnion(found: z.core.$ZodIssueInvalidUnion, at: Validated): Issue[] {
   if (found.errors.length === 0) {
     const options = "options" in found && Array.isArray(found.options) ? found.options : [];

@@ -2,7 +2,7 @@ import { limits } from "@ambit/core/contract";
 import { z } from "zod";
 
 /**
- * The known shape of a request, read from its schema: which keys an object may have, and what lies below each.
+ * The known shape of a request, derived from its schema: which keys an object may have, and the level below each.
  * Where a level is absent, the value is opaque: the caller's own data, in which nothing is renamed or dropped.
  */
 export type Level = ObjectLevel | ListLevel | MapLevel;

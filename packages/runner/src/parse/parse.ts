@@ -10,7 +10,7 @@ import { historyOf } from "./prompt.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
 
-/** What the operator says of the requests that this runner takes. */
+/** The operator's settings for reading requests. */
 export const contractSettingsSchema = contractSettings(knownLevel);
 export type ContractSettings = Readonly<z.output<typeof contractSettingsSchema>>;
 
@@ -46,7 +46,7 @@ export function parseRunRequest(
   return { ok: false, issues: bounded(firstOfEachPath([...found, ...shape])) };
 }
 
-/** Refused in this turn alone: a conversation that has one in its past goes on. */
+/** Refused only in this turn: a conversation with one in its past continues. */
 function unreachableAttachments(messages: readonly Message[]): Issue[] {
   const start = historyOf(messages).length;
   return messages.slice(start).flatMap(({ content }, index) =>
@@ -67,7 +67,7 @@ function withoutBlankSession(body: unknown): unknown {
   return rest;
 }
 
-/** One fault may show twice, as an older spelling and as a shape; the first says more. */
+/** One fault may be found twice, by its older spelling and by its shape; the first message is more specific. */
 function firstOfEachPath(issues: readonly Issue[]): Issue[] {
   const first = new Map<string, Issue>();
   for (const issue of issues) if (!first.has(issue.path)) first.set(issue.path, issue);

@@ -9,14 +9,14 @@ export type Prompt =
     }
   | {
       readonly kind: "continuation";
-      /** What the user said beside the results. */
+      /** What the user said in addition to the results. */
       readonly blocks: readonly ContentBlock[];
     }
   | { readonly kind: "none" };
 
 /**
  * The last user message that says something; or, when the conversation ends with tool results, those: then the
- * turn goes on where it stopped.
+ * turn continues where it stopped.
  */
 export function promptOf(messages: readonly Message[]): Prompt {
   const start = startOfTurn(messages);

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { type Issue, isJsonObject } from "@ambit/core/contract";
 
-/** Written from the skill itself, so that no file beside it may have its name. */
+/** Generated from the skill itself, so no other file may have its name. */
 const skillFileName = "SKILL.md";
 
 /**
@@ -52,7 +52,7 @@ function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
     const message = "is generated from the skill's name, description and body: give the file another name";
     issues.push({ path: `${path}[${index}].path`, message });
   }
-  // Sorted, whatever lies below a file comes right behind it.
+  // After sorting, everything below a file comes right after it.
   let above: string | undefined;
   for (const file of [...files.keys()].sort()) {
     if (above === undefined || !file.startsWith(above)) above = file;

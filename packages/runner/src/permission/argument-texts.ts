@@ -1,4 +1,4 @@
-/** Characters of a text, after white space is normalised, that a prefix is held against. */
+/** Characters of a text, after white space is normalised, that a prefix is compared with. */
 export const longestPrefix = 256;
 /** Values and keys of one call's arguments that are looked at. */
 const mostValues = 5_000;
@@ -13,7 +13,7 @@ export interface ArgumentTexts {
 }
 
 /**
- * Every text at any depth of a call's arguments, whatever the order of the keys: strings, numbers, booleans and keys,
+ * Every text at any depth of a call's arguments, regardless of the keys' order: strings, numbers, booleans and keys,
  * except the names of parameters at the top. Texts that follow each other are also read as one (`["rm", "-rf"]` begins
  * with `rm -rf`).
  */

@@ -4,13 +4,13 @@ import { patternName } from "./pattern.js";
 
 /** The tools that a run's permissions can be about. */
 export interface KnownTools {
-  /** The agent's own; undefined when its harness doesn't tell. */
+  /** The agent's own; undefined when its harness doesn't list them. */
   readonly own: OwnTools | undefined;
   /** Names of those that are published to it, as far as they are known by now. */
   readonly published: ReadonlySet<string>;
 }
 
-/** Words for all tools of a class: ours, and Claude Code's names, which requests use whatever the agent. */
+/** Words for all tools of a class: ours, and Claude Code's names, which requests use for any agent. */
 const wordsFor: Readonly<Record<ToolClass, readonly string[]>> = {
   shell: ["shell", "Bash"],
   edit: ["edit", "Edit", "Write"],
@@ -18,14 +18,14 @@ const wordsFor: Readonly<Record<ToolClass, readonly string[]>> = {
   fetch: ["fetch", "WebFetch"],
 };
 
-/** Names, beside its own, under which a pattern finds a tool of the agent's own. */
+/** Further names under which a pattern matches the agent's own tool. */
 export interface ClassNames {
   readonly restricting: readonly string[];
   /** Without those of published tools: who allows the tool `fetch` doesn't mean the agent's own. */
   readonly allowing: readonly string[];
 }
 
-/** @param toolClass what the agent says that its tool does; else it is known by its name. */
+/** @param toolClass the class that the agent reports for its tool; by default, the class of its name. */
 export function classNamesOf(
   name: string,
   toolClass: ToolClass | undefined,
@@ -70,7 +70,7 @@ export function classesNotAllowed({ permissions }: RunRequest, known: KnownTools
   );
 }
 
-/** What a request tells of its tools. */
+/** What a request says about its tools. */
 export function toolsNamed(request: RunRequest, harness: Pick<Harness, "ownTools">): KnownTools {
   const included = request.mcpServers.flatMap(({ policy }) => policy?.tools?.names ?? []);
   return {
@@ -98,8 +98,8 @@ export function idleRules(request: RunRequest, agent: string, known: KnownTools)
   const tools = Object.keys(own);
   const instead =
     tools.length === 0
-      ? `${agent} has no tools of its own`
-      : `${agent} has ${tools.join(", ")} of its own, and ${classes.join(", ")} name them by what they do`;
+      ? `${agent} has no built-in tools`
+      : `${agent}'s own tools are ${tools.join(", ")}; ${classes.join(", ")} name them by what they do`;
   return rules.flatMap(({ pattern }, index) =>
     found.has(patternName(pattern))
       ? []

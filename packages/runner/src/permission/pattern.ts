@@ -3,12 +3,12 @@ import { type ArgumentTexts, head, longestPrefix, textsIn } from "./argument-tex
 import { commandsIn } from "./commands.js";
 import type { ClassNames } from "./known-tools.js";
 
-/** What a pattern is held against. */
+/** What a pattern is matched against. */
 export interface PatternSubject {
   readonly name: string;
   /** Further names of a tool of the agent's own: what it does. */
   readonly classNames?: ClassNames | undefined;
-  /** Undefined when the agent doesn't tell. */
+  /** Undefined when the agent doesn't report it. */
   readonly arguments: unknown;
   /** JSON Schema of the arguments, where the request declares it. */
   readonly inputSchema?: JsonObject | undefined;
@@ -36,7 +36,7 @@ const withPrefix = /^([^()]+)\((.*):\*\)$/s;
  * - an `allow` matches only if the argument that names the command, path or address begins with it, and holds nothing
  *   that could make it do something else as well (`;`, `|`, a second line, `..`).
  *
- * No shell policy: a shell has endless ways to write one command. The boundary holds what a prefix can't.
+ * Not a shell policy: a shell has countless ways to write one command. What a prefix can't stop, the boundary does.
  */
 export function matchesPattern(pattern: string, effect: Permission, subject: PatternSubject): boolean {
   const parts = withPrefix.exec(pattern);
@@ -81,5 +81,5 @@ function allows(prefix: string, { arguments: values, inputSchema }: PatternSubje
 
 /** What lets one line of a shell run a second command, or write a file. */
 const chaining = /[;&|<>`\n\r]|\$\(/;
-/** What lets a path or address lead elsewhere than its beginning says. */
+/** What makes a path or address lead elsewhere than its prefix suggests. */
 const leaving = /(^|[\\/])\.\.([\\/]|$)/;

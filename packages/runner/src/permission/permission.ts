@@ -51,7 +51,7 @@ function isOfAgent({ tool, server }: CallSubject): boolean {
 
 const strictness = ["deny", "ask", "allow"] as const satisfies readonly Permission[];
 
-/** What the strictest rule that matches says. */
+/** The permission of the strictest matching rule. */
 function byRule(
   rules: NonNullable<RunRequest["permissions"]["rules"]>,
   subject: PatternSubject,

@@ -9,7 +9,7 @@ const mostRemembered = 1_000;
 export type Said = readonly string[];
 
 /**
- * Whether a request goes on with the conversation that its session's agent remembers. Callers may send all of it, its
+ * Whether a request continues the conversation that its session's agent remembers. Callers may send all of it, its
  * end or nothing; if what they send of the user's earlier words differs, they edited it. Pure.
  */
 export function continues({ messages }: RunRequest, said: Said): boolean {

@@ -11,7 +11,7 @@ const longestTranscript = 100_000;
  */
 export function composePrompt(request: RunRequest, remembers: boolean): readonly ContentBlock[] {
   const prompt = promptOf(request.messages);
-  // What the user says beside an answer goes along with it.
+  // What the user says next to an answer is sent along.
   const said = prompt.kind === "none" ? [] : prompt.blocks;
   const blocks = prompt.kind === "prompt" ? said : [text(continuation), ...said];
   const transcript = remembers ? "" : transcriptOf(toldBefore(request.messages, prompt.kind));
@@ -37,7 +37,7 @@ function toldBefore(messages: readonly Message[], kind: Prompt["kind"]): readonl
   return [...before, ...turn];
 }
 
-/** Whether the messages hold a conversation from before this turn. Pure. */
+/** Whether the messages include a conversation from before this turn. Pure. */
 export function hasHistory(request: RunRequest): boolean {
   return historyOf(request.messages).length > 0;
 }

@@ -11,7 +11,7 @@ import type { Said } from "./history.js";
 import type { SessionRecord } from "./session-keeper.js";
 import type { StartedAgent } from "./start-agent.js";
 
-/** A conversation the agent stored in the session's home, to go on with in a later run. */
+/** A conversation that the agent stored in the session's home, for a later run to continue. */
 export interface Conversation {
   readonly harness: string;
   readonly id: string;
@@ -19,7 +19,7 @@ export interface Conversation {
 
 /** Where a session comes from. */
 export interface SessionOrigin {
-  /** Set where another runner may go on with it. */
+  /** Set where another runner may continue it. */
   readonly fence?: number;
   /** Of the runner that had it before. */
   readonly record?: SessionRecord;
@@ -29,7 +29,7 @@ export interface SessionOrigin {
 export interface Borrower {
   /** The boundary let a connection through, or refused it. */
   decided(decision: ConnectionDecision): void;
-  /** The sandbox can't hold its boundary any more. */
+  /** The sandbox can no longer enforce its boundary. */
   failed(failure: SandboxFailed): void;
 }
 
@@ -52,7 +52,7 @@ export class Session {
   #isLeft = false;
   /** Names the sandbox, with every runner that has the session. */
   readonly id: string;
-  /** Of this runner's hold on it. Undefined: no other one knows of it. */
+  /** Of this runner's hold on it. Undefined: no other runner knows of it. */
   readonly fence: number | undefined;
 
   private constructor(
@@ -67,13 +67,13 @@ export class Session {
     this.#secrets = new Set(record?.secrets);
   }
 
-  /** Set when the sandbox can't hold its boundary any more: no other run may have it. */
+  /** Set when the sandbox can no longer enforce its boundary: no other run may use it. */
   get failure(): SandboxFailed | undefined {
     return this.#failure;
   }
 
   /**
-   * Lends the session to a run, which hears at once of a failure before.
+   * Lends the session to a run, which is notified immediately of an earlier failure.
    * @returns takes it back: the run hears nothing more of it.
    */
   lend(borrower: Borrower): () => void {
@@ -84,12 +84,12 @@ export class Session {
     };
   }
 
-  /** The credentials of every run so far: the sandbox and a kept agent may still tell of an earlier one's. */
+  /** The credentials of every run so far: the sandbox and a kept agent may still reveal an earlier run's. */
   get secrets(): ReadonlySet<string> {
     return this.#secrets;
   }
 
-  /** Whether these can be remembered beside the earlier ones. */
+  /** Whether these can be remembered in addition to the earlier ones. */
   mayRemember(secrets: readonly string[]): boolean {
     return tooManySecrets(this.#secrets.union(new Set(secrets))) === undefined;
   }
@@ -109,7 +109,7 @@ export class Session {
     return this.#sandbox;
   }
 
-  /** What another runner goes on with; undefined where none can. */
+  /** What another runner continues with; undefined where none can. */
   get record(): SessionRecord | undefined {
     const { id, fingerprint, conversation, said, sandbox } = this;
     const { handover } = sandbox;

@@ -94,7 +94,7 @@ export class Sessions {
     return kept !== undefined;
   }
 
-  /** From now on a session that another runner can go on with is left to it. */
+  /** From now on a session that another runner can continue is left to it. */
   leave(): void {
     this.#isLeaving = this.keeper !== undefined;
   }
@@ -178,7 +178,7 @@ export class Sessions {
     }
   }
 
-  /** After a run: what the next one goes on with, wherever it is. False when another runner has the session by now. */
+  /** After a run: keeps what the next run continues with, on any runner. False when another runner has the session by now. */
   async #keepRecord(key: string, { fence, record }: Session): Promise<boolean> {
     if (this.keeper === undefined || fence === undefined || record === undefined) return true;
     try {

@@ -23,7 +23,7 @@ import type { FairSlots } from "./fair-slots.js";
 
 type Failed = { readonly status: "failed"; readonly output: string };
 
-/** Where the calls of one run are executed: each in its turn, and within a time limit. */
+/** Executes the calls of one run: each in its turn, and within a time limit. */
 @injectable()
 export class ToolExecution {
   /** What executors get to know, once the sandbox is open. */
@@ -119,7 +119,7 @@ export class ToolExecution {
   }
 }
 
-/** What the model learns of a call beyond the run's limit. */
+/** The model's result of a call beyond the run's limit. */
 export function tooManyCalls(name: string): string {
   return `Tool '${name}' wasn't called: too many calls are open at once. Wait for their results, then call it again.`;
 }

@@ -24,7 +24,7 @@ export class FairSlots {
   }
 
   /**
-   * Resolves with the slot's release once there is one; at once with undefined when too many of this owner wait.
+   * Resolves with the slot's release once there is one; immediately with undefined when too many of this owner wait.
    * @throws the signal's reason.
    */
   async acquire(owner: object, signal: AbortSignal): Promise<(() => void) | undefined> {

@@ -86,7 +86,7 @@ export class ToolCalls {
     });
   }
 
-  /** A call of a user's MCP server: behind the same permissions, whatever the server says of its tools. */
+  /** A call of a user's MCP server: subject to the same permissions, regardless of what the server says about its tools. */
   foreign(publication: Publication, made: PublishedCall): Promise<PublishedOutcome> {
     return this.#answered(`The tool source of '${publication.name}'`, made, () => {
       const { name } = publication;
@@ -99,7 +99,7 @@ export class ToolCalls {
     });
   }
 
-  /** The agent asks, before it calls one of our tools or one of its own. */
+  /** The agent asks before it calls one of the run's tools or its own. */
   async answer(question: PermissionQuestion): Promise<PermissionDecision> {
     this.acted = true;
     const { toolName: name, input } = question;
@@ -161,7 +161,7 @@ export class ToolCalls {
     return acted.outcome;
   }
 
-  /** A call never throws: what goes wrong on our side ends the run, and the agent learns that the call failed. */
+  /** A call never throws: a failure on our side ends the run, and the agent gets the call's failure. */
   async #answered(
     who: string,
     call: PublishedCall,
@@ -207,7 +207,7 @@ export class ToolCalls {
     return { outcome: { output: typeof output === "string" ? output : canonicalJson(output), isError } };
   }
 
-  /** Resolves when the run is over: an answer before that would let the model go on without the user. */
+  /** Resolves when the run is over: an earlier response would let the model continue without the user. */
   async #wait(signal: AbortSignal): Promise<PublishedOutcome> {
     this.pause.begin();
     using ended = new LinkedAbort(signal, this.#over.signal);
@@ -215,7 +215,7 @@ export class ToolCalls {
     return failed("This call waits for the user. It was not executed.");
   }
 
-  /** Agents that call several tools at once ask about the next one when the turn has begun to pause for the first. */
+  /** Agents that call several tools in parallel ask about the next one when the turn has begun to pause for the first. */
   async #alsoAsk(
     call: CallSubject,
     problem?: () => Promise<string | undefined> | undefined,

@@ -39,7 +39,7 @@ describe("a call is announced", () => {
     const told = await world.run({ customTools: [{ name: "form", callRef: "ref", permission: "allow" }] });
     expect(eventsOf(told, "tool_call").map(({ id }) => id)).toEqual(["agents-own", issued]);
     expect(eventsOf(told, "tool_result")).toMatchObject([
-      { id: "agents-own", output: expect.stringContaining("It goes on under another id"), isError: true },
+      { id: "agents-own", output: expect.stringContaining("It continues under another id"), isError: true },
     ]);
     expect(questions(told)).toMatchObject([{ kind: "user_input", id: eventsOf(told, "tool_call")[1]?.id }]);
   });

@@ -73,7 +73,7 @@ describe("a rule that is about no tool of the run", () => {
   it.each([
     [
       "rm(rf:*)",
-      "'rm(rf:*)' matches no tool of this run: scripted has run_command, write_file, read_file, note",
+      "'rm(rf:*)' matches no tool of this run: scripted's own tools are run_command, write_file, read_file, note",
     ],
     ["Execute", "shell, edit, read name them by what they do"],
     // The agent has none of that class.

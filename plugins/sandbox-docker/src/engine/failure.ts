@@ -30,7 +30,7 @@ const byCode: Readonly<Record<string, (address: string) => Explained>> = {
   ECONNREFUSED: (address) => notThere(address),
   EACCES: (address) => ({
     reason: `the runner's user may not use the engine at ${address}`,
-    fix: "add the user to the engine's group (usually `docker`), or name an engine of its own",
+    fix: "add the user to the engine's group (usually `docker`), or name another engine",
   }),
 };
 

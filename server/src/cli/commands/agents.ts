@@ -23,7 +23,7 @@ export async function agents(options: Overrides & { readonly json?: boolean }): 
   const cells = rows.map(({ id, title, installed, comesAlong, pinned }) => [
     id,
     title,
-    comesAlong ? "comes along" : (installed?.version ?? "–"),
+    comesAlong ? "included" : (installed?.version ?? "–"),
     pinned.map(({ name, version }) => `${name}@${version}`).join(" ") || "–",
     comesAlong || installed !== null ? (installed?.path ?? "") : `ambit agents install ${id}`,
   ]);

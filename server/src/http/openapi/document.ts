@@ -52,7 +52,7 @@ function paths(): JsonObject {
         operationId: "stream",
         summary: "Runs one turn of an agent, and answers with what happens as it happens",
         description:
-          "Events, then exactly one `result` record, whatever happens: a refused or failed run is such a record too, with the status 200. NDJSON, unless `Accept` asks for `text/event-stream`; with `Accept: application/json` it answers as `POST /run` does. The header `x-ambit-run-id` has the run's id.",
+          "Events, then exactly one `result` record in every case: a refused or failed run is such a record too, with the status 200. NDJSON, unless `Accept` asks for `text/event-stream`; with `Accept: application/json` it answers as `POST /run` does. The header `x-ambit-run-id` has the run's id.",
         answers: {
           "application/x-ndjson": { schema: reference("StreamRecord") },
           "text/event-stream": { schema: reference("StreamRecord") },

@@ -59,7 +59,7 @@ export function storedPaths(): JsonObject {
             name: "Last-Event-ID",
             in: "header",
             description:
-              "As `after`; a browser's EventSource sends it by itself, and it counts before `after`.",
+              "As `after`; a browser's EventSource sends it automatically; it takes precedence over `after`.",
             schema: count,
           },
         ],

@@ -104,7 +104,7 @@ async function beingCreated({ durable }: DurableServer, key: string): Promise<St
   return undefined;
 }
 
-const taken = "is the id of a run that is under way or stored: give each run an id of its own";
+const taken = "is the id of a run that is in progress or stored: give each run its own id";
 
 function hasRoom({ runner, tenancy }: ServerContext, caller: Caller): boolean {
   if (!tenancy.hasRoom(caller)) return false;

@@ -10,7 +10,7 @@ const mark = "[redacted]";
 /** Characters that are redacted in one go: a millisecond's work. */
 const sliceLength = 65_536;
 
-/** Texts whose end is held back at once. */
+/** The most texts whose end is held back at a time. */
 const mostBlocks = 256;
 
 /** Takes known secrets out of texts, values and streams, in every form that `formsOf` knows. */

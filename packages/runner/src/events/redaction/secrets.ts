@@ -51,7 +51,7 @@ export function secretsOf(request: RunRequest): readonly string[] {
   return [...new Set(secrets)];
 }
 
-/** What is wrong with so many credentials; undefined when nothing is. Each is looked for in all that a run says. */
+/** The problem of too many credentials; undefined when there is none. Each is searched for in all output of a run. */
 export function tooManySecrets(secrets: Iterable<string>): Issue[] | undefined {
   let characters = 0;
   for (const secret of secrets) characters += secret.length;
@@ -76,7 +76,7 @@ function inAuthorization(value: string | undefined): string[] {
   return [value, ...inCredential(credential), ...pair];
 }
 
-/** `telemetry` is opaque but for its headers, wherever an exporter keeps them. */
+/** `telemetry` is opaque except for its headers, at any place in an exporter. */
 function headersWithin(value: unknown): string[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) =>

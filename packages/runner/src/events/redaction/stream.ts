@@ -1,7 +1,7 @@
 import type { Automaton } from "./automaton.js";
 
 /**
- * Redacts a text that comes in pieces. What is given out, joined, is the same wherever the pieces part: the end of what
+ * Redacts a text that arrives in pieces. The joined output is the same however the text is split: the end of what
  * came is held back for as long as it could still become a secret. Secrets that overlap or touch become one mark.
  */
 export class StreamRedactor {

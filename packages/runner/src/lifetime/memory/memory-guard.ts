@@ -3,13 +3,13 @@ import { AtCapacity } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 
 const megabyte = 1024 * 1024;
-/** How much of V8's own limit is used at most, unless the configuration says. */
+/** The largest share of V8's own limit that is used, unless the configuration sets a limit. */
 const defaultShare = 0.5;
 /** Beyond the limit by so much, runs are ended. */
 const dangerous = 1.5;
 const watchMs = 200;
 
-/** Something that holds memory, and can be told to let go of it. */
+/** Something that holds memory and can release it on request. */
 export interface MemoryHolder {
   /** About how many characters it holds. */
   readonly held: number;

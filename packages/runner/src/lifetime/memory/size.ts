@@ -1,9 +1,9 @@
 import { isJsonObject } from "@ambit/core/contract";
 
-/** What a value costs beside its texts. */
+/** What a value costs in addition to its texts. */
 const nodeCost = 16;
 
-/** About how many characters a JSON value takes in memory. Keeps a list of its own: its depth may be anything. */
+/** About how many characters a JSON value takes in memory. Iterative, since its depth is unbounded. */
 export function sizeOf(value: unknown): number {
   let size = nodeCost + sizeOfScalar(value);
   if (typeof value !== "object" || value === null) return size;

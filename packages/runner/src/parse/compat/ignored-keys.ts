@@ -5,7 +5,7 @@ import { type Level, levelAt } from "../level.js";
 /** Subtrees of a request in which a key is never ignored: what they say restricts the run. */
 const restricting = ["sandboxPermission", "permissions"] as const;
 
-/** Names of what restricts a run, wherever they stand on any wire; a key close to one is probably meant as that. */
+/** Names of what restricts a run, at any level of any wire. A key close to one is probably a typo of it. */
 const restrictions: readonly string[] = [
   "sandboxPermission",
   "network",
@@ -36,7 +36,7 @@ const restrictingWords =
   /sandbox|boundar|network|egress|firewall|allowlist|whitelist|denylist|blocklist|filesystem|enforce|permission|approval|readonly|secret/;
 
 /**
- * Why a key that a request may hold can't be passed over; undefined when it can.
+ * Why an unknown key can't be ignored; undefined when it can.
  * @param path as in `gatewayPolicy` or `customTools[].annotations`.
  * @param known every key that a request may have.
  */
@@ -71,7 +71,7 @@ export function ignoredPath(path: string): string {
   return ignoredKeyOf(path.slice(0, Math.max(0, end)), path.slice(end + 1));
 }
 
-/** What the operator says of the requests that this runner takes. */
+/** The operator's settings for reading requests. */
 export function contractSettings(known: Level | undefined) {
   return z.strictObject({
     /**

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from "@ambit/core/contract";
 import type { OlderInteractions, OlderMcpServer, OlderRequest, OlderTool } from "./older-fields.js";
 
 interface Report {
-  /** A field that is given beside its own successor, or that has none. */
+  /** Refuses a field that is given together with its successor, or that has none. */
   refuse(key: string, message: string): void;
   warn(key: string, message: string): void;
 }
@@ -104,7 +104,7 @@ function modelConnectionOf({ secrets = {}, provider, deployment, endpoint, crede
   return Object.keys(connection).length > 0 ? connection : undefined;
 }
 
-/** Read by a program inside, which signs with them: no one else can send them in its place. */
+/** Read by a program inside, which signs requests with them: no proxy can add them later. */
 const usedLocally = new Set([
   "AWS_ACCESS_KEY_ID",
   "AWS_SECRET_ACCESS_KEY",

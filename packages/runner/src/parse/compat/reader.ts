@@ -64,14 +64,14 @@ const olderForms: ReadonlyMap<string, OlderForm> = new Map([
   ["mcpServers[]", olderForm(olderMcpServerSchema, translateMcpServer)],
 ]);
 
-/** How to read a level, in whatever spelling it was written. */
+/** How to read a level, in any spelling. */
 export type Reader = ObjectReader | ListReader | MapReader;
 
 export interface ObjectReader {
   readonly kind: "object";
   /** By the key as it may be written. */
   readonly keys: ReadonlyMap<string, Key>;
-  /** Where it stands, without indices: `customTools[]`. */
+  /** Its path, without indices: `customTools[]`. */
   readonly path: string;
   readonly olderForm: OlderForm | undefined;
 }

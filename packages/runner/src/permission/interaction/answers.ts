@@ -138,7 +138,7 @@ interface Placed {
   readonly block: ContentBlock;
   /** Of the block in the request. */
   readonly path: string;
-  /** The tool's, where the messages tell. */
+  /** The tool's, where the messages have it. */
   readonly name: string | undefined;
 }
 

@@ -65,7 +65,7 @@ export class CallIds {
     };
   }
 
-  /** One text for equal calls, whatever the order of their arguments' keys. Keyed: it can't be computed elsewhere. */
+  /** The same text for equal calls, regardless of the order of the arguments' keys. Keyed: it can't be computed elsewhere. */
   digest({ kind, origin, name, input }: AskedCall): string {
     const call = canonicalJson([kind, origin, name, comparable(input)]);
     return this.#hmac("call", call).subarray(0, sizes.call).toString("base64url");

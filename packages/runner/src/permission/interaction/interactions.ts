@@ -23,7 +23,7 @@ interface Open {
   readonly settle: (answer: Answer) => void;
 }
 
-/** What a run asks its user, and the live answers while it is held open. Each question is answered once. */
+/** What a run asks its user, and the live answers while it waits. Each question is answered once. */
 export class Interactions {
   readonly #open = new Map<string, Open>();
 
@@ -67,7 +67,7 @@ export class Interactions {
   }
 }
 
-/** What a user's answer says. @throws RequestInvalid when it doesn't fit the question. */
+/** Parses a user's answer. @throws RequestInvalid when it doesn't fit the question. */
 export function readAnswer(kind: InteractionKind, body: unknown): Answer {
   const parsed = interactionAnswerSchema.safeParse(body);
   if (kind === "user_approval") {

@@ -21,7 +21,7 @@ export class Questions {
   ) {}
 
   /**
-   * The user's answer for this call, which is announced before anything is said of it. Undefined when the run has to
+   * The user's answer for this call, which is announced before any other event of it. Undefined when the run has to
    * pause for it.
    */
   async put(kind: InteractionKind, call: CallSubject, signal: AbortSignal): Promise<Answered | undefined> {

@@ -18,7 +18,7 @@ const checkers: { latest?: Ajv2020; older?: Ajv } = {};
 const mostCompiled = 64;
 /** Problems that are reported of one call. */
 const mostTold = 20;
-/** Characters of what is told. */
+/** The longest message, in characters. */
 const longestText = 4_000;
 
 /** Checks arguments against JSON Schemas. Takes as long as the schema makes it take: it runs in a worker. */
@@ -93,7 +93,7 @@ function compile(given: JsonObject): ValidateFunction | Error {
     try {
       return byOlder();
     } catch {
-      // In neither dialect: what the newer one says of it is told.
+      // Valid in neither dialect: reports the newer one's error.
       return reason;
     }
   }

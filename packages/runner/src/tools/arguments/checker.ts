@@ -5,7 +5,7 @@ import type { Log } from "@ambit/core/plugin";
 import { FairSlots } from "../fair-slots.js";
 import type { CheckAnswer, CheckRequest } from "./messages.js";
 
-/** Checks at once. One that is slow leaves the other for the neighbours. */
+/** Concurrent checks. A slow one leaves the other for other runs. */
 const workers = 2;
 /** Milliseconds for a worker to load. */
 const startMs = 30_000;
@@ -17,7 +17,7 @@ const require = createRequire(import.meta.url);
 /** How a check ended. */
 export type Checked = CheckAnswer | { readonly gaveUp: "time" | "memory" | "full" };
 
-/** Runs checks of arguments in worker threads, for all runs: a slow schema holds up no event loop. */
+/** Checks arguments in worker threads, for all runs: a slow schema doesn't block the event loop. */
 export class ArgumentsChecker {
   readonly #idle: CheckWorker[] = [];
   readonly #all = new Set<CheckWorker>();

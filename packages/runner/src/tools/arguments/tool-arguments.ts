@@ -55,13 +55,13 @@ export class ToolArguments {
   }
 }
 
-/** Whether a tool's schema says more than that its arguments are an object, as the default does. */
+/** Whether a tool's schema requires more than an object, which is the default. */
 export function needsCheck({ inputSchema: { type, properties, ...more } }: ToolSpec): boolean {
   const describes = isJsonObject(properties) && Object.keys(properties).length > 0;
   return type !== "object" || describes || Object.keys(more).length > 0;
 }
 
-/** Why arguments can't be handled at all, before anything walks them; undefined when they can. */
+/** Why arguments can't be handled, checked before anything walks them; undefined when they can. */
 export function unusableArguments(name: string, given: unknown): string | undefined {
   if (pathBeyondDepth(given) === undefined) return undefined;
   return `Tool '${name}' was given arguments with too many levels of lists and objects within each other. Send fewer.`;
