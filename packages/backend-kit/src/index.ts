@@ -7,6 +7,7 @@ export * from "./lifetime/lifeline.js";
 export * from "./lifetime/ownership.js";
 export * from "./lifetime/reaper.js";
 export * from "./lifetime/replica.js";
+export * from "./lifetime/shape.js";
 export * from "./lifetime/warm-pool.js";
 export * from "./limits.js";
 export * from "./probe/bench.js";

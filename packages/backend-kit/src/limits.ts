@@ -1,4 +1,12 @@
-import { type ActorGap, type Capability, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import {
+  type ActorGap,
+  type Capability,
+  type Finding,
+  type HiddenCredential,
+  type Hiding,
+  SandboxFailed,
+  type SandboxSpec,
+} from "@ambit/core/plugin";
 
 export interface Limits {
   /** In the error: `The Daytona sandbox`. */
@@ -6,6 +14,10 @@ export interface Limits {
   readonly claims: readonly Capability[];
   /** What of the boundary can't be enforced, as the backend states it to the planner. */
   readonly gaps: readonly ActorGap[];
+  /** Of the last probe, where the platform decides what holds. Default: none. */
+  readonly findings?: readonly Finding[];
+  /** The backend's answer for one of the spec's secrets. Default: they aren't looked at. */
+  readonly hides?: (credential: HiddenCredential) => Hiding;
 }
 
 /**
@@ -13,9 +25,23 @@ export interface Limits {
  *
  * @throws SandboxFailed for what the backend can't enforce, whatever the host or platform offers.
  */
-export function refuseBeyond({ sandbox, claims, gaps }: Limits, spec: Pick<SandboxSpec, "required">): void {
+export function refuseBeyond(
+  { sandbox, claims, gaps, findings = [], hides = () => true }: Limits,
+  { required, secrets = [] }: Pick<SandboxSpec, "required" | "secrets">,
+): void {
   const [gap] = gaps;
   if (gap !== undefined) throw new SandboxFailed(`${gap.capability}: ${gap.reason}: ${gap.fix}`);
-  const unclaimed = spec.required.find((capability) => !claims.includes(capability));
+  const unclaimed = required.find((capability) => !claims.includes(capability));
   if (unclaimed !== undefined) throw new SandboxFailed(`${sandbox} doesn't enforce ${unclaimed}`);
+  for (const finding of findings) {
+    if (finding.proven || !required.includes(finding.capability)) continue;
+    throw new SandboxFailed(
+      `${sandbox} doesn't enforce ${finding.capability}: ${finding.reason}: ${finding.fix}`,
+    );
+  }
+  for (const secret of secrets) {
+    const hiding = hides(secret);
+    if (hiding === true) continue;
+    throw new SandboxFailed(`${sandbox} can't keep ${secret.name} outside: ${hiding.reason}: ${hiding.fix}`);
+  }
 }

@@ -56,7 +56,7 @@ export class DaytonaSandbox implements SandboxBackend {
     refuseBeyond({ sandbox: "The Daytona sandbox", claims: this.claims, gaps }, spec);
     // The platform's SDK and the bridge come with the first sandbox or probe: a server's start does without them.
     const { openSandbox } = await import("./open/open.js");
-    this.#reap(spec.log);
+    this.#account.reaper.reapBeside(spec.log);
     return this.#opening(scope, () => openSandbox(this.#account, spec, scope));
   }
 
@@ -81,7 +81,7 @@ export class DaytonaSandbox implements SandboxBackend {
       const gaps = this.gaps(spec.boundary);
       refuseBeyond({ sandbox: "The Daytona sandbox", claims: this.claims, gaps }, spec);
       const { takeOverSandbox } = await import("./open/take-over.js");
-      this.#reap(spec.log);
+      this.#account.reaper.reapBeside(spec.log);
       return this.#opening(scope, () => takeOverSandbox(this.#account, spec, handover, scope));
     },
     discard: async (spec, handover) => {
@@ -89,13 +89,6 @@ export class DaytonaSandbox implements SandboxBackend {
       await discardSandbox(this.#account, spec, handover);
     },
   };
-
-  /** Beside the first sandbox: it can wait for no one's leftovers. */
-  #reap(log: SandboxSpec["log"]): void {
-    void this.#account.reaper
-      .keepReaping(log)
-      .catch((error: unknown) => log.warn({ error }, "leftovers of dead runners couldn't be listed"));
-  }
 
   #withoutKey(): readonly Finding[] {
     const [reason, fix] = ["there is no key for Daytona", this.#account.howToGiveKey()];

@@ -1,5 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { defaultDataFolder, lazy, quietLog, Reaper, refuseBeyond, WarmPool } from "@ambit/backend-kit";
+import {
+  defaultDataFolder,
+  lazy,
+  quietLog,
+  Reaper,
+  refuseBeyond,
+  type Shape,
+  shapeOf,
+  WarmPool,
+} from "@ambit/backend-kit";
+import type { OpenOptions } from "@ambit/backend-kit/standard-probe";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type ActorGap,
@@ -11,7 +21,6 @@ import {
   type Hiding,
   type Log,
   type SandboxBackend,
-  SandboxFailed,
   type SandboxSpec,
   type Scope,
 } from "@ambit/core/plugin";
@@ -19,8 +28,7 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { DockerConfig } from "./config.js";
-import type { PreparedSandbox, TestOptions } from "./open/prepared.js";
-import { type Shape, shapeOf } from "./open/shape.js";
+import type { PreparedSandbox } from "./open/prepared.js";
 import type { EngineFacts } from "./open/start-container.js";
 
 /** Milliseconds that making a sandbox ahead may take. */
@@ -78,30 +86,17 @@ export class DockerSandbox implements SandboxBackend {
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
     const { probeEngine } = await import("./probe.js");
-    this.#findings = await probeEngine(
-      (spec: SandboxSpec, scope: Scope, options: TestOptions) => this.#open(spec, scope, options),
-      this.#config,
-      signal,
-    );
+    this.#findings = await probeEngine((...given) => this.#open(...given), this.#config, signal);
     return this.#findings;
   }
 
   async open(spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
-    const disproved = this.#findings.find((one) => !one.proven && spec.required.includes(one.capability));
-    if (disproved !== undefined) {
-      throw new SandboxFailed(
-        `The engine of the sandbox ${this.name} doesn't enforce ${disproved.capability}`,
-      );
-    }
-    const gaps = this.gaps(spec.boundary);
-    const exposed = spec.secrets?.find((secret) => this.hides(secret, spec.boundary) !== true);
-    if (exposed !== undefined) throw new SandboxFailed(`${exposed.name} can't be kept outside the sandbox`);
-    refuseBeyond({ sandbox: `The sandbox ${this.name}`, claims: this.claims, gaps }, spec);
-    // Beside it: a sandbox can wait for nothing that others left.
-    void this.#reaper
-      .keepReaping(spec.log)
-      .catch((error: unknown) => spec.log.warn({ error }, "what dead runners left couldn't be found"));
-    this.#log = spec.log;
+    const { boundary, log } = spec;
+    const limits = { claims, gaps: this.gaps(boundary), findings: this.#findings };
+    const hides = (secret: HiddenCredential) => this.hides(secret, boundary);
+    refuseBeyond({ sandbox: `The sandbox ${this.name}`, ...limits, hides }, spec);
+    this.#reaper.reapBeside(log);
+    this.#log = log;
     const shape = shapeOf(spec);
     try {
       return (await this.#takeWarm(shape, spec, scope.signal)) ?? (await this.#open(spec, scope, {}));
@@ -125,22 +120,18 @@ export class DockerSandbox implements SandboxBackend {
     }
   }
 
-  async #open(spec: SandboxSpec, scope: Scope, test: TestOptions): Promise<RemoteSandbox> {
+  async #open(spec: SandboxSpec, scope: Scope, test: OpenOptions): Promise<RemoteSandbox> {
     const prepared = await this.#prepare(spec.id, shapeOf(spec), spec.log, scope.signal);
     return await prepared.give(spec, { lookup: this.#lookup, ...test }, scope.signal);
   }
 
   async #prepare(id: string, shape: Shape, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
     const { PreparedSandbox } = await import("./open/prepared.js");
-    const [engine, owner] = [await this.#engine(), await this.#reaper.begin(id)];
-    const onGone = () => this.#reaper.end(id);
-    try {
+    const engine = await this.#engine();
+    return await this.#reaper.holding(id, (owner, onGone) => {
       const options = { engine, config: this.#config, owner, shape, host: this.#host, id, onGone };
-      return await PreparedSandbox.make(options, log, signal);
-    } catch (error) {
-      onGone();
-      throw error;
-    }
+      return PreparedSandbox.make(options, log, signal);
+    });
   }
 
   async *#leftovers() {

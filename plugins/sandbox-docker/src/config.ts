@@ -47,6 +47,11 @@ export const configSchema = z.strictObject({
     .default([]),
   /** `PATH` inside. Default: the image's. */
   searchPath: z.string().min(1).optional(),
+  /**
+   * AppArmor profile of the sandboxes, on engines that have it. Default: the engine's own, which forbids `mount`: then
+   * processes see each other, and `environment.per-tool` is refused. `unconfined`, or one that allows `mount`.
+   */
+  appArmor: z.string().min(1).optional(),
   /** The engine's network for runs without a network boundary. All others have none, and go out through the runner. */
   network: z
     .string()

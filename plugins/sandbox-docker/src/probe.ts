@@ -17,7 +17,7 @@ export function probeEngine(
     node: config.bridge.node,
     closedPaths: [`${config.bridge.folder}/put`],
     perToolFix:
-      "use an image with `mount` and `setpriv` (util-linux), and the runtime runc: gVisor keeps arguments from no user",
+      "use an image with `mount` and `setpriv` (util-linux), the runtime runc (gVisor keeps arguments from no user) and, on a host with AppArmor, a profile that allows `mount` (sandbox-docker's appArmor)",
     fixFor: (error: unknown) => fixFor(error, config),
   };
   return probeSandboxes(probe, signal);

@@ -118,10 +118,8 @@ export class LocalSandbox implements SandboxBackend {
     spec: SandboxSpec,
     { lookup = this.#lookup, trusted }: OpenOptions = {},
   ): Promise<ConfinedSandbox> {
-    const exposed = spec.secrets?.find((secret) => this.hides(secret, spec.boundary) !== true);
-    if (exposed !== undefined)
-      throw new SandboxFailed(`The local sandbox can't keep ${exposed.name} outside`);
-    refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary) }, spec);
+    const hides = (secret: HiddenCredential) => this.hides(secret, spec.boundary);
+    refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary), hides }, spec);
     // Sixty modules, loaded with the first sandbox or probe: a server's start does without them.
     const { openConfined } = await import("./confined/open.js");
     const { checkHost, makeRunnerKit } = await import("./confined/runner-kit.js");

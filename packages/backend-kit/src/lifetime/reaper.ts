@@ -67,6 +67,25 @@ export class Reaper {
     return { deployment, replica, session, expires, ...(fence === undefined ? {} : { fence }) };
   }
 
+  /**
+   * The same for what `make` makes, which calls `end` once it is gone; where it fails, nothing of it may be left.
+   *
+   * @throws what `make` throws.
+   */
+  async holding<Made>(
+    session: string,
+    make: (owner: Ownership, end: () => void) => Promise<Made>,
+  ): Promise<Made> {
+    const owner = await this.begin(session);
+    const end = () => this.end(session);
+    try {
+      return await make(owner, end);
+    } catch (error) {
+      end();
+      throw error;
+    }
+  }
+
   end(session: string): void {
     const open = (this.#live.get(session) ?? 0) - 1;
     if (open > 0) this.#live.set(session, open);
@@ -87,6 +106,13 @@ export class Reaper {
       );
     this.#timer = setInterval(again, this.#options.reapMinutes * 60_000).unref();
     await this.#reapAndLog();
+  }
+
+  /** The same beside an opening, which can wait for nothing that others left: a failure is logged. */
+  reapBeside(log: Log): void {
+    this.keepReaping(log).catch((error: unknown) =>
+      log.warn({ error }, "leftovers of dead runners couldn't be listed"),
+    );
   }
 
   async reap(): Promise<Reaped> {

@@ -30,6 +30,15 @@ export const quietLog: Log = {
   error: () => undefined,
 };
 
+/** Writes to whichever log there is at the time; to none while there is none. */
+export function forwardingLog(current: () => Log | undefined): Log {
+  const level =
+    (name: keyof Log): Log[keyof Log] =>
+    (...said) =>
+      current()?.[name](...said);
+  return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
+}
+
 /** A sandbox under probe. @param boundary what of it is limited; the rest isn't. */
 export function probeSpec(
   boundary: Partial<Boundary>,

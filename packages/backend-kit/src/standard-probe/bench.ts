@@ -11,12 +11,12 @@ import type * as kit from "../probe/trial.js";
 import type { Decoys } from "./decoys.js";
 import type { StandardProbe } from "./probe.js";
 
-/** In place of the host's own, for the trial of credentials. */
+/** What probes and tests open a sandbox with, in place of the host's own. */
 export interface OpenOptions {
-  /** All addresses that a name leads to. */
-  readonly lookup?: (name: string) => Promise<readonly string[]>;
+  /** All addresses that a name leads to. Default: as this host resolves it. */
+  readonly lookup?: ((name: string) => Promise<readonly string[]>) | undefined;
   /** Authorities in PEM of servers that credentials may be sent to. */
-  readonly trusted?: readonly string[];
+  readonly trusted?: readonly string[] | undefined;
 }
 
 export interface ProbedSandbox extends Sandbox {

@@ -3,5 +3,6 @@ export type { SessionAuthority } from "./authority.js";
 export { type BrokerOptions, type CredentialBroker, makeAuthority, openCredentialBroker } from "./broker.js";
 export type { TrustFiles } from "./environment.js";
 export { proxyHides } from "./hides.js";
+export { type ImageTrustFiles, imageStore, imageTrustCommand } from "./image-store.js";
 export { openSessionBroker, type SessionBrokerOptions } from "./session.js";
 export { hashedName, systemBundle } from "./trust.js";

@@ -1,3 +1,5 @@
+import type { NetworkBoundary } from "@ambit/core/plugin";
+
 /** Programs that every sandbox with the proxy has; a backend shows or copies them inside. */
 export const nodePreload = new URL("../../inside/node-proxy.cjs", import.meta.url);
 
@@ -10,6 +12,15 @@ export interface ClientEnvironmentOptions {
   readonly preload: string;
   /** The process's own `NODE_OPTIONS`. */
   readonly nodeOptions: string | undefined;
+}
+
+/**
+ * Hosts that programs reach without the proxy where only the sandbox's own loopback is inside: where addresses of the
+ * runner's are listed, programs ask the proxy for `127.…`. Pure.
+ */
+export function directHosts({ rules }: NetworkBoundary): readonly string[] {
+  const listsLoopback = rules.some((rule) => rule.kind === "range" && rule.cidr.startsWith("127."));
+  return ["localhost", ...(listsLoopback ? [] : ["127.0.0.1", "127.0.0.0/8"]), "::1"];
 }
 
 /** Variables by which programs inside use the proxy. Pure. */

@@ -1,6 +1,11 @@
 export type { Lookup } from "../guarded-lookup.js";
 export { type EgressChecks, egressChecks } from "./checks.js";
-export { type ClientEnvironmentOptions, clientEnvironment, nodePreload } from "./client-environment.js";
+export {
+  type ClientEnvironmentOptions,
+  clientEnvironment,
+  directHosts,
+  nodePreload,
+} from "./client-environment.js";
 export { serverBudget } from "./connection-budget.js";
 export type { EgressDecision, EgressProtocol } from "./gate.js";
 export { BOUNDARY_HEADER } from "./http/answers.js";

@@ -4,7 +4,13 @@ import { join } from "node:path/posix";
 import type { RemoteSandbox } from "@ambit/bridge";
 import type { Command, SandboxSpec } from "@ambit/core/plugin";
 import type { CredentialBroker } from "@ambit/egress/credentials";
-import { clientEnvironment, type Lookup, nodePreload, openSessionProxy } from "@ambit/egress/proxy";
+import {
+  clientEnvironment,
+  directHosts,
+  type Lookup,
+  nodePreload,
+  openSessionProxy,
+} from "@ambit/egress/proxy";
 import type { Container } from "./container.js";
 import { bringTrust } from "./trust.js";
 
@@ -33,18 +39,14 @@ export async function openWayOut(options: WayOutOptions): Promise<WayOut> {
   const trust = broker && (await bringTrust(container, broker, join(folder, "trust"), signal));
   const server = createServer({ allowHalfOpen: true });
   const own = await sandbox.handOver(server);
-  const proxy = await openSessionProxy({ spec, listen: { server }, own, lookup, credentials: broker });
-  // Where loopback of the runner's host is listed, programs ask the proxy for it.
-  const { rules } = spec.boundary.network;
-  const listsLoopback = rules.some((rule) => rule.kind === "range" && rule.cidr.startsWith("127."));
-  const direct = ["localhost", ...(listsLoopback ? [] : ["127.0.0.1", "127.0.0.0/8"]), "::1"];
+  const opened = await openSessionProxy({ spec, listen: { server }, own, lookup, credentials: broker });
+  const proxy = `http://127.0.0.1:${own.port}`;
+  const direct = directHosts(spec.boundary.network);
   return {
     environment: ({ role = "tool", env }) => ({
       ...(trust && broker?.environment(role, trust, env)),
-      ...clientEnvironment({
-        ...{ proxy: `http://127.0.0.1:${own.port}`, direct, preload, nodeOptions: env.NODE_OPTIONS },
-      }),
+      ...clientEnvironment({ proxy, direct, preload, nodeOptions: env.NODE_OPTIONS }),
     }),
-    close: () => proxy.close(),
+    close: () => opened.close(),
   };
 }

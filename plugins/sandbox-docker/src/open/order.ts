@@ -1,11 +1,10 @@
-import { labelsOf, type Ownership, seccompProfile } from "@ambit/backend-kit";
+import { labelsOf, type Ownership, type Shape, seccompProfile } from "@ambit/backend-kit";
 import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { imageStore } from "@ambit/egress/credentials";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { isLocal } from "../engine/engine.js";
 import { firstCommand, type Hiding, hidingRights } from "./hiding.js";
-import type { Shape } from "./shape.js";
-import { trustVolume } from "./trust.js";
 
 /** What the guest daemon does as root: give files and processes to other users, and end them. No process of a run is root. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
@@ -33,10 +32,10 @@ export function orderOf(
   for (const { source, target } of config.mounts) {
     mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
   }
-  if (diskMb === undefined) {
-    mounts.push({ Type: "volume", Source: "", Target: folder, VolumeOptions: volumeOptions });
-  }
-  if (shape.hasSecrets) mounts.push(trustVolume);
+  if (diskMb === undefined) mounts.push(volumeAt(folder, true));
+  // A copy of the image's: root adds to it, and no process of a run is root.
+  if (shape.hasSecrets) mounts.push(volumeAt(imageStore, false));
+  const appArmor = config.appArmor === undefined ? [] : [`apparmor=${config.appArmor}`];
   return {
     name: `ambit-${owner.session}-${owner.replica.split("-")[1] ?? ""}`,
     Image: config.image,
@@ -56,7 +55,7 @@ export function orderOf(
       ReadonlyRootfs: true,
       CapDrop: ["ALL"],
       CapAdd: hiding === "drop" ? [...capabilities, ...hidingRights] : capabilities,
-      SecurityOpt: ["no-new-privileges", `seccomp=${seccompProfile}`],
+      SecurityOpt: ["no-new-privileges", `seccomp=${seccompProfile}`, ...appArmor],
       Tmpfs: {
         "/tmp": scratch,
         "/var/tmp": scratch,
@@ -74,7 +73,10 @@ export function orderOf(
   };
 }
 
-const volumeOptions = { NoCopy: true, Labels: {}, DriverConfig: { Name: "local", Options: {} } };
+function volumeAt(Target: string, NoCopy: boolean): MountSettings {
+  const VolumeOptions = { NoCopy, Labels: {}, DriverConfig: { Name: "local", Options: {} } };
+  return { Type: "volume", Source: "", Target, VolumeOptions };
+}
 
 export function mountsAgents(config: DockerConfig): boolean {
   return (config.agents ?? (isLocal(config) ? "mount" : "copy")) === "mount";

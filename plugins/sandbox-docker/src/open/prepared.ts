@@ -1,23 +1,14 @@
 import { join } from "node:path/posix";
-import type { Prepared } from "@ambit/backend-kit";
+import { forwardingLog, type Prepared, type Shape } from "@ambit/backend-kit";
+import type { OpenOptions } from "@ambit/backend-kit/standard-probe";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
-import type { Lookup } from "@ambit/egress/proxy";
 import { asSandboxFailed } from "../engine/failure.js";
 import { openWayOut, type WayOut } from "./network.js";
 import { copyRoot, mountsAgents } from "./order.js";
 import { readBack } from "./read-back.js";
-import type { Shape } from "./shape.js";
 import { type StartedContainer, type StartOptions, startContainer } from "./start-container.js";
-
-/** What tests and probes open a sandbox with, in place of the host's own. */
-export interface TestOptions {
-  /** How the boundary's proxy resolves names. Default: as this host does. */
-  readonly lookup?: Lookup | undefined;
-  /** Authorities in PEM, in place of the host's, of servers that credentials may be sent to. */
-  readonly trusted?: readonly string[] | undefined;
-}
 
 export interface PrepareOptions extends StartOptions {
   /** Names it, for labels and folders: a session's, or of its own. */
@@ -60,7 +51,11 @@ export class PreparedSandbox implements Prepared {
    *
    * @throws SandboxFailed
    */
-  async give(spec: SandboxSpec, test: TestOptions, signal: AbortSignal): Promise<RemoteSandbox> {
+  async give(
+    spec: SandboxSpec,
+    { lookup, trusted }: OpenOptions,
+    signal: AbortSignal,
+  ): Promise<RemoteSandbox> {
     const { config } = this.#options;
     const { container, order } = this.#started;
     const sandbox = this.#sandbox;
@@ -69,23 +64,14 @@ export class PreparedSandbox implements Prepared {
       if (this.#failure !== undefined) throw this.#failure;
       this.#session = spec;
       const { trustedAuthorities } = config;
-      this.#broker = await openSessionBroker(spec.secrets, {
-        ...{ plugin: "sandbox-docker", trustedAuthorities, trusted: test.trusted },
-      });
+      const trust = { plugin: "sandbox-docker", trustedAuthorities, trusted };
+      const broker = await openSessionBroker(spec.secrets, trust);
+      this.#broker = broker;
       // What waited may have been changed, or have ended, since it was made.
       if (this.#options.id !== spec.id) await readBack(container, order, signal);
       if (spec.boundary.network.mode === "allowlist") {
         const folder = join(config.bridge.folder, this.#options.id);
-        const options = {
-          sandbox,
-          container,
-          spec,
-          folder,
-          broker: this.#broker,
-          lookup: test.lookup,
-          signal,
-        };
-        this.#wayOut = await openWayOut(options);
+        this.#wayOut = await openWayOut({ sandbox, container, spec, folder, broker, lookup, signal });
       }
       return sandbox;
     } catch (error) {
@@ -107,8 +93,10 @@ export class PreparedSandbox implements Prepared {
       await container.destroy();
       onGone();
     };
+    // The session's, once it has one: another's log mustn't tell of it.
+    const log = forwardingLog(() => this.#session?.log);
     const spec: SandboxSpec = {
-      ...{ id, boundary, required, requiredPaths, onDecision: () => undefined, log: this.#log() },
+      ...{ id, boundary, required, requiredPaths, onDecision: () => undefined, log },
       onFailure: (failure) => {
         this.#failure ??= failure;
         this.#session?.onFailure?.(failure);
@@ -134,14 +122,5 @@ export class PreparedSandbox implements Prepared {
       },
       { signal, defer: () => undefined },
     );
-  }
-
-  /** The session's, once it has one: another's log mustn't tell of it. */
-  #log(): Log {
-    const level =
-      (name: keyof Log): Log[keyof Log] =>
-      (...said) =>
-        this.#session?.log[name](...said);
-    return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
   }
 }

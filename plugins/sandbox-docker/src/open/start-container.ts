@@ -1,4 +1,4 @@
-import type { Ownership } from "@ambit/backend-kit";
+import type { Ownership, Shape } from "@ambit/backend-kit";
 import type { Evidence, Log } from "@ambit/core/plugin";
 import type { ContainerCreateOptions } from "dockerode";
 import type { DockerConfig } from "../config.js";
@@ -8,7 +8,6 @@ import { Container } from "./container.js";
 import { type Hiding, hideByExec } from "./hiding.js";
 import { orderOf } from "./order.js";
 import { readBack } from "./read-back.js";
-import type { Shape } from "./shape.js";
 
 /** What the first sandbox found out about an engine. */
 export interface EngineFacts {

@@ -3,7 +3,7 @@ import { expectThat } from "../../probe/trial.js";
 import type { Bench, Trial } from "../bench.js";
 import { lookInside, type Reached } from "../look.js";
 
-const [memoryMb, processes, cpus, diskMb] = [128, 40, 0.2, 16];
+const [memoryMb, processes, cpus, diskMb] = [128, 40, 0.1, 16];
 
 /** Each in a sandbox of its own: what a limit ends may be all of it. */
 export const limitTrials: readonly Trial[] = [
