@@ -26,6 +26,7 @@ import { bridge } from "./sandboxes/i4-bridge.js";
 import { daytonaBridge } from "./sandboxes/i5-daytona.js";
 import { credentialBroker } from "./sandboxes/i6-broker.js";
 import { modelRoute } from "./sandboxes/i7-model-route.js";
+import { docker } from "./sandboxes/i8-docker.js";
 
 /** In the order of their numbers. */
 export const goals: readonly Goal[] = [
@@ -59,4 +60,5 @@ export const goals: readonly Goal[] = [
   agentChunks,
   agentMemory,
   agentsAtEight,
+  docker,
 ];

@@ -1,0 +1,129 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { RemoteSandbox } from "@ambit/bridge";
+import type { Goal, Measurement } from "../../goal.js";
+import { interleaved, mediansOf, type Side, short, timed } from "../../measure.js";
+import {
+  type Containers,
+  dockerEngine,
+  openContainers,
+  openEngine,
+  type Streams,
+} from "../../subjects/docker.js";
+
+const MB = 2 ** 20;
+const together = 50;
+const rounds = 200;
+const atMost = 1.5;
+const line = Buffer.from(`${"x".repeat(99)}\n`);
+const hello = ["/bin/echo", "here"] as const;
+type Argv = readonly [string, ...string[]];
+
+/** What a sandbox costs in a container, and its streams beside `docker exec` in the same container. */
+export const docker: Goal = {
+  id: "I8",
+  title: "a sandbox in a container (runc): opened, and its streams ÷ docker exec",
+  goal: "open ≤ 350 ms; ≤ 1.5 of docker exec",
+  needs: [dockerEngine],
+  async run({ pairs }) {
+    await using engine = await openEngine();
+    await using containers = await openContainers(engine, 0);
+    await using ahead = await openContainers(engine, 1);
+    const sandbox = await containers.open();
+    try {
+      const few = pairs(10);
+      const against = async (what: string, subject: Side, floor: Side): Promise<Measurement> => {
+        const measured = await interleaved(subject, floor, { pairs: few });
+        const note = mediansOf(measured, "ms");
+        return { what: `${what} ÷ docker exec`, unit: "×", values: measured.ratios, limit: { atMost }, note };
+      };
+      const inside = (argv: Argv) => () => timed(async () => all((await spawned(sandbox, argv)).output));
+      const beside = (argv: Argv) => () => timed(() => all(containers.exec(sandbox, argv).output));
+      return [
+        await opening("open and first output, made then", containers, few),
+        // The next one is made in the time of two or three openings.
+        await opening("the same, with one that was made ahead", ahead, few, () => pause(1_500)),
+        await against("first output", inside(hello), beside(hello)),
+        await against(
+          `an echo of 100 bytes (${rounds} in turn)`,
+          async () => echoes(await spawned(sandbox, ["/bin/cat"])),
+          async () => echoes(containers.exec(sandbox, ["/bin/cat"])),
+        ),
+        await against("1 MB", inside(lines(MB)), beside(lines(MB))),
+        await against("100 MB", inside(lines(100 * MB)), beside(lines(100 * MB))),
+        await manyAtOnce(containers),
+      ];
+    } finally {
+      await sandbox.close();
+    }
+  },
+};
+
+const lines = (bytes: number): Argv => [
+  ...(["/bin/sh", "-c", 'yes "some text, line after line" | head -c "$0"'] as const),
+  `${bytes}`,
+];
+
+async function spawned(sandbox: RemoteSandbox, argv: Argv): Promise<Streams> {
+  const child = await sandbox.spawn({ argv, env: { PATH: "/usr/bin:/bin" } });
+  const writer = child.stdin.getWriter();
+  return { output: child.stdout, write: (bytes) => writer.write(bytes), end: () => child.kill() };
+}
+
+/** @param before what happens off the clock before each. */
+async function opening(
+  what: string,
+  containers: Containers,
+  times: number,
+  before: () => Promise<unknown> = async () => undefined,
+): Promise<Measurement> {
+  const values: number[] = [];
+  for (let time = -1; time < times; time += 1) {
+    await before();
+    const begun = performance.now();
+    const sandbox = await containers.open();
+    await all((await spawned(sandbox, hello)).output);
+    if (time >= 0) values.push(performance.now() - begun);
+    await sandbox.close();
+  }
+  return { what, unit: "ms", values, limit: { atMost: 350 } };
+}
+
+/** Milliseconds of all of them. */
+async function echoes({ output, write, end }: Streams): Promise<number> {
+  const reader = output.getReader();
+  const echo = async () => {
+    await write(line);
+    for (let length = 0; length < line.length; ) length += (await reader.read()).value?.length ?? line.length;
+  };
+  await echo();
+  const ms = await timed(async () => {
+    for (let round = 0; round < rounds; round += 1) await echo();
+  });
+  await end();
+  return ms;
+}
+
+async function all(output: ReadableStream<Uint8Array>): Promise<void> {
+  for await (const _ of output);
+}
+
+async function manyAtOnce(containers: Containers): Promise<Measurement> {
+  const begun = performance.now();
+  const opened = await Promise.allSettled(
+    Array.from({ length: together }, async () => {
+      const sandbox = await containers.open();
+      await all((await spawned(sandbox, hello)).output);
+      return sandbox;
+    }),
+  );
+  const took = performance.now() - begun;
+  const up = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  await Promise.all(up.map((sandbox) => sandbox.close()));
+  return {
+    what: `${together} sandboxes opened at once, a program run in each: that failed`,
+    unit: "count",
+    values: [together - up.length],
+    limit: { atMost: 0 },
+    note: `all up and run after ${short(took)} ms`,
+  };
+}
