@@ -39,7 +39,6 @@ function platform({ refusals = 0, madeAfterMs = 0 }) {
     refresh: unused,
     touch: unused,
     waitUntilStarted: unused,
-    setLabels: unused,
     setNetwork: unused,
     setLabels: unused,
     execute: unused,

@@ -51,7 +51,6 @@ function machineThat(refresh: () => Promise<MachineView>) {
       counts.touches += 1;
     },
     waitUntilStarted: unused,
-    setLabels: unused,
     setNetwork: unused,
     setLabels: unused,
     execute: unused,
