@@ -5,6 +5,7 @@ import { ConfigurationInvalid } from "./configuration/problems.js";
 import { RunQueue } from "./http/runs/run-queue.js";
 import type { DurableServer } from "./http/server-context.js";
 import type { Ambit } from "./open.js";
+import { SharedQuotas } from "./tenants/shared-quotas.js";
 
 /**
  * Opens the store that a plugin offers.
@@ -42,12 +43,13 @@ export async function durableServer(
   webhooks.hasStore = true;
   runner.keepAnswersIn(durable.answers);
   runner.keepSessionsIn(durable.sessions);
+  const quotas = new SharedQuotas(store, tenancy.given);
   const queue = new RunQueue({
-    ...{ durable, runner, sealing, tenancy, log },
+    ...{ durable, runner, sealing, tenancy, quotas, log },
     mostQueued: settings.store.queuedRuns,
   });
   return {
-    ...{ durable, sealing, queue },
+    ...{ durable, sealing, queue, quotas },
     close: async () => {
       await queue.close();
       await durable.close();

@@ -1,6 +1,6 @@
 import { messageOf, NotFound, RunCancelled, RunnerLost } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import type { Log, NewRun, Renewal, Store, StoredRun } from "@ambit/core/plugin";
+import type { Log, NewRun, Renewal, RunQuota, Store, StoredRun } from "@ambit/core/plugin";
 import { BoundSessions, type SessionName } from "./bound-sessions.js";
 import { follow, type Records } from "./follow.js";
 import { Heads } from "./heads.js";
@@ -78,12 +78,15 @@ export class DurableRuns {
   }
 
   /** Creates the run in the store, and begins it; unless the store has one of its id. @throws StoreFailed */
-  async start(run: RecordedRun, digest: string): Promise<Started> {
+  async start(run: RecordedRun, digest: string, quota?: RunQuota): Promise<Started | "over_quota"> {
     const { settings, log, store } = this.options;
     this.#starting.add(run.id);
     try {
       const created = { ...this.newRun(run, digest), state: "running" as const };
-      const existing = await patiently("create a run", settings.outageMs, log, () => store.create(created));
+      const existing = await patiently("create a run", settings.outageMs, log, () =>
+        quota === undefined ? store.create(created) : store.createWithin(created, quota),
+      );
+      if (existing === "over_quota") return existing;
       // Created by an attempt of ours whose answer was lost.
       const isOurs = existing?.replica === this.replica && existing.state === "running";
       if (existing !== undefined && !(isOurs && !this.#recorders.has(run.id))) return { existing };

@@ -159,6 +159,7 @@ export class Recorder {
     const end = {
       ...{ result: text, session: result.sessionId, paused: result.stopReason === "paused" },
       deliveries: aboutEnd(this.source, result),
+      usd: result.usage?.cost ?? 0,
     };
     const written = await patiently("keep a result", settings.outageMs, log, () =>
       store.finish(run.id, fence, end),

@@ -52,6 +52,14 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_sessions ADD COLUMN handover TEXT`,
     `ALTER TABLE ambit_replicas ADD COLUMN draining BIGINT NOT NULL DEFAULT 0`,
   ),
+  // Quotas of projects. Apart from the runs: what a project has used outlives a run that it deletes.
+  statements(
+    `CREATE TABLE ambit_usage (
+      project TEXT PRIMARY KEY, day BIGINT NOT NULL DEFAULT 0, usd DOUBLE PRECISION NOT NULL DEFAULT 0)`,
+    `CREATE TABLE ambit_starts (run_id TEXT PRIMARY KEY, project TEXT NOT NULL, started_at BIGINT NOT NULL)`,
+    `CREATE INDEX ambit_starts_project ON ambit_starts (project, started_at)`,
+    `CREATE INDEX ambit_runs_project ON ambit_runs (project, state)`,
+  ),
 ];
 
 /** Of the schema that this version of Ambit reads and writes. */

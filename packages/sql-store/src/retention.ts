@@ -42,6 +42,7 @@ export async function retain(database: Database, { maxAgeMs, maxSize }: Retentio
       AND NOT ${lives(database, "ambit_sessions")}`,
       maxAgeMs,
     ),
+    statement(`DELETE FROM ambit_starts WHERE started_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
     statement(`DELETE FROM ambit_replicas WHERE expires_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
   ]);
   return (deleted[0]?.length ?? 0) + (deleted[1]?.length ?? 0);

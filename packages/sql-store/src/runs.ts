@@ -8,6 +8,7 @@ import type {
   StoredRun,
   Written,
 } from "@ambit/core/plugin";
+import { countMoney, countStart } from "./counting.js";
 import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
 import { addDelivery } from "./deliveries.js";
 import { headOf, runOf } from "./rows.js";
@@ -22,17 +23,26 @@ const ended = "id = $1 AND fence = $2 AND state = 'ended'";
 /** What belongs to the owner alone. */
 const owned = "id = $1 AND fence = $2 AND state = 'running'";
 
-/** Has a row when the run was created, and none when its id was taken. */
-export function createRun({ now }: Pick<Database, "now">, run: NewRun): Statement {
+/**
+ * Has a row when the run was created, and none when its id was taken.
+ * @param condition under which it is created at all: `$2` is its project.
+ */
+export function createRun({ now }: Pick<Database, "now">, run: NewRun, condition = "1 = 1"): Statement {
   const { id, project, session, state, replica, digest, harness, sandbox, sealedRequest, webhook } = run;
   return statement(
     `INSERT INTO ambit_runs
       (id, project, session, state, replica, fence, digest, harness, sandbox, sealed, webhook, created_at, started_at)
-    VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, ${now}, ${state === "running" ? now : "NULL"})
+    SELECT ${texts(1, 5)}, 1, ${texts(6, 10)}, ${now}, ${state === "running" ? now : "CAST(NULL AS BIGINT)"}
+    WHERE ${condition}
     ON CONFLICT (id) DO NOTHING RETURNING id`,
     ...[id, project, session, state, replica, digest, harness, sandbox, sealedRequest],
     ...[webhook === undefined ? undefined : JSON.stringify(webhook)],
   );
+}
+
+/** Placeholders of texts. */
+function texts(first: number, last: number): string {
+  return Array.from({ length: last - first + 1 }, (_, index) => `CAST($${first + index} AS TEXT)`).join(", ");
 }
 
 /** Runs and their events. */
@@ -56,6 +66,7 @@ export class Runs {
         WHERE id = $1 AND state = 'queued' RETURNING fence`,
         ...[id, replica],
       ),
+      countStart(this.database, id, replica),
     ]);
     const [row] = claimed ?? [];
     const [sealed] = before ?? [];
@@ -130,10 +141,11 @@ export class Runs {
   async finish(
     id: string,
     fence: number,
-    { result, session, paused, deliveries = [] }: RunEnd,
+    { result, session, paused, deliveries = [], usd = 0 }: RunEnd,
   ): Promise<Written> {
     const { now } = this.database;
-    const [written, ...others] = await this.database.run([
+    const [, written, ...others] = await this.database.run([
+      countMoney(this.database, id, fence, usd),
       statement(
         `UPDATE ambit_runs SET state = 'ended', result = $3, size = size + $4, ended_at = ${now}
         WHERE ${owned} RETURNING id`,

@@ -1,6 +1,7 @@
 import type { Store } from "@ambit/core/plugin";
 import type { Database } from "./database.js";
 import { Deliveries } from "./deliveries.js";
+import { Quotas } from "./quotas.js";
 import { deleteRun, retain } from "./retention.js";
 import { Runs } from "./runs.js";
 import { Sessions } from "./sessions.js";
@@ -10,10 +11,13 @@ import { Shared } from "./shared.js";
 export function sqlStore(database: Database): Store {
   const runs = new Runs(database);
   const shared = new Shared(database);
+  const quotas = new Quotas(database);
   const sessions = new Sessions(database);
   const deliveries = new Deliveries(database);
   return {
     create: (run) => runs.create(run),
+    createWithin: (run, quota) => quotas.createWithin(run, quota),
+    usage: (projects) => quotas.usage(projects),
     claim: (id, replica) => runs.claim(id, replica),
     nextQueued: (limit, except) => runs.nextQueued(limit, except),
     append: (group) => runs.append(group),

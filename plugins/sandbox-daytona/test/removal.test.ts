@@ -40,7 +40,6 @@ function platform({ refusals = 0, madeAfterMs = 0 }) {
     touch: unused,
     waitUntilStarted: unused,
     setNetwork: unused,
-    setLabels: unused,
     execute: unused,
     startSession: unused,
     startInSession: unused,

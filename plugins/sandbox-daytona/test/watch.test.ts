@@ -52,7 +52,6 @@ function machineThat(refresh: () => Promise<MachineView>) {
     },
     waitUntilStarted: unused,
     setNetwork: unused,
-    setLabels: unused,
     execute: unused,
     startSession: unused,
     startInSession: unused,

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "@ambit/core";
 import type { DurableRuns, Sealing } from "@ambit/durable";
 import type { Runner } from "@ambit/runner";
+import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenancy } from "../tenants/tenancy.js";
 import type { Bodies } from "./body.js";
 import type { RunQueue } from "./runs/run-queue.js";
@@ -36,4 +37,5 @@ export interface DurableServer {
   readonly durable: DurableRuns;
   readonly sealing: Sealing;
   readonly queue: RunQueue;
+  readonly quotas: SharedQuotas;
 }

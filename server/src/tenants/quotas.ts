@@ -1,4 +1,5 @@
 import { AtCapacity } from "@ambit/core";
+import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";
 
 const minuteMs = 60_000;
@@ -19,7 +20,7 @@ export interface QuotaPlace {
   release(usd?: number): void;
 }
 
-/** What each project has used of its quotas, on this server. */
+/** What each project has used of its quotas, on a server without a store. */
 export class Quotas {
   readonly #usage = new Map<string, Usage>();
 
@@ -36,16 +37,10 @@ export class Quotas {
     sessions: number,
   ): QuotaPlace {
     const usage = this.#of(project);
-    const wait = this.#waitMs(usage, limits);
+    const wait = this.#wait(usage, limits);
     if (wait !== undefined) throw new AtCapacity(`Project at its quota: ${wait.why}.`, wait.ms);
     if (opensSession && limits.sessions !== undefined && sessions >= limits.sessions)
       throw new AtCapacity(`Project at its quota: ${limits.sessions} open sessions. End one of them.`);
-    return this.occupy({ project, limits });
-  }
-
-  /** Takes a place whatever the quotas say. */
-  occupy({ project, limits }: Pick<Tenant, "project" | "limits">): QuotaPlace {
-    const usage = this.#of(project);
     usage.running += 1;
     if (limits.runsPerMinute !== undefined) usage.begun.push(this.now());
     let release = (usd: number) => {
@@ -56,26 +51,11 @@ export class Quotas {
     return { release: (usd = 0) => release(usd) };
   }
 
-  /** Whether a run of the project could begin now. */
-  hasRoom({ project, limits }: Tenant): boolean {
-    return this.#waitMs(this.#of(project), limits) === undefined;
-  }
-
-  /** Runs of the project that are under way. */
-  running(project: string): number {
-    return this.#usage.get(project)?.running ?? 0;
-  }
-
-  #waitMs(usage: Usage, { concurrentRuns, runsPerMinute, usdPerDay }: Tenant["limits"]) {
+  #wait({ running, begun, usd }: Usage, limits: Tenant["limits"]) {
     const now = this.now();
-    if (usdPerDay !== undefined && usage.usd >= usdPerDay)
-      return { why: `${usdPerDay} US dollars a day`, ms: dayMs - (now % dayMs) };
-    const [oldest] = usage.begun;
-    if (runsPerMinute !== undefined && usage.begun.length >= runsPerMinute && oldest !== undefined)
-      return { why: `${runsPerMinute} runs a minute`, ms: oldest + minuteMs - now };
-    if (concurrentRuns !== undefined && usage.running >= concurrentRuns)
-      return { why: `${concurrentRuns} concurrent runs`, ms: 1_000 };
-    return undefined;
+    const [oldest = now] = begun;
+    const [minuteLeftMs, dayLeftMs] = [oldest + minuteMs - now, dayMs - (now % dayMs)];
+    return waitFor({ running, begun: begun.length, minuteLeftMs, usd, dayLeftMs }, limits);
   }
 
   /** As it is now: without what is past. */

@@ -4,7 +4,7 @@ import { webhookSecretsSchema } from "../webhooks/settings.js";
 
 const count = z.int().positive();
 
-/** What a project may use at a time. Each server counts for itself. */
+/** What a project may use at a time, on all replicas of a store together. */
 const quotasSchema = z.strictObject({
   concurrentRuns: count.optional().meta({ description: "Runs under way." }),
   runsPerMinute: count

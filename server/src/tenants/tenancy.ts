@@ -27,31 +27,4 @@ export class Tenancy {
     const opensSession = typeof named === "string" && open.every(({ session }) => session !== named);
     return this.#quotas.take(caller.tenant, opensSession, open.length);
   }
-
-  /** A place for a run that was queued and is due: it can't be put back, so its quotas don't refuse it. */
-  occupy(caller: Caller): QuotaPlace {
-    return caller.kind === "operator" ? { release: () => {} } : this.#quotas.occupy(caller.tenant);
-  }
-
-  /** Whether a run of this caller could begin now. */
-  hasRoom(caller: Caller): boolean {
-    return caller.kind === "operator" || this.#quotas.hasRoom(caller.tenant);
-  }
-
-  /** Projects whose queued runs come after those of others now: they have some under way. */
-  busy(): readonly string[] {
-    return this.#projects().filter((project) => this.#quotas.running(project) > 0);
-  }
-
-  /** Projects none of whose runs can begin now. */
-  full(): readonly string[] {
-    return this.#projects().filter((project) => {
-      const tenant = this.tenants.ofProject(project);
-      return tenant !== undefined && !this.#quotas.hasRoom(tenant);
-    });
-  }
-
-  #projects(): readonly string[] {
-    return [...new Set(this.given.map(({ project }) => project))];
-  }
 }

@@ -64,6 +64,7 @@ async function* count(steps, signal) {
 export default {
   plugins: [counting, { use: "@ambit/store-postgres", config: { schema: "chaos" } }],
   limits: { concurrentRuns: 8 },
+  tokens: JSON.parse(process.env.AMBIT_TEST_TOKENS ?? "[]"),
   server: { drainMs: 2_000 },
   store: { leaseMs: 2_000, outageMs: 20_000 },
 };

@@ -1,12 +1,26 @@
+import { createHash } from "node:crypto";
 import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { freePort, Replica } from "./cluster.js";
+
+const runSchema = z.looseObject({
+  runId: z.string(),
+  startedAt: z.string().optional(),
+  endedAt: z.string().optional(),
+});
 
 /** A turn of a named session, which counts that far. */
 const turn = (sessionId: string, content = "count to 1") =>
   JSON.stringify({ sessionId, messages: [{ role: "user", content }] });
 
-describe("a session whose sandbox is local", () => {
+const hashed = (token: string) => `sha256:${createHash("sha256").update(token).digest("hex")}`;
+const tokens = [
+  { token: hashed("sessions"), project: "sessions" },
+  { token: hashed("limited"), project: "limited", limits: { concurrentRuns: 1 } },
+];
+
+describe("two replicas", () => {
   const missing = postgresIsMissing();
   let postgres: Postgres | undefined;
   const replicas: Replica[] = [];
@@ -14,7 +28,7 @@ describe("a session whose sandbox is local", () => {
   beforeAll(async () => {
     if (missing !== undefined) return;
     postgres = await startPostgres();
-    const environment = { AMBIT_POSTGRES_URL: postgres.url };
+    const environment = { AMBIT_POSTGRES_URL: postgres.url, AMBIT_TEST_TOKENS: JSON.stringify(tokens) };
     for (let index = 0; index < 2; index += 1)
       replicas.push(new Replica(`http://127.0.0.1:${await freePort()}`, environment, false));
     await Promise.all(replicas.map((replica) => replica.start()));
@@ -27,15 +41,16 @@ describe("a session whose sandbox is local", () => {
     if (missing !== undefined) context.skip(`host: ${missing}`);
   });
 
+  const ofSessions = { authorization: "Bearer sessions" };
   const pair = () => {
     const [owner, other] = replicas;
     if (owner === undefined || other === undefined) throw new Error("the replicas aren't there");
     return { owner, other };
   };
   const post = (replica: Replica, body: string, headers: Record<string, string> = {}) =>
-    fetch(`${replica.url}/run`, { method: "POST", body, headers });
+    fetch(`${replica.url}/run`, { method: "POST", body, headers: { ...ofSessions, ...headers } });
 
-  it("answers 409 with its owner's address on every other replica, in every form", async () => {
+  it("answer 409 for a local session with its owner's address on every other replica, in every form", async () => {
     const { owner, other } = pair();
     expect(await (await post(owner, turn("local"))).json()).toMatchObject({ ok: true, sessionId: "local" });
     for (const accept of ["application/json", "application/x-ndjson", "text/event-stream"]) {
@@ -52,14 +67,40 @@ describe("a session whose sandbox is local", () => {
     }
     // The fix works.
     expect((await post(owner, turn("local"))).status).toBe(200);
-    const ending = await fetch(`${other.url}/sessions/local`, { method: "DELETE" });
+    const ending = await fetch(`${other.url}/sessions/local`, { method: "DELETE", headers: ofSessions });
     expect([ending.status, await ending.json()]).toMatchObject([409, { failure: { address: owner.url } }]);
   });
 
-  it("may begin anew on any replica once its owner ended it, or is gone", async () => {
+  it("hold a project to its quotas together, and let its detached runs wait", async () => {
+    const { owner, other } = pair();
+    const headers = { authorization: "Bearer limited" };
+    const long = JSON.stringify({ messages: [{ role: "user", content: "count to 60" }] });
+    const detached = { ...headers, prefer: "respond-async" };
+    const begin = async (replica: Replica) =>
+      runSchema.parse(await (await post(replica, long, detached)).json());
+    const first = await begin(owner);
+    expect(first).toMatchObject({ state: "running" });
+    const refused = await post(other, long, headers);
+    expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toMatchObject([
+      ...[429, "1", { error: "Project at its quota: 1 concurrent runs." }],
+    ]);
+    const second = await begin(other);
+    expect(second).toMatchObject({ state: "queued" });
+    // Other projects have their own.
+    expect((await post(other, turn("meanwhile"))).status).toBe(200);
+    const info = async (runId: string) =>
+      runSchema.parse(await (await fetch(`${other.url}/runs/${runId}`, { headers })).json());
+    const ended = { state: "ended", result: { ok: true } };
+    await expect.poll(() => info(second.runId), { timeout: 20_000 }).toMatchObject(ended);
+    expect(await info(first.runId)).toMatchObject(ended);
+    const [one, two] = [await info(first.runId), await info(second.runId)];
+    expect(Date.parse(two.startedAt ?? "")).toBeGreaterThanOrEqual(Date.parse(one.endedAt ?? ""));
+  });
+
+  it("begin a local session anew once its owner ended it, or is gone", async () => {
     const { owner, other } = pair();
     await post(owner, turn("ended"));
-    await fetch(`${owner.url}/sessions/ended`, { method: "DELETE" });
+    await fetch(`${owner.url}/sessions/ended`, { method: "DELETE", headers: ofSessions });
     expect((await post(other, turn("ended"))).status).toBe(200);
     await post(owner, turn("of-the-dead"));
     await owner.kill();

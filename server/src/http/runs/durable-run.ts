@@ -10,9 +10,8 @@ import {
 import type { StoredRun } from "@ambit/core/plugin";
 import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { Run } from "@ambit/runner";
-import type { QuotaPlace } from "../../tenants/quotas.js";
 import { type Caller, callerOf } from "../caller/caller.js";
-import { callerOption, reserve } from "../caller/quota-place.js";
+import { callerOption } from "../caller/quota-place.js";
 import { type ResponseFormat, responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
 import { runFields } from "../run-fields.js";
@@ -53,45 +52,38 @@ export async function handleDurableRun(
     return answerExisting(context, server, exchange, isDetached ? "detached" : form, run);
   };
   if (existing !== undefined) return respond(existing);
-  if (isDetached && !hasRoom(context, caller)) {
+  const wait = async () => {
     const queued = await server.queue.add(body, key, digest, caller);
     return "existing" in queued ? respond(queued.existing) : accept(exchange, queued.runId, "queued");
-  }
+  };
+  const refusal = await server.quotas.refusal(caller, body);
+  if (isDetached && (refusal !== undefined || !hasRoom(context))) return wait();
+  if (refusal !== undefined) throw refusal;
   const keepsEvents = form === "json" && !isDetached;
   const options = { keepsEvents, ...callerOption(incoming), ...(key === undefined ? {} : { runId: key }) };
-  const place = context.tenancy.take(caller, body, runner);
-  const slot = reserve(runner, place);
+  const slot = runner.reserve();
   if (key !== undefined && runner.has(key)) {
     slot.release();
-    place.release();
     const begun = await beingCreated(server, key);
     if (begun !== undefined) return respond(begun);
   }
-  const { run, started } = await beginning(server, slot.admit(body, options), digest, place);
+  const run = await slot.admit(body, options);
+  const started = await begin(server, run, digest, caller);
+  // Another replica took the project's last place in the same moment.
+  if (started === "over_quota") {
+    if (isDetached) return wait();
+    throw (await server.quotas.refusal(caller, body)) ?? new AtCapacity("Project at its quota.");
+  }
   if ("existing" in started) return respond(started.existing);
   const { harness, sandbox } = run.plan;
   const fields = runFields(run);
   log.info({ ...fields, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
   void started.recorder.done.then((result) => {
     const outcome = result?.failure?.code ?? result?.stopReason ?? "lost";
-    place.release(result?.usage?.cost);
     log.info({ ...fields, outcome }, "a run has ended");
   });
   if (isDetached) return accept(exchange, run.id, "running");
   await answer(context, server, exchange, form, run, started.recorder);
-}
-
-/** The run and its recorder; where there is none, its place is given back. */
-async function beginning(server: DurableServer, admitted: Promise<Run>, digest: string, place: QuotaPlace) {
-  try {
-    const run = await admitted;
-    const started = await begin(server, run, digest);
-    if ("existing" in started) place.release();
-    return { run, started };
-  } catch (error) {
-    place.release();
-    throw error;
-  }
 }
 
 /** The same request came a moment ago, and its run isn't in the store yet. */
@@ -106,8 +98,7 @@ async function beingCreated({ durable }: DurableServer, key: string): Promise<St
 
 const taken = "is the id of a run that is in progress or stored: give each run its own id";
 
-function hasRoom({ runner, tenancy }: ServerContext, caller: Caller): boolean {
-  if (!tenancy.hasRoom(caller)) return false;
+function hasRoom({ runner }: ServerContext): boolean {
   try {
     runner.requireRoom();
     return true;
@@ -118,11 +109,12 @@ function hasRoom({ runner, tenancy }: ServerContext, caller: Caller): boolean {
 }
 
 /** A run that was admitted and can't begin still ends, and gives its place back. */
-async function begin({ durable }: DurableServer, run: Run, digest: string) {
+async function begin({ durable, quotas }: DurableServer, run: Run, digest: string, caller: Caller) {
   try {
     await durable.sessions.bind(run);
-    const started = await durable.start(run, digest);
-    if ("existing" in started) run.cancel(new RunCancelled("A run of this id exists."));
+    const started = await durable.start(run, digest, quotas.quotaOf(caller));
+    if (started === "over_quota") run.cancel(new RunCancelled("The project is at its quota."));
+    else if ("existing" in started) run.cancel(new RunCancelled("A run of this id exists."));
     return started;
   } catch (error) {
     run.cancel(new RunCancelled("The run could not be stored."));

@@ -4,7 +4,7 @@ import type { StoredRun } from "@ambit/core/plugin";
 import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
 import type { CallerRules, Runner, Slot } from "@ambit/runner";
 import { z } from "zod";
-import type { QuotaPlace } from "../../tenants/quotas.js";
+import type { SharedQuotas } from "../../tenants/shared-quotas.js";
 import type { Tenancy } from "../../tenants/tenancy.js";
 import { rulesOf as rulesOfTenant } from "../../tenants/tenants.js";
 import type { Caller } from "../caller/caller.js";
@@ -20,6 +20,7 @@ export interface RunQueueOptions {
   /** Runs that may wait. */
   readonly mostQueued: number;
   readonly tenancy: Tenancy;
+  readonly quotas: SharedQuotas;
   readonly log: Log;
 }
 
@@ -114,10 +115,10 @@ export class RunQueue {
     }
   }
 
-  /** A run of a project that has none under way, before one of a project that has. */
+  /** Of a project with fewer runs under way, on all replicas, before one of a project with more. */
   async #next(): Promise<string | undefined> {
-    const { durable, tenancy } = this.options;
-    for (const except of [tenancy.busy(), tenancy.full()]) {
+    const { durable, quotas } = this.options;
+    for (const except of await quotas.passedOver()) {
       const [id] = await durable.store.nextQueued(1, except);
       if (id !== undefined) return id;
     }
@@ -125,7 +126,7 @@ export class RunQueue {
   }
 
   async #begin(id: string, slot: Slot): Promise<void> {
-    const { durable, sealing, tenancy, log } = this.options;
+    const { durable, sealing, log } = this.options;
     const claim = await durable.store.claim(id, durable.replica).catch((error: unknown) => {
       slot.release();
       throw error;
@@ -134,11 +135,9 @@ export class RunQueue {
       slot.release();
       return;
     }
-    let place: QuotaPlace | undefined;
     try {
       const { body, project } = queuedSchema.parse(sealing.unseal(id, claim.sealedRequest));
       const caller = this.#callerOf(project);
-      place = tenancy.occupy(caller);
       const rules = rulesOf(caller);
       const options = { keepsEvents: false, runId: id, ...(rules === undefined ? {} : { caller: rules }) };
       const run = await slot.admit(body, options);
@@ -148,14 +147,9 @@ export class RunQueue {
       });
       const recorder = durable.record(run, claim.fence);
       log.info({ ...runFields(run), harness: run.plan.harness.actor.id }, "a queued run begins");
-      const taken = place;
-      void recorder.done.then((result) => {
-        taken.release(result?.usage?.cost);
-        return this.look();
-      });
+      void recorder.done.then(() => this.look());
     } catch (error) {
       slot.release();
-      place?.release();
       log.warn({ runId: id, error }, "a queued run could not begin");
       const run = await durable.get(id);
       if (run !== undefined) await durable.store.finish(id, claim.fence, endedBy(toAmbitError(error), run));

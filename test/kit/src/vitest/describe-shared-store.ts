@@ -124,6 +124,37 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await one.sessions({ limit: 10 })).toHaveLength(1);
   });
 
+  it("counts what a project uses over all replicas, and gives its last place to one of them", async () => {
+    const [one, two] = [await opened(), await opened()];
+    const run = (id: string, replica: string) => newRun(id, { project: "p", replica });
+    const created = await Promise.all([
+      one.createWithin(run("a", "one"), { concurrentRuns: 1 }),
+      two.createWithin(run("b", "two"), { concurrentRuns: 1 }),
+    ]);
+    expect(created.toSorted()).toEqual(["over_quota", undefined]);
+    const [first] = await one.list({ project: "p", limit: 10 });
+    const again = run(first?.id ?? "", first?.replica ?? "");
+    expect(await two.createWithin(again, { concurrentRuns: 1 })).toMatchObject({ id: first?.id });
+    expect(await two.usage(["other", "p"])).toMatchObject([
+      { project: "other", running: 0, begun: 0, usd: 0 },
+      { project: "p", running: 1, begun: 1, usd: 0 },
+    ]);
+    await one.finish(first?.id ?? "", 1, { ...ending(), usd: 0.5 });
+    await one.finish(first?.id ?? "", 1, { ...ending(), usd: 0.5 });
+    // What it has used outlives the run.
+    expect(await one.delete(first?.id ?? "")).toBe(true);
+    const [used] = await two.usage(["p"]);
+    expect(used).toMatchObject({ running: 0, begun: 1, usd: 0.5 });
+    expect(used?.minuteLeftMs).toBeGreaterThan(0);
+    expect(await two.createWithin(run("c", "two"), { usdPerDay: 0.5 })).toBe("over_quota");
+    expect(await two.createWithin(run("c", "two"), { runsPerMinute: 1 })).toBe("over_quota");
+    expect(await two.createWithin(run("c", "two"), { runsPerMinute: 2, usdPerDay: 1 })).toBeUndefined();
+    // Of a run that was queued as well.
+    await one.create(newRun("d", { project: "p", state: "queued", sealedRequest: "sealed" }));
+    await one.claim("d", "one");
+    expect(await two.usage(["p"])).toMatchObject([{ running: 2, begun: 3 }]);
+  });
+
   it("ends the lease of an earlier process in the same place, unless that one drains", async () => {
     const store = await opened();
     for (const replica of ["a-1", "b-1"]) {

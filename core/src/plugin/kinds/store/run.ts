@@ -67,6 +67,30 @@ export interface StoredRun extends OfProject {
   readonly result: string | undefined;
 }
 
+/** What a project may use, over all replicas. Absent: as much as it wants. */
+export interface RunQuota {
+  /** Runs under way. */
+  readonly concurrentRuns?: number;
+  /** Runs that begin within any 60 seconds. */
+  readonly runsPerMinute?: number;
+  /** In a day of UTC; the run that exceeds it still ends by itself. */
+  readonly usdPerDay?: number;
+}
+
+/** What a project has used, over all replicas. Runs are counted from its first one with a quota. */
+export interface ProjectUsage {
+  readonly project: string;
+  readonly running: number;
+  /** Runs that began within the last 60 seconds. */
+  readonly begun: number;
+  /** Milliseconds until the first of them is 60 seconds old. */
+  readonly minuteLeftMs: number;
+  /** Of the day of UTC. */
+  readonly usd: number;
+  /** Milliseconds until that day ends. */
+  readonly dayLeftMs: number;
+}
+
 /** What a reader that follows a run polls. */
 export type RunHead = Pick<StoredRun, "id" | "state" | "fence" | "events">;
 
@@ -103,6 +127,8 @@ export interface EventChunk {
 }
 
 export interface RunEnd {
+  /** What its models cost, in US dollars. Default 0. */
+  readonly usd?: number;
   /** As JSON, without events. */
   readonly result: string;
   /** The name of the session that the next turn continues. */

@@ -5,9 +5,11 @@ import type {
   Expiry,
   InteractionQuery,
   NewRun,
+  ProjectUsage,
   RunEnd,
   RunHead,
   RunQuery,
+  RunQuota,
   StoredInteraction,
   StoredRun,
   Written,
@@ -59,6 +61,10 @@ export interface Retention {
 export interface Store {
   /** @returns the run that already has this id, and nothing is written; undefined when it was created. */
   create(run: NewRun): Promise<StoredRun | undefined>;
+  /** The same, if its project's quota has room for a running run: no two replicas take the last place. */
+  createWithin(run: NewRun, quota: RunQuota): Promise<StoredRun | "over_quota" | undefined>;
+  /** One for each of these projects, in their order. */
+  usage(projects: readonly string[]): Promise<readonly ProjectUsage[]>;
   /** Makes this replica the owner of a queued run. Undefined when it isn't queued any more. */
   claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined>;
   /**

@@ -1,0 +1,71 @@
+import { AtCapacity, isJsonObject } from "@ambit/core";
+import type { RunQuota, Store } from "@ambit/core/plugin";
+import type { Caller } from "../http/caller/caller.js";
+import { waitFor } from "./quota-wait.js";
+import type { Tenant } from "./schema.js";
+
+/** Orders of preference among projects at most, in one search of the queue. */
+const mostTiers = 4;
+
+/** What projects have used of their quotas, over all replicas of a store. */
+export class SharedQuotas {
+  readonly #tenants: ReadonlyMap<string, Tenant>;
+
+  constructor(
+    readonly store: Pick<Store, "usage" | "sessions">,
+    tenants: readonly Tenant[],
+  ) {
+    // Of several tokens of a project, the first one counts.
+    this.#tenants = new Map(tenants.toReversed().map((tenant) => [tenant.project, tenant]));
+  }
+
+  /** Why no run of the caller may begin now; undefined where one may. @param body of its request, as it came. */
+  async refusal(caller: Caller, body: unknown): Promise<AtCapacity | undefined> {
+    if (caller.kind === "operator") return undefined;
+    const { project, limits } = caller.tenant;
+    const { concurrentRuns, runsPerMinute, usdPerDay, sessions } = limits;
+    if (concurrentRuns !== undefined || runsPerMinute !== undefined || usdPerDay !== undefined) {
+      const [used] = await this.store.usage([project]);
+      const wait = used === undefined ? undefined : waitFor(used, limits);
+      if (wait !== undefined) return new AtCapacity(`Project at its quota: ${wait.why}.`, wait.ms);
+    }
+    const named = isJsonObject(body) ? body.sessionId : undefined;
+    if (sessions === undefined || typeof named !== "string") return undefined;
+    const open = await this.store.sessions({ project, limit: sessions + 1 });
+    if (open.length < sessions || open.some(({ session }) => session === named)) return undefined;
+    return new AtCapacity(`Project at its quota: ${sessions} open sessions. End one of them.`);
+  }
+
+  /** What the store holds the run's creation to. */
+  quotaOf(caller: Caller): RunQuota | undefined {
+    if (caller.kind === "operator") return undefined;
+    const { concurrentRuns, runsPerMinute, usdPerDay } = caller.tenant.limits;
+    if (concurrentRuns === undefined && runsPerMinute === undefined && usdPerDay === undefined)
+      return undefined;
+    return {
+      ...(concurrentRuns === undefined ? {} : { concurrentRuns }),
+      ...(runsPerMinute === undefined ? {} : { runsPerMinute }),
+      ...(usdPerDay === undefined ? {} : { usdPerDay }),
+    };
+  }
+
+  /**
+   * Projects whose queued runs don't begin now, in one list after the other: first all but those with the fewest runs
+   * under way, at last only those at their quota.
+   */
+  async passedOver(): Promise<readonly (readonly string[])[]> {
+    const usage = await this.store.usage([...this.#tenants.keys()]);
+    const isFull = (one: (typeof usage)[number]) => {
+      const limits = this.#tenants.get(one.project)?.limits;
+      return limits !== undefined && waitFor(one, limits) !== undefined;
+    };
+    const full = usage.filter(isFull);
+    const able = usage.filter((one) => !full.includes(one));
+    // Other projects have no count, and come first with those that have none under way.
+    const levels = [...new Set([0, ...able.map(({ running }) => running)])].toSorted((one, two) => one - two);
+    const tiers = [...levels.slice(0, mostTiers - 1), ...levels.slice(mostTiers - 1).slice(-1)];
+    return tiers.map((level) =>
+      [...full, ...able.filter(({ running }) => running > level)].map(({ project }) => project),
+    );
+  }
+}
