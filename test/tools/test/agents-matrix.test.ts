@@ -4,7 +4,7 @@ import type { Runner } from "@ambit/runner";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { answering, asking, modelKey, ownToolsAllowed } from "./support/agents.js";
 import { LiveRun } from "./support/live-run.js";
-import { agentRequest, exampleRequest, openMatrix, testedAgents, testsAll } from "./support/matrix.js";
+import { agentRequest, exampleRequest, openMatrix, price, testedAgents, testsAll } from "./support/matrix.js";
 import { type Platform, startPlatform } from "./support/platform.js";
 import { callbackTool, clientTool, pythonTool } from "./support/tools.js";
 
@@ -73,6 +73,13 @@ describe.each(testedAgents)(
       expect(done.of("tool_result")[0]).toMatchObject({ output: "42" });
       expect(result.output).toContain("Twice 21 is 42.");
       expect(result.receipt?.visibleCredentials).toEqual([]);
+      // As the scripted model counts it, also for agents that report nothing themselves.
+      const { input = 0, output = 0, cost } = result.usage ?? {};
+      expect({ input: input % 1_200, output: output % 50, isCounted: input > 0 }).toEqual({
+        ...{ input: 0, output: 0 },
+        isCounted: true,
+      });
+      expect(cost).toBeCloseTo((input * price.input + output * price.output) / 1_000_000);
       expect(asked().at(-1)?.credentials).toEqual([modelKey]);
       const body = JSON.stringify(asked().at(-1)?.body);
       expect(body).toContain("Be kind.");
@@ -81,6 +88,7 @@ describe.each(testedAgents)(
       record(agent.id, "text");
       record(agent.id, "code tool");
       record(agent.id, "network off, key hidden");
+      record(agent.id, "usage and cost");
     });
 
     it("goes on in a warm session", async () => {

@@ -43,6 +43,9 @@ export const testedAgents = testsAll
   ? matrixAgents
   : matrixAgents.filter(({ id }) => ["codex", "gemini", "pi"].includes(id));
 
+/** US dollars for a million tokens, of every model here. */
+export const price = { input: 2, output: 10 };
+
 export async function openMatrix(): Promise<{ readonly runner: Runner; readonly model: ModelServer }> {
   const model = await startModelServer({ expectedKey: modelKey });
   const { runner } = await openAmbit({
@@ -51,7 +54,7 @@ export async function openMatrix(): Promise<{ readonly runner: Runner; readonly 
       plugins: [
         { use: local, config: { unconfined: "refuse" } },
         { use: acp, config: { folder } },
-        modelRoute,
+        { use: modelRoute, config: { prices: { "*": price } } },
         mcp,
         callback,
         code,
