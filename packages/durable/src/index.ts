@@ -5,6 +5,6 @@ export type { RecordedRun } from "./recorded-run.js";
 export { Recorder } from "./recorder.js";
 export { Sealing } from "./sealing.js";
 export { type StoreSettings, storeSettingsSchema } from "./settings.js";
-export type { WebhookAnswer, WebhookPost, WebhookSender } from "./webhooks/deliveries.js";
+export type { WebhookPost, WebhookResponse, WebhookSender } from "./webhooks/deliveries.js";
 export * from "./wire/stored.js";
 export { type WebhookMessage, webhookMessageSchema } from "./wire/webhook-message.js";

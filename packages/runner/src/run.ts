@@ -221,7 +221,7 @@ export class Run {
     const stopReason = await this.turn.stream(agent, composePrompt(request, remembers));
     turnEnded = true;
     if (this.pause.isPaused) return { how: "paused" };
-    this.modelCalls.requireAnswer();
+    this.modelCalls.requireResponse();
     requireListed(started.servers);
     this.turn.requireOutput(stopReason);
     return { how: "completed", stopReason };

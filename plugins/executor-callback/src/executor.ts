@@ -21,7 +21,7 @@ import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
 import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
 import type { Outbound } from "./connection/outbound.js";
-import { type Answer, longestAnswer, type Posting } from "./connection/posting.js";
+import { type Answer, longestResponse, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
 import { Remembered } from "./remembered.js";
 
@@ -98,7 +98,7 @@ function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }
   });
   if (answer.kind === "too_long") {
     return failed(
-      `its answer is longer than ${longestAnswer / 1_000_000} MB. Request less: filter, paginate or summarise.`,
+      `its answer is longer than ${longestResponse / 1_000_000} MB. Request less: filter, paginate or summarise.`,
     );
   }
   if (answer.kind === "rejected") {

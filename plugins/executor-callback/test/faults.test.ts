@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { longestOutput, RunCancelled, RunTimedOut } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { longestAnswer } from "../src/connection/posting.js";
+import { longestResponse } from "../src/connection/posting.js";
 import { call, executorOf, type LogLine } from "./calls.js";
 import { deferred } from "./deferred.js";
 import { answerWith, startPlatform } from "./platform.js";
@@ -187,7 +187,7 @@ describe("a callback server that", () => {
   });
 
   it("answers with as much as is read off the wire gives the model what it may have", async () => {
-    const platform = await startPlatform((_request, response) => response.end("a".repeat(longestAnswer)));
+    const platform = await startPlatform((_request, response) => response.end("a".repeat(longestResponse)));
     const outcome = await call({ endpoint: `${platform.origin}/` });
     expect(outcome.status).toBe("completed");
     expect("output" in outcome && Buffer.byteLength(outcome.output)).toBe(longestOutput);

@@ -1,13 +1,13 @@
 import type { ModelExchange, ModelGatewayScope, ModelUse } from "@ambit/core/plugin";
 import type { Dispatcher } from "undici";
-import { shortLine } from "./answer/failures.js";
-import { ownAnswer } from "./answer/refusals.js";
 import type { ModelRouteConfig } from "./config.js";
 import { allowedModels, isAllowed } from "./models.js";
 import { isRefusal, type Operation, type Protocol } from "./protocols/protocol.js";
 import type { HeldBytes } from "./request/held-bytes.js";
 import { placesFor } from "./request/provider-tools.js";
 import { BodyRefused, type ReadBody, readBody } from "./request/read-body.js";
+import { shortLine } from "./response/failures.js";
+import { ownAnswer } from "./response/refusals.js";
 import { Sending } from "./upstream/sending.js";
 
 export interface RouteOptions {

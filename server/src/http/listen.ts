@@ -15,7 +15,7 @@ import { isLoopback } from "./caller/loopback.js";
 const farewellMs = 2_000;
 
 /** Milliseconds between listening and probing. A run that comes earlier probes at once. */
-const firstAnswersMs = 25;
+const firstResponsesMs = 25;
 
 /** Requests whose bodies may be arriving at once, unless more runs are allowed than that. */
 const bodiesAtOnce = 256;
@@ -97,7 +97,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       .candidates()
       .catch((error: unknown) => log.error({ error }, "probing failed"))
       .finally(releaseYoungHeap);
-  }, firstAnswersMs);
+  }, firstResponsesMs);
   let closing: Promise<void> | undefined;
   return {
     url,

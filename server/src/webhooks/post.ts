@@ -1,7 +1,7 @@
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { codeOf } from "@ambit/core";
-import type { WebhookAnswer } from "@ambit/durable";
+import type { WebhookResponse } from "@ambit/durable";
 import {
   type AddressPolicy,
   AddressRefused,
@@ -36,7 +36,7 @@ export async function post(
   { url, headers, body }: Post,
   policy: AddressPolicy,
   signal: AbortSignal,
-): Promise<WebhookAnswer> {
+): Promise<WebhookResponse> {
   if (whyRefused(url, policy) !== undefined) return refused;
   try {
     return await exchange({ url, headers, body }, policy, signal);
@@ -48,7 +48,7 @@ export async function post(
   }
 }
 
-const refused: WebhookAnswer = {
+const refused: WebhookResponse = {
   delivered: false,
   error: "the server's operator refuses its address",
   isFinal: true,
@@ -57,7 +57,7 @@ const refused: WebhookAnswer = {
 function exchange({ url, headers, body }: Post, policy: AddressPolicy, signal: AbortSignal) {
   const send = url.protocol === "https:" ? requestHttps : requestHttp;
   const lookup = guardedLookup((address) => whyForbidden([policy], address, portOf(url)));
-  return new Promise<WebhookAnswer>((resolve, reject) => {
+  return new Promise<WebhookResponse>((resolve, reject) => {
     const request = send(url, { method: "POST", agent: false, headers, lookup, signal }, (response) => {
       const { statusCode = 0 } = response;
       let size = 0;
@@ -74,7 +74,7 @@ function exchange({ url, headers, body }: Post, policy: AddressPolicy, signal: A
   });
 }
 
-function answerOf(status: number, retryAfter: string | undefined): WebhookAnswer {
+function answerOf(status: number, retryAfter: string | undefined): WebhookResponse {
   if (status >= 200 && status < 300) return { delivered: true, status };
   const redirects = status >= 300 && status < 400;
   return {

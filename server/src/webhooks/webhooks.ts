@@ -1,5 +1,5 @@
 import type { Issue, Webhook } from "@ambit/core";
-import type { WebhookAnswer, WebhookPost, WebhookSender } from "@ambit/durable";
+import type { WebhookPost, WebhookResponse, WebhookSender } from "@ambit/durable";
 import { type AddressPolicy, operatorPolicy } from "@ambit/egress";
 import type { Tenant } from "../tenants/schema.js";
 import { version } from "../version.js";
@@ -53,7 +53,7 @@ export class Webhooks implements WebhookSender {
     return issues;
   }
 
-  async send({ id, url, body, project }: WebhookPost, closing: AbortSignal): Promise<WebhookAnswer> {
+  async send({ id, url, body, project }: WebhookPost, closing: AbortSignal): Promise<WebhookResponse> {
     const secrets = this.#secretsOf(project);
     if (secrets.length === 0) return { delivered: false, error: "the server has no secret to sign it with" };
     const { signed } = await import("./signature.js");

@@ -22,7 +22,7 @@ export interface WebhookPost {
 }
 
 /** What became of one attempt. */
-export interface WebhookAnswer {
+export interface WebhookResponse {
   readonly delivered: boolean;
   readonly status?: number;
   /** Why it wasn't delivered; without any secret. */
@@ -44,7 +44,7 @@ export interface WebhookSender {
   /** Milliseconds of one attempt. */
   readonly timeoutMs: number;
   /** Takes no longer than `timeoutMs`. */
-  send(post: WebhookPost, signal: AbortSignal): Promise<WebhookAnswer>;
+  send(post: WebhookPost, signal: AbortSignal): Promise<WebhookResponse>;
 }
 
 export interface DeliveriesOptions {
@@ -152,7 +152,7 @@ export class Deliveries {
     }
   }
 
-  async #send(delivery: Delivery): Promise<WebhookAnswer> {
+  async #send(delivery: Delivery): Promise<WebhookResponse> {
     const { sender, sealing, log } = this.options;
     const { id, body, project, runId } = delivery;
     let url: URL;
@@ -171,7 +171,7 @@ export class Deliveries {
     }
   }
 
-  #outcomeOf({ attempts }: Delivery, answer: WebhookAnswer): DeliveryOutcome {
+  #outcomeOf({ attempts }: Delivery, answer: WebhookResponse): DeliveryOutcome {
     const { delivered, status, error, isFinal = false, retryAfterMs = 0 } = answer;
     const seen = { ...(status === undefined ? {} : { status }), ...(error === undefined ? {} : { error }) };
     if (delivered) return { state: "delivered", ...seen };

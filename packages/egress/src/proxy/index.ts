@@ -8,8 +8,8 @@ export {
 } from "./client-environment.js";
 export { serverBudget } from "./connection-budget.js";
 export type { EgressDecision, EgressProtocol } from "./gate.js";
-export { BOUNDARY_HEADER } from "./http/answers.js";
 export type { OwnServer } from "./http/own-address.js";
+export { BOUNDARY_HEADER } from "./http/own-response.js";
 export { defaultLimits, type EgressLimits } from "./limits.js";
 export { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "./proxy.js";
 export { openSessionProxy, type SessionProxyOptions } from "./session-proxy.js";

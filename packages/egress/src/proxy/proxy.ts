@@ -7,8 +7,8 @@ import { ClientAdmission } from "./client-admission.js";
 import { type Share, serverBudget } from "./connection-budget.js";
 import { CredentialSide } from "./credentials/side.js";
 import { addressesOfThisHost, type EgressDecision, Gate } from "./gate.js";
-import { answerBytes, unusable } from "./http/answers.js";
 import type { OwnServer } from "./http/own-address.js";
+import { bytesOf, unusable } from "./http/own-response.js";
 import { HttpSide } from "./http/side.js";
 import { defaultLimits, type EgressLimits } from "./limits.js";
 import { OpenSockets } from "./open-sockets.js";
@@ -91,7 +91,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     sockets.add(client);
     const refused = admission.admit(client);
     if (refused !== undefined) {
-      client.end(answerBytes(unusable(503, refused.reason)), () => client.destroy());
+      client.end(bytesOf(unusable(503, refused.reason)), () => client.destroy());
       if (refused.isFirst) {
         gate.report({ host: "unknown", port: 0 }, "unknown", { allowed: false, reason: refused.reason });
       }

@@ -55,7 +55,7 @@ export async function settlesWithin(promise: Promise<unknown>, milliseconds: num
 }
 
 /** The step's result; but once the signal aborts, the step has only so long to answer by itself. */
-export async function answeredWithin<Result>(
+export async function settledWithin<Result>(
   signal: AbortSignal,
   graceMs: number,
   step: () => Promise<Result>,

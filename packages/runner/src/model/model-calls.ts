@@ -76,7 +76,7 @@ export class ModelCalls implements ModelCaller {
    * An agent may end its turn as if all were well when its model answered nothing but errors.
    * @throws ModelFailed with the last of them
    */
-  requireAnswer(): void {
+  requireResponse(): void {
     const failure = this.#failure();
     if (failure !== undefined && this.#own.answered + this.#auxiliary.answered === 0)
       throw asModelFailed(failure);

@@ -12,7 +12,7 @@ import type {
 import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
 import { Deadlines } from "../lifetime/deadlines.js";
-import { answeredWithin, LinkedAbort } from "../lifetime/linked-abort.js";
+import { LinkedAbort, settledWithin } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
@@ -103,7 +103,7 @@ export class ToolExecution {
       leave = await slots.acquire(scope, abort.signal);
       if (leave === undefined) return { status: "failed", output: tooManyCalls(name) };
       abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
-      return await answeredWithin(abort.signal, limits.closeMs, () => step(abort.signal));
+      return await settledWithin(abort.signal, limits.closeMs, () => step(abort.signal));
     } catch (error) {
       if (!abort.signal.aborted) throw error;
       if (error === abort.signal.reason)

@@ -2,12 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { forever } from "../../../../core/test/fakes/harness.js";
 import { recordingLog } from "../../../../core/test/fakes/log.js";
 import { bounded } from "../../src/lifetime/bounded.js";
-import {
-  answeredWithin,
-  LinkedAbort,
-  settlesWithin,
-  unlessAborted,
-} from "../../src/lifetime/linked-abort.js";
+import { LinkedAbort, settledWithin, settlesWithin, unlessAborted } from "../../src/lifetime/linked-abort.js";
 import { OwnedScope } from "../../src/lifetime/scope.js";
 
 const aborts = () => new AbortController();
@@ -160,13 +155,13 @@ describe("waiting", () => {
     expect(begun).toBe(false);
   });
 
-  test("answeredWithin waits on after the abort, for so long", async () => {
+  test("settledWithin waits on after the abort, for so long", async () => {
     const abort = aborts();
-    const polite = answeredWithin(abort.signal, 5_000, async () => {
+    const polite = settledWithin(abort.signal, 5_000, async () => {
       await new Promise((resolve) => abort.signal.addEventListener("abort", resolve));
       return "told";
     });
-    const deaf = answeredWithin(abort.signal, 20, forever);
+    const deaf = settledWithin(abort.signal, 20, forever);
     abort.abort("stop");
     expect(await polite).toBe("told");
     await expect(deaf).rejects.toBe("stop");

@@ -1,6 +1,6 @@
 import { messageOf, unlessAborted } from "@ambit/core/plugin";
 import { type Dispatcher, request } from "undici";
-import { type Answer, longestAnswer, type Posting } from "./posting.js";
+import { type Answer, longestResponse, type Posting } from "./posting.js";
 
 /** Bytes of an error's text that are read: what it says to a model is short, and comes as one JSON. */
 const longestRejection = 64 * 1024;
@@ -35,11 +35,11 @@ export async function exchange(
 }
 
 async function readAnswer({ headers, body }: Dispatcher.ResponseData): Promise<Answer> {
-  if (Number(headers["content-length"]) > longestAnswer) {
+  if (Number(headers["content-length"]) > longestResponse) {
     await read(body, 0);
     return { kind: "too_long" };
   }
-  const { text, complete } = await read(body, longestAnswer);
+  const { text, complete } = await read(body, longestResponse);
   return complete ? { kind: "answered", body: text } : { kind: "too_long" };
 }
 

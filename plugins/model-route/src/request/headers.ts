@@ -26,17 +26,17 @@ export function isReserved(name: string): boolean {
   return reserved.has(name.toLowerCase());
 }
 
-const answerHeaders = [
+const responseHeaders = [
   "content-type",
   "retry-after",
   "retry-after-ms",
   "request-id",
   "x-request-id",
 ] as const;
-const answerPrefixes = ["anthropic-", "openai-", "x-ratelimit-", "x-amzn-", "x-should-retry"] as const;
+const responsePrefixes = ["anthropic-", "openai-", "x-ratelimit-", "x-amzn-", "x-should-retry"] as const;
 
 /** The answer's headers that the agent gets: none that sets a cookie, leads elsewhere or frames the message. */
-export function answeredHeaders(
+export function passedResponseHeaders(
   given: Readonly<Record<string, string | string[] | undefined>>,
   redact: (text: string) => string,
 ): Headers {
@@ -44,7 +44,7 @@ export function answeredHeaders(
   for (const [name, value] of Object.entries(given)) {
     if (typeof value !== "string" || value.length > longestValue) continue;
     const isKnown =
-      answerHeaders.some((one) => one === name) || answerPrefixes.some((one) => name.startsWith(one));
+      responseHeaders.some((one) => one === name) || responsePrefixes.some((one) => name.startsWith(one));
     if (isKnown) passed.set(name, redact(value));
   }
   return passed;

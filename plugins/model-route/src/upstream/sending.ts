@@ -2,15 +2,15 @@ import { Readable } from "node:stream";
 import type { ModelExchange } from "@ambit/core/plugin";
 import { Replacements, replaceIn, replacementsFor, StreamReplacer } from "@ambit/egress";
 import type { Dispatcher } from "undici";
-import { failedAnswer, failedConnection, NotAuthorized } from "../answer/failures.js";
-import { Meter } from "../answer/meter.js";
-import { ownAnswer } from "../answer/refusals.js";
-import { relay } from "../answer/relay.js";
 import { priceOf } from "../models.js";
 import type { Authorization, Operation, SignedRequest } from "../protocols/protocol.js";
-import { answeredHeaders, passedHeaders } from "../request/headers.js";
+import { passedHeaders, passedResponseHeaders } from "../request/headers.js";
 import type { ReadBody } from "../request/read-body.js";
 import { askingForUsage } from "../request/stream-usage.js";
+import { failedConnection, failedResponse, NotAuthorized } from "../response/failures.js";
+import { Meter } from "../response/meter.js";
+import { ownAnswer } from "../response/refusals.js";
+import { relay } from "../response/relay.js";
 import type { RouteOptions } from "../route.js";
 import { upstreamUrl } from "./endpoint.js";
 
@@ -140,10 +140,10 @@ export class Sending {
         if (how === "left") return exchange.ended();
         if (how !== "whole") return exchange.ended(failedConnection(how.failed, "", true));
         if (isFine) return exchange.ended();
-        exchange.ended(failedAnswer(statusCode, replaceIn(meter.error ?? "", replacements, "utf8")));
+        exchange.ended(failedResponse(statusCode, replaceIn(meter.error ?? "", replacements, "utf8")));
       },
     });
-    const passed = answeredHeaders(headers, (text) => replaceIn(text, replacements, "utf8"));
+    const passed = passedResponseHeaders(headers, (text) => replaceIn(text, replacements, "utf8"));
     // Servers that adapt a handler otherwise wait a moment for the end, to tell the length with the first byte.
     passed.set("transfer-encoding", "chunked");
     return new Response(stream, { status: statusCode, headers: passed });

@@ -38,7 +38,7 @@ export function accountIn(text: string): ServiceAccount | string {
   return read.data;
 }
 
-const answerSchema = z.object({
+const responseSchema = z.object({
   access_token: z.string().min(1).max(8_192),
   expires_in: z.number().positive(),
 });
@@ -105,7 +105,7 @@ async function fetchToken(
     });
     const text = await body.text();
     if (statusCode !== 200) throw new Error(`the token's endpoint answered with ${statusCode}`);
-    const { access_token: value, expires_in: seconds } = answerSchema.parse(JSON.parse(text));
+    const { access_token: value, expires_in: seconds } = responseSchema.parse(JSON.parse(text));
     return { value, expiresInMs: seconds * 1_000 };
   } finally {
     await agent.destroy();

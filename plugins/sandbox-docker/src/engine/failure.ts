@@ -4,18 +4,18 @@ import type { DockerConfig } from "../config.js";
 import { addressOf } from "./engine.js";
 
 /** An engine's answer that isn't success, as dockerode throws it. */
-const answerSchema = z.object({
+const errorSchema = z.object({
   statusCode: z.int(),
   json: z.object({ message: z.string() }).optional().catch(undefined),
 });
 
 export function statusOf(error: unknown): number | undefined {
-  return answerSchema.safeParse(error).data?.statusCode;
+  return errorSchema.safeParse(error).data?.statusCode;
 }
 
 /** The engine's own words, one line, or the error's. */
 export function wordsOf(error: unknown): string {
-  const said = answerSchema.safeParse(error).data?.json?.message;
+  const said = errorSchema.safeParse(error).data?.json?.message;
   const words = said ?? (error instanceof Error ? error.message : String(error));
   return words.replaceAll(/\s+/g, " ").trim().slice(0, 500);
 }

@@ -5,7 +5,7 @@ import { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";
 import { type SyscallName, syscallNumber } from "./syscall-numbers.js";
 
 /** SECCOMP_RET_* of linux/seccomp.h. */
-export const seccompAnswer = {
+export const seccompErrno = {
   killProcess: 0x80000000,
   fail: (errno: number): number => 0x00050000 | errno,
   allow: 0x7fff0000,
@@ -33,12 +33,12 @@ export function compileSeccompFilter(
   return assemble([
     { do: "load", offset: ARCHITECTURE_OFFSET },
     { do: "if-equal", value: auditArchitecture[architecture], to: "native" },
-    { do: "answer", value: without.includes("foreign") ? seccompAnswer.allow : seccompAnswer.killProcess },
+    { do: "answer", value: without.includes("foreign") ? seccompErrno.allow : seccompErrno.killProcess },
     { do: "label", name: "native" },
     { do: "load", offset: NUMBER_OFFSET },
     ...(architecture === "x64" && !without.includes("x32") ? refuseX32() : []),
     ...rules.flatMap((rule, index) => ruleStatements(rule, architecture, `rule ${index}`)),
-    { do: "answer", value: seccompAnswer.allow },
+    { do: "answer", value: seccompErrno.allow },
   ]);
 }
 
@@ -47,7 +47,7 @@ function refuseX32(): Statement[] {
     { do: "if-any-bit", value: x32Bit.number, to: "x32" },
     { do: "jump", to: "rules" },
     { do: "label", name: "x32" },
-    { do: "answer", value: seccompAnswer.fail(x32Bit.errno) },
+    { do: "answer", value: seccompErrno.fail(x32Bit.errno) },
     { do: "label", name: "rules" },
   ];
 }
@@ -62,7 +62,7 @@ function ruleStatements(rule: SeccompRule, architecture: SeccompArchitecture, na
     { do: "jump", to: `${name}: done` },
     { do: "label", name: `${name}: matched` },
     ...tests.flatMap((test, index) => testStatements(test, `${name}, test ${index}`, `${name}: spared`)),
-    { do: "answer", value: seccompAnswer.fail(rule.errno) },
+    { do: "answer", value: seccompErrno.fail(rule.errno) },
     { do: "label", name: `${name}: spared` },
     ...(tests.length > 0 ? [{ do: "load", offset: NUMBER_OFFSET } as const] : []),
     { do: "label", name: `${name}: done` },
@@ -84,7 +84,7 @@ function testStatements(test: ArgumentTest, name: string, otherwise: string): St
 }
 
 /** The `errno` that the rules give a call, as the compiled filter would; undefined where none refuses it. */
-export function answerOf(
+export function errnoOf(
   call: SyscallName,
   given: readonly bigint[],
   rules: readonly SeccompRule[] = seccompRules,

@@ -6,7 +6,7 @@ import {
   compileSeccompFilter,
   isSeccompArchitecture,
   type SyscallName,
-  seccompAnswer,
+  seccompErrno,
   seccompRules,
   syscallNumber,
   syscallNumbers,
@@ -15,8 +15,8 @@ import { interpret } from "./interpreter.js";
 
 const { EPERM, EACCES, ENOSYS, EAFNOSUPPORT } = constants.errno;
 const audit = { x64: 0xc000003e, arm64: 0xc00000b7 };
-const allow = seccompAnswer.allow;
-const fail = seccompAnswer.fail;
+const allow = seccompErrno.allow;
+const fail = seccompErrno.fail;
 const SIGCHLD = 17;
 
 /** [call, arguments, answer]; on a machine without the call the row is left out. */
@@ -158,11 +158,11 @@ describe.each(["x64", "arm64"] as const)("the filter for %s", (architecture) => 
         fc.integer({ min: 0, max: 0xffffffff }).filter((other) => other !== audit[architecture]),
         fc.integer({ min: 0, max: 600 }),
         (other, number) => {
-          expect(interpret(filter, { architecture: other, number })).toBe(seccompAnswer.killProcess);
+          expect(interpret(filter, { architecture: other, number })).toBe(seccompErrno.killProcess);
         },
       ),
     );
-    expect(interpret(filter, { architecture: 0x40000003, number: 1 })).toBe(seccompAnswer.killProcess);
+    expect(interpret(filter, { architecture: 0x40000003, number: 1 })).toBe(seccompErrno.killProcess);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { callAttempts } from "../../src/probe/system-calls/attempts.js";
-import { compileSeccompFilter, seccompAnswer } from "../../src/seccomp/index.js";
+import { compileSeccompFilter, seccompErrno } from "../../src/seccomp/index.js";
 import { filterParts } from "../../src/testing/weakened/index.js";
 import { interpret } from "../seccomp/interpreter.js";
 
@@ -14,7 +14,7 @@ describe.each(["x64", "arm64"] as const)("the probe's system calls on %s", (arch
   const whole = answers(compileSeccompFilter(architecture));
 
   test("are each refused by the filter, in the words that the probe expects", () => {
-    expect(attempts.map(({ answer }) => seccompAnswer.fail(-answer))).toEqual(whole);
+    expect(attempts.map(({ answer }) => seccompErrno.fail(-answer))).toEqual(whole);
   });
 
   test.each(filterParts(architecture).filter(({ name }) => name !== foreign))(

@@ -8,7 +8,7 @@ import { formatTarget, type Target } from "../../target.js";
 import { valuesOf } from "../http/destination.js";
 import { copyRequestHeaders, responseHeaders } from "../http/headers.js";
 import type { EgressLimits } from "../limits.js";
-import { answerText } from "./text-answer.js";
+import { sendText } from "./text-response.js";
 
 export interface Forwarding {
   readonly target: Target;
@@ -36,7 +36,7 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
   outgoing.on("error", (error: NodeJS.ErrnoException) => {
     // As without a proxy: a kept connection that the server has closed meanwhile is closed, and the client tries anew.
     if (outgoing.reusedSocket && error.code === "ECONNRESET") return void request.socket.destroy();
-    answerText(
+    sendText(
       response,
       502,
       `${formatTarget(target)} was allowed, and the connection failed: ${error.message}`,
@@ -80,7 +80,7 @@ function answer(
     const what =
       statusCode === 206 ? "a part of an encoded answer" : `the encoding ${JSON.stringify(coding)}`;
     const reason = `${formatTarget(target)} sent ${what}, which can't be searched for credentials`;
-    answerText(response, 502, reason);
+    sendText(response, 502, reason);
     return;
   }
   const headers = responseHeaders(incoming).map((text) => replaceIn(text, replacements, "latin1"));

@@ -14,7 +14,7 @@ import { SocketReader } from "../socket-reader.js";
 import { TLS_ACCESS_DENIED } from "../tunnel.js";
 import { readBody } from "./body.js";
 import { forward } from "./forward.js";
-import { answerText } from "./text-answer.js";
+import { sendText } from "./text-response.js";
 
 /**
  * The hosts of a session's credentials: here TLS is ended, each request is looked at, and goes on over a verified
@@ -147,16 +147,16 @@ export class CredentialSide {
     const { target, protocol } = tunnel;
     const refuse = (reason: string) => {
       this.#gate.report(target, protocol, { allowed: false, reason }, tunnel.addresses[0]);
-      answerText(response, 403, reason);
+      sendText(response, 403, reason);
     };
     if (valuesOf(request, "upgrade").join().toLowerCase().includes("websocket")) {
-      return answerText(response, 426, "hosts with credentials don't allow upgrades: use plain HTTP/1.1");
+      return sendText(response, 426, "hosts with credentials don't allow upgrades: use plain HTTP/1.1");
     }
     const destination = this.#gate.checks.destination(request, tunnel);
     if (!destination.ok) return refuse(destination.reason);
     const coding = valuesOf(request, "transfer-encoding").join().toLowerCase();
     if (coding !== "" && coding !== "chunked")
-      return answerText(response, 501, "the only supported transfer coding is chunked");
+      return sendText(response, 501, "the only supported transfer coding is chunked");
     const { method = "", rawHeaders } = request;
     const judged: CredentialVerdict = judgeCredentials(
       { method, url: destination.path, rawHeaders },

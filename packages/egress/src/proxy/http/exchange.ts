@@ -4,9 +4,9 @@ import { type Duplex, pipeline } from "node:stream";
 import { formatTarget, type Target } from "../../target.js";
 import type { EgressLimits } from "../limits.js";
 import { join } from "../tunnel.js";
-import { type Answer, answerBytes, answerHeaders, upstreamFailure } from "./answers.js";
 import { valuesOf } from "./destination.js";
 import { copyRequestHeaders, responseHeaders } from "./headers.js";
+import { bytesOf, headersOf, type OwnResponse, upstreamFailure } from "./own-response.js";
 
 /** Where a request that was let through goes, and the connection there. */
 export interface Route {
@@ -36,7 +36,7 @@ export function passRequest(
       502,
       `the server closed the connection early (${error.code ?? error.message})`,
     );
-    response.writeHead(answer.status, answer.statusText, answerHeaders(answer));
+    response.writeHead(answer.status, answer.statusText, headersOf(answer));
     response.end(answer.body);
   });
   // A server that answers with an upgrade which was never asked for: Node drops the connection, and says nothing.
@@ -126,6 +126,6 @@ function hostHeader(target: Target): string {
   return target.port === 80 ? full.slice(0, -":80".length) : full;
 }
 
-export function endWith(client: Duplex, answer: Answer): void {
-  client.end(answerBytes(answer), () => client.destroy());
+export function endWith(client: Duplex, answer: OwnResponse): void {
+  client.end(bytesOf(answer), () => client.destroy());
 }

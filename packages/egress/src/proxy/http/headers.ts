@@ -1,6 +1,6 @@
 import type { ClientRequest } from "node:http";
-import { BOUNDARY_HEADER } from "./answers.js";
 import { type RawMessage, valuesOf } from "./destination.js";
+import { BOUNDARY_HEADER } from "./own-response.js";
 
 /** Meant for one connection only (RFC 9110 section 7.6.1), and the proxy's own. */
 const HOP_BY_HOP = new Set([

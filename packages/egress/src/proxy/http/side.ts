@@ -5,11 +5,11 @@ import { readAuthority, type Target } from "../../target.js";
 import type { CredentialSide } from "../credentials/side.js";
 import { type Admitted, type EgressProtocol, escapeForReport, type Gate, UpstreamFailure } from "../gate.js";
 import { carryTunnel } from "../tunnel.js";
-import { type Answer, answerHeaders, refusal, unusable, upstreamFailure } from "./answers.js";
 import { HttpClients, type Tunnel } from "./clients.js";
 import { valuesOf } from "./destination.js";
 import { endWith, passRequest, passUpgrade, type Route } from "./exchange.js";
 import { isOwnAddress, type OwnServer, ownPath } from "./own-address.js";
+import { headersOf, type OwnResponse, refusal, unusable, upstreamFailure } from "./own-response.js";
 
 /**
  * HTTP in absolute form and CONNECT. Node's own parser reads both sides, and each request is written anew, on a
@@ -85,7 +85,7 @@ export class HttpSide {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (this.#answerOwn(request, response)) return;
     const route = await this.#route(request, (answer) => {
-      response.writeHead(answer.status, answer.statusText, answerHeaders(answer));
+      response.writeHead(answer.status, answer.statusText, headersOf(answer));
       response.end(answer.body);
     });
     if (route === undefined) return;
@@ -159,7 +159,7 @@ export class HttpSide {
   }
 
   /** From a request to a connection: refused, failed, or dialled. Answers in the first two cases. */
-  async #route(request: IncomingMessage, answer: (answer: Answer) => void): Promise<Route | undefined> {
+  async #route(request: IncomingMessage, answer: (answer: OwnResponse) => void): Promise<Route | undefined> {
     const inside = this.#clients.tunnelOf(request.socket);
     if (inside === "own") return void answer(unusable(400, "a tunnel can't lead to another proxy"));
     const destination = this.#gate.checks.destination(request, inside);
@@ -188,7 +188,7 @@ export class HttpSide {
   async #admit(
     target: Target,
     protocol: EgressProtocol,
-    answer: (answer: Answer) => void,
+    answer: (answer: OwnResponse) => void,
   ): Promise<Admitted | undefined> {
     const admission = await this.#gate.admitOrReport(target, protocol);
     if (admission instanceof UpstreamFailure)
@@ -197,7 +197,7 @@ export class HttpSide {
     return { target, protocol, addresses: admission.addresses, decision: admission.decision };
   }
 
-  async #dial(tunnel: Admitted, answer: (answer: Answer) => void): Promise<Socket | undefined> {
+  async #dial(tunnel: Admitted, answer: (answer: OwnResponse) => void): Promise<Socket | undefined> {
     const upstream = await this.#gate.dialOrReport(tunnel);
     if (!(upstream instanceof UpstreamFailure)) return upstream;
     return void answer(upstreamFailure(tunnel.target, upstream.status, upstream.message));

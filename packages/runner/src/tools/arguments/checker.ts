@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { InternalError } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 import { FairSlots } from "../fair-slots.js";
-import type { CheckAnswer, CheckRequest } from "./messages.js";
+import type { CheckReply, CheckRequest } from "./messages.js";
 
 /** Concurrent checks. A slow one leaves the other for other runs. */
 const workers = 2;
@@ -15,7 +15,7 @@ const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 
 const require = createRequire(import.meta.url);
 
 /** How a check ended. */
-export type Checked = CheckAnswer | { readonly gaveUp: "time" | "memory" | "full" };
+export type Checked = CheckReply | { readonly gaveUp: "time" | "memory" | "full" };
 
 /** Checks arguments in worker threads, for all runs: a slow schema doesn't block the event loop. */
 export class ArgumentsChecker {
@@ -100,7 +100,7 @@ class CheckWorker {
         clearTimeout(late);
         reject(new InternalError(error));
       };
-      this.#thread.on("message", (message: CheckAnswer | "ready") => {
+      this.#thread.on("message", (message: CheckReply | "ready") => {
         if (message !== "ready") return this.#answered(message);
         clearTimeout(late);
         resolve();

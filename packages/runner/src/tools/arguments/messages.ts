@@ -9,7 +9,7 @@ export interface CheckRequest {
 }
 
 /** What the worker answers. */
-export interface CheckAnswer {
+export interface CheckReply {
   /** Undefined: the arguments fit. */
   readonly problem: string | undefined;
 }

@@ -1,6 +1,6 @@
 import type { Claim } from "../../claims.js";
 import {
-  answerOf,
+  errnoOf,
   type SeccompArchitecture,
   type SyscallName,
   syscallNumber,
@@ -178,7 +178,7 @@ function everyClaimOn(all: typeof groups): readonly Claim[] {
 }
 
 function refusalOf(call: SyscallName, given: readonly bigint[]): number {
-  const errno = answerOf(call, given);
+  const errno = errnoOf(call, given);
   if (errno === undefined) throw new RangeError(`No rule refuses ${call} with ${given.join(", ")}`);
   return -errno;
 }

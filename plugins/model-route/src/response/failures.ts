@@ -9,7 +9,7 @@ export function isRetryable(status: number): boolean {
 }
 
 /** An answer with a status that is none of success. Pure. */
-export function failedAnswer(status: number, words: string | undefined): ModelFailure {
+export function failedResponse(status: number, words: string | undefined): ModelFailure {
   const said = words === undefined || words === "" ? "" : `: ${shortLine(words)}`;
   return { status, retryable: isRetryable(status), message: `The model answered with ${status}${said}` };
 }

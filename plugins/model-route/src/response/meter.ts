@@ -4,7 +4,7 @@ import { JsonScan } from "../json-scan.js";
 import { costOf } from "../models.js";
 import { type Counted, nothingCounted, type Protocol } from "../protocols/protocol.js";
 import { AwsEvents } from "./aws-events.js";
-import { type AnswerReader, EventLines, WholeDocument } from "./readers.js";
+import { EventLines, type ResponseReader, WholeDocument } from "./readers.js";
 
 /** Bytes that are taken for a token where the provider doesn't count. */
 const bytesPerToken = 4;
@@ -26,7 +26,7 @@ export interface MeterOptions {
 /** Reads along in an answer what its provider counts, and tells what is new of it. */
 export class Meter {
   readonly #options: MeterOptions;
-  readonly #reader: AnswerReader;
+  readonly #reader: ResponseReader;
   #counted = nothingCounted;
   #told = nothingCounted;
   #isCounted = false;
@@ -93,7 +93,7 @@ export class Meter {
   }
 }
 
-function readerOf(contentType: string, scan: () => JsonScan, paths: readonly string[]): AnswerReader {
+function readerOf(contentType: string, scan: () => JsonScan, paths: readonly string[]): ResponseReader {
   const words = [...new Set(paths.map((path) => path.slice(path.lastIndexOf(".") + 1)))];
   if (contentType.startsWith("text/event-stream")) return new EventLines(scan, words);
   if (contentType.startsWith("application/vnd.amazon.eventstream")) return new AwsEvents(scan);

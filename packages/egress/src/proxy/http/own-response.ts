@@ -4,7 +4,7 @@ import { formatTarget } from "../../target.js";
 export const BOUNDARY_HEADER = "x-ambit-boundary";
 
 /** A whole HTTP answer of the proxy's own. The body is JSON with a sentence in `message`. */
-export interface Answer {
+export interface OwnResponse {
   readonly status: number;
   readonly statusText: string;
   readonly boundary: "refused" | "passed";
@@ -16,7 +16,7 @@ interface Named {
   readonly port: number;
 }
 
-export function refusal(target: Named, reason: string): Answer {
+export function refusal(target: Named, reason: string): OwnResponse {
   return {
     status: 403,
     statusText: "Refused by Ambit's boundary",
@@ -30,7 +30,7 @@ export function refusal(target: Named, reason: string): Answer {
   };
 }
 
-export function upstreamFailure(target: Named, status: 502 | 504, cause: string): Answer {
+export function upstreamFailure(target: Named, status: 502 | 504, cause: string): OwnResponse {
   return {
     status,
     statusText: status === 502 ? "Bad Gateway" : "Gateway Timeout",
@@ -45,7 +45,7 @@ export function upstreamFailure(target: Named, status: 502 | 504, cause: string)
 }
 
 /** The client spoke in a way that the proxy doesn't serve; no destination was judged. */
-export function unusable(status: 400 | 431 | 501 | 503, cause: string): Answer {
+export function unusable(status: 400 | 431 | 501 | 503, cause: string): OwnResponse {
   const texts = { 400: "Bad Request", 431: "Header Too Large", 501: "Not Implemented", 503: "Unavailable" };
   return {
     status,
@@ -59,7 +59,7 @@ export function unusable(status: 400 | 431 | 501 | 503, cause: string): Answer {
   };
 }
 
-export function answerHeaders(answer: Answer): string[] {
+export function headersOf(answer: OwnResponse): string[] {
   return [
     ...["Content-Type", "application/json; charset=utf-8"],
     ...["Content-Length", String(Buffer.byteLength(answer.body))],
@@ -70,8 +70,8 @@ export function answerHeaders(answer: Answer): string[] {
 }
 
 /** The answer as bytes, for a connection that has left Node's HTTP server (CONNECT, upgrades). */
-export function answerBytes(answer: Answer): string {
-  const headers = answerHeaders(answer);
+export function bytesOf(answer: OwnResponse): string {
+  const headers = headersOf(answer);
   const lines = headers.flatMap((name, index) =>
     index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [],
   );

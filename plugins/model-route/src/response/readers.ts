@@ -1,7 +1,7 @@
 import type { JsonScan } from "../json-scan.js";
 
 /** Finds the JSON in an answer as it passes. */
-export interface AnswerReader {
+export interface ResponseReader {
   push(bytes: Buffer): void;
   /** Bytes so far. */
   readonly bytes: number;
@@ -10,7 +10,7 @@ export interface AnswerReader {
 }
 
 /** An answer in one document. */
-export class WholeDocument implements AnswerReader {
+export class WholeDocument implements ResponseReader {
   readonly events = 0;
   bytes = 0;
 
@@ -27,7 +27,7 @@ const field = Buffer.from("data:");
 const nextField = Buffer.from("\ndata:");
 
 /** Server-sent events: one document in each `data:` line (WHATWG HTML, section 9.2). No line is kept. */
-export class EventLines implements AnswerReader {
+export class EventLines implements ResponseReader {
   bytes = 0;
   events = 0;
   /** Bytes of the line's field name that have matched; -1 for a line that is something else. */

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { BOUNDARY_HEADER } from "../http/answers.js";
+import { BOUNDARY_HEADER } from "../http/own-response.js";
 
 const texts = {
   403: "Refused by Ambit's boundary",
@@ -9,7 +9,7 @@ const texts = {
 } as const;
 
 /** An answer of the proxy's own as plain text: git shows it to its user. */
-export function answerText(response: ServerResponse, status: keyof typeof texts, reason: string): void {
+export function sendText(response: ServerResponse, status: keyof typeof texts, reason: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const isRefused = status === 403;
   const lead = isRefused ? "Ambit's boundary refused this request" : "Ambit's proxy can't serve this";

@@ -1,5 +1,5 @@
 import type { JsonScan } from "../json-scan.js";
-import type { AnswerReader } from "./readers.js";
+import type { ResponseReader } from "./readers.js";
 
 /** A message's prelude: total length, headers' length, checksum. */
 const prelude = 12;
@@ -11,7 +11,7 @@ const longestMessage = 1_048_576;
 const wrapped = /^\s*\{\s*"bytes"\s*:\s*"([A-Za-z0-9+/=]+)"/;
 
 /** Messages of `application/vnd.amazon.eventstream`. The checksums are for the agent to check. */
-export class AwsEvents implements AnswerReader {
+export class AwsEvents implements ResponseReader {
   bytes = 0;
   events = 0;
   #parts: Buffer[] = [];
