@@ -1,5 +1,5 @@
 import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
-import type { RunRequest, StreamRecord } from "@ambit/core/contract";
+import type { AgentEvent, RunRequest, RunResult } from "@ambit/core/contract";
 
 /** A run as it is recorded. The runner's `Run` is one. */
 export interface RecordedRun {
@@ -11,8 +11,8 @@ export interface RecordedRun {
   };
   /** Resolves when everything the run opened is closed, with its failure if there was one. */
   readonly ended: Promise<AmbitError | undefined>;
-  /** Begins it: its events, then its one result. */
-  records(): AsyncIterable<StreamRecord>;
+  /** Begins it: its events, as many at a time as there are, then its one result. */
+  parts(): AsyncIterable<{ readonly events: readonly AgentEvent[] } | { readonly result: RunResult }>;
   cancel(reason: RunCancelled | AtCapacity): void;
   /** A live answer. @throws NotFound, RequestInvalid */
   answer(interactionId: string, body: unknown): void;

@@ -1,5 +1,5 @@
 import { AtCapacity, messageOf, RunCancelled, toAmbitError } from "@ambit/core";
-import type { AgentEvent, AgentEventOf, RunResult, StreamRecord } from "@ambit/core/contract";
+import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
 import type { EventGroup, Log, NewDelivery, NewInteraction, Store } from "@ambit/core/plugin";
 import { LogTail } from "./log-tail.js";
 import { patiently } from "./outage.js";
@@ -7,8 +7,8 @@ import type { RecordedRun } from "./recorded-run.js";
 import type { StoreSettings } from "./settings.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages.js";
 
-/** Characters that may gather while a group is on its way to the store; then the run waits. */
-const mostGathered = 1_048_576;
+/** Characters that may gather while a group is on its way to the store; then the run waits until that is there. */
+const mostGathered = 262_144;
 
 /** Questions of one run that its webhook is sent: an agent can ask any number. */
 const mostQuestions = 100;
@@ -35,6 +35,8 @@ export class Recorder {
   #size = 0;
   #writing: Promise<void> | undefined;
   #isLost = false;
+  /** Of a run that waits for room. */
+  #wake: (() => void) | undefined;
   #questionsSent = 0;
   /** Resolves with the result that is in the store; undefined when the run was lost. Never rejects. */
   readonly done: Promise<RunResult | undefined>;
@@ -64,27 +66,48 @@ export class Recorder {
 
   async #record(): Promise<RunResult | undefined> {
     let result: RunResult | undefined;
-    for await (const record of this.run.records()) {
+    for await (const part of this.run.parts()) {
       if (this.#isLost) continue;
-      if (record.kind === "result") result = record.result;
-      else if (this.#gather(record)) await this.#writing;
+      if ("result" in part) result = part.result;
+      else {
+        for (const event of part.events) this.#gather(event);
+        if (this.#gathered.size >= mostGathered) await this.#room();
+      }
     }
     while (this.#gathered.count > 0 || this.#writing !== undefined) await this.#write();
     if (this.#isLost || result === undefined) return undefined;
     return (await this.#finish(result)) ? result : undefined;
   }
 
-  /** Whether the run has to wait until some of it is written. */
-  #gather(record: StreamRecord & { readonly kind: "event" }): boolean {
-    const text = `${JSON.stringify(record)}\n`;
+  #gather(event: AgentEvent): void {
+    const text = `{"kind":"event","event":${JSON.stringify(event)}}\n`;
     const gathered = this.#gathered;
     gathered.texts.push(text);
     gathered.size += text.length;
     gathered.count += 1;
-    note(record.event, gathered);
-    if (record.event.type === "interaction_request") gathered.deliveries.push(...this.#about(record.event));
+    if (event.type === "interaction_request" || event.type === "interaction_response")
+      this.#note(event, gathered);
     if (this.#writing === undefined) this.#writeSoon();
-    return gathered.size >= mostGathered;
+  }
+
+  /** Questions and answers are kept apart as well, in the same group. */
+  #note(
+    event: AgentEventOf<"interaction_request"> | AgentEventOf<"interaction_response">,
+    { asked, answered, deliveries }: Gathered,
+  ): void {
+    if (event.type === "interaction_response") {
+      answered.push(event.id);
+      return;
+    }
+    asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
+    deliveries.push(...this.#about(event));
+  }
+
+  /** Resolves when the group under way is in the store, and what has gathered follows it. */
+  #room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
   }
 
   #about(question: AgentEventOf<"interaction_request">): readonly NewDelivery[] {
@@ -120,12 +143,16 @@ export class Recorder {
     } finally {
       this.#writing = undefined;
       if (this.#isLost) this.#gathered = nothing();
+      this.#wake?.();
+      this.#wake = undefined;
     }
   }
 
   #take(): EventGroup {
     const { count, texts, asked, answered, deliveries } = this.#gathered;
     this.#gathered = nothing();
+    this.#wake?.();
+    this.#wake = undefined;
     return {
       ...{ runId: this.run.id, fence: this.fence, first: this.#recorded + 1, count, text: texts.join("") },
       ...(asked.length === 0 ? {} : { asked }),
@@ -168,11 +195,4 @@ export class Recorder {
     else tail.end(text);
     return written === "written";
   }
-}
-
-/** Questions and answers are kept apart as well, in the same group. */
-function note(event: AgentEvent, { asked, answered }: Gathered): void {
-  if (event.type === "interaction_request")
-    asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
-  else if (event.type === "interaction_response") answered.push(event.id);
 }

@@ -4,7 +4,7 @@ import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { announcement } from "./events/announcement.js";
 import { Observation } from "./events/observation.js";
-import { cancellable, nextRecord } from "./events/reading.js";
+import { cancellable, nextPart, nextRecord, type Reader, type RunPart } from "./events/reading.js";
 import { RunEvents } from "./events/run-events.js";
 import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
@@ -107,8 +107,17 @@ export class Run {
    * `return()`, also while it waits for a record, and then waits only for a run that this cancels.
    */
   records(): AsyncGenerator<StreamRecord, void, undefined> {
+    return this.#read(nextRecord);
+  }
+
+  /** The same, for a reader that takes all there is at once. */
+  parts(): AsyncGenerator<RunPart, void, undefined> {
+    return this.#read(nextPart);
+  }
+
+  #read<Item>(reader: Reader<Item>): AsyncGenerator<Item, void, undefined> {
     this.#begin();
-    const next = nextRecord(this.events, async () => {
+    const next = reader(this.events, async () => {
       await this.ended;
       return this.#state.name === "ended" ? this.#state.result : undefined;
     });
@@ -132,22 +141,14 @@ export class Run {
     this.#advance({ name: "closing", progress, end });
     // 7 close: everything opened, in reverse
     await this.scope.close();
-    this.events.close(
-      () => stopReasonOf(end),
-      (thrown) => {
-        end = this.#failed(thrown, end);
-      },
-    );
+    const failed = (thrown: unknown) => {
+      end = this.#failed(thrown, end);
+    };
+    this.events.close(() => stopReasonOf(end), failed);
+    const output = await this.events.output();
     const outcome = {
-      ...{
-        runId: this.id,
-        events: this.events,
-        output: await this.events.output(),
-        traceId: this.observation.traceId,
-        progress,
-        failure: failureOf(end),
-        warnings: this.warnings,
-      },
+      ...{ runId: this.id, events: this.events, output, traceId: this.observation.traceId, progress },
+      ...{ failure: failureOf(end), warnings: this.warnings },
       sessionName: request.sessionId ?? this.asking.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);

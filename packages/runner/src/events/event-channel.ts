@@ -66,6 +66,15 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     return event;
   }
 
+  /** All that waits, in order; empty when nothing does. */
+  takeAll(): readonly Event[] {
+    const first = this.take();
+    if (first === undefined) return [];
+    const all = this.#at === 1 ? this.#batch : [first, ...this.#batch.slice(this.#at)];
+    this.#at = this.#batch.length;
+    return all;
+  }
+
   /** Resolves when there is something to take; with false when nothing more comes. */
   async more(): Promise<boolean> {
     while (this.#waiting.length === 0) {

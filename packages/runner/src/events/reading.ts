@@ -1,11 +1,14 @@
 import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
 import type { RunEvents } from "./run-events.js";
 
-/** Gives the events one after the other, then the result once. @param result once everything is closed. */
-export function nextRecord(
-  events: Pick<RunEvents, "take" | "more">,
+/** Gives what a run tells, each time something. @param result once everything is closed. */
+export type Reader<Item> = (
+  events: Pick<RunEvents, "take" | "takeAll" | "more">,
   result: () => Promise<RunResult | undefined>,
-): () => Promise<IteratorResult<StreamRecord, undefined>> {
+) => () => Promise<IteratorResult<Item, undefined>>;
+
+/** Gives the events one after the other, then the result once. */
+export const nextRecord: Reader<StreamRecord> = (events, result) => {
   let told = false;
   const waitForNext = async (): Promise<IteratorResult<StreamRecord, undefined>> => {
     while (await events.more()) {
@@ -22,7 +25,25 @@ export function nextRecord(
     const event = events.take();
     return event === undefined ? waitForNext() : Promise.resolve(recordOf(event));
   };
-}
+};
+
+/** What a run has told since the last time, then its result, once. */
+export type RunPart = { readonly events: readonly AgentEvent[] } | { readonly result: RunResult };
+
+/** Gives all events that wait together, then the result once. */
+export const nextPart: Reader<RunPart> = (events, result) => {
+  let told = false;
+  return async () => {
+    while (await events.more()) {
+      const waiting = events.takeAll();
+      if (waiting.length > 0) return { done: false, value: { events: waiting } };
+    }
+    const last = told ? undefined : await result();
+    if (last === undefined) return { done: true, value: undefined };
+    told = true;
+    return { done: false, value: { result: last } };
+  };
+};
 
 function recordOf(event: AgentEvent): IteratorResult<StreamRecord, undefined> {
   return { done: false, value: { kind: "event", event } };

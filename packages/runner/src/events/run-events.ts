@@ -99,6 +99,11 @@ export class RunEvents {
     return this.#channel.take();
   }
 
+  /** All that waits for the reader. */
+  takeAll(): readonly AgentEvent[] {
+    return this.#channel.takeAll();
+  }
+
   /** Resolves when there is another event; with false when nothing more comes. */
   more(): Promise<boolean> {
     return this.#channel.more();
