@@ -27,7 +27,7 @@ async function whereThisRuns(): Promise<readonly string[]> {
 export class EvidenceFile {
   private constructor(readonly path: string) {}
 
-  /** Undefined where evidence can't be told apart: a plugin's own object in the configuration has no name for it. */
+  /** Undefined where evidence can't be identified: a plugin that is an object in the configuration has no name. */
   static async for({ plugins, probes }: Settings): Promise<EvidenceFile | undefined> {
     const entries = plugins.map((entry) =>
       isPlugin(entry) || typeof entry === "string" ? entry : entry.use,

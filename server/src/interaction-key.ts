@@ -28,7 +28,7 @@ export function defaultKeyFile(
 
 /**
  * The key that tells a user's answer from an invented one. Read from its file when it is first needed, or made there,
- * readable for the runner's user alone. Where that isn't possible the key lives in memory, with a warning: then
+ * readable only for the runner's user. Where that isn't possible the key is kept in memory, with a warning: then
  * answers to questions of an earlier process don't count.
  */
 export function interactionKey(file: string, log: Log): () => Promise<KeyObject> {
@@ -63,7 +63,7 @@ async function readOrMake(file: string): Promise<KeyObject> {
     if (!isErrno(error, "ENOENT")) throw error;
   }
   await mkdir(dirname(file), { recursive: true, mode: 0o711 });
-  // Written aside and linked into place, so that of several runners that start at once all read the same whole key.
+  // Written to a temporary file and linked into place, so that runners that start together all read the same whole key.
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
   try {

@@ -1,7 +1,7 @@
 import { type PlanResponse, receiptOf } from "@ambit/core";
 import type { Admitted } from "@ambit/runner";
 
-/** What `POST /plan` and `ambit plan` say of a request that may run: its receipt, as far as a plan knows it. */
+/** The response of `POST /plan` and `ambit plan` for a request that may run: its receipt, as far as a plan knows it. */
 export function planResponse({ request, plan, warnings }: Admitted): PlanResponse {
   const { sandbox, enforcement, required, guarantees, actors, accepted } = receiptOf(plan, request, {
     confinement: "unconfined",

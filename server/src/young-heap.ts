@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 
 /**
- * Keeps V8's space for young objects at its smallest. What a start and its probes make is mostly garbage at once, but V8
+ * Keeps V8's space for young objects at its smallest. A start and its probes make mostly short-lived objects, but V8
  * would enlarge that space for it, and a server that is idle afterwards would keep all of it: some 40 MiB.
  */
 export function holdYoungHeap(): void {

@@ -23,7 +23,7 @@ export interface Limits {
 /**
  * The first thing that `open` does: it never opens something weaker than asked for.
  *
- * @throws SandboxFailed for what the backend can't enforce, whatever the host or platform offers.
+ * @throws SandboxFailed for what the backend can't enforce on any host or platform.
  */
 export function refuseBeyond(
   { sandbox, claims, gaps, findings = [], hides = () => true }: Limits,

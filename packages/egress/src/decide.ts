@@ -39,7 +39,7 @@ export function decideBeforeLookup(target: Target, network: NetworkBoundary): Ne
  * Decides on a target and all of its addresses. One bad address refuses the whole name, because which one is dialled
  * is chance. Pure: the same input always gives the same answer.
  *
- * A special address (private, loopback, metadata…) needs a listed range that lies inside its special block:
+ * A special address (private, loopback, metadata…) needs a listed range inside its special block:
  * `10.0.0.0/8` opens 10.0.0.1; `0.0.0.0/0` means the public internet and doesn't.
  *
  * @param addresses what the name resolved to, once; for an address, itself.
@@ -68,7 +68,7 @@ export function decideConnection(
   return first;
 }
 
-/** Whether a rule lets a connection to this target through, as far as its name or literal address tells. Pure. */
+/** Whether a rule allows a connection to this target, judged by its name or literal address. Pure. */
 export function matches(rule: NetworkRule, target: Target): boolean {
   if (!fitsPort(rule, target.port)) return false;
   if (rule.kind === "host") return target.kind === "name" && matchesName(rule, target.host);
@@ -95,7 +95,7 @@ export function allowsDestination(rules: readonly NetworkRule[], url: URL): bool
 }
 
 export interface Dialling {
-  /** The port that is dialled. Without it, a range with a port of its own opens nothing. */
+  /** The port that is dialled. Without it, a range with a port opens nothing. */
   readonly port?: number;
   /** Addresses of the runner's own interfaces. Default none. */
   readonly own?: readonly string[];

@@ -18,7 +18,7 @@ export function literalAddress({ hostname }: URL): string | undefined {
   return reading.ok && reading.kind === "address" ? reading.host : undefined;
 }
 
-/** An allowlist entry for this destination alone: `example.com:443`. */
+/** An allowlist entry for only this destination: `example.com:443`. */
 export function entryFor(url: URL): string {
   return `${url.hostname.replace(/\.$/, "")}:${portOf(url)}`;
 }

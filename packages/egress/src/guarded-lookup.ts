@@ -8,7 +8,7 @@ export type Lookup = (name: string) => Promise<readonly string[]>;
 export const lookupOnThisHost: Lookup = async (name) =>
   (await systemLookup(name, { all: true, verbatim: true })).map(({ address }) => address);
 
-/** A name leads to an address that is closed to whoever asked. */
+/** A name resolves to an address that is closed to the caller. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }

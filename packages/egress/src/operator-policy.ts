@@ -5,11 +5,11 @@ import { rangeOf } from "./destination.js";
 /** What a connection may lead to beyond the public internet: special addresses, each by a range inside its block. */
 export type AddressPolicy = readonly RangeRule[];
 
-/** What the deployer says of the connections that the runner itself makes to a caller's destination. */
+/** The deployer's settings for connections that the runner itself makes to a caller's destination. */
 export interface OperatorAddresses {
   /** Whether private and loopback addresses are open. Link-local and metadata addresses aren't in either case. */
   readonly privateHosts: "allow" | "refuse";
-  /** Ranges that are open beside them; a metadata service only by its own address. */
+  /** Further ranges that are open; a metadata service only by its own address. */
   readonly allowedRanges: readonly string[];
 }
 

@@ -81,7 +81,7 @@ function entryOf(first: number, second: number): number {
   return ((first << 5) ^ second) & (tableSize - 1);
 }
 
-/** Whether the first `length` bytes of `find` stand at `at`. */
+/** Whether the first `length` bytes of `find` are at `at`. */
 function isAt(bytes: Buffer, at: number, find: Buffer, length: number): boolean {
   if (at + length > bytes.length || length > find.length) return false;
   // A call into the native comparison costs more than a few steps here, but nothing for each byte: who sends a text

@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 
-/** A block of addresses that isn't the public internet, or stands for an address elsewhere. */
+/** A block of addresses that isn't the public internet, or that embeds another address. */
 export interface SpecialBlock {
   /** Reads on after "10.0.0.1 is ...". */
   readonly meaning: string;
@@ -8,7 +8,7 @@ export interface SpecialBlock {
   readonly prefix: number;
 }
 
-/** Narrow blocks stand before those that contain them. Source: IANA special-purpose registries, cloud vendors' docs. */
+/** Narrow blocks come before those that contain them. Source: IANA special-purpose registries, cloud vendors' docs. */
 const written = [
   ["169.254.169.254/32", "a cloud's metadata service"],
   ["168.63.129.16/32", "a cloud's metadata service"],
@@ -83,7 +83,7 @@ export function specialBlockOf(address: ipaddr.IPv4 | ipaddr.IPv6): SpecialBlock
     : { meaning: "not an address of the public internet", network: address, prefix: 1 };
 }
 
-/** Whether the address lies in the range. An IPv4 address is never in an IPv6 range, however it is spelt. */
+/** Whether the address is in the range. An IPv4 address is never in an IPv6 range, in any spelling. */
 export function contains(
   range: { readonly network: ipaddr.IPv4 | ipaddr.IPv6; readonly prefix: number },
   address: ipaddr.IPv4 | ipaddr.IPv6,

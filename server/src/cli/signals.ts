@@ -4,13 +4,13 @@ const endings = ["SIGINT", "SIGTERM"] as const;
 export type EndingSignal = (typeof endings)[number];
 
 /**
- * Milliseconds in which a second signal is the same request: `timeout` signals its child and then the whole process
- * group, a shell or `npm run` passes on what the terminal has sent already.
+ * Milliseconds in which a second signal counts as the same request: `timeout` signals its child and then the whole process
+ * group; a shell or `npm run` passes on a signal that the terminal has already sent.
  */
 export const sameRequestMs = 300;
 
 /**
- * The requests to end this process, one after the other. From its making on no signal ends the process by itself.
+ * The requests to end this process, one after the other. Once constructed, signals no longer end the process by default.
  */
 export class EndingSignals {
   readonly #now: () => number;
@@ -27,7 +27,7 @@ export class EndingSignals {
     for (const ending of endings) source.on(ending, () => this.#arrived(ending));
   }
 
-  /** The next one, which may have come already. One call at a time. */
+  /** The next signal, which may already have arrived. One call at a time. */
   next(): Promise<EndingSignal> {
     const waiting = this.#unheard.shift();
     if (waiting !== undefined) return Promise.resolve(waiting);
@@ -46,7 +46,7 @@ export class EndingSignals {
   }
 }
 
-/** What a command that was ended by a signal exits with. */
+/** The exit code of a command that was ended by a signal. */
 export function exitCodeOfSignal(name: EndingSignal): number {
   return name === "SIGINT" ? exitCodes.interrupted : exitCodes.terminated;
 }

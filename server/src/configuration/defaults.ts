@@ -16,7 +16,7 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
   "@ambit/metrics-prometheus": () => import("@ambit/metrics-prometheus"),
 };
 
-/** Ours that a deployer installs beside the configuration. */
+/** Ambit's plugins that a deployer installs next to the configuration. */
 export const furtherPlugins: readonly string[] = [
   "@ambit/sandbox-docker",
   "@ambit/sandbox-daytona",

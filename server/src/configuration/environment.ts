@@ -29,7 +29,7 @@ const environmentSchema = z.object({
     blankIsAbsent,
     z.url({ protocol: /^https?$/, error: "must be an http:// or https:// URL" }).optional(),
   ),
-  // An empty token is never meant: whoever passes one believes that the server is guarded.
+  // An empty token is always a mistake: its deployer believes that the server is protected.
   AMBIT_TOKEN: z
     .string()
     .min(1, "is empty: set a value, or unset it")

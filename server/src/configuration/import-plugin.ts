@@ -4,7 +4,7 @@ import { type ImportPlugin, nearestKey, PluginNotFound } from "@ambit/core";
 import { furtherPlugins, ownPlugins } from "./defaults.js";
 
 /**
- * Imports a package by name from the configuration's folder, so that a deployer installs plugins beside the
+ * Imports a package by name from the configuration's folder, so that a deployer installs plugins next to the
  * configuration; a plugin that comes with Ambit needs no installation.
  *
  * @param configuration absolute path of the file, or undefined when there is none.

@@ -15,7 +15,7 @@ export interface Settings extends Omit<Configuration, "plugins" | "permissions" 
   /** Whether no configuration names them. */
   readonly pluginsAreDefault: boolean;
   readonly permissionCeiling: PermissionCeiling;
-  /** Of the key that tells a user's answer from an invented one. */
+  /** Of the key that authenticates users' answers. */
   readonly keyFile: string | undefined;
   /** Undefined: the command decides. */
   readonly logLevel: LogLevel | undefined;
@@ -46,7 +46,7 @@ export interface ConfigurationSource {
 
 /**
  * Finds, reads and checks the configuration.
- * @throws ConfigurationInvalid with every problem at once.
+ * @throws ConfigurationInvalid with every problem.
  */
 export async function loadSettings(
   environment: Environment,

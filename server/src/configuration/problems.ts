@@ -1,4 +1,4 @@
-/** What the deployer must fix, all at once: a configuration file, a variable, an argument. */
+/** Everything that the deployer must fix in a configuration file, a variable or an argument. */
 export class ConfigurationInvalid extends Error {
   override readonly name = "ConfigurationInvalid";
 

@@ -48,7 +48,7 @@ export const configurationSchema = z.strictObject({
       deny: denialSchema.default([]),
     })
     .prefault({}),
-  /** Callers with a token of their own, beside the operator's `AMBIT_TOKEN`: each sees its own project alone. */
+  /** Callers with their own tokens, in addition to the operator's `AMBIT_TOKEN`: each sees only its own project. */
   tokens: tenantsSchema,
   /** What this runner makes of requests. */
   contract: contractSettingsSchema.prefault({}),

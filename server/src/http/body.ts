@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { parseJson } from "../parse-json.js";
 import { HttpRefusal } from "./response/refusal.js";
 
-/** What the bodies that are under way may hold together. */
+/** The limits of all bodies that are being received. */
 export interface BodyLimits {
-  /** Bodies at once. */
+  /** Concurrent bodies. */
   readonly atOnce: number;
   /** Bytes of all of them. */
   readonly totalBytes: number;
@@ -12,7 +12,7 @@ export interface BodyLimits {
   readonly bodyMs: number;
 }
 
-/** Bytes that a byte of JSON may take while it is parsed: its text beside it, and values that are mostly small. */
+/** Bytes of memory for each byte of JSON while it is parsed: the text and its values, which are mostly small. */
 const parsedFactor = 6;
 
 interface Reading {
@@ -32,7 +32,7 @@ export class Bodies {
 
   constructor(
     readonly limits: BodyLimits,
-    /** Throws when so many bytes can't be had. */
+    /** Throws when that many bytes aren't available. */
     readonly requireMemory: (bytes: number) => void,
   ) {}
 

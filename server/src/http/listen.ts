@@ -14,10 +14,10 @@ import { isLoopback } from "./caller/loopback.js";
 /** Milliseconds that callers get to read the last of their answers once the runs have ended. */
 const farewellMs = 2_000;
 
-/** Milliseconds between listening and probing. A run that comes earlier probes at once. */
+/** Milliseconds between listening and probing. An earlier run starts the probes immediately. */
 const firstResponsesMs = 25;
 
-/** Requests whose bodies may be arriving at once, unless more runs are allowed than that. */
+/** Requests whose bodies may arrive concurrently, unless more runs are allowed than that. */
 const bodiesAtOnce = 256;
 
 /** Bytes that such bodies may hold together: a run's has 16 MiB at most. */
@@ -53,7 +53,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       `${host} can be reached from other machines, and the token has fewer than ${shortestToken} characters, which can be guessed: ${tokenFix}`,
     ]);
   }
-  // A store that the configuration names is there, or the server doesn't start. The default one opens beside.
+  // The server doesn't start without a store that the configuration names. The default store opens in the background.
   const store = settings.pluginsAreDefault ? undefined : await openStore(ambit);
   let opening: Promise<Awaited<ReturnType<typeof durableServer>> | undefined> | undefined;
   let waiting = true;
@@ -141,7 +141,7 @@ function listen(server: Server, host: string, port: number): Promise<string> {
 async function drain(server: Server, drainRuns: () => Promise<void>): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   await drainRuns();
-  // A connection is idle only once its caller has read the last answer, and nobody tells when that is.
+  // A connection is idle only once its caller has read the last response, which can't be observed.
   const idle = setInterval(() => server.closeIdleConnections(), 10);
   const farewell = setTimeout(() => server.closeAllConnections(), farewellMs);
   await closed;

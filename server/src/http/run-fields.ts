@@ -1,7 +1,7 @@
 import { projectOf } from "@ambit/core";
 import type { Run } from "@ambit/runner";
 
-/** What a log line says of a run, so that one can look for it, its session or its project. */
+/** The fields of a run's log lines: its id, session and project, to search by. */
 export function runFields({ id, request }: Pick<Run, "id" | "request">): Readonly<Record<string, string>> {
   const { sessionId } = request;
   const projectId = projectOf(request);

@@ -55,7 +55,7 @@ function nothingEnded(sessionId: string, projectId: string | null | undefined): 
   return `There is no session ${session} of the project ${JSON.stringify(projectId)}: ${fix}.`;
 }
 
-/** `POST /runs/:runId/cancel`: answers at once; the run ends in its own result, to its own caller. */
+/** `POST /runs/:runId/cancel`: responds immediately; the run's own caller gets its result. */
 export function handleCancel(
   { runner }: ServerContext,
   { incoming, outgoing }: Exchange,

@@ -4,7 +4,7 @@ import type { LogLevel } from "../configuration/schema.js";
 import { readableLines } from "./readable-lines.js";
 import type { LogRedaction } from "./redaction.js";
 
-/** Fields that hold a secret whatever their value is; `LogRedaction` finds those that are known by value. */
+/** Fields that always hold a secret; `LogRedaction` finds secrets that are known by value. */
 const secretFields = ["authorization", "token", "password", "apiKey", "headers", "env", "environment"];
 
 /** The runner's log on stderr: JSON lines, or readable ones at a terminal. */
@@ -22,7 +22,7 @@ export function openLog(level: LogLevel, redaction: LogRedaction): Log {
     },
     hooks: { streamWrite: (line: string) => redaction.line(line) },
   };
-  // Written at once: the last lines before an exit are the ones that matter.
+  // Written synchronously: the last lines before an exit matter most.
   if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: true }));
   return pino(options, readableLines(process.stderr));
 }

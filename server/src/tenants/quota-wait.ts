@@ -2,7 +2,7 @@ import type { Tenant } from "./schema.js";
 
 /** What a project has used of its quotas. */
 export interface Used {
-  /** Runs under way. */
+  /** Runs in progress. */
   readonly running: number;
   /** Runs that began within the last 60 seconds. */
   readonly begun: number;

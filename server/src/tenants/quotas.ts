@@ -28,7 +28,7 @@ export class Quotas {
 
   /**
    * Takes a place for a run.
-   * @param opensSession whether it would open a named session, beside `sessions` open ones.
+   * @param opensSession whether it would open a named session, in addition to `sessions` open ones.
    * @throws AtCapacity with the time after which it may succeed
    */
   take(

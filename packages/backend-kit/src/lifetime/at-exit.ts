@@ -1,7 +1,7 @@
 const actions = new Set<() => void>();
 
 /**
- * Runs a synchronous action when the process ends of its own accord. There is one listener, however many actions.
+ * Runs a synchronous action when the process ends normally. There is one listener for all actions.
  *
  * @returns takes the action back.
  */

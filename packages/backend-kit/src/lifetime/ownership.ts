@@ -7,7 +7,7 @@ export const ownershipSchema = z.strictObject({
   replica: z.string().min(1),
   /** The spec's id. */
   session: z.string().min(1),
-  /** Seconds since the epoch, after which nobody can need it. */
+  /** Seconds since the epoch, after which it is no longer needed. */
   expires: z.coerce.number().int(),
   /** Of an owner that another may follow. Absent: it ends with its replica. */
   fence: z.coerce.number().int().optional(),

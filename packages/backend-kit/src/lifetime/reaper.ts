@@ -6,7 +6,7 @@ import { claimReplica, type Replica } from "./replica.js";
 /** Something on the platform that may have outlived its session. */
 export interface Leftover {
   readonly name: string;
-  /** Undefined for what isn't ours: it is left alone. */
+  /** Undefined for what isn't ours: it is left untouched. */
   readonly owner: Ownership | undefined;
   /** Must succeed where it is gone already. */
   remove(): Promise<void>;

@@ -7,9 +7,9 @@ export interface Prepared {
 }
 
 export interface WarmPoolOptions<Shape, Kept extends Prepared> {
-  /** Most that wait at once, of all shapes. 0: none is made. */
+  /** The most that wait at a time, of all shapes. 0: none is made. */
   readonly size: number;
-  /** Milliseconds after which one that nobody took is closed. */
+  /** Milliseconds after which an unused one is closed. */
   readonly idleMs: number;
   /** Milliseconds between an opening and what is made for the next: the first moments belong to the session. Default 200. */
   readonly delayMs?: number;

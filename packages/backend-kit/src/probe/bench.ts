@@ -67,7 +67,7 @@ export async function closingAfter<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   const stop = () => void closeAll().catch(() => undefined);
-  // A signal of its own: many probes side by side would be too many listeners for one.
+  // Its own signal: many concurrent probes would be too many listeners for one.
   const over = AbortSignal.any([signal]);
   over.addEventListener("abort", stop, { once: true });
   try {

@@ -9,7 +9,7 @@ export interface Trial<Bench, Claim extends Capability = Capability> {
   /**
    * A claim that isn't in the answer wasn't seen.
    *
-   * @throws NotProven, or whatever went wrong, for all that it shows.
+   * @throws NotProven or any other error, for everything that it should prove.
    */
   run(bench: Bench): Promise<Seen<Claim>>;
 }

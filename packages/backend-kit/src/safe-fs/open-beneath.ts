@@ -3,10 +3,10 @@ import { chmod, type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
-/** An open folder, so that whoever may rename it in the meantime can't make us act in another one. */
+/** An open folder, so that renaming it in the meantime can't redirect us to another one. */
 export interface OpenFolder {
   readonly handle: FileHandle;
-  /** For hosts without `/proc`. Not for messages: it tells of the host. */
+  /** For hosts without `/proc`. Not for messages: it reveals the host's layout. */
   readonly path: string;
   /** For messages: as processes see it, or relative to where it was opened from. */
   readonly shown: string;

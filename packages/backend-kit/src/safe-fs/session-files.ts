@@ -45,7 +45,7 @@ export class SafeSessionFiles implements SessionFiles {
   async #write({ path, content, executable = false }: SessionFile): Promise<void> {
     const { root, folders, name } = this.#locate(path);
     const folder = await openBeneath(root, folders, { owner: this.#owner });
-    // A new file takes the place of whatever stands there: written through, a hard link would lead outside.
+    // A new file replaces what is there: writing through a hard link would lead outside.
     const draft = inFolder(folder, `.ambit-${randomBytes(8).toString("hex")}`);
     try {
       const handle = await open(draft, "wx", executable ? 0o755 : 0o644);
@@ -73,7 +73,7 @@ export class SafeSessionFiles implements SessionFiles {
     const { root, folders, name } = this.#locate(path);
     const folder = await openBeneath(root, folders);
     try {
-      // Not blocking: opening a pipe that nobody writes to would wait for ever.
+      // Non-blocking: opening a pipe without a writer would wait forever.
       const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
       const handle = await open(inFolder(folder, name), flags).catch((error: unknown) => {
         throw refusal(path, error);

@@ -20,7 +20,7 @@ export interface OpenOptions {
 }
 
 export interface ProbedSandbox extends Sandbox {
-  /** What the sandbox says of itself, such as the bridge's `RemoteSandbox`. */
+  /** What the sandbox reports about itself, such as the bridge's `RemoteSandbox`. */
   readonly facts?: {
     /** Why processes inside see each other; undefined where they don't. */
     readonly whyShared?: string | undefined;
@@ -31,7 +31,7 @@ export interface Bench {
   readonly probe: StandardProbe;
   readonly decoys: Decoys;
   readonly signal: AbortSignal;
-  /** Network off and the workspace alone, as far as they are claimed. */
+  /** Network off and only the workspace, as far as they are claimed. */
   closed(): Promise<ProbedSandbox>;
   /** One service of this host listed, and the workspace read-only. */
   listed(): Promise<ProbedSandbox>;

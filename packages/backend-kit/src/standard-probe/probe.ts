@@ -33,7 +33,7 @@ export interface StandardProbe {
 
 const trials = [networkTrial, listsTrial, filesTrial, processTrial, perToolTrial, namedTrial, secretTrial];
 
-/** Tries every claim in sandboxes of the backend, beside a control: a plain process of this host, or no limit. */
+/** Tries every claim in sandboxes of the backend, with a control: a plain process of this host, or no limit. */
 export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal): Promise<readonly Finding[]> {
   const { claims, fixFor } = probe;
   const decoys = await makeDecoys();

@@ -2,7 +2,7 @@ import type { HiddenCredential } from "@ambit/core/plugin";
 import type { Target } from "../target.js";
 import { placeholderFor } from "./placeholder.js";
 
-/** A credential with what stands for it inside, and where it may go. */
+/** A credential with its placeholder, and where it may go. */
 export interface BoundCredential extends HiddenCredential {
   readonly placeholder: string;
   /** `host:port`, canonical. */
@@ -15,7 +15,7 @@ export function bindCredential(credential: HiddenCredential): BoundCredential {
   const { value, hosts, as } = credential;
   const colon = as === "basic" ? value.indexOf(":") : -1;
   const password = value.slice(colon + 1);
-  // A password too short to be told from other text is hidden as a part of the whole.
+  // A password too short to distinguish from other text is hidden as a part of the whole.
   const secret = password.length < shortestSecret ? value : password;
   return {
     ...credential,

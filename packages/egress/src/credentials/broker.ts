@@ -15,7 +15,7 @@ export interface BrokerOptions {
 
 /** One session's credentials, which its egress proxy puts on requests. Nothing of it is written anywhere. */
 export interface CredentialBroker {
-  /** By name, what stands inside for each value. */
+  /** The placeholder of each value, by name. */
   readonly placeholders: Readonly<Record<string, string>>;
   /** The session's certificate authority in PEM, for the trust stores inside. Its key stays here. */
   readonly authority: string;

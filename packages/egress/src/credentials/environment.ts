@@ -2,7 +2,7 @@ import type { BoundCredential } from "./bound.js";
 
 /** The trust stores' paths, as seen inside. */
 export interface TrustFiles {
-  /** The session's authority alone, for variables that add to a store. */
+  /** Only the session's authority, for variables that add to a store. */
   readonly authority: string;
   /** The system's authorities and the session's, for variables that replace a store. */
   readonly bundle: string;
@@ -72,7 +72,7 @@ function gitSettings(credentials: readonly BoundCredential[]): readonly Setting[
       }
     }
   }
-  // A place within another comes first: git then takes its header alone.
+  // A path within another comes first: git then uses only its header.
   const places = [...headers].toSorted(([one], [other]) => other.length - one.length);
   return [
     ...places.map(([place, header]): Setting => [`http.${place}.extraHeader`, header]),

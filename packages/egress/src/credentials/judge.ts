@@ -61,13 +61,13 @@ export function judgeCredentials(
   return { verdict: "pass", rawHeaders, ...(body === undefined ? {} : { body }) };
 }
 
-/** The first credential whose placeholder stands in the request line. Pure. */
+/** The first credential whose placeholder is in the request line. Pure. */
 function inRequestLine(url: string, credentials: readonly BoundCredential[]): BoundCredential | undefined {
   const readings = [url, unescaped(url)];
   return credentials.find(({ placeholder }) => isIn(readings, placeholder));
 }
 
-/** The first credential whose placeholder stands anywhere in the request's line or header. Pure. */
+/** The first credential whose placeholder is anywhere in the request's line or header. Pure. */
 export function findPlaceholder(
   { url, rawHeaders }: JudgedRequest,
   credentials: readonly BoundCredential[],
@@ -101,7 +101,7 @@ function replaceIn(name: string, value: string, credential: BoundCredential): st
   return pair === undefined ? undefined : `${scheme} ${Buffer.from(pair, "latin1").toString("base64")}`;
 }
 
-/** `user:password` with the credential in it (RFC 7617). A value that has a user of its own replaces both. */
+/** `user:password` with the credential in it (RFC 7617). A value with its own user replaces both. */
 function replacePair(pair: string, { placeholder, value }: BoundCredential): string | undefined {
   const colon = pair.indexOf(":");
   const user = pair.slice(0, Math.max(0, colon));

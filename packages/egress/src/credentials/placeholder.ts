@@ -33,7 +33,7 @@ export function placeholderFor(value: string): string {
   return prefix + randomText(length, /^[0-9a-f]+$/.test(rest) ? hexadecimal : letters);
 }
 
-/** Shaped as RFC 7519 has it, for clients that decode it: for no one, and good until 2100. */
+/** Shaped as in RFC 7519, for clients that decode it: without a subject, valid until 2100. */
 function webToken(): string {
   const part = (content: object) => Buffer.from(JSON.stringify(content)).toString("base64url");
   const claims = { jti: randomText(shortest, letters), exp: 4_102_444_800 };

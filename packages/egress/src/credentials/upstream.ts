@@ -39,7 +39,7 @@ export class TrustedServers {
     return new Promise((resolve, reject) => {
       const tls = connect(options);
       tls.on("session", (next) => this.#sessions.set(key, next));
-      // Stays, also when the connection is kept and nobody uses it: an error there ends it and nothing else.
+      // Stays while the connection is idle: an error then ends only this connection.
       tls.on("error", reject);
       tls.once("close", () => reject(new Error("the connection was closed during the TLS handshake")));
       tls.once("secureConnect", () => resolve(tls));

@@ -103,7 +103,7 @@ function readMessage(message: Buffer): ClientHelloReading {
   return { state: "hello", serverName };
 }
 
-/** Exactly one entry, a host name of printable ASCII; whatever else the format would permit isn't in use. */
+/** Exactly one entry, a host name of printable ASCII; nothing else that the format permits is in use. */
 function readServerName(body: Buffer): string | undefined {
   const outer = new Cursor(body);
   const list = outer.vector(2);

@@ -1,6 +1,6 @@
 /** Bounds of one session's proxy. Times in milliseconds. */
 export interface EgressLimits {
-  /** Client connections at once; one more is answered 503. */
+  /** Concurrent client connections; one more gets 503. */
   readonly connections: number;
   /**
    * For a complete greeting, for a tunnel's complete first flight, and for a complete request header: from the

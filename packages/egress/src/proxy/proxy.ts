@@ -42,7 +42,7 @@ export interface EgressProxyOptions {
 export interface EgressProxy {
   /** Open sockets, to clients and to servers. */
   readonly openSockets: number;
-  /** Cuts every connection at once and stops listening; the unix socket's file goes too. Safe to call twice. */
+  /** Closes every connection immediately and stops listening; removes the unix socket's file. Safe to call twice. */
   close(): Promise<void>;
 }
 

@@ -12,7 +12,7 @@ export async function agents(options: Overrides & { readonly json?: boolean }): 
     aliases,
     title: installation?.title ?? id,
     pinned: installation?.packages ?? [],
-    // One without an installation comes along with its plugin.
+    // An agent without an installation is included in its plugin.
     installed: installation === undefined ? null : (installation.installed() ?? null),
     comesAlong: installation === undefined,
   }));

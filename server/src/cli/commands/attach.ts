@@ -12,11 +12,11 @@ export interface AttachOptions extends ClientOptions {
   readonly timeline?: boolean;
 }
 
-/** Times in a row that a connection may bring nothing new, and milliseconds between them. */
+/** Consecutive connections that may bring nothing new, and milliseconds between them. */
 const mostFruitless = 10;
 const pauseMs = 500;
 
-/** `ambit attach`: a run from its beginning, until its result; a connection that drops is taken up where it was. */
+/** `ambit attach`: follows a run from its beginning until its result. A dropped connection is resumed. */
 export async function attach(runId: string, options: AttachOptions): Promise<number> {
   const client = new ServerClient(options);
   const printer = printerFor(options, process.stdout);

@@ -5,7 +5,7 @@ import { printable } from "../../logging/printable.js";
 import { openAmbit } from "../../open.js";
 import { exitCodes } from "../exit-codes.js";
 
-/** `ambit doctor`: probes every actor, and says what this host can guarantee, what not, and what fixes it. */
+/** `ambit doctor`: probes every actor, and says what this host can guarantee, what it can't, and the fix. */
 export async function doctor(options: Overrides & { readonly json?: boolean }): Promise<number> {
   const environment = takeEnvironment(process.env);
   const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
@@ -25,7 +25,7 @@ function report(actors: readonly ActorDescription[], sandboxes: readonly ActorDe
 
 function actorLines({ kind, name, site, claims, findings, probedAt }: ActorDescription): string[] {
   const proven: string[] = [];
-  /** Capabilities by what keeps them from being proven: one reason is often that of many. */
+  /** Capabilities by the reason why they aren't proven, which they often share. */
   const unproven = new Map<string, string[]>();
   for (const capability of claims) {
     const finding = findings.find((found) => found.capability === capability);

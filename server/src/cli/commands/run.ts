@@ -16,7 +16,7 @@ export interface RunCommandOptions extends Overrides {
 }
 
 /**
- * `ambit run`: one request in this process, its one result on stdout whatever happens. A signal ends the run, which
+ * `ambit run`: one request in this process, with exactly one result on stdout. A signal ends the run, which
  * still has its result; before the run began, that is the failure `run_cancelled`.
  */
 export async function run(file: string, options: RunCommandOptions): Promise<number> {
@@ -30,7 +30,7 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
     );
     return await drive(ambit, printer, await interruption.before(readRequest(file)), interruption);
   } catch (error) {
-    // Before a run began; afterwards its own result tells of it.
+    // Before a run began; later, the run's own result reports it.
     const isResult = isAmbitError(error) && !(error instanceof PluginLoadFailed);
     if (!isResult && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
@@ -69,7 +69,7 @@ async function drive(
   return interruption.exitCode ?? exitCodeOf(result?.failure);
 }
 
-/** Ctrl-C or SIGTERM. A second one ends the process at once: the next start cleans what is left. */
+/** Ctrl-C or SIGTERM. A second one ends the process immediately: the next start cleans up what is left. */
 class Interruption {
   readonly #reason: Promise<RunCancelled>;
   /** Set once it has happened. */

@@ -5,7 +5,7 @@ import { openAmbit } from "../../open.js";
 import { exitCodes } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 
-/** `ambit serve`: until SIGTERM or Ctrl-C; a second one ends it at once. */
+/** `ambit serve`: until SIGTERM or Ctrl-C; a second one ends it immediately. */
 export async function serve(overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
   const ambit = await openAmbit({ environment, overrides, logLevel: "info" });

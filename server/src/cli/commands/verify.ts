@@ -17,11 +17,11 @@ export interface VerifyOptions extends Overrides {
 }
 
 /**
- * `ambit verify`: makes every attack of the conformance kit on this host, each beside its control. Nothing
+ * `ambit verify`: runs every attack of the conformance kit on this host, each with its control. Nothing
  * destructive runs bare, and no setting of the host is written.
  */
 export async function verify(options: VerifyOptions): Promise<number> {
-  // Runs beside the bundle: what the bundle's own `explain` knows of errors doesn't fit those of this module.
+  // Runs outside the bundle, whose own `explain` doesn't recognise this module's error classes.
   return attack(options).catch((error: unknown) => explain(error, process.stderr));
 }
 

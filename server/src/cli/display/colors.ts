@@ -1,4 +1,4 @@
 import picocolors from "picocolors";
 
-/** Colours for a person at a terminal; a file, a pipe and a build log get none, whatever the environment says of CI. */
+/** Colours only for a terminal: a file, a pipe or a build log gets none, even if the environment says CI. */
 export const colors = picocolors.createColors(picocolors.isColorSupported && process.stdout.isTTY === true);

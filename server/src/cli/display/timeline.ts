@@ -13,7 +13,7 @@ import { receiptLines } from "./receipt-lines.js";
 /** Characters of a tool's arguments or result that are shown. */
 const longestValue = 160;
 
-/** A run as people read it: one line per happening, with its time since the start. Pure text in, pure text out. */
+/** A run as people read it: one line for each event, with its time since the start. */
 export class Timeline {
   /** Texts that are still growing, by block: shown line by line. */
   readonly #growing = new Map<
@@ -27,7 +27,7 @@ export class Timeline {
 
   /** What to print for an event; empty for one that shows nothing. */
   event(event: AgentEvent, now: number): string {
-    // What was said so far stands before what happens next, also in the middle of a line.
+    // Unfinished text is printed before the next event, also in the middle of a line.
     return event.type.endsWith("_delta")
       ? this.#event(event, now)
       : this.#flush(now) + this.#event(event, now);
@@ -102,7 +102,7 @@ export class Timeline {
     ].join("");
   }
 
-  /** Whole lines are shown as they come; what is begun waits for its end, or for whatever comes between. */
+  /** Shows whole lines as they arrive. An unfinished line waits for its end or the next event. */
   #grow(event: AgentEventOf<"message_delta" | "thought_delta">, now: number): string {
     const { text } = this.#growing.get(event.id) ?? { text: "" };
     const lines = `${text}${event.delta}`.split("\n");

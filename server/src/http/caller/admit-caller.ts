@@ -9,8 +9,8 @@ import { refuseCallersOfRuns } from "./run-caller.js";
 import { presentsToken } from "./token.js";
 
 /**
- * Who calls: the operator, by its token, or a tenant, by one of its own. Without any token on this server everyone who
- * reaches it is the operator, but for processes of runs.
+ * Identifies the caller by its token: the operator or a tenant. On a server without any token, every caller is the
+ * operator, except for processes of runs.
  * @throws Unauthorized, HttpRefusal
  */
 export async function admitCaller(
@@ -22,17 +22,17 @@ export async function admitCaller(
   const tenant = tenancy.tenants.identify(headers);
   if (tenant !== undefined) setTenant(incoming, tenant);
   else if (token !== undefined || !tenancy.tenants.isEmpty) throw new Unauthorized();
-  // A token tells callers apart by itself.
+  // With a token, callers are already identified.
   else await refuseCallersOfRuns(incoming.socket, runner);
 }
 
-/** What the runner holds the caller's runs to; undefined for the operator. */
+/** The rules for the caller's runs; undefined for the operator. */
 export function rulesOfCaller(incoming: IncomingMessage): CallerRules | undefined {
   const caller = callerOf(incoming);
   return caller.kind === "tenant" ? rulesOf(caller.tenant) : undefined;
 }
 
-/** For what concerns all projects. @throws HttpRefusal */
+/** For routes that concern all projects. @throws HttpRefusal */
 export function requireOperator(incoming: IncomingMessage): void {
   if (callerOf(incoming).kind === "operator") return;
   throw new HttpRefusal(403, "This is the operator's: send AMBIT_TOKEN.", "unauthorized");

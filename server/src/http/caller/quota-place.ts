@@ -3,7 +3,7 @@ import type { Runner, RunOptions, Slot } from "@ambit/runner";
 import type { QuotaPlace } from "../../tenants/quotas.js";
 import { rulesOfCaller } from "./admit-caller.js";
 
-/** A place of the runner beside one of the project's. @throws AtCapacity, and the project's place is free again */
+/** A slot of the runner in addition to the project's. @throws AtCapacity after releasing the project's slot */
 export function reserve(runner: Runner, place: QuotaPlace): Slot {
   try {
     return runner.reserve();

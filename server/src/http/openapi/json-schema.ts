@@ -102,7 +102,7 @@ function converted<Name extends string>(
     },
   }).schemas;
   const bare = (name: string): JsonObject => {
-    // Each stands inside a document that has its own dialect and address.
+    // Each is part of a document that has its own dialect and address.
     const { $schema, $id, ...schema } = all[name] ?? {};
     return schema;
   };

@@ -4,7 +4,7 @@ import type { SchemaName } from "./json-schema.js";
 /** Where references to schemas lead. */
 export const base = "#/components/schemas/";
 
-/** What each status means, whatever the route. `FailedResult` says more: its `failure.code`, gaps and issues. */
+/** What each status means on every route. `FailedResult` has more: its `failure.code`, gaps and issues. */
 export const failures = {
   400: "`request_invalid`: the body can't be used; every issue is listed by its path.",
   401: "`unauthorized`: the runner's token is missing or wrong.",

@@ -21,7 +21,7 @@ function* textPieces(text: string): Generator<string, void, undefined> {
   yield '"';
   for (let at = 0; at < text.length; ) {
     let end = Math.min(text.length, at + pieceLength);
-    // Not between the halves of a character: each alone would be escaped.
+    // Not between the halves of a surrogate pair: each would be escaped.
     if (isHighSurrogate(text.charCodeAt(end - 1)) && end < text.length) end -= 1;
     yield JSON.stringify(text.slice(at, end)).slice(1, -1);
     at = end;

@@ -18,7 +18,7 @@ export class RecordWriter {
     response.on("close", () => this.#proceed());
   }
 
-  /** A promise while the reader is behind; whoever awaits it keeps at most one batch waiting here. */
+  /** A promise while the reader is behind; a writer that awaits it leaves at most one batch here. */
   write(text: string): Promise<void> | undefined {
     if (this.response.destroyed) return undefined;
     this.#batch += text;

@@ -68,7 +68,7 @@ export function sendRefusal(outgoing: ServerResponse, form: ResponseFormat, refu
   send(outgoing, connectionStatuses.has(status) ? status : 200, mediaTypes[form], record, headers);
 }
 
-/** Whether it is ours to mend, and so worth an error in the log. */
+/** Whether it is a fault on our side, which is logged as an error. */
 export function isOurFault(thrown: unknown): boolean {
   return !(thrown instanceof HttpRefusal) && statusOf(thrown) === 500;
 }

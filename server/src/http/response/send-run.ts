@@ -43,7 +43,7 @@ async function stream(
   response.writeHead(200, {
     "content-type": mediaTypes[form],
     "cache-control": "no-store",
-    // nginx buffers an answer unless it is told not to.
+    // nginx buffers responses without this header.
     "x-accel-buffering": "no",
     "x-ambit-run-id": run.id,
   });

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { callerOf } from "../caller/caller.js";
 
-/** What a caller may see: every project's rows, or one project's alone. */
+/** What a caller may see: every project's rows, or only one project's. */
 export type Projects = "all" | string;
 
 /** The operator sees all projects, a tenant its own. */

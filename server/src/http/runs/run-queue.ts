@@ -115,7 +115,7 @@ export class RunQueue {
     }
   }
 
-  /** Of a project with fewer runs under way, on all replicas, before one of a project with more. */
+  /** Projects with fewer runs in progress, on all replicas, come before those with more. */
   async #next(): Promise<string | undefined> {
     const { durable, quotas } = this.options;
     for (const except of await quotas.passedOver()) {

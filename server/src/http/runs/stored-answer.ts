@@ -60,7 +60,7 @@ async function* eventsOf(durable: DurableRuns, id: string, signal: AbortSignal):
   }
 }
 
-/** What a list says of a run. */
+/** A run as a list shows it. */
 export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
   const { id, state, harness, sandbox, session, project, events, createdAt, startedAt, endedAt } = run;
   return {
@@ -71,7 +71,7 @@ export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
   };
 }
 
-/** What is told of a message of a run's webhook. */
+/** A message of a run's webhook as the wire shows it. */
 export function deliveryInfo(delivery: Delivery): NonNullable<RunInfo["deliveries"]>[number] {
   const { id, event, host, state, attempts, status, error, createdAt, dueAt } = delivery;
   return {

@@ -5,7 +5,7 @@ import { lookInside, type Reached } from "../look.js";
 
 const [memoryMb, processes, cpus, diskMb] = [128, 40, 0.1, 16];
 
-/** Each in a sandbox of its own: what a limit ends may be all of it. */
+/** Each in its own sandbox, since a limit may end the whole sandbox. */
 export const limitTrials: readonly Trial[] = [
   limitTrial("resources.memory", { memoryMb }, (bench, sandbox) =>
     lookInside(sandbox, bench, { had: { try: "memory", mib: memoryMb * 2 } }),

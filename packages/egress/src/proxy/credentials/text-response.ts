@@ -17,7 +17,7 @@ export function sendText(response: ServerResponse, status: keyof typeof texts, r
     "content-type": "text/plain; charset=utf-8",
     "cache-control": "no-store",
     connection: "close",
-    // The upgrade that could be had (RFC 9110 section 15.5.22): none.
+    // The available upgrade (RFC 9110 section 15.5.22): none.
     ...(status === 426 ? { upgrade: "HTTP/1.1" } : {}),
     [BOUNDARY_HEADER]: isRefused ? "refused" : "passed",
   });

@@ -6,9 +6,9 @@ import type { Admitted } from "../gate.js";
 /** Where a plain HTTP request goes, and the path to ask for there. */
 export type HttpDestination =
   | { readonly ok: true; readonly target: Target; readonly path: string }
-  /** The client named a destination that can't stand: refused by the boundary. `raw` is its spelling. */
+  /** The client named an invalid destination: refused by the boundary. `raw` is its spelling. */
   | { readonly ok: false; readonly kind: "refused"; readonly raw: string; readonly reason: string }
-  /** Not a proxy request at all. */
+  /** Not a proxy request. */
   | { readonly ok: false; readonly kind: "unusable"; readonly reason: string };
 
 /**

@@ -1,9 +1,9 @@
 import { formatTarget } from "../../target.js";
 
-/** Response header that tells a refusal by the boundary (`refused`) from a fault behind it (`passed`). */
+/** Response header that distinguishes a refusal by the boundary (`refused`) from a fault behind it (`passed`). */
 export const BOUNDARY_HEADER = "x-ambit-boundary";
 
-/** A whole HTTP answer of the proxy's own. The body is JSON with a sentence in `message`. */
+/** A whole HTTP response of the proxy itself. The body is JSON with a sentence in `message`. */
 export interface OwnResponse {
   readonly status: number;
   readonly statusText: string;
