@@ -18,6 +18,7 @@ export interface AgentTurn {
   readonly prompt: readonly ContentBlock[];
   readonly scope: StartScope;
   ask(question: PermissionQuestion): ReturnType<Turn["onPermission"]>;
+  readonly onInput: Turn["onInput"];
   /** A published server, listed at once; the request's own tools without a name. */
   tools(server?: string): ConnectedTools;
 }
@@ -110,12 +111,12 @@ export class ScriptedHarness implements Harness {
       capabilities: allCapabilities,
       evidence: { pid: 1 },
       model: "scripted-1",
-      prompt: ({ prompt, signal, onPermission }) => {
+      prompt: ({ prompt, signal, onPermission, onInput }) => {
         this.prompts.push(prompt);
         const script = this.scripts.length > 1 ? this.scripts.shift() : this.scripts[0];
         if (script === undefined) throw new Error("the test gave no script");
         const tools = (name = "ambit") => this.#connect(scope, name);
-        return script({ signal, prompt, scope, ask: onPermission, tools });
+        return script({ signal, prompt, scope, ask: onPermission, onInput, tools });
       },
       ended: () => isClosed || this.exited,
       close: async () => {

@@ -18,6 +18,7 @@ import { Gatekeeper } from "./permission/gatekeeper.js";
 import { Asking } from "./permission/interaction/asking.js";
 import { Questions } from "./permission/interaction/questions.js";
 import { UsedAnswers } from "./permission/interaction/used-answers.js";
+import { UserInput } from "./permission/interaction/user-input.js";
 import { Pause } from "./permission/pause.js";
 import { Permissions } from "./permission/permissions.js";
 import { Run } from "./run.js";
@@ -36,7 +37,7 @@ import { ToolCalls } from "./tools/tool-calls.js";
 
 /** A run has one instance of each. A class that is missing here would be constructed for each injection. */
 export const runClasses = [
-  ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause],
+  ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause, UserInput],
   ...[RunTools, ToolArguments, ToolExecution, ToolCalls],
   ...[Budget, ModelCalls, ModelRoutes],
   ...[AgentStarter, Publisher, Deadlines, Observation, RunEvents, Turn, Run],

@@ -5,6 +5,7 @@ import type {
   Evidence,
   HarnessCapabilities,
   Issue,
+  JsonObject,
   RunRequest,
 } from "../../contract/index.js";
 import type { Actor, ActorGap } from "../actor.js";
@@ -32,6 +33,19 @@ export interface PermissionQuestion {
 
 export type PermissionDecision = "allow" | "deny" | "park";
 
+/** What the agent wants of its user beside permission: values of a flat form (its JSON Schema), or a visit to a page. */
+export interface InputQuestion {
+  readonly message: string;
+  readonly form?: JsonObject;
+  readonly url?: string;
+}
+
+/** `content`: the form's values; empty for a page. `park` ends the turn, as for a permission. */
+export type InputAnswer =
+  | { readonly action: "accept"; readonly content: JsonObject }
+  | { readonly action: "decline" }
+  | "park";
+
 export interface StartScope extends Scope {
   readonly sandbox: Sandbox;
   readonly servers: readonly PublishedServer[];
@@ -52,6 +66,8 @@ export interface Turn {
    * isn't made, and the agent gets no answer that would let it continue.
    */
   onPermission(question: PermissionQuestion): Promise<PermissionDecision>;
+  /** Answers what the agent asks its user for. Absent: everything is declined. */
+  onInput?(question: InputQuestion): Promise<InputAnswer>;
   /** W3C trace context, sent to the agent with the prompt (`_meta.traceparent`). Absent where the run belongs to no trace. */
   readonly traceparent?: string;
 }

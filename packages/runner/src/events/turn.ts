@@ -12,6 +12,7 @@ import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
 import { cancelledByCaller } from "../outcome.js";
 import { pathBeyondDepth } from "../parse/depth.js";
+import { UserInput } from "../permission/interaction/user-input.js";
 import { Pause } from "../permission/pause.js";
 import type { TurnEnd } from "../run-state.js";
 import { tokens } from "../tokens.js";
@@ -33,6 +34,7 @@ export class Turn {
     @inject(CallEvents) readonly callEvents: CallEvents,
     @inject(Pause) readonly pause: Pause,
     @inject(ModelCalls) readonly modelCalls: ModelCalls,
+    @inject(UserInput) readonly userInput: UserInput,
   ) {}
 
   /** The agent's own figures, held back: its model's provider may know better. */
@@ -57,6 +59,7 @@ export class Turn {
         signal: ended.signal,
         ...this.observation.trace(),
         onPermission: (question) => toolCalls.answer(question),
+        onInput: (question) => this.userInput.answer(question),
       });
       for await (const event of bounded(events, ended.signal, limits.closeMs)) {
         deadlines.heard();

@@ -23,6 +23,8 @@ export interface AcpAgentOptions {
   readonly history: "new" | "loaded";
   readonly capabilities: HarnessCapabilities;
   readonly abilities: PromptAbilities;
+  /** Whether it is told of its session's end, where it is given time to leave. */
+  readonly closesSessions: boolean;
   readonly model: string | undefined;
   readonly servers: readonly string[];
   /** Whether a later run may take the conversation up: then the agent gets time to store it. */
@@ -69,8 +71,19 @@ export class AcpAgent implements Agent {
   }
 
   close(): Promise<void> {
-    this.#closed ??= closeAgent(this.#options, this.#options.isResumable && this.#settled && !this.#running);
+    this.#closed ??= this.#leave(this.#options.isResumable && this.#settled && !this.#running);
     return this.#closed;
+  }
+
+  async #leave(gracefully: boolean): Promise<void> {
+    const { profile, connection, closesSessions, limits, log } = this.#options;
+    if (gracefully && closesSessions && !profile.quirks.savesBeforeAnswering && !connection.closed) {
+      const closed = connection
+        .request("session/close", { sessionId: this.conversation }, "its session's end")
+        .catch((error: unknown) => log.debug({ agent: profile.title, error }, "the session wasn't closed"));
+      await settledWithin(closed, limits.closeMs);
+    }
+    await closeAgent(this.#options, gracefully);
   }
 
   #begin(turn: Turn): ActiveTurn {

@@ -20,6 +20,8 @@ export interface FakeTurn {
   /** Writes a line as it is. */
   line(text: string): Promise<void>;
   ask(params: object): Promise<unknown>;
+  /** `elicitation/create`; aborting `signal` takes it back by `$/cancel_request`. */
+  elicit(params: object, signal?: AbortSignal): Promise<unknown>;
   exit(code: number): Promise<never>;
 }
 
@@ -32,6 +34,7 @@ export interface FakeAgentOptions {
   readonly limits?: Partial<DriverLimits>;
   readonly launch?: Partial<Launch>;
   readonly resume?: string;
+  readonly request?: object;
   readonly servers?: { readonly servers: readonly PublishedServer[] };
 }
 
@@ -79,6 +82,12 @@ export function fakeAgent(options: FakeAgentOptions) {
         asked.push(answer);
         return answer;
       },
+      elicit: (params, signal) =>
+        client.request<unknown, object>(
+          "elicitation/create",
+          { sessionId, ...params },
+          signal === undefined ? {} : { cancellationSignal: signal },
+        ),
       exit: async (code) => {
         exited({ code, signal: null });
         await output.close();
@@ -95,6 +104,8 @@ export function fakeAgent(options: FakeAgentOptions) {
   const sessions: unknown[] = [];
   const choices: unknown[] = [];
   const prompts: unknown[] = [];
+  const closed: unknown[] = [];
+  const greetings: unknown[] = [];
   const chosen = (method: string, params: unknown) => {
     choices.push({ method, params });
     if (JSON.stringify(params).includes("unknown")) throw new acp.RequestError(-32602, "no such choice");
@@ -102,13 +113,20 @@ export function fakeAgent(options: FakeAgentOptions) {
   };
   acp
     .agent({ name: "fake" })
-    .onRequest("initialize", anything, () => options.initialize ?? initialized)
+    .onRequest("initialize", anything, ({ params }) => {
+      greetings.push(params);
+      return options.initialize ?? initialized;
+    })
     .onRequest("session/new", anything, ({ params }) => {
       sessions.push(params);
       return options.newSession ?? { sessionId: "s1" };
     })
     .onRequest("session/load", anything, async ({ params, client }) => {
       return (await options.onLoad?.(turnOf(session(params), client))) ?? {};
+    })
+    .onRequest("session/close", anything, ({ params }) => {
+      closed.push(params);
+      return {};
     })
     .onRequest("session/set_mode", anything, ({ params }) => chosen("session/set_mode", params))
     .onRequest("session/set_model", anything, ({ params }) => chosen("session/set_model", params))
@@ -147,6 +165,7 @@ export function fakeAgent(options: FakeAgentOptions) {
   const start = async () => {
     const scope = new TestScope(sandbox, {
       ...(options.resume === undefined ? {} : { resume: options.resume }),
+      ...(options.request === undefined ? {} : { request: options.request }),
       ...options.servers,
     });
     const agent = await startAgent(
@@ -168,7 +187,7 @@ export function fakeAgent(options: FakeAgentOptions) {
     );
     return { agent, scope };
   };
-  return { start, exit, received, asked, sessions, choices, prompts };
+  return { start, exit, received, asked, sessions, choices, prompts, closed, greetings };
 }
 
 const initialized = {

@@ -73,6 +73,8 @@ export class TestScope implements StartScope {
 }
 
 export interface TurnOptions {
+  /** Default: what agents ask for is declined. */
+  readonly onInput?: NonNullable<Turn["onInput"]>;
   readonly prompt?: string;
   readonly signal?: AbortSignal;
   readonly answer?: PermissionDecision | ((question: PermissionQuestion) => Promise<PermissionDecision>);
@@ -85,6 +87,7 @@ export function turnOf(options: TurnOptions = {}): Turn & { readonly questions: 
     prompt: [{ type: "text", text: options.prompt ?? "hello" }],
     signal: options.signal ?? new AbortController().signal,
     questions,
+    ...(options.onInput === undefined ? {} : { onInput: options.onInput }),
     onPermission: async (question) => {
       questions.push(question);
       return typeof answer === "function" ? await answer(question) : answer;

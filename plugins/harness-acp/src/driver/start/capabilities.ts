@@ -15,9 +15,18 @@ export function promptAbilities(abilities: AgentAbilities): PromptAbilities {
 /** How an earlier conversation is taken up again. `resume` is preferred: it replays nothing. */
 export function restoreMethod(abilities: AgentAbilities): "session/resume" | "session/load" | undefined {
   const agent = abilities.agentCapabilities;
-  const resume = agent?.sessionCapabilities?.resume;
-  if (resume !== undefined && resume !== null && resume !== false) return "session/resume";
+  if (isAnnounced(agent?.sessionCapabilities?.resume)) return "session/resume";
   return agent?.loadSession === true ? "session/load" : undefined;
+}
+
+/** Whether it wants to be told of a session's end: `session/close`. */
+export function closesSessions({ agentCapabilities }: AgentAbilities): boolean {
+  return isAnnounced(agentCapabilities?.sessionCapabilities?.close);
+}
+
+/** A capability of ACP is an object, empty as a rule. */
+function isAnnounced(capability: unknown): boolean {
+  return capability !== undefined && capability !== null && capability !== false;
 }
 
 /** What `initialize` told, and for what it doesn't cover, the profile. */

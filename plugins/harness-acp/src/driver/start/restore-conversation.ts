@@ -1,5 +1,6 @@
 import type { Log } from "@ambit/core/plugin";
 import type { Profile } from "../../profiles/profile.js";
+import { cancelledElicitation } from "../calls/elicitation.js";
 import { cancelled } from "../calls/permission-options.js";
 import { readRestoredSession } from "../wire/answers.js";
 import type { AcpConnection } from "../wire/connection.js";
@@ -47,6 +48,7 @@ async function replayOver(connection: AcpConnection, sessionId: string): Promise
       updates += 1;
     },
     permission: async () => cancelled,
+    elicitation: async () => cancelledElicitation,
     room: () => undefined,
   });
   try {

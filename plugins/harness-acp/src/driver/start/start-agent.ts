@@ -14,7 +14,7 @@ import type { DriverLimits } from "../limits.js";
 import { modelOf, modelsOffered, readInitialize, readNewSession } from "../wire/answers.js";
 import type { AcpConnection } from "../wire/connection.js";
 import { toolsListed } from "./await-tools.js";
-import { harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
+import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
 import { restoreConversation } from "./restore-conversation.js";
 
 /** All that is decided before the agent's process exists. */
@@ -98,7 +98,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
       {
         // Exactly this: asked for more, some agents answer with a draft of version 2 in other shapes.
         protocolVersion: 1,
-        clientCapabilities: profile.clientCapabilities,
+        clientCapabilities: { ...profile.clientCapabilities, elicitation: { form: {}, url: {} } },
         clientInfo: { name: "ambit", title: "Ambit", version: "0.1.0" },
       },
       "initialize",
@@ -143,6 +143,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     history: restored === undefined ? "new" : "loaded",
     capabilities,
     abilities: promptAbilities(abilities),
+    closesSessions: closesSessions(abilities),
     model: stated,
     servers: servers.map(({ name }) => name),
     // Without a name, the home that it would be stored in goes with the run.

@@ -1,40 +1,23 @@
-import {
-  type AgentEvent,
-  HarnessFailed,
-  type Log,
-  type PermissionQuestion,
-  type Turn,
-} from "@ambit/core/plugin";
-import type { Profile } from "../../profiles/profile.js";
+import { type AgentEvent, HarnessFailed, type Turn } from "@ambit/core/plugin";
 import { inputTold } from "../calls/await-input.js";
+import {
+  cancelledElicitation,
+  type ElicitationResponse,
+  elicitationResponse,
+  inputQuestion,
+} from "../calls/elicitation.js";
 import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "../calls/permission-options.js";
 import { questionOf } from "../calls/permission-question.js";
 import { isRecord, type JsonRecord, textAt } from "../json-reading.js";
-import type { DriverLimits } from "../limits.js";
 import { readPrompt } from "../wire/answers.js";
-import type { AcpConnection, MessageReceiver } from "../wire/connection.js";
+import type { MessageReceiver } from "../wire/connection.js";
+import type { ActiveTurnOptions } from "./active-turn-options.js";
 import { EventQueue } from "./event-queue.js";
 import { eventWeight, isDelta } from "./event-weight.js";
-import { type PromptAbilities, promptContent, traceMeta } from "./prompt-content.js";
+import { promptContent, traceMeta } from "./prompt-content.js";
 import { turnFailure, withoutTools } from "./turn-failure.js";
 import { UpdateReader } from "./update-reader.js";
 import { tokensIn, turnUsage } from "./usage.js";
-
-export interface ActiveTurnOptions {
-  readonly profile: Profile;
-  readonly connection: AcpConnection;
-  readonly sessionId: string;
-  readonly servers: readonly string[];
-  readonly abilities: PromptAbilities;
-  readonly limits: DriverLimits;
-  /** Whether every server of the run's tools was asked for them: no agent says that it couldn't reach one. */
-  toolsListed(): boolean;
-  /** US dollars that earlier turns of the conversation cost. */
-  readonly costBefore: number;
-  readonly log: Log;
-  /** Called once, with what the conversation has cost by now, and whether the agent knows that the turn is over. */
-  over(state: { readonly cost: number; readonly answered: boolean }): void;
-}
 
 /** Why a turn is brought to its end from our side. */
 type Stop = { readonly why: "cancelled" | "paused" } | { readonly why: "failed"; readonly error: Error };
@@ -99,7 +82,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     }
   }
 
-  async permission(request: JsonRecord, size: number): Promise<PermissionOutcome> {
+  async permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome> {
     const { options } = request;
     if (this.#stop !== undefined || !isRecord(request.toolCall)) return cancelled;
     const toolCall = this.#options.profile.permissionCall?.(request.toolCall) ?? request.toolCall;
@@ -116,13 +99,12 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     if (asksBeforeInput) await inputTold(tools, id, () => this.#stop !== undefined);
     if (tools.isSettled(id)) return cancelled;
     const question = questionOf(id, tools.describe(id), this.#options.profile.ownTools);
-    const answer = await this.#answer(question);
+    const answer = await this.#answer(() => this.#turn.onPermission(question), withdrawn);
     switch (answer) {
       case "stopped":
         return cancelled;
       case "park":
-        this.#reader.close();
-        this.#end({ why: "paused" });
+        this.#park();
         return cancelled;
       case "allow": {
         const optionId = allowOption(options);
@@ -140,12 +122,31 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     }
   }
 
-  async #answer(question: PermissionQuestion): Promise<"allow" | "deny" | "park" | "stopped"> {
+  /** `cancel` where the turn ends first, the agent takes it back, or no user could answer it. */
+  async elicitation(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse> {
+    const { onInput } = this.#turn;
+    const question = inputQuestion(request, size);
+    if (this.#stop !== undefined || question === undefined || !onInput) return cancelledElicitation;
+    this.#reader.close();
+    const answer = await this.#answer(() => onInput.call(this.#turn, question), withdrawn);
+    if (answer === "park") this.#park();
+    return answer === "park" || answer === "stopped"
+      ? cancelledElicitation
+      : elicitationResponse(answer, question);
+  }
+
+  #park(): void {
+    this.#reader.close();
+    this.#end({ why: "paused" });
+  }
+
+  /** @param withdrawn aborts when the agent takes its question back (`$/cancel_request`). */
+  async #answer<Answer>(ask: () => Promise<Answer>, withdrawn: AbortSignal): Promise<Answer | "stopped"> {
+    const takenBack = new Promise<"stopped">((resolve) => {
+      withdrawn.addEventListener("abort", () => resolve("stopped"), { once: true });
+    });
     try {
-      const answer = await Promise.race([
-        this.#turn.onPermission(question),
-        this.#stopped.then(() => "stopped" as const),
-      ]);
+      const answer = await Promise.race([ask(), takenBack, this.#stopped.then(() => "stopped" as const)]);
       return this.#stop === undefined ? answer : "stopped";
     } catch (error) {
       this.#fail(error);

@@ -24,7 +24,7 @@ const initializeSchema = z.looseObject({
       loadSession: flag,
       promptCapabilities: flags({ image: flag, audio: flag, embeddedContext: flag }),
       mcpCapabilities: flags({ http: flag, sse: flag }),
-      sessionCapabilities: z.looseObject({ resume: anything }).nullish(),
+      sessionCapabilities: z.looseObject({ resume: anything, close: anything }).nullish(),
     })
     .nullish(),
 });

@@ -1,5 +1,6 @@
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import type { HarnessFailed, Log, Process } from "@ambit/core/plugin";
+import { cancelledElicitation, type ElicitationResponse } from "../calls/elicitation.js";
 import { cancelled, type PermissionOutcome } from "../calls/permission-options.js";
 import { isRecord, type JsonRecord, shortLine } from "../json-reading.js";
 import { agentGone, requestFailure } from "./failures.js";
@@ -10,7 +11,9 @@ import { OutputTail } from "./output-tail.js";
 export interface MessageReceiver {
   /** @param size characters of the message. */
   update(update: unknown, size: number): void;
-  permission(request: JsonRecord, size: number): Promise<PermissionOutcome>;
+  /** @param withdrawn aborts when the agent takes its question back. */
+  permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome>;
+  elicitation(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse>;
   /** See {@link messageStream}. */
   room(): Promise<void> | undefined;
 }
@@ -53,7 +56,12 @@ export class AcpConnection {
       .onRequest(
         "session/request_permission",
         (params: unknown) => params,
-        ({ params }) => this.#permission(params),
+        ({ params, signal }) => this.#permission(params, signal),
+      )
+      .onRequest(
+        "elicitation/create",
+        (params: unknown) => params,
+        ({ params, signal }) => this.#elicitation(params, signal),
       )
       .onRequest("*", ({ method }) => {
         throw acp.RequestError.methodNotFound(String(method));
@@ -131,10 +139,23 @@ export class AcpConnection {
     return failure;
   }
 
-  async #permission(params: unknown): Promise<{ outcome: PermissionOutcome }> {
+  async #permission(params: unknown, signal: AbortSignal): Promise<{ outcome: PermissionOutcome }> {
+    const asked = this.#asked(params);
+    if (asked === undefined) return { outcome: cancelled };
+    return { outcome: await asked.receiver.permission(asked.params, asked.size, signal) };
+  }
+
+  async #elicitation(params: unknown, signal: AbortSignal): Promise<ElicitationResponse> {
+    const asked = this.#asked(params);
+    return asked === undefined
+      ? cancelledElicitation
+      : await asked.receiver.elicitation(asked.params, asked.size, signal);
+  }
+
+  /** Who hears a question of the agent's: nobody outside a turn, or of another session. */
+  #asked(params: unknown) {
     const to = this.#receiver;
-    if (to === undefined || !isRecord(params) || params.sessionId !== to.sessionId)
-      return { outcome: cancelled };
-    return { outcome: await to.receiver.permission(params, this.#sizes.get(params) ?? 0) };
+    if (to === undefined || !isRecord(params) || params.sessionId !== to.sessionId) return undefined;
+    return { receiver: to.receiver, params, size: this.#sizes.get(params) ?? 0 };
   }
 }

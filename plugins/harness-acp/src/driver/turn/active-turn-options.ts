@@ -1,0 +1,21 @@
+import type { Log } from "@ambit/core/plugin";
+import type { Profile } from "../../profiles/profile.js";
+import type { DriverLimits } from "../limits.js";
+import type { AcpConnection } from "../wire/connection.js";
+import type { PromptAbilities } from "./prompt-content.js";
+
+export interface ActiveTurnOptions {
+  readonly profile: Profile;
+  readonly connection: AcpConnection;
+  readonly sessionId: string;
+  readonly servers: readonly string[];
+  readonly abilities: PromptAbilities;
+  readonly limits: DriverLimits;
+  /** Whether every server of the run's tools was asked for them: no agent says that it couldn't reach one. */
+  toolsListed(): boolean;
+  /** US dollars that earlier turns of the conversation cost. */
+  readonly costBefore: number;
+  readonly log: Log;
+  /** Called once, with what the conversation has cost by now, and whether the agent knows that the turn is over. */
+  over(state: { readonly cost: number; readonly answered: boolean }): void;
+}

@@ -1,0 +1,118 @@
+import type { InputAnswer, InputQuestion } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { endTurn, fakeAgent } from "../support/fake-agent.js";
+import { eventsOf, turnOf } from "../support/runs.js";
+
+const form = {
+  mode: "form",
+  message: "Which branch?",
+  requestedSchema: { type: "object", properties: { branch: { type: "string" } }, required: ["branch"] },
+};
+const page = { mode: "url", elicitationId: "e1", message: "Sign in.", url: "https://example.com/login" };
+
+/** What the agent hears when it asks, and what the run was asked. */
+async function asked(params: object, answer: InputAnswer | (() => Promise<InputAnswer>)) {
+  const heard: unknown[] = [];
+  const questions: InputQuestion[] = [];
+  const fake = fakeAgent({
+    onPrompt: async ({ elicit }) => {
+      heard.push(await elicit(params));
+      return endTurn;
+    },
+  });
+  const { agent, scope } = await fake.start();
+  const onInput = async (question: InputQuestion) => {
+    questions.push(question);
+    return typeof answer === "function" ? await answer() : answer;
+  };
+  const events = await eventsOf(agent, turnOf({ onInput }));
+  await scope.close();
+  return { heard, questions, events, greetings: fake.greetings };
+}
+
+describe("what an agent asks its user for", () => {
+  it("is a form, which the agent was told that it may show, and its values go back", async () => {
+    const { heard, questions, greetings } = await asked(form, {
+      action: "accept",
+      content: { branch: "main" },
+    });
+    expect(greetings).toMatchObject([{ clientCapabilities: { elicitation: { form: {}, url: {} } } }]);
+    expect(questions).toEqual([{ message: "Which branch?", form: form.requestedSchema }]);
+    expect(heard).toEqual([{ action: "accept", content: { branch: "main" } }]);
+  });
+
+  it("is a page to visit", async () => {
+    const { heard, questions } = await asked(page, { action: "accept", content: {} });
+    expect(questions).toEqual([{ message: "Sign in.", url: page.url }]);
+    expect(heard).toEqual([{ action: "accept" }]);
+  });
+
+  it("may be declined", async () => {
+    expect((await asked(form, { action: "decline" })).heard).toEqual([{ action: "decline" }]);
+  });
+
+  it("pauses the turn where the answer comes later", async () => {
+    const { heard, events } = await asked(form, "park");
+    expect(heard).toEqual([{ action: "cancel" }]);
+    expect(events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
+  });
+
+  it.each([
+    { what: "of another mode", params: { ...form, mode: "voice" } },
+    { what: "that no browser opens", params: { ...page, url: "file:///etc/passwd" } },
+    { what: "that would run a script", params: { ...page, url: "javascript:alert(1)" } },
+    {
+      what: "with nested values",
+      params: { ...form, requestedSchema: { type: "object", properties: { a: { type: "object" } } } },
+    },
+    { what: "that is too long", params: { ...form, message: "x".repeat(70_000) } },
+    { what: "of another session", params: { ...form, sessionId: "other" } },
+  ])("is put to no user where it is one $what", async ({ params }) => {
+    const { heard, questions } = await asked(params, { action: "accept", content: {} });
+    expect(heard).toEqual([{ action: "cancel" }]);
+    expect(questions).toEqual([]);
+  });
+
+  it("is waited for no longer when the agent takes it back", async () => {
+    const fake = fakeAgent({
+      onPrompt: async ({ elicit }) => {
+        const taken = new AbortController();
+        const answer = elicit(form, taken.signal).catch(() => undefined);
+        setTimeout(() => taken.abort(), 20);
+        await answer;
+        return endTurn;
+      },
+    });
+    const { agent, scope } = await fake.start();
+    const events = await eventsOf(agent, turnOf({ onInput: () => new Promise<InputAnswer>(() => {}) }));
+    expect(events.at(-1)).toEqual({ type: "done", stopReason: "end_turn" });
+    await scope.close();
+  });
+});
+
+describe("a session's end", () => {
+  const sessionCapabilities = { close: {} };
+  it.each([
+    { what: "is told where the agent wants to know", capabilities: { sessionCapabilities }, told: 1 },
+    { what: "isn't told where it doesn't", capabilities: {}, told: 0 },
+  ])("$what", async ({ capabilities, told }) => {
+    const fake = fakeAgent({
+      onPrompt: async () => endTurn,
+      initialize: { protocolVersion: 1, agentCapabilities: { loadSession: true, ...capabilities } },
+      profile: {
+        quirks: {
+          savesBeforeAnswering: false,
+          promptsBeforeTools: false,
+          replaysLate: false,
+          failureMeta: [],
+        },
+      },
+      limits: { closeMs: 500 },
+      request: { sessionId: "named" },
+    });
+    const { agent, scope } = await fake.start();
+    await agent.close();
+    expect(fake.closed).toEqual(Array(told).fill({ sessionId: "s1" }));
+    await scope.close();
+  });
+});
