@@ -34,6 +34,7 @@ export function installationOf(profile: Profile, where: WhereToLook): Installati
 
 /** Beside its final place first: an installation that fails, or is interrupted, leaves what was there before. */
 async function install(profile: Profile, pin: string, progress: (line: string) => void) {
+  await requirePlatform(pin, profile);
   const folder = agentsFolder();
   await mkdir(folder, { recursive: true });
   const begun = await mkdtemp(join(folder, `.${profile.id}-`));
@@ -59,15 +60,39 @@ async function install(profile: Profile, pin: string, progress: (line: string) =
 }
 
 const lockSchema = z.object({
-  packages: z.record(z.string(), z.object({ integrity: z.string().optional() })),
+  packages: z.record(
+    z.string(),
+    z.object({
+      integrity: z.string().optional(),
+      os: z.array(z.string()).optional(),
+      cpu: z.array(z.string()).optional(),
+    }),
+  ),
 });
+
+async function locked(file: string) {
+  return lockSchema.parse(JSON.parse(await readFile(file, "utf8"))).packages;
+}
+
+/** @throws HarnessFailed, before anything is fetched, where the agent's binary isn't pinned for this platform. */
+async function requirePlatform(pin: string, { id, title, program }: Profile): Promise<void> {
+  if (program.native === undefined) return;
+  const pinned = await locked(join(pin, "package-lock.json"));
+  const names = program.native.packages(process.platform, process.arch);
+  if (names.some((name) => Object.hasOwn(pinned, `node_modules/${name}`))) return;
+  const platforms = Object.values(pinned).flatMap(({ os = [], cpu = [] }) =>
+    os.length === 1 && cpu.length === 1 ? [`${os[0]}-${cpu[0]}`] : [],
+  );
+  throw new HarnessFailed(
+    `${title} is pinned for ${[...new Set(platforms)].join(", ")}, not for ${process.platform}-${process.arch}: install it by other means, and name its program in overrides.${id}.command of harness-acp.`,
+  );
+}
 
 /**
  * npm checks the digest of each package that the lockfile has, and adds what it lacks, such as a binary for a platform
  * that wasn't pinned: that isn't accepted.
  */
 async function assertPinned(folder: string, pin: string, { id, title }: Profile): Promise<void> {
-  const locked = async (file: string) => lockSchema.parse(JSON.parse(await readFile(file, "utf8"))).packages;
   const pinned = await locked(join(pin, "package-lock.json"));
   const installed = await locked(join(folder, "node_modules", ".package-lock.json"));
   const others = Object.entries(installed).filter(

@@ -61,6 +61,18 @@ it("accepts no package whose digest isn't the pinned one, and leaves what was th
   expect(await readdir(join(agents(), "opencode"))).toEqual(["before"]);
 });
 
+it.each([
+  ["darwin", "arm64"],
+  ["linux", "arm64"],
+])("says, before it fetches anything, that a binary isn't pinned for %s on %s", async (platform, arch) => {
+  await npmThatInstalls((digest) => digest);
+  vi.stubGlobal("process", { ...process, platform, arch, env: process.env });
+  const refused = installation()?.install(() => {});
+  await expect(refused).rejects.toThrow(`OpenCode is pinned for linux-x64, not for ${platform}-${arch}`);
+  vi.unstubAllGlobals();
+  await expect(readdir(agents())).rejects.toThrow("ENOENT");
+});
+
 it("passes on what npm says of a failure", async () => {
   await mkdir(join(folder, "bin"));
   await writeFile(join(folder, "bin", "npm"), "#!/bin/sh\necho no network >&2\nexit 3\n", { mode: 0o755 });
