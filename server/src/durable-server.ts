@@ -1,6 +1,7 @@
 import { messageOf } from "@ambit/core";
 import type { Store } from "@ambit/core/plugin";
 import { DurableRuns, Sealing } from "@ambit/durable";
+import { tellLost } from "@ambit/runner";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import { RunQueue } from "./http/runs/run-queue.js";
 import type { DurableServer } from "./http/server-context.js";
@@ -27,7 +28,7 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
 
 /** What the server does with an open store. @param address where callers reach this replica. */
 export async function durableServer(
-  { runner, settings, log, tenancy, webhooks, interactionKey }: Ambit,
+  { runner, registry, settings, log, tenancy, webhooks, interactionKey }: Ambit,
   store: Store,
   address: string,
 ): Promise<DurableServer & { close(): Promise<void> }> {
@@ -38,6 +39,8 @@ export async function durableServer(
       place: address,
       openSessions: () => runner.sessions,
       sender: webhooks,
+      onLost: ({ id: runId, harness, sandbox }) =>
+        tellLost(registry.observers, { runId, harness, sandbox }, log),
     }),
   );
   webhooks.hasStore = true;

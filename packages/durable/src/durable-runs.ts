@@ -1,11 +1,11 @@
-import { messageOf, NotFound, RunCancelled, RunnerLost } from "@ambit/core";
+import { messageOf, NotFound, RunCancelled } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import type { Log, NewRun, Renewal, RunQuota, Store, StoredRun } from "@ambit/core/plugin";
 import { BoundSessions, type SessionName } from "./bound-sessions.js";
 import { follow, type Records } from "./follow.js";
 import { Heads } from "./heads.js";
 import { Lease } from "./lease.js";
-import { endedBy, lostEnd } from "./lost-result.js";
+import { endedBy, endLost } from "./lost-result.js";
 import { patiently } from "./outage.js";
 import type { RecordedRun } from "./recorded-run.js";
 import { Recorder } from "./recorder.js";
@@ -28,6 +28,8 @@ export interface DurableOptions {
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly SessionName[];
   readonly sender: WebhookSender;
+  /** A run of a replica that is gone was ended here, as `runner_lost`. */
+  readonly onLost: (run: StoredRun) => void;
   readonly log: Log;
 }
 
@@ -56,7 +58,7 @@ export class DurableRuns {
     this.answers = new StoredAnswers(options);
     this.sessions = new BoundSessions(options, this.replica);
     this.lease = new Lease({
-      ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs },
+      ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs, onLost: options.onLost },
       isBusy: () => this.#recorders.size > 0,
       onRenewal: (renewal) => this.#renewed(renewal),
     });
@@ -223,14 +225,12 @@ export class DurableRuns {
 
   /** Ours by the store, and not here: its result couldn't be stored. */
   async #endLeftOver(id: string, fence: number): Promise<void> {
-    const { log } = this.options;
     try {
       const run = await this.store.get(id);
       if (run?.state !== "running" || this.#recorders.has(id) || this.#starting.has(id)) return;
-      log.warn({ runId: id }, new RunnerLost().message);
-      await this.store.finish(id, fence, lostEnd(run));
+      await endLost(this.options, run, fence);
     } catch (error) {
-      log.warn({ error: messageOf(error) }, "a run that was lost could not be ended");
+      this.options.log.warn({ error: messageOf(error) }, "a run that was lost could not be ended");
     }
   }
 

@@ -1,17 +1,16 @@
 import { messageOf } from "@ambit/core";
-import type { Log, Renewal, Store } from "@ambit/core/plugin";
-import { lostEnd } from "./lost-result.js";
+import type { Renewal, Store } from "@ambit/core/plugin";
+import { endLost, type LostRunEnder } from "./lost-result.js";
 
 /** Milliseconds between two renewals while runs are here: what others ask of them comes with the answer. */
 const busyMs = 250;
 
-export interface LeaseOptions {
+export interface LeaseOptions extends LostRunEnder {
   readonly store: Store;
   readonly replica: string;
   /** Where callers reach this replica. */
   readonly address: string;
   readonly leaseMs: number;
-  readonly log: Log;
   /** Whether runs are here whose owners may be asked something. */
   readonly isBusy: () => boolean;
   readonly onRenewal: (renewal: Renewal) => void;
@@ -81,14 +80,12 @@ export class Lease {
   }
 
   async #endAbandoned(): Promise<void> {
-    const { store, replica, leaseMs, log } = this.options;
+    const { store, replica, leaseMs } = this.options;
     if (performance.now() - this.#lookedAt < leaseMs / 5) return;
     this.#lookedAt = performance.now();
     for (const run of await store.abandoned()) {
       const fence = await store.takeOver(run.id, run.fence, replica);
-      if (fence === undefined) continue;
-      log.warn({ runId: run.id, of: run.replica }, "a run's replica is lost: the run ends");
-      await store.finish(run.id, fence, lostEnd(run));
+      if (fence !== undefined) await endLost(this.options, run, fence);
     }
   }
 }

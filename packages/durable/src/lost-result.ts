@@ -1,6 +1,6 @@
 import { type AmbitError, RunnerLost } from "@ambit/core";
 import type { RunResult } from "@ambit/core/contract";
-import type { RunEnd } from "@ambit/core/plugin";
+import type { Log, RunEnd, Store, StoredRun } from "@ambit/core/plugin";
 import { aboutEnd, type MessageSource } from "./webhooks/messages.js";
 
 /** The end of a run that has no result of its own. */
@@ -17,4 +17,21 @@ export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
   return { result: JSON.stringify(result), session, paused: false, deliveries: aboutEnd(run, result) };
 }
 
-export const lostEnd = (run: MessageSource) => endedBy(new RunnerLost(), run);
+/** What ends runs whose replica is gone. */
+export interface LostRunEnder {
+  readonly store: Pick<Store, "finish">;
+  readonly log: Log;
+  /** Called once such a run has its end. */
+  readonly onLost: (run: StoredRun) => void;
+}
+
+/** Gives a run its end under the fence that this replica has of it. @throws Error when the store can't be reached */
+export async function endLost(
+  { store, log, onLost }: LostRunEnder,
+  run: StoredRun,
+  fence: number,
+): Promise<void> {
+  const { id: runId, session: sessionId, project: projectId, replica } = run;
+  log.warn({ runId, sessionId, projectId, replica }, "a run's replica is lost: the run ends");
+  if ((await store.finish(runId, fence, endedBy(new RunnerLost(), run))) === "written") onLost(run);
+}

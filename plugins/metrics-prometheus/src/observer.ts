@@ -1,4 +1,5 @@
 import type {
+  LostRun,
   ObservedRefusal,
   ObservedRun,
   RunnerState,
@@ -24,6 +25,10 @@ export class MetricsObserver implements RunObserver {
       refused.inc({ code });
       for (const capability of capabilities) missing.inc({ capability });
     });
+  }
+
+  lost({ harness, sandbox }: LostRun): void {
+    this.#count(({ runs }) => runs.inc({ outcome: "runner_lost", harness, sandbox }));
   }
 
   async scrape({ runs, sessions, probes }: RunnerState): Promise<string> {

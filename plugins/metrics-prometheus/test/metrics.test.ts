@@ -66,12 +66,14 @@ describe("the figures of a runner", () => {
     playInto(counting, { stopReason: "paused" }, true);
     playInto(counting, { ok: false, failure: { code: "model_failed", retryable: true } });
     counting.refused({ code: "boundary_refused", capabilities: ["network.deny"] });
+    counting.lost({ runId: "of-another", harness: "demo", sandbox: "local" });
     expect(await lines(counting)).toEqual(
       expect.arrayContaining([
         'ambit_runs_total{outcome="ok",harness="demo",sandbox="local"} 1',
         'ambit_runs_total{outcome="paused",harness="demo",sandbox="local"} 1',
         'ambit_runs_total{outcome="model_failed",harness="demo",sandbox="local"} 1',
         'ambit_requests_refused_total{code="boundary_refused"} 1',
+        'ambit_runs_total{outcome="runner_lost",harness="demo",sandbox="local"} 1',
         'ambit_capability_refusals_total{capability="network.deny"} 1',
         'ambit_tool_calls_total{outcome="completed"} 3',
         'ambit_tool_calls_total{outcome="denied"} 3',

@@ -39,6 +39,7 @@ function platform({ refusals = 0, madeAfterMs = 0 }) {
     refresh: unused,
     touch: unused,
     waitUntilStarted: unused,
+    setLabels: unused,
     setNetwork: unused,
     execute: unused,
     startSession: unused,

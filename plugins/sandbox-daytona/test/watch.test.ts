@@ -51,6 +51,7 @@ function machineThat(refresh: () => Promise<MachineView>) {
       counts.touches += 1;
     },
     waitUntilStarted: unused,
+    setLabels: unused,
     setNetwork: unused,
     execute: unused,
     startSession: unused,

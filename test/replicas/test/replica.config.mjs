@@ -62,7 +62,11 @@ async function* count(steps, signal) {
 }
 
 export default {
-  plugins: [counting, { use: "@ambit/store-postgres", config: { schema: "chaos" } }],
+  plugins: [
+    counting,
+    "@ambit/metrics-prometheus",
+    { use: "@ambit/store-postgres", config: { schema: "chaos" } },
+  ],
   limits: { concurrentRuns: 8 },
   tokens: JSON.parse(process.env.AMBIT_TEST_TOKENS ?? "[]"),
   server: { drainMs: 2_000 },

@@ -20,6 +20,8 @@ const tokens = [
   { token: hashed("limited"), project: "limited", limits: { concurrentRuns: 1 } },
 ];
 
+const operator = "a-token-of-the-operator";
+
 describe("two replicas", () => {
   const missing = postgresIsMissing();
   let postgres: Postgres | undefined;
@@ -28,7 +30,11 @@ describe("two replicas", () => {
   beforeAll(async () => {
     if (missing !== undefined) return;
     postgres = await startPostgres();
-    const environment = { AMBIT_POSTGRES_URL: postgres.url, AMBIT_TEST_TOKENS: JSON.stringify(tokens) };
+    const environment = {
+      AMBIT_POSTGRES_URL: postgres.url,
+      AMBIT_TEST_TOKENS: JSON.stringify(tokens),
+      AMBIT_TOKEN: operator,
+    };
     for (let index = 0; index < 2; index += 1)
       replicas.push(new Replica(`http://127.0.0.1:${await freePort()}`, environment, false));
     await Promise.all(replicas.map((replica) => replica.start()));
@@ -103,10 +109,17 @@ describe("two replicas", () => {
     await fetch(`${owner.url}/sessions/ended`, { method: "DELETE", headers: ofSessions });
     expect((await post(other, turn("ended"))).status).toBe(200);
     await post(owner, turn("of-the-dead"));
+    const body = JSON.stringify({ messages: [{ role: "user", content: "count to 1000" }] });
+    await post(owner, body, { prefer: "respond-async" });
     await owner.kill();
     await expect
       .poll(async () => (await post(other, turn("of-the-dead"))).status, { timeout: 20_000, interval: 200 })
       .toBe(200);
-    await owner.start();
+    // Who ended its run counted that.
+    const metrics = async () =>
+      (await fetch(`${other.url}/metrics`, { headers: { authorization: `Bearer ${operator}` } })).text();
+    await expect
+      .poll(metrics, { timeout: 10_000 })
+      .toContain('ambit_runs_total{outcome="runner_lost",harness="counting",sandbox="none"} 1');
   });
 });

@@ -12,6 +12,11 @@ export interface RunObserver {
   observe(run: ObservedRun): RunObservation | undefined;
   /** A request was refused before it became a run. Synchronous. */
   refused?(refusal: ObservedRefusal): void;
+  /**
+   * A run of another process, which is gone, was ended here as `runner_lost`. What that process had observed of it is
+   * lost. Synchronous.
+   */
+  lost?(run: LostRun): void;
   /** Its metrics in the Prometheus text format (version 0.0.4), for `GET /metrics`. */
   scrape?(state: RunnerState): Promise<string>;
   /** Flushes what it still holds, until `signal` aborts. Called once, after the last run. */
@@ -45,6 +50,8 @@ export interface ObservedRun {
   redact(text: string): string;
   readonly log: Log;
 }
+
+export type LostRun = Pick<ObservedRun, "runId" | "harness" | "sandbox">;
 
 export interface ObservedRefusal {
   /** The failure's code, as on the wire: `boundary_refused`. */

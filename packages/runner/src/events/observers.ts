@@ -1,16 +1,25 @@
 import { toAmbitError } from "@ambit/core";
-import type { Log, RunObserver } from "@ambit/core/plugin";
+import type { Log, LostRun, RunObserver } from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
 
 /** A request became no run. */
 export function tellRefused(observers: readonly RunObserver[], error: unknown, log: Log): void {
   const { code, gaps = [] } = toAmbitError(error).toFailure();
   const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
+  tellAll(observers, (observer) => observer.refused?.({ code, capabilities }), log);
+}
+
+/** A run of a process that is gone has its end. */
+export function tellLost(observers: readonly RunObserver[], run: LostRun, log: Log): void {
+  tellAll(observers, (observer) => observer.lost?.(run), log);
+}
+
+function tellAll(observers: readonly RunObserver[], tell: (observer: RunObserver) => void, log: Log): void {
   for (const observer of observers) {
     try {
-      observer.refused?.({ code, capabilities });
-    } catch (failure) {
-      log.error({ observer: observer.name, error: failure }, "an observer failed");
+      tell(observer);
+    } catch (error) {
+      log.error({ observer: observer.name, error }, "an observer failed");
     }
   }
 }
