@@ -1,4 +1,5 @@
 import { appendFileSync } from "node:fs";
+import type { AgentEvent } from "@ambit/core";
 import type { ModelServer } from "@ambit/model-server";
 import type { Runner } from "@ambit/runner";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -20,6 +21,16 @@ afterAll(async () => {
   await platform[Symbol.asyncDispose]();
 });
 
+/** What the model's provider answers with, and whether a second try may help. The last is tried in every test run. */
+const statuses: readonly (readonly [status: number, retryable: boolean])[] = [
+  [401, false],
+  [402, false],
+  [403, false],
+  [429, true],
+  [500, true],
+  [529, true],
+];
+
 /** For `node scripts/agents.mjs`, which makes docs/agents.md of it. */
 function record(agent: string, row: string, note = "yes"): void {
   const file = process.env.AMBIT_AGENTS_RESULTS;
@@ -28,7 +39,7 @@ function record(agent: string, row: string, note = "yes"): void {
 
 describe.each(testedAgents)(
   "$id, confined, without a network, its key outside",
-  { timeout: 60_000 },
+  { timeout: testsAll ? 240_000 : 60_000 },
   (agent) => {
     const asksNobody = agent.asksNobody === true;
     const tools = [pythonTool("twice", "def main(number): return number * 2"), clientTool("pick")];
@@ -145,26 +156,45 @@ describe.each(testedAgents)(
       record(agent.id, "client tool");
     });
 
+    // Each of these ends the agent's process, and its next turn starts it again.
     it("is cancelled in mid-answer", async () => {
-      const begun = await begin(asking("[[slow 500 20]]"));
-      await begun.until("message_delta");
-      runner.cancel(begun.id);
-      expect(await begun.result).toMatchObject({ stopReason: "cancelled" });
+      await cancelled(await begin(asking("[[slow 500 20]]")), "message_delta");
       record(agent.id, "cancel");
-      expect(begun.events.at(-1)).toMatchObject({ type: "done", stopReason: "cancelled" });
     });
 
-    it("tells of a failed model, and whether a second try may help", async () => {
-      for (const { status, retryable } of [
-        // Each failure ends the agent's process, and starts it again.
-        ...(testsAll ? [{ status: 401, retryable: false }] : []),
-        { status: 529, retryable: true },
-      ]) {
+    async function cancelled(begun: LiveRun, when: AgentEvent["type"]) {
+      await begun.until(when);
+      runner.cancel(begun.id);
+      expect(await begun.result).toMatchObject({ ok: true, stopReason: "cancelled" });
+      expect(begun.events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
+      const calls = begun.of("tool_call").map(({ id }) => id);
+      expect(begun.of("tool_result").map(({ id }) => id)).toEqual(calls);
+    }
+
+    const isCancelledMidway = () =>
+      it("is cancelled in mid-tool, and with a question open", async () => {
+        await cancelled(await begin(asking("[[shell sleep 100]]")), "tool_call");
+        record(agent.id, "cancel, in mid-tool");
+        if (asksNobody) return record(agent.id, "cancel, with a question open", "–");
+        const waiting = { ...asking("[[shell mkdir other]]"), interactions: { waitMs: 60_000 } };
+        await cancelled(await begin(waiting), "interaction_request");
+        record(agent.id, "cancel, with a question open");
+      });
+    if (testsAll || agent.id === "pi") isCancelledMidway();
+
+    it("tells of a failed model, its status, and whether a second try may help", async () => {
+      for (const [status, retryable] of testsAll ? statuses : statuses.slice(-1)) {
         const { run: done, result } = await run(`[[http ${status}]]`);
-        expect(result).toMatchObject({ ok: false, failure: { code: "model_failed", retryable } });
-        expect(done.events.at(-1)?.type).toBe("done");
+        const failure = { code: "model_failed", retryable, upstreamStatus: status };
+        expect(result).toMatchObject({ ok: false, failure });
+        expect(result.error).toContain(`The model answered with ${status}`);
+        expect(done.events.at(-1)).toEqual({ type: "done" });
       }
       record(agent.id, "upstream errors");
+      if (!testsAll) return;
+      const { result } = await run("[[drop]]");
+      expect(result).toMatchObject({ ok: false, failure: { code: "model_failed", retryable: true } });
+      record(agent.id, "answer cut half way");
     });
 
     it("takes a conversation up in a new session, and calls a callback tool on the allowlist", async () => {
