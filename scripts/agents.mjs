@@ -56,6 +56,8 @@ ${rows.map((row) => line([row, ...agents.map((agent) => note(agent, row))])).joi
 
 - **own tool asked, denied**: before every use of its own tools, harmless commands included (\`ls\`, \`pwd\`, \`git status\`),
   regardless of settings in the workspace and the home; tried with each in \`plugins/harness-acp/test/profiles/own-tools.test.ts\`.
+- **upstream errors**: 401, 402, 403, 429, 500 and 529, each as \`model_failed\` with its status and whether a second try may
+  help. **resumed**: it asks its model to go on where the connection was cut.
 - **refused**: it doesn't ask. A request whose permissions would have to be enforced is refused before it starts.
 `,
 );
