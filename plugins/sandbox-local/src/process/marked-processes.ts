@@ -18,19 +18,29 @@ export function markOf(runnerKey: string, sandboxId = "", spawned?: number): str
   return `${runnerKey}/${sandboxId}${sandboxId === "" ? "" : "/"}${spawned === undefined ? "" : `${spawned}/`}`;
 }
 
+export interface MarkedOptions {
+  /** Also the processes of this process group. */
+  readonly group?: number;
+  /**
+   * How often nothing must be found. One that is just becoming another program shows no mark: where something was cut
+   * off in the middle, look again. Default: once.
+   */
+  readonly looks?: number;
+  /** As `startOf` says: nothing that started earlier is sought, and so no more of it is read. Default: everything is. */
+  readonly since?: number | undefined;
+}
+
 /**
  * Kills every process that carries a mark beginning so, until none is found. Of an unconfined run, a process that
  * drops its environment and its group escapes this: without a pid namespace nothing can promise more, and nothing is claimed.
  *
- * @param group also the processes of this process group.
- * @param looks how often nothing must be found. One that is just becoming another program shows no mark: where something
- * was cut off in the middle, look again.
  * @returns how many were killed.
  */
-export async function killMarked(mark: string, group?: number, looks = 1): Promise<number> {
+export async function killMarked(mark: string, options: MarkedOptions = {}): Promise<number> {
+  const { looks = 1 } = options;
   const killed = new Set<number>();
   for (let round = 0, inVain = 0; round < 50; round++) {
-    const found = findMarked(mark, group);
+    const found = findMarked(mark, options);
     if (found.length === 0 && ++inVain >= looks) break;
     for (const pid of found) {
       killed.add(pid);
@@ -42,13 +52,23 @@ export async function killMarked(mark: string, group?: number, looks = 1): Promi
   return killed.size;
 }
 
-function findMarked(mark: string, group: number | undefined): readonly number[] {
+/** When a process started, in the kernel's ticks: none of its descendants is older. Undefined when it is gone. */
+export function startOf(pid: number): number | undefined {
+  return statOf(pid)?.started;
+}
+
+function findMarked(mark: string, { group, since = 0 }: MarkedOptions): readonly number[] {
   if (process.platform !== "linux") return [];
   const sought = markArgument(mark);
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => pid !== process.pid && (inGroup(pid, group) || isMarked(pid, sought)));
+    .filter((pid) => {
+      if (pid === process.pid) return false;
+      const stat = statOf(pid);
+      if (stat === undefined || stat.started < since) return false;
+      return (stat.group === group && stat.state !== "Z") || isMarked(pid, sought);
+    });
 }
 
 function isMarked(pid: number, sought: string): boolean {
@@ -58,12 +78,19 @@ function isMarked(pid: number, sought: string): boolean {
   });
 }
 
-function inGroup(pid: number, group: number | undefined): boolean {
-  if (group === undefined) return false;
+interface Stat {
+  readonly state: string | undefined;
+  readonly group: number;
+  readonly started: number;
+}
+
+/** Fields 3, 5 and 22 of proc(5)'s stat. */
+function statOf(pid: number): Stat | undefined {
   const stat = readProcess(pid, "stat");
+  if (stat === "") return undefined;
   // The second field is the program's name in parentheses, and may hold anything.
-  const [state, , processGroup] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return Number(processGroup) === group && state !== "Z";
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return { state: fields[0], group: Number(fields[2]), started: Number(fields[19]) };
 }
 
 /** Empty for a process that is gone, or another user's: neither is ours. */

@@ -19,6 +19,8 @@ export class UnconfinedSandbox extends SessionSandbox {
   readonly #id: string;
   readonly #log: Log;
   #spawned = 0;
+  /** When the first process started; 0 where that isn't known. */
+  #since: number | undefined;
 
   constructor(options: { folder: SessionFolder; runner: RunnerFolder; id: string; log: Log }) {
     const { folder, runner, id, log } = options;
@@ -45,6 +47,9 @@ export class UnconfinedSandbox extends SessionSandbox {
       home: command.role === "agent" ? this.home : toolHome,
       scratch,
       mark: markOf(this.#runner.key, this.#id, number),
+      onStarted: (started) => {
+        this.#since ??= started ?? 0;
+      },
       onGone: async (stragglers) => {
         if (stragglers > 0)
           this.#log.warn({ sandbox: this.#id, stragglers }, "processes outlived their parent");
@@ -54,7 +59,7 @@ export class UnconfinedSandbox extends SessionSandbox {
   }
 
   protected async closeSession(): Promise<void> {
-    await killMarked(markOf(this.#runner.key, this.#id));
+    await killMarked(markOf(this.#runner.key, this.#id), { since: this.#since });
     await this.#folder.remove();
     this.#runner.trash.report(this.#log);
   }

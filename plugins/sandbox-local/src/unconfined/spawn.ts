@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Command, Exit, Process } from "@ambit/core/plugin";
 import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
-import { killMarked, markerVariable } from "../process/marked-processes.js";
+import { killMarked, markerVariable, startOf } from "../process/marked-processes.js";
 import { ownSessions } from "../process/own-sessions.js";
 import { pipesOf } from "../process/pipes.js";
 import { signal } from "../process/signal.js";
@@ -18,6 +18,8 @@ export interface UnconfinedPlace {
   readonly scratch: string;
   /** Found again by it when the process is gone, with all that it started. */
   readonly mark: string;
+  /** Called with what `startOf` says of it. */
+  onStarted(started: number | undefined): void;
   /** Called once everything of the process is gone. */
   onGone(stragglers: number): Promise<void>;
 }
@@ -63,6 +65,8 @@ class UnconfinedProcess implements Process {
   constructor(child: ChildProcess, group: number, place: UnconfinedPlace, abort: AbortSignal | undefined) {
     this.#child = child;
     this.#group = group;
+    const since = startOf(group);
+    place.onStarted(since);
     const { stdin, stdout, stderr } = pipesOf(child);
     this.stdin = stdin;
     this.stdout = stdout;
@@ -76,7 +80,7 @@ class UnconfinedProcess implements Process {
           ownSessions.delete(group);
           resolve({ code, signal: name });
         };
-        killMarked(place.mark, group, name === null ? 1 : 3)
+        killMarked(place.mark, { group, since, looks: name === null ? 1 : 3 })
           .then((stragglers) => place.onGone(stragglers))
           .then(settle, settle);
       });
