@@ -1,4 +1,4 @@
-import type { Goal } from "../../goal.js";
+import type { Goal, Measurement } from "../../goal.js";
 import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
 import { linux } from "../../machine/needs.js";
 import { interleaved, median, type Pairs, short, timed } from "../../measure.js";
@@ -77,30 +77,23 @@ async function cost(meter: CpuMeter, step: () => Promise<unknown>): Promise<Cost
 
 const medians = ({ subject, floor }: Pairs) => `${short(median(subject))} / ${short(median(floor))} ms`;
 
+/** The ratios of one measure, without a boundary and in a jail. */
+async function outcomes(measure: "wall" | "cpu", count: number): Promise<readonly Measurement[]> {
+  const name = measure === "wall" ? "wall" : "CPU";
+  const plain = (await coldRuns("prefer", count))[measure];
+  const confined = (await coldRuns("allow", count))[measure];
+  return [
+    { what: `demo agent, unconfined, ${name}`, unit: "×", values: plain.ratios, limit, note: medians(plain) },
+    { what: `demo agent, in its jail, ${name}`, unit: "×", values: confined.ratios, note: medians(confined) },
+  ];
+}
+
 export const coldRun: Goal = {
   id: "G1",
   title: "cold run ÷ same agent over the ACP SDK, wall",
   goal: "≤ 1.05",
   needs: [linux],
-  async run({ pairs }) {
-    const plain = await coldRuns("prefer", pairs(20));
-    const confined = await coldRuns("allow", pairs(20));
-    return [
-      {
-        what: "demo agent, unconfined, wall",
-        unit: "×",
-        values: plain.wall.ratios,
-        limit,
-        note: medians(plain.wall),
-      },
-      {
-        what: "demo agent, in its jail, wall",
-        unit: "×",
-        values: confined.wall.ratios,
-        note: medians(confined.wall),
-      },
-    ];
-  },
+  run: ({ pairs }) => outcomes("wall", pairs(20)),
 };
 
 export const coldRunCpu: Goal = {
@@ -108,23 +101,5 @@ export const coldRunCpu: Goal = {
   title: "cold run ÷ same agent over the ACP SDK, CPU seconds of the runner and all it starts",
   goal: "≤ 1.05",
   needs: [linux],
-  async run({ pairs }) {
-    const plain = await coldRuns("prefer", pairs(20));
-    const confined = await coldRuns("allow", pairs(20));
-    return [
-      {
-        what: "demo agent, unconfined, CPU",
-        unit: "×",
-        values: plain.cpu.ratios,
-        limit,
-        note: medians(plain.cpu),
-      },
-      {
-        what: "demo agent, in its jail, CPU",
-        unit: "×",
-        values: confined.cpu.ratios,
-        note: medians(confined.cpu),
-      },
-    ];
-  },
+  run: ({ pairs }) => outcomes("cpu", pairs(20)),
 };

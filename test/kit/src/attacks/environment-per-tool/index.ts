@@ -32,18 +32,7 @@ def memory():
         try:
             if HOLDER not in content(folder + "/cmdline"):
                 continue
-            maps = content(folder + "/maps").decode()
-            with open(folder + "/mem", "rb", buffering=0) as file:
-                for line in maps.split("\\n"):
-                    parts = line.split()
-                    if len(parts) < 2 or not parts[1].startswith("rw"):
-                        continue
-                    start, end = (int(part, 16) for part in parts[0].split("-"))
-                    try:
-                        file.seek(start)
-                        found.update(leaks(file.read(min(end - start, 8 << 20))).split())
-                    except (OSError, ValueError, OverflowError):
-                        continue
+            found.update(memory_leaks(folder, 8 << 20).split())
         except OSError:
             continue
     return " ".join(found)

@@ -118,19 +118,7 @@ export const credentialAttacks = [
     program: `
 def memory():
     answer = ask(lines(b"/echo", b"Authorization: Bearer " + key()))
-    found_there = set()
-    with open("/proc/self/mem", "rb", buffering=0) as file:
-        for line in content("/proc/self/maps").decode().split("\\n"):
-            parts = line.split()
-            if len(parts) < 2 or not parts[1].startswith("rw"):
-                continue
-            start, end = (int(part, 16) for part in parts[0].split("-"))
-            try:
-                file.seek(start)
-                found_there.update(leaks(file.read(min(end - start, 4 << 20))).split())
-            except (OSError, ValueError, OverflowError):
-                continue
-    return " ".join(found_there)
+    return memory_leaks("/proc/self")
 attempt("placeholders", lambda: found(json.dumps(P["inside"]).encode()))
 attempt("variables", lambda: found(json.dumps(dict(os.environ)).encode()))
 attempt("memory", memory)`,

@@ -40,26 +40,11 @@ attempt("walk", search)`,
     title: "search the memory of every process that can be read",
     parameters: async ({ decoyProcess }) => ({ pid: (await decoyProcess()).pid }),
     program: `
-def memory(folder):
-    found = set()
-    maps = content(folder + "/maps").decode()
-    with open(folder + "/mem", "rb", buffering=0) as file:
-        for line in maps.split("\\n"):
-            parts = line.split()
-            if len(parts) < 2 or not parts[1].startswith("rw"):
-                continue
-            start, end = (int(part, 16) for part in parts[0].split("-"))
-            try:
-                file.seek(start)
-                found.update(leaks(file.read(min(end - start, 4 << 20))).split())
-            except (OSError, ValueError, OverflowError):
-                continue
-    return " ".join(found)
 def all_memory():
     found = set()
     for folder in ["/proc/%d" % P["pid"], "/proc/1", "/proc/%d" % os.getppid()]:
         try:
-            found.update(memory(folder).split())
+            found.update(memory_leaks(folder).split())
         except OSError:
             continue
     return " ".join(found)
