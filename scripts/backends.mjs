@@ -1,22 +1,25 @@
 /**
  * Writes docs/backends.md: which sandbox proves what, on which host and by which mechanism, as the conformance kit
- * judged it. The platform's own column is filled where `DAYTONA_API_KEY` is set, and says otherwise that nobody asked.
- * Needs root, for the loopback Daytona.
+ * judged it. The platform's own column is filled where `DAYTONA_API_KEY` is set, and says otherwise that it wasn't asked.
+ * Needs root, for the loopback Daytona; Docker's columns need dockerd and runsc, and say what is missing.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { capabilities, promises } from "../core/dist/index.js";
+import { makeAuthority } from "../packages/egress/dist/credentials/index.js";
 import { DaytonaSandbox, configSchema as daytonaConfig } from "../plugins/sandbox-daytona/dist/index.js";
+import { DockerSandbox, configSchema as dockerConfig } from "../plugins/sandbox-docker/dist/index.js";
 import { startLoopbackDaytona } from "../test/daytona/dist/index.js";
-import { operatorControl, runAttacks } from "../test/kit/dist/index.js";
+import { startDockerEngine } from "../test/docker-engine/dist/index.js";
+import { ChangingNames, CredentialHost, operatorControl, runAttacks } from "../test/kit/dist/index.js";
 import { reportOf } from "./report.mjs";
 import { root } from "./setup.mjs";
 
-const exempt = JSON.parse(
-  readFileSync(join(root, "plugins/sandbox-daytona/test/support/exempt.json"), "utf8"),
-);
+/** @param {string} file */
+const exemptIn = (file) => JSON.parse(readFileSync(join(root, "plugins", file), "utf8"));
+const exempt = exemptIn("sandbox-daytona/test/support/exempt.json");
 
 const ports = "the kit lists decoys by their ports, which the platform can't bind";
 const sizes = "the kit's limits are smaller than the platform's whole cores and GiB";
@@ -75,10 +78,62 @@ async function onDaytona() {
 }
 
 /** @typedef {import("../test/kit/dist/index.js").VerifyReport} VerifyReport */
+
+/**
+ * In containers of an engine of its own.
+ * @returns {Promise<{ runc?: VerifyReport, runsc?: VerifyReport }>} without a runtime that doesn't run here.
+ */
+async function onDocker() {
+  /** @type {Awaited<ReturnType<typeof startDockerEngine>>} */
+  let engine;
+  try {
+    engine = await startDockerEngine();
+  } catch (error) {
+    console.error(`docker: ${error instanceof Error ? error.message : error}`);
+    return {};
+  }
+  const dataFolder = await mkdtemp(join(tmpdir(), "ambit-backends-"));
+  const { credentialHost, authorityFile } = await CredentialHost.openIn(dataFolder, makeAuthority);
+  /** @param {"runc" | "runsc"} runtime */
+  const attacked = async (runtime) => {
+    const failure = engine.failures[runtime];
+    if (failure != null) {
+      console.error(`docker, ${runtime}: ${failure}`);
+      return undefined;
+    }
+    const names = new ChangingNames();
+    const config = dockerConfig.parse({
+      ...{ runtime, dataFolder, engine: `unix://${engine.socket}`, image: engine.image, network: "none" },
+      ...{ deployment: `backends-${runtime}`, trustedAuthorities: [authorityFile] },
+    });
+    const backend = new DockerSandbox(config, names.lookup);
+    const exempt = {
+      ...exemptIn("sandbox-docker/test/support/exempt.json"),
+      ...(runtime === "runsc" ? exemptIn("sandbox-docker/test/support/exempt-gvisor.json") : {}),
+    };
+    return await runAttacks(backend, {
+      ...{ control: operatorControl(backend), exempt, names, credentialHost, probeMs: 180_000 },
+      onCapability: ({ capability, assurance }) =>
+        console.error(`docker, ${runtime}: ${assurance} ${capability}`),
+    });
+  };
+  try {
+    const [runc, runsc] = [await attacked("runc"), await attacked("runsc")];
+    return { ...(runc && { runc }), ...(runsc && { runsc }) };
+  } finally {
+    await credentialHost.close();
+    await engine.close();
+    await rm(dataFolder, { recursive: true, force: true });
+  }
+}
+
+const docker = await onDocker();
 /** @type {readonly { title: string, report: VerifyReport | undefined }[]} */
 const hosts = [
   { title: "local, as root", report: reportOf(["server/dist/cli/main.js", "verify", "--json"]) },
   { title: "local, as an ordinary user", report: reportOf(["scripts/verify-as-user.mjs"]) },
+  { title: "Docker, runc", report: docker.runc },
+  { title: "Docker, gVisor", report: docker.runsc },
   { title: "Daytona, *loopback*", report: await onLoopbackDaytona() },
   { title: "Daytona, the platform", report: await onDaytona() },
 ];

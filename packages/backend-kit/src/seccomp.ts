@@ -1,3 +1,6 @@
+import { mkdir, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
 /**
  * The system calls of a sandbox: those that programs need, and no others. Stricter than Docker's default in the families
  * of sockets; it lets `mount` through to the kernel's own check, because the engine remounts /proc at the start, and no
@@ -73,3 +76,14 @@ export const seccompProfile = JSON.stringify({
     },
   ],
 });
+
+/** The same as a file, for engines that take a path. @returns its path. @param folder that only the runner's user writes to. */
+export async function writeSeccompProfile(folder: string): Promise<string> {
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, "seccomp.json");
+  // Never half of it: another runner's engine may read it at the same time.
+  const fresh = `${path}.${process.pid}`;
+  await writeFile(fresh, seccompProfile, { mode: 0o644 });
+  await rename(fresh, path);
+  return path;
+}

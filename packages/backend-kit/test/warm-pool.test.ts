@@ -79,6 +79,20 @@ describe("a warm pool", () => {
     expect(warm.take("a")).toBe(made[1]);
   });
 
+  it("gives none that is no good to an opening, unless that was given up", async () => {
+    const { warm, faults, settle } = pool(1);
+    const failing = () => Promise.reject(new Error("no good"));
+    for (const signal of [new AbortController().signal, AbortSignal.abort(new Error("given up"))]) {
+      warm.want("a");
+      await settle();
+      const using = warm.using("a", failing, signal);
+      if (signal.aborted) await expect(using).rejects.toThrow("given up");
+      else await expect(using).resolves.toBeUndefined();
+    }
+    expect(faults).toEqual([new Error("no good")]);
+    expect(await warm.using("a", async () => "used", new AbortController().signal)).toBeUndefined();
+  });
+
   it("closes one that nobody took, and makes no other", async () => {
     const { warm, made, waiting, settle } = pool(1, { idleMs: 1_000 });
     warm.want("a");

@@ -34,8 +34,8 @@ export async function loadSandboxImage(
   { engine, ...options }: LoadOptions = {},
 ): Promise<string> {
   const name = sandboxImageName(options);
-  const [repository = "", tag = ""] = name.split(":");
-  const query = new URLSearchParams({ fromSrc: "-", repo: repository, tag });
+  // Podman takes a tag here only, and ignores one of its own.
+  const query = new URLSearchParams({ fromSrc: "-", repo: name });
   for (const setting of imageSettings(recipeOf(options))) query.append("changes", setting);
   const { status, body } = await ask(socketOf(engine), "POST", `/images/create?${query}`, archive);
   // A failure while it reads comes within an answer of 200.

@@ -31,11 +31,6 @@ import type { DockerConfig } from "./config.js";
 import type { PreparedSandbox } from "./open/prepared.js";
 import type { EngineFacts } from "./open/start-container.js";
 
-/** Milliseconds that making a sandbox ahead may take. */
-const longestPreparation = 60_000;
-/** Milliseconds that one waits for a session. */
-const longestWait = 15 * 60_000;
-
 /** Sandboxes in containers of a Docker or Podman engine. */
 export class DockerSandbox implements SandboxBackend {
   readonly name: string;
@@ -46,7 +41,7 @@ export class DockerSandbox implements SandboxBackend {
   readonly #lookup: Lookup | undefined;
   /** dockerode comes with the first sandbox or probe: a server's start does without. */
   readonly #engine = lazy(async () => (await import("./engine/engine.js")).connectTo(this.#config));
-  readonly #host: EngineFacts = { hiding: "exec" };
+  readonly #host: () => Promise<EngineFacts>;
   readonly #reaper: Reaper;
   readonly #warm: WarmPool<Shape, PreparedSandbox>;
   #log: Log = quietLog;
@@ -59,16 +54,20 @@ export class DockerSandbox implements SandboxBackend {
     this.#config = config;
     this.#lookup = lookup;
     const { deployment, ttlMinutes, reapMinutes } = config;
+    const dataFolder = config.dataFolder ?? defaultDataFolder("docker");
+    this.#host = lazy(async () => {
+      const { factsOf } = await import("./open/start-container.js");
+      return await factsOf(await this.#engine(), config, dataFolder);
+    });
     this.#reaper = new Reaper({
       ...{ platform: "the engine", plugin: "sandbox-docker", deployment, ttlMinutes, reapMinutes },
-      dataFolder: config.dataFolder ?? defaultDataFolder("docker"),
+      dataFolder,
       leftovers: () => this.#leftovers(),
     });
     this.#warm = new WarmPool({
-      ...{ size: config.prewarm, idleMs: longestWait },
-      make: (shape) =>
-        this.#prepare(`warm-${randomUUID()}`, shape, quietLog, AbortSignal.timeout(longestPreparation)),
-      onFault: (error) => this.#log.warn({ error }, "a sandbox couldn't be made ahead, or not be closed"),
+      size: config.prewarm,
+      make: (shape, signal) => this.#prepare(`warm-${randomUUID()}`, shape, quietLog, signal),
+      onFault: (error) => this.#log.warn({ error }, "a sandbox couldn't be made ahead, or not be used"),
     });
   }
 
@@ -98,8 +97,9 @@ export class DockerSandbox implements SandboxBackend {
     this.#reaper.reapBeside(log);
     this.#log = log;
     const shape = shapeOf(spec);
+    const give = (warm: PreparedSandbox) => warm.give(spec, { lookup: this.#lookup }, scope.signal);
     try {
-      return (await this.#takeWarm(shape, spec, scope.signal)) ?? (await this.#open(spec, scope, {}));
+      return (await this.#warm.using(shape, give, scope.signal)) ?? (await this.#open(spec, scope, {}));
     } finally {
       this.#warm.want(shape);
     }
@@ -109,17 +109,6 @@ export class DockerSandbox implements SandboxBackend {
     await this.#warm.close();
   }
 
-  /** Undefined where none waits, or the one that did is no good. */
-  async #takeWarm(shape: Shape, spec: SandboxSpec, signal: AbortSignal): Promise<RemoteSandbox | undefined> {
-    try {
-      return await this.#warm.take(shape)?.give(spec, { lookup: this.#lookup }, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      spec.log.warn({ error }, "a sandbox that was made ahead can't be used");
-      return undefined;
-    }
-  }
-
   async #open(spec: SandboxSpec, scope: Scope, test: OpenOptions): Promise<RemoteSandbox> {
     const prepared = await this.#prepare(spec.id, shapeOf(spec), spec.log, scope.signal);
     return await prepared.give(spec, { lookup: this.#lookup, ...test }, scope.signal);
@@ -127,9 +116,9 @@ export class DockerSandbox implements SandboxBackend {
 
   async #prepare(id: string, shape: Shape, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
     const { PreparedSandbox } = await import("./open/prepared.js");
-    const engine = await this.#engine();
+    const [engine, host] = [await this.#engine(), await this.#host()];
     return await this.#reaper.holding(id, (owner, onGone) => {
-      const options = { engine, config: this.#config, owner, shape, host: this.#host, id, onGone };
+      const options = { engine, config: this.#config, owner, shape, host, id, onGone };
       return PreparedSandbox.make(options, log, signal);
     });
   }

@@ -5,7 +5,7 @@ import { orderOf } from "../src/open/order.js";
 
 const owner = { deployment: "d", replica: "host-key", session: "s", expires: 1 };
 const orderWith = (settings: object, spec = probeSpec({})) =>
-  orderOf(shapeOf(spec), owner, configSchema.parse(settings), "exec").HostConfig;
+  orderOf(shapeOf(spec), owner, configSchema.parse(settings), { hiding: "exec", seccomp: "{}" }).HostConfig;
 
 describe("the order of a container", () => {
   it("names an AppArmor profile only where the configuration does", () => {

@@ -9,15 +9,17 @@ export interface Prepared {
 export interface WarmPoolOptions<Shape, Kept extends Prepared> {
   /** The most that wait at a time, of all shapes. 0: none is made. */
   readonly size: number;
-  /** Milliseconds after which an unused one is closed. */
-  readonly idleMs: number;
+  /** Milliseconds after which an unused one is closed. Default a quarter of an hour. */
+  readonly idleMs?: number;
   /** Milliseconds between an opening and what is made for the next: the first moments belong to the session. Default 200. */
   readonly delayMs?: number;
   /** Makes one that any opening of this shape may take. */
-  make(shape: Shape): Promise<Kept>;
-  /** What couldn't be made or closed. It is tried again after the next opening. */
+  make(shape: Shape, signal: AbortSignal): Promise<Kept>;
+  /** What couldn't be made, used or closed. It is tried again after the next opening. */
   onFault(error: unknown): void;
 }
+
+const longestMakingMs = 60_000;
 
 interface Waiting<Kept> {
   readonly key: string;
@@ -51,6 +53,26 @@ export class WarmPool<Shape, Kept extends Prepared> {
     return found?.kept;
   }
 
+  /**
+   * What `use` makes of one that waits; undefined where none does, or that one is no good.
+   *
+   * @throws the signal's reason
+   */
+  async using<Result>(
+    shape: Shape,
+    use: (kept: Kept) => Promise<Result>,
+    signal: AbortSignal,
+  ): Promise<Result | undefined> {
+    const kept = this.take(shape);
+    try {
+      return kept === undefined ? undefined : await use(kept);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#options.onFault(error);
+      return undefined;
+    }
+  }
+
   /** An opening asked for this shape: the next ones may do so too. */
   want(shape: Shape): void {
     const { size, delayMs = 200 } = this.#options;
@@ -80,7 +102,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
     for (let next = this.#missing(); next !== undefined && !this.#isClosed; next = this.#missing()) {
       const { key, shape } = next;
       try {
-        this.#add(key, await this.#options.make(shape));
+        this.#add(key, await this.#options.make(shape, AbortSignal.timeout(longestMakingMs)));
       } catch (error) {
         this.#wanted = this.#wanted.filter((one) => one.key !== key);
         this.#options.onFault(error);
@@ -104,7 +126,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
       this.#wanted = this.#wanted.filter((one) => one.key !== key);
       void this.#drop(added);
     };
-    const added = { key, kept, expiry: setTimeout(expire, this.#options.idleMs).unref() };
+    const added = { key, kept, expiry: setTimeout(expire, this.#options.idleMs ?? 15 * 60_000).unref() };
     this.#waiting.push(added);
     // It was wanted when it was begun.
     for (const one of this.#beyondWanted()) void this.#drop(one);

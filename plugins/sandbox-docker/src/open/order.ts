@@ -1,10 +1,11 @@
-import { labelsOf, type Ownership, type Shape, seccompProfile } from "@ambit/backend-kit";
+import { labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
 import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import { imageStore } from "@ambit/egress/credentials";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { isLocal } from "../engine/engine.js";
-import { firstCommand, type Hiding, hidingRights } from "./hiding.js";
+import { firstCommand, hidingRights } from "./hiding.js";
+import type { EngineFacts } from "./start-container.js";
 
 /** What the guest daemon does as root: give files and processes to other users, and end them. No process of a run is root. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
@@ -22,7 +23,7 @@ export function orderOf(
   shape: Shape,
   owner: Ownership,
   config: DockerConfig,
-  hiding: Hiding,
+  { hiding, seccomp }: EngineFacts,
 ): ContainerCreateOptions {
   const { network, resources } = shape.boundary;
   const { memoryMb, processes, cpus, diskMb } = resources;
@@ -55,7 +56,7 @@ export function orderOf(
       ReadonlyRootfs: true,
       CapDrop: ["ALL"],
       CapAdd: hiding === "drop" ? [...capabilities, ...hidingRights] : capabilities,
-      SecurityOpt: ["no-new-privileges", `seccomp=${seccompProfile}`, ...appArmor],
+      SecurityOpt: ["no-new-privileges", `seccomp=${seccomp}`, ...appArmor],
       Tmpfs: {
         "/tmp": scratch,
         "/var/tmp": scratch,

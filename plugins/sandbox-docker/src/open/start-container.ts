@@ -1,4 +1,4 @@
-import type { Ownership, Shape } from "@ambit/backend-kit";
+import { type Ownership, type Shape, seccompProfile, writeSeccompProfile } from "@ambit/backend-kit";
 import type { Evidence, Log } from "@ambit/core/plugin";
 import type { ContainerCreateOptions } from "dockerode";
 import type { DockerConfig } from "../config.js";
@@ -12,6 +12,18 @@ import { readBack } from "./read-back.js";
 /** What the first sandbox found out about an engine. */
 export interface EngineFacts {
   hiding: Hiding;
+  /** Docker takes the filter of system calls itself, Podman the path of a file on its host. */
+  readonly seccomp: string;
+}
+
+/** @param folder for the filter as a file, which a Podman on this host reads. @throws SandboxFailed */
+export async function factsOf(engine: Engine, config: DockerConfig, folder: string): Promise<EngineFacts> {
+  try {
+    const isPodman = JSON.stringify((await engine.version()).Components ?? []).includes("Podman");
+    return { hiding: "exec", seccomp: isPodman ? await writeSeccompProfile(folder) : seccompProfile };
+  } catch (error) {
+    throw asSandboxFailed(error, "start a container", config);
+  }
 }
 
 export interface StartOptions {
@@ -41,7 +53,7 @@ export async function startContainer(
 ): Promise<StartedContainer> {
   const { config, owner, host, shape } = options;
   const { hiding } = host;
-  const order = orderOf(shape, owner, config, hiding);
+  const order = orderOf(shape, owner, config, host);
   let container: Container | undefined;
   try {
     container = await create(options, order, hiding, signal);
