@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type LoopbackDaytona, startLoopbackDaytona, unavailableReason } from "@ambit/daytona-loopback";
@@ -59,10 +59,13 @@ describe("a session whose sandbox is remote", () => {
     if (one === undefined || two === undefined) throw new Error("the replicas aren't there");
     return { one, two };
   };
-  const ask = (replica: Replica, sessionId: string, line: string) =>
+  const ask = (replica: Replica, sessionId: string, line: string, more: object = {}) =>
     fetch(`${replica.url}/run`, {
       method: "POST",
-      body: JSON.stringify({ sessionId, sandbox: "daytona", messages: [{ role: "user", content: line }] }),
+      body: JSON.stringify({
+        ...{ sessionId, sandbox: "daytona", messages: [{ role: "user", content: line }] },
+        ...more,
+      }),
     });
   const said = async (response: Promise<Response>) => resultSchema.parse(await (await response).json());
   /** Once the other replica's lease is over. */
@@ -109,6 +112,24 @@ describe("a session whose sandbox is remote", () => {
     // One sandbox, of the third owner.
     const fences = daytona?.sandboxes().flatMap(({ labels }) => labels["ambit-fence"] ?? []);
     expect(fences).toEqual(["3"]);
+  });
+
+  it("takes its credentials along, to redact them, and stores none that can be read", async () => {
+    const { one, two } = pair();
+    const secret = "of-the-first-run-40417";
+    const toolCallback = { endpoint: "http://127.0.0.1:9/", authorization: `Bearer ${secret}` };
+    // The sandbox knows it, whoever has the session next.
+    const told = await said(ask(one, "indiscreet", `echo ${secret} > kept`, { toolCallback }));
+    expect(told).toMatchObject({ ok: true });
+    const later = await said(ask(two, "indiscreet", "cat kept; echo redacted?"));
+    expect(later).toMatchObject({ ok: true, output: expect.stringContaining("redacted?") });
+    expect(later.output).not.toContain(secret);
+    const files = await readdir(postgres?.folder ?? "", { recursive: true, withFileTypes: true });
+    const contents = await Promise.all(
+      files.filter((file) => file.isFile()).map(({ parentPath, name }) => readFile(join(parentPath, name))),
+    );
+    const holds = (text: string) => contents.some((content) => content.includes(text));
+    expect([holds("indiscreet"), holds(secret)]).toEqual([true, false]);
   });
 
   it("outlives its replica: the run of a killed one ends as lost, and the next goes on in its workspace", async () => {
