@@ -25,7 +25,7 @@ const owned = "id = $1 AND fence = $2 AND state = 'running'";
 
 /**
  * Has a row when the run was created, and none when its id was taken.
- * @param condition under which it is created at all: `$2` is its project.
+ * @param condition under which it is created: `$2` is its project.
  */
 export function createRun({ now }: Pick<Database, "now">, run: NewRun, condition = "1 = 1"): Statement {
   const { id, project, session, state, replica, digest, harness, sandbox, sealedRequest, webhook } = run;

@@ -4,7 +4,7 @@ import { lives } from "./lease.js";
 import { sessionOf } from "./rows.js";
 import { Where } from "./where.js";
 
-/** A run of the session is under way at its owner's. */
+/** A run of the session is in progress at its owner. */
 const isInUse = `EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_sessions.session
   AND COALESCE(r.project, '') = ambit_sessions.project AND r.replica = ambit_sessions.replica)`;
 

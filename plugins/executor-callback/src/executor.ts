@@ -77,7 +77,7 @@ export class CallbackExecutor implements ToolExecutor {
     }
   }
 
-  /** Ends every connection; calls under way fail. Idle connections keep no process alive, so a runner needn't. */
+  /** Closes every connection; open calls fail. Optional for a runner: idle connections keep no process alive. */
   async close(): Promise<void> {
     await (await this.#outbound)?.close();
   }

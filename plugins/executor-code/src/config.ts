@@ -14,7 +14,7 @@ export const configSchema = z.strictObject({
     .default(4 * 1024 * 1024),
   /** Characters of what a tool printed that are given with its failure. */
   maxPrintedCharacters: z.int().nonnegative().default(2_000),
-  /** Whether one interpreter of each runtime that a run has tools for waits, in a jail of its own, for the next call. */
+  /** Whether one interpreter of each runtime that a run has tools for waits in its own jail for the next call. */
   prewarm: z.boolean().default(true),
 });
 export type CodeConfig = z.output<typeof configSchema>;

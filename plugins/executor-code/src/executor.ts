@@ -21,8 +21,8 @@ import { failed, outcomeOf } from "./reply.js";
 import { type Start, WaitingInterpreters } from "./waiting.js";
 
 /**
- * Runs a tool's snippet in the run's sandbox, by `sandbox.spawn` and nothing else: whatever the sandbox guarantees
- * holds for the snippet too, so there is nothing of its own to claim or prove.
+ * Runs a tool's snippet in the run's sandbox, only by `sandbox.spawn`: the sandbox's guarantees hold for the snippet too,
+ * so the executor has nothing to claim or prove.
  */
 export class CodeExecutor implements ToolExecutor {
   readonly name = "code";

@@ -46,7 +46,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not a reply at all, or half of one: the exit tells more than the syntax error would.
+    // No reply, or half of one: the exit says more than the syntax error would.
     return undefined;
   }
 }

@@ -2,7 +2,7 @@ import type { Process, ToolScope } from "@ambit/core/plugin";
 import { feed } from "./feed.js";
 import type { Runtime } from "./program.js";
 
-/** Starts a runtime's interpreter in a jail of its own: it stops at its bootstrap's first read, that of its call. */
+/** Starts a runtime's interpreter in its own jail: it waits at its bootstrap's first read for its call. */
 export type Start = (runtime: Runtime, signal: AbortSignal) => Promise<Process>;
 
 interface Waiting {
@@ -25,7 +25,7 @@ export class WaitingInterpreters {
     this.#log = log;
   }
 
-  /** Has one waiting from now on, if it can be started: why it can't is the next call's to tell. */
+  /** Keeps one waiting from now on. If it can't be started, the next call reports why. */
   prepare(runtime: Runtime, start: Start): void {
     if (this.#closed || this.#waiting.has(runtime)) return;
     const stop = new AbortController();

@@ -9,7 +9,7 @@ function isLoopback(url: URL): boolean {
   return reading.host === "localhost" || reading.host.startsWith("127.") || reading.host === "::1";
 }
 
-/** What keeps this URL from being used at all. Pure. */
+/** Why this URL can't be used. Pure. */
 export function issuesOf(server: McpServer, config: McpClientConfig): readonly Issue[] {
   if (server.connection.type !== "http") return [];
   const url = new URL(server.connection.url);

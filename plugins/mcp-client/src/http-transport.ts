@@ -30,7 +30,7 @@ export function httpTransport(
   });
 }
 
-/** A redirect would carry the credentials to wherever it points: it is an error. A literal address has no lookup. */
+/** A redirect is an error, since it would send the credentials to another place. A literal address has no lookup. */
 async function guardedFetch(
   url: string | URL,
   init: RequestInit | undefined,

@@ -1,4 +1,4 @@
-/** Characters, in whole lines, of what a server wrote that are told when it can't be reached: they often say why. */
+/** Characters, in whole lines, of a server's output that an error quotes when it can't be reached: they often say why. */
 const longestWords = 1_000;
 
 /** Reads what a server writes to stderr, which would stop it unread, and keeps the end of it. */

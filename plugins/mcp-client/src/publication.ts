@@ -34,7 +34,7 @@ const silenceMs = 600_000;
 
 /**
  * Connects and lists the tools that the request's policy lets through.
- * @throws HarnessFailed when the server can't be reached: a run must not quietly go on without its tools.
+ * @throws HarnessFailed when the server can't be reached: a run must not silently continue without its tools.
  */
 export async function publicationOf(
   server: McpServer,
@@ -94,7 +94,7 @@ function metaOf({ traceparent }: PublishedCall): { readonly _meta?: { readonly t
   return traceparent === undefined ? {} : { _meta: { traceparent } };
 }
 
-/** A result's text; what is no text is named, and structured content stands in for a silent result. Pure. */
+/** A result's text. Other content is named, and structured content replaces missing text. Pure. */
 export function textOf({ content, structuredContent }: CallToolResult): string {
   const texts = content.map((block) => {
     if (block.type === "text") return block.text;

@@ -14,7 +14,7 @@ import type { McpClientConfig } from "./config.js";
 import { LastWords } from "./last-words.js";
 
 /**
- * MCP servers over stdio, each a process of its own in the sandbox: it inherits every guarantee, and neither the
+ * MCP servers over stdio, each its own process in the sandbox: it inherits every guarantee, and neither the
  * agent nor a tool sees its environment where the sandbox promises that.
  */
 export class StdioToolSource implements ToolSource {

@@ -8,7 +8,7 @@ export interface CallInFlight extends Disposable {
 
 /**
  * The calls of one publication, by the agent's request id. The endpoint keeps no session, so a cancellation arrives
- * as a request of its own and must find its call here.
+ * as a separate request and must find its call here.
  */
 export class CallsInFlight {
   readonly #byId = new Map<string | number, Set<AbortController>>();

@@ -40,7 +40,7 @@ export class McpHttpDelivery implements ToolDelivery {
     // The MCP SDK takes tens of milliseconds to load: a server's start, and runs without tools, do without it.
     const { endpointPath, openEndpoint } = await import("./endpoint.js");
     const endpoint = openEndpoint(publication, this.#config, scope.log);
-    // Until the token is here, nobody can present it.
+    // Until the token is known, no request can present it.
     let serve: FetchHandler = () => new Response(null, { status: 503 });
     const exposure = await scope.sandbox.expose((request) => serve(request));
     scope.defer(() => exposure.close());

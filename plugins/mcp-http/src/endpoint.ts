@@ -24,7 +24,7 @@ export interface Endpoint {
   readonly handle: FetchHandler;
   /** Whether the tools were asked for and handed out. */
   listed(): boolean;
-  /** Aborts the calls under way; what comes later gets 503. */
+  /** Aborts the open calls; later requests get 503. */
   close(): Promise<void>;
 }
 

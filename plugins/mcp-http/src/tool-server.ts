@@ -69,7 +69,7 @@ function structured(output: string): { structuredContent?: { result: unknown } }
   }
 }
 
-/** A publication must not throw; if one does, the model learns of a failure and the log of the cause. */
+/** A publication must not throw; if one does, the model gets a failure and the log the cause. */
 async function outcomeOf(
   { publication, log }: ToolService,
   call: Parameters<Publication["call"]>[0],

@@ -11,7 +11,7 @@ export interface PoolSettings {
 /** Milliseconds to connect, and for one statement. */
 const connectMs = 5_000;
 const statementMs = 30_000;
-/** A replica that stands still in the middle of a transaction must not hold its rows for longer. */
+/** A replica that stops in the middle of a transaction must not hold its rows longer than this. */
 const idleInTransactionMs = 5_000;
 /** PostgreSQL's type of 64-bit integers; ours are counts and milliseconds, which a number holds. */
 const int8 = 20;
@@ -34,7 +34,7 @@ export function newPool({ url, schema, connections }: PoolSettings, log: Log): p
         id === int8 ? Number : pg.types.getTypeParser(id, format ?? "text"),
     },
   });
-  // Of a connection that is in use: what waits for it is told, too.
+  // Of a connection that is in use: its waiting queries fail too.
   pool.on("connect", (client) =>
     client.on("error", (error) => log.debug({ error: error.message }, "in use")),
   );

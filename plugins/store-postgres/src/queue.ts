@@ -6,7 +6,7 @@ const queueName = "runs";
 /** Seconds that a replica has to claim a run it took from the queue; then another gets it. */
 const claimSeconds = 30;
 
-/** The runs that wait for a replica, kept by pg-boss in a schema beside Ambit's. Started when it is first needed. */
+/** The runs that wait for a replica, kept by pg-boss in its own schema. Started when it is first needed. */
 export class RunQueue {
   #boss: Promise<PgBoss> | undefined;
   /** The jobs of runs that this replica took, by run. */

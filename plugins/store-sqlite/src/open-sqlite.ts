@@ -8,7 +8,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Opens the file in a thread of its own: no statement holds the event loop up. */
+/** Opens the file in its own thread: no statement blocks the event loop. */
 export async function openSqlite(
   file: string,
   durability: WorkerSettings["durability"],

@@ -12,7 +12,7 @@ import { type Closure, closeSupervisor } from "./process/supervisor.js";
 import type { Settings } from "./settings.js";
 import { findUsers, type Users } from "./users.js";
 
-/** Holds the sandbox's processes and streams, whatever transport reaches it. */
+/** Holds the sandbox's processes and streams, over any transport. */
 export class Daemon {
   channels: Channels;
   readonly #settings: Settings;
@@ -21,7 +21,7 @@ export class Daemon {
   readonly #processes: Processes;
   readonly #files: Files;
   #listeners: Listeners;
-  /** Put off by whatever the runner says. A pipe that is merely open shows nothing: a platform may hold it for ever. */
+  /** Postponed by everything the runner sends. An open pipe alone proves nothing: a platform may hold it open forever. */
   readonly #lingering: NodeJS.Timeout;
 
   private constructor(
@@ -64,7 +64,7 @@ export class Daemon {
       throw new Error(
         "/proc isn't that of the bridge's own process namespace: the pipe's command must enter both",
       );
-    // The session's group may write what a process makes in the workspace, and nobody else reads what it makes anywhere.
+    // The session's group may write what a process creates in the workspace; no other user can read what it creates.
     process.umask(0o007);
     const users = findUsers(settings);
     const folders = makeFolders(settings, users);
@@ -79,7 +79,7 @@ export class Daemon {
 
   /**
    * Another runner has the sandbox from now on: what the earlier one had begun ends, and its files stay.
-   * Settles when nothing of it is under way.
+   * Settles when none of it is in progress.
    */
   async changeOwner(transport: Transport): Promise<void> {
     this.channels.closeAll();

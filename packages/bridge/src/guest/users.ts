@@ -15,11 +15,11 @@ export interface Users {
   readonly agent: User | undefined;
   /** Why users aren't kept apart, or there are none. */
   readonly whyShared: string | undefined;
-  /** A user that nobody else has, until it is given back: when its processes are gone. */
+  /** A user of no other process, until it is returned when its processes are gone. */
   take(): { readonly user: User | undefined; giveBack(): Promise<void> };
 }
 
-/** Looks, by doing it, whether each process can have a user of its own whose processes no other user sees. */
+/** Tries whether each process can have its own user, whose processes no other user sees. */
 export function findUsers({ firstUser, ownSystem, unprivileged }: Settings): Users {
   const agent = { uid: firstUser, gid: firstUser };
   const whyNone = whyNoUsers(agent);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What the guest daemon answers. It stands in the sandbox, so nothing it says is taken as it comes. */
+/** The guest daemon's replies. It runs in the sandbox, so nothing that it sends is trusted. */
 export const refusal = z.object({ refused: z.string().max(4_000) });
 export const done = z.object({ done: z.literal(true) });
 export const runStarted = z.object({

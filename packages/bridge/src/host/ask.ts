@@ -16,7 +16,7 @@ export interface Asked<Answer> {
 const mostContent = largestRead;
 
 /**
- * One request on a channel of its own, and its answer.
+ * One request on its own channel, and its reply.
  * @param input sent on the main stream, to its end.
  * @throws SandboxFailed with the words of the guest daemon, or when the transport is lost.
  */

@@ -86,7 +86,7 @@ function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Chan
   return { transport, connect };
 }
 
-/** Ends what runs inside, as far as it can still be told to, and every stream. */
+/** Ends every stream and, as far as the guest daemon is still reachable, what runs inside. */
 export async function closeBridge({ channels, connection, exposures }: Bridge): Promise<void> {
   exposures.close();
   const left = new AbortController();

@@ -14,7 +14,7 @@ export interface ConnectionOptions {
   readonly argv: readonly [program: string, ...args: string[]];
   readonly transport: ReliableTransport;
   readonly bridge: BridgeOptions;
-  /** Of an earlier connection, to go on with what its daemon holds. Default: a new one. */
+  /** Of an earlier connection, to continue with what its daemon holds. Default: a new one. */
   readonly resume?: BridgeLink | undefined;
   /** Grows with each owner of the sandbox: the daemon hears no smaller one. Default 0. */
   readonly fence?: number | undefined;

@@ -82,7 +82,7 @@ export class DirectConnection {
     });
   }
 
-  /** What the guest daemon says of the pipe itself. */
+  /** What the guest daemon reports about the pipe. */
   heard(op: ByteSignal, value: number): void {
     if (op === "hello") this.#greeted(value);
   }

@@ -10,7 +10,7 @@ import { listening, refusal } from "./answers.js";
 import type { OwnPort } from "./open.js";
 import { duplexOf } from "./streams.js";
 
-/** Handlers that answer on the sandbox's loopback: all at one port, told apart by their tokens. */
+/** Handlers on the sandbox's loopback: all at one port, distinguished by their tokens. */
 export class Exposures {
   readonly #channels: () => Channels;
   readonly #handlers = new ExposedHandlers();

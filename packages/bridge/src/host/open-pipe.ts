@@ -13,7 +13,7 @@ const noiseKept = 500;
 
 /** What a runner shows the guest daemon. */
 export interface Ownership {
-  /** The same for all owners: nobody else greets the daemon. */
+  /** The same for all owners: only they can greet the daemon. */
   readonly key: string;
   /** Grows with each owner. */
   readonly fence: number;

@@ -21,7 +21,7 @@ export interface RemoteSandboxOptions {
   readonly bridge: BridgeOptions;
   /** What the backend saw of the sandbox itself: limits that were read back, its supervisor. Joined with the bridge's. */
   readonly evidence: Evidence;
-  /** What stands inside for the session's `secrets`, where the backend hides them. Asked each time it is read. */
+  /** Placeholders of the session's `secrets`, where the backend hides them. Called on each read. */
   readonly placeholders?: () => Readonly<Record<string, string>>;
   /**
    * Whether `/proc`, `/tmp` and the like are the sandbox's alone, so that the bridge, where it is root, may mount the
@@ -57,7 +57,7 @@ export interface RemoteSandboxOptions {
   readonly environment?: (command: Command) => Readonly<Record<string, string>>;
 }
 
-/** How another process goes on with a sandbox. It holds a key: whoever has it and the platform's gives orders inside. */
+/** What another process needs to continue with a sandbox. It holds a key: with the platform's, it controls the sandbox. */
 export interface BridgeResumption extends BridgeLink {
   /** Of the runner's files that were copied. */
   readonly copied: readonly string[];
@@ -69,9 +69,9 @@ export interface OwnPort {
   readonly answer: ExposedHandlers["listener"];
 }
 
-/** What the bridge's guest daemon says of itself. The sandbox says it: never a proof by itself. */
+/** What the bridge's guest daemon reports about itself. It comes from the sandbox, so it proves nothing. */
 export interface BridgeFacts {
-  /** Whether each process gets a user of its own, and none sees another's processes: `environment.per-tool`. */
+  /** Whether each process gets its own user, and none sees another's processes: `environment.per-tool`. */
   readonly ownUsers: boolean;
   /** Why not, when it doesn't. */
   readonly whyShared: string | undefined;

@@ -24,7 +24,7 @@ export interface BridgedParts {
   readonly placeholders: () => Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly bridge: Bridge;
-  /** Of the runner's files that are inside. Undefined where nobody may take the sandbox over. */
+  /** Of the runner's files that are inside. Undefined where the sandbox can't be taken over. */
   readonly copied: readonly string[] | undefined;
   readonly environment: (command: Command) => Readonly<Record<string, string>>;
   /** Ends the platform's sandbox. */

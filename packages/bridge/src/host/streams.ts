@@ -8,7 +8,7 @@ interface Piece {
   readonly taken: () => void;
 }
 
-/** One stream that comes in, as a web stream: what nobody reads is granted to nobody. */
+/** An incoming stream as a web stream: the window grows only as it is read. */
 export class IncomingStream {
   readonly stream: ReadableStream<Uint8Array>;
   readonly #pieces: Piece[] = [];

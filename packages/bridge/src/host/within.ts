@@ -1,5 +1,5 @@
 /**
- * A value, unless the signal comes first: whoever makes it may not look at the signal, or never answer.
+ * A value, unless the signal aborts first: its source may ignore the signal, or never respond.
  * @param late gets the value all the same when it comes too late, to close it.
  * @throws the signal's reason
  */

@@ -24,7 +24,7 @@ interface Outgoing {
   wake: (() => void) | undefined;
 }
 
-/** Three byte streams each way, each with a window of its own, over one transport. */
+/** Three byte streams each way, each with its own window, over one transport. */
 export class Channel {
   listener: ChannelListener = {};
   readonly #outgoing = new Map<StreamId, Outgoing>();
@@ -55,7 +55,7 @@ export class Channel {
     return this.#writing;
   }
 
-  /** One write of a stream at a time. Settles when all is on its way, or nobody will have it. */
+  /** One write of a stream at a time. Settles when everything is sent, or has no reader any more. */
   async write(stream: StreamId, bytes: Uint8Array): Promise<void> {
     const outgoing = this.#outgoingOf(stream);
     for (let start = 0; start < bytes.length && !this.#isClosed; ) {

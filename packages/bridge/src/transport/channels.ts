@@ -40,7 +40,7 @@ export class Channels {
     const channel = this.#make(id);
     channel.listener = listener(channel);
     this.#transport.send(["open", id, kind]);
-    // After the transport is lost nothing answers: better told at once than waited for.
+    // After the transport is lost there is no response: fail immediately instead of waiting.
     if (this.#isClosed) channel.closed();
     return channel;
   }

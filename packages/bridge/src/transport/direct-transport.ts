@@ -13,7 +13,7 @@ import type { Transport } from "./transport.js";
 
 /** Bytes that wait for the pipe: data waits where there are more. */
 const mostWaiting = 1024 * 1024;
-/** With what doesn't wait: whoever makes us answer and reads nothing fills our memory on purpose. */
+/** Including what doesn't wait: a peer that causes responses and reads nothing would fill our memory. */
 const mostUnread = 4 * mostWaiting;
 /** Payloads up to this go out together with their header. */
 const copied = 4 * 1024;
@@ -72,7 +72,7 @@ export class DirectTransport implements Transport {
     return Math.min(bytes.length, start + Math.min(most, longestByteFrame));
   }
 
-  /** For good: nothing is sent any more, and nobody waits. */
+  /** Permanently: nothing more is sent, and all waits end. */
   close(): void {
     this.#output = undefined;
     this.#wake();

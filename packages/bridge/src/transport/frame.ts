@@ -30,7 +30,7 @@ export type Side = "runner" | "inside";
 /** Each side's lines begin differently: what a terminal or a log echoes is known for our own, and dropped. */
 const marks: Readonly<Record<Side, string>> = { runner: ">", inside: "<" };
 
-/** All but data, which has a form of its own for speed. */
+/** All but data, which has its own form for speed. */
 export type PlainFrame = Exclude<Frame, readonly ["data", ...unknown[]]>;
 
 export function frameLine(side: Side, number: number, frame: PlainFrame): string {

@@ -1,6 +1,6 @@
 import { StringDecoder } from "node:string_decoder";
 
-/** Cuts a stream into lines, whatever the pieces it comes in. A line past `longest` characters is given up. */
+/** Splits a stream into lines, however it is chunked. A line longer than `longest` characters is dropped. */
 export class Lines {
   readonly #decoder = new StringDecoder("utf8");
   readonly #longest: number;

@@ -18,7 +18,7 @@ const bytesUnacknowledged = 64 * 1024;
 const acknowledgementMs = 50;
 /** Characters that are kept until they are acknowledged: data waits where there are more. */
 const mostKept = 8 * 1024 * 1024;
-/** With what doesn't wait: whoever goes on sending and acknowledges none of it fills our memory on purpose. */
+/** Including what doesn't wait: a peer that keeps sending and acknowledges nothing would fill our memory. */
 const mostOwed = 4 * mostKept;
 
 /** Where lines go at the moment. Takes them at once and keeps their order. */
@@ -26,7 +26,7 @@ export interface FrameSink {
   write(lines: string): void;
 }
 
-/** The other side has lost what it had acknowledged, or speaks another protocol: no pipe can mend this. */
+/** The other side has lost what it had acknowledged, or speaks another protocol: a new pipe doesn't help. */
 export class TransportBroken extends Error {}
 
 /** A frame is missing: this pipe is no good, the next one will bring it. */
@@ -129,7 +129,7 @@ export class ReliableTransport implements Transport {
     this.#release(received);
   }
 
-  /** For good: nothing is kept any more, and nobody waits. */
+  /** Permanently: nothing is kept any more, and all waits end. */
   close(): void {
     clearTimeout(this.#timer);
     this.#isClosed = true;

@@ -11,7 +11,7 @@ import {
 
 const token = /^\$ctx\.(.+)$/;
 
-/** The call can't be put together. The message is for the model, or for whoever wrote the tool. */
+/** The call can't be built. The message is for the model, or for the tool's author. */
 export class CallInvalid extends Error {
   override readonly name = "CallInvalid";
 }
@@ -40,7 +40,7 @@ export function argumentsOf(tool: ToolSpec, given: JsonObject, request: RunReque
   return bound;
 }
 
-/** Sets each bound path from the run's context; whatever was there is gone first. @throws CallInvalid */
+/** Sets each bound path from the run's context, and removes any earlier value first. @throws CallInvalid */
 export function bind(
   target: MutableJson,
   bindings: readonly (readonly [path: string, token: unknown])[],

@@ -112,7 +112,7 @@ function isBelow({ pathname }: URL, mount: string): boolean {
 
 function addQuery(url: URL, values: MutableJson): void {
   for (const [name, value] of Object.entries(values)) {
-    // What the tool's own path says stands above the model's arguments.
+    // The tool's own path takes precedence over the model's arguments.
     if (url.searchParams.has(name)) continue;
     for (const one of Array.isArray(value) ? value : [value]) {
       if (one === null || one === undefined) continue;

@@ -9,7 +9,7 @@ export function envelopeOf(id: string, callRef: string, given: unknown): string 
 /**
  * What the platform's 2xx answer means: `call.data.content` as it is when it is a string, as JSON when it is
  * anything else, and the body itself when there is none. `STATUS_CODE_ERROR` is the tool's failure, whatever else
- * the answer holds: a model that is told of a success would build on it.
+ * the response holds: a model that sees a success would build on it.
  */
 export function outcomeOfEnvelope(toolName: string, body: string): ToolOutcome {
   const answer = parse(body);

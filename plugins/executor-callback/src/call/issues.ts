@@ -8,7 +8,7 @@ import { pathProblem, readPath, unsafeKeyIn } from "./json-path.js";
 /** What a header may carry (RFC 9110 field-value): anything else would break the request, or split it. */
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** What keeps one callback tool from being called at all, by path within the tool. Pure. */
+/** Why a callback tool can't be called, by path within the tool. Pure. */
 export function issuesOfTool(use: ToolUse): readonly Issue[] {
   return [...ofTarget(use), ...ofBindings(use)];
 }

@@ -45,7 +45,7 @@ export class Connections {
     const [oldest] = this.#agents;
     if (oldest === undefined || this.#agents.size <= mostAgents) return;
     this.#agents.delete(oldest[0]);
-    // Waits for the calls under way; they report their own failures.
+    // Waits for the open calls; they report their own failures.
     oldest[1].close(() => undefined);
   }
 }

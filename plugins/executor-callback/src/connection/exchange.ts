@@ -10,7 +10,7 @@ const rejectionWait = 1_000;
 /**
  * Sends and reads one answer. Never follows a redirect.
  *
- * @throws whatever the connection, or the signal, failed with.
+ * @throws the error of the connection or the signal.
  */
 export async function exchange(
   posting: Posting,

@@ -6,7 +6,7 @@ import { exchange } from "./exchange.js";
 import type { Answer, Posting } from "./posting.js";
 import { type Route, routeTo } from "./route.js";
 
-/** The only door of this plugin to the network: whatever leaves by it is held to the run's boundary. */
+/** The plugin's only way to the network: enforces the run's boundary on every connection. */
 export class Outbound {
   readonly #config: CallbackConfig;
   readonly #connections: Connections;
@@ -18,7 +18,7 @@ export class Outbound {
     this.#connections = new Connections(lookup);
   }
 
-  /** @throws AddressRefused before a connection is made; else whatever the connection, or the signal, failed with. */
+  /** @throws AddressRefused before a connection is made; else the error of the connection or the signal. */
   async send(posting: Posting, boundary: Boundary, signal: AbortSignal): Promise<Answer> {
     signal.throwIfAborted();
     const route = this.#route(posting.url, boundary);
@@ -26,7 +26,7 @@ export class Outbound {
     return await exchange(posting, this.#connections.along(route), signal);
   }
 
-  /** Ends every connection; calls under way fail. Idle connections keep no process alive, so a runner needn't. */
+  /** Closes every connection; open calls fail. Optional for a runner: idle connections keep no process alive. */
   async close(): Promise<void> {
     await this.#connections.close();
   }

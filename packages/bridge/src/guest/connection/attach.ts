@@ -18,7 +18,7 @@ export async function attach(settings: Settings): Promise<void> {
   }
   process.stdin.pipe(socket);
   socket.pipe(process.stdout);
-  // A platform may hold our standard input open for ever: when either end lets go, so do we.
+  // A platform may hold our standard input open forever: when either end closes, so do we.
   socket.on("error", () => undefined);
   socket.once("close", () => process.exit());
   process.stdout.once("error", () => process.exit());

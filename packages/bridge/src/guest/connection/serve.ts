@@ -119,7 +119,7 @@ class SocketServer {
     void this.#welcome(attachment, attempt, received);
   }
 
-  /** What an earlier owner had begun ends first: from the greeting on, nothing of its orders is under way. */
+  /** Ends what an earlier owner had begun first: from the greeting on, none of its requests is in progress. */
   async #welcome(attachment: Attachment, attempt: number, received: number): Promise<void> {
     await this.#changing;
     if (this.#current !== attachment) return;

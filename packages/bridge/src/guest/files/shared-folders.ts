@@ -25,7 +25,7 @@ export function isolateTmp(one: User, other: User, mayChange: boolean): string |
         chmodSync(folder, 0o3777);
       }
       const isWritten = runAs(one, 'echo written > "$0" && cat "$0"', path);
-      // Where nobody may write there is nothing to keep apart.
+      // A folder that can't be written needs no separation.
       if (isWritten && runAs(other, 'cat "$0"', path))
         return `what one user writes to ${folder}, another can read`;
     } catch (error) {
@@ -44,7 +44,7 @@ export async function removeLeft(user: User): Promise<void> {
   for (const folder of worldWritable) {
     if (!(await holdsOf(folder, user))) continue;
     const script = 'find "$0" -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec rm -rf -- {} +';
-    // Without room for it, it stays: nobody else reads it.
+    // Without room for it, it stays where no other process reads it.
     await startAs(user, script, folder, () => undefined);
   }
 }

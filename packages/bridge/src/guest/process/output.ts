@@ -2,10 +2,10 @@ import type { Readable } from "node:stream";
 import type { Channel } from "../../transport/channel.js";
 import type { StreamId } from "../../transport/frame.js";
 
-/** Milliseconds in which nothing comes from a pipe whose process is gone, until nobody waits for it any more. */
+/** Milliseconds without output from a pipe whose process is gone, after which waiting for it ends. */
 const idleMs = 500;
 
-/** A process's output, all of it, at the pace of whoever reads it. */
+/** A process's whole output, at the pace of its reader. */
 export class Output {
   readonly #source: Readable | null;
   readonly #done: Promise<void>;
@@ -18,7 +18,7 @@ export class Output {
     this.#done = this.#pour(channel, stream);
   }
 
-  /** All that the process wrote, now that it is gone. What it handed its pipe to may hold it open for ever. */
+  /** All that the process wrote, now that it is gone. A child that inherited the pipe may hold it open forever. */
   async drained(): Promise<void> {
     let pieces = -1;
     const watch = setInterval(() => {

@@ -5,13 +5,13 @@ import { startAs } from "./run-as.js";
 
 /** Ends a process with all that it started, for good. */
 export interface ProcessReaper {
-  /** Never rejects: whom it doesn't reach, `finish` reaches. */
+  /** Never rejects: `finish` ends the processes that it misses. */
   signal(name: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Settles when none of them is left. */
   finish(): Promise<void>;
 }
 
-/** All processes of a user of their own: none can leave it, whatever it forks. */
+/** All processes of one user: none can leave it by forking. */
 export function reapUser(user: User): ProcessReaper {
   const signal = (name: "SIGTERM" | "SIGKILL") =>
     // As that user, `-1` is every process that it may signal: in one call, so that no fork slips through.

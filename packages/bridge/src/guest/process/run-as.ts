@@ -1,14 +1,14 @@
 import { spawn, spawnSync } from "node:child_process";
 import type { User } from "../users.js";
 
-/** Whether a fixed script, run to its end as a user, succeeds. Nothing else goes on meanwhile. `word` is its `$0`. */
+/** Whether a fixed script, run synchronously as a user, succeeds. `word` is its `$0`. */
 export function runAs(user: User, script: string, word: string): boolean {
   const { status } = spawnSync("/bin/sh", ["-c", script, word], { ...user, stdio: "ignore" });
   return status === 0;
 }
 
 /**
- * The same while streams go on. Settles when it has ended, however it did.
+ * The same, asynchronously. Settles when the script has ended, also when it failed.
  * @param onFailed called where there is no room for another process.
  */
 export function startAs(user: User, script: string, word: string, onFailed: () => void): Promise<void> {

@@ -114,7 +114,7 @@ export class Processes {
         cwd: request.cwd ?? (this.#settings.workspace === "none" ? scratch : this.#folders.workspace),
         env: { ...request.env, HOME: home, TMPDIR: scratch },
         stdio: ["pipe", "pipe", "pipe"],
-        // A session of its own: the bridge's terminal, if there is one, isn't its own.
+        // Its own session, apart from the bridge's terminal, if there is one.
         detached: true,
         ...(user === undefined ? {} : user),
       });
@@ -122,7 +122,7 @@ export class Processes {
       offerToKiller(pid);
       const tree = reapTree(pid);
       const all = user === undefined ? tree : reapUser(user);
-      // Agents share a user: only the last of them takes along whatever that user runs.
+      // Agents share a user: only the last of them ends everything that the user runs.
       const isAlone = () => ![...this.#running].some((one) => one.isAgent && one.pid !== pid);
       const reaper: ProcessReaper = isAgent
         ? {

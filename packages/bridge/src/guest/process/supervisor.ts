@@ -29,7 +29,7 @@ export function closeSupervisor({ ports, files }: SupervisorSettings, user: User
     looking ??= ports.length === 0 ? Promise.resolve([]) : answering(ports, user);
     return looking;
   };
-  // Begun now, beside whatever else has to be made ready; a failure is told to whoever asks.
+  // Started now, in parallel with the other preparations; a failure is reported to the first user.
   look().catch(() => undefined);
   return { closedBy, whyOpen, openPorts: look };
 }
