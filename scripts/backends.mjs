@@ -11,6 +11,7 @@ import { capabilities, promises } from "../core/dist/index.js";
 import { makeAuthority } from "../packages/egress/dist/credentials/index.js";
 import { DaytonaSandbox, configSchema as daytonaConfig } from "../plugins/sandbox-daytona/dist/index.js";
 import { DockerSandbox, configSchema as dockerConfig } from "../plugins/sandbox-docker/dist/index.js";
+import { exemptFor } from "../plugins/sandbox-docker/dist/testing/index.js";
 import { startLoopbackDaytona } from "../test/daytona/dist/index.js";
 import { startDockerEngine } from "../test/docker-engine/dist/index.js";
 import { ChangingNames, CredentialHost, operatorControl, runAttacks } from "../test/kit/dist/index.js";
@@ -107,12 +108,14 @@ async function onDocker() {
       ...{ deployment: `backends-${runtime}`, trustedAuthorities: [authorityFile] },
     });
     const backend = new DockerSandbox(config, names.lookup);
-    const exempt = {
-      ...exemptIn("sandbox-docker/test/support/exempt.json"),
-      ...(runtime === "runsc" ? exemptIn("sandbox-docker/test/support/exempt-gvisor.json") : {}),
-    };
     return await runAttacks(backend, {
-      ...{ control: operatorControl(backend), exempt, names, credentialHost, probeMs: 180_000 },
+      ...{
+        control: operatorControl(backend),
+        exempt: exemptFor(runtime),
+        names,
+        credentialHost,
+        probeMs: 180_000,
+      },
       onCapability: ({ capability, assurance }) =>
         console.error(`docker, ${runtime}: ${assurance} ${capability}`),
     });

@@ -37,6 +37,8 @@ export class DockerSandbox implements SandboxBackend {
   readonly site = "sandbox";
   readonly rootfs = "image";
   readonly claims = claims;
+  /** Undefined: the engine's default. */
+  readonly runtime: string | undefined;
   readonly #config: DockerConfig;
   readonly #lookup: Lookup | undefined;
   /** dockerode comes with the first sandbox or probe: a server's start does without. */
@@ -51,6 +53,7 @@ export class DockerSandbox implements SandboxBackend {
   /** @param lookup how the boundary's proxy resolves names; default: as this host does. */
   constructor(config: DockerConfig, lookup?: Lookup) {
     this.name = config.name;
+    this.runtime = config.runtime;
     this.#config = config;
     this.#lookup = lookup;
     const { deployment, ttlMinutes, reapMinutes } = config;

@@ -19,6 +19,7 @@ describe("the verdict on one attack", () => {
     ["blocked", "not-run", "broken", "broken"],
     ["impossible", "blocked", "impossible", "impossible"],
     ["reached", "impossible", "impossible", "impossible"],
+    ["reached", "refused", "refused", "refused"],
     ["impossible", "not-run", "broken", "broken"],
   ])("control %s, guarded %s: %s, or %s when it needs something", (control, guarded, plain, needy) => {
     expect(verdictOf({}, outcome(control), outcome(guarded))).toBe(plain);
@@ -40,7 +41,7 @@ describe("the assurance of a capability", () => {
   it.each([
     [
       "proven by one attack",
-      rows("proven", "unproven", "impossible", "exempt"),
+      rows("proven", "unproven", "impossible", "refused", "exempt"),
       allowed("reached"),
       "proven",
     ],

@@ -63,8 +63,7 @@ export class PreparedSandbox implements Prepared {
       if (sandbox === undefined || this.#session !== undefined) throw new Error("it is a session's already");
       if (this.#failure !== undefined) throw this.#failure;
       this.#session = spec;
-      const { trustedAuthorities } = config;
-      const trust = { plugin: "sandbox-docker", trustedAuthorities, trusted };
+      const trust = { plugin: "sandbox-docker", trustedAuthorities: config.trustedAuthorities, trusted };
       const broker = await openSessionBroker(spec.secrets, trust);
       this.#broker = broker;
       // What waited may have been changed, or have ended, since it was made.

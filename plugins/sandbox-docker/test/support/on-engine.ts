@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { probeSpec } from "@ambit/backend-kit";
@@ -9,8 +9,8 @@ import { makeAuthority } from "@ambit/egress/credentials";
 import { ChangingNames, CredentialHost } from "@ambit/testkit";
 import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
-import { z } from "zod";
 import { configSchema, DockerSandbox } from "../../src/index.js";
+import { exemptFor } from "../../src/testing/index.js";
 
 export type Runtime = "runc" | "runsc";
 
@@ -58,19 +58,11 @@ export async function describeConformance(runtime: Runtime): Promise<void> {
     prewarm: process.env.AMBIT_SOAK ? 2 : 0,
     trustedAuthorities: [authorityFile],
   });
-  const exemptIn = async (file: string) =>
-    z
-      .record(z.string(), z.string())
-      .parse(JSON.parse(await readFile(new URL(file, import.meta.url), "utf8")));
-  const exempt = {
-    ...(await exemptIn("exempt.json")),
-    ...(runtime === "runsc" ? await exemptIn("exempt-gvisor.json") : {}),
-  };
   const names = new ChangingNames();
   // CI attacks under gVisor what its own kernel may change; everything is attacked with AMBIT_SOAK=1.
   const only = runtime === "runsc" && !process.env.AMBIT_SOAK ? { capabilities: changedByKernel } : {};
   describeSandboxBackend(() => new DockerSandbox(config, names.lookup), {
-    exempt,
+    exempt: exemptFor(runtime),
     names,
     credentialHost,
     ...only,

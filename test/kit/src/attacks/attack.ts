@@ -8,9 +8,10 @@ import type { RunnerProcess } from "../stage/runner-process.js";
 export interface Outcome {
   /**
    * `reached`: it got what it was after · `blocked`: it ran and got nothing · `not-run`: it didn't get as far as
-   * trying, which proves nothing · `impossible`: this host has nothing of the kind to reach.
+   * trying, which proves nothing · `impossible`: this host has nothing of the kind to reach · `refused`: the backend
+   * states the boundary that it is made within as a gap, and opens nothing.
    */
-  readonly result: "reached" | "blocked" | "not-run" | "impossible";
+  readonly result: "reached" | "blocked" | "not-run" | "impossible" | "refused";
   /** What was reached or what stood in the way, in the host's own words. */
   readonly detail: string;
 }
@@ -71,4 +72,5 @@ export type NonEmptyArray<T> = readonly [T, ...T[]];
 export const reached = (detail: string): Outcome => ({ result: "reached", detail });
 export const blocked = (detail: string): Outcome => ({ result: "blocked", detail });
 export const notRun = (detail: string): Outcome => ({ result: "not-run", detail });
+export const refused = (detail: string): Outcome => ({ result: "refused", detail });
 export const impossible = (detail: string): Outcome => ({ result: "impossible", detail });

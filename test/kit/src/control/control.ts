@@ -11,6 +11,8 @@ export interface Control {
   readonly what: string;
   /** What of the guard was taken out for this attack, where it isn't all of it: "pid namespace". */
   without?(attack: Attack): string;
+  /** Why an attack, by its id, breaks no promise of the backend that this stands beside. */
+  readonly exempt?: Readonly<Record<string, string>>;
   /** A place like the sandbox under test, with what should stop this attack taken out. */
   open(attack: Attack, spec: SandboxSpec, scope: Scope, decoys: Decoys): Promise<Sandbox>;
   /** A module whose default export makes a backend of that kind, for attacks that need a runner of their own. */

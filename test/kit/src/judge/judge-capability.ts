@@ -109,6 +109,7 @@ async function judgeGuard(
     decoys,
     runnerModule,
     open: backend.open.bind(backend),
+    gaps: backend.gaps.bind(backend),
   };
   const guarded = new GuardedTrials(place);
   const attackRows: AttackRow[] = [];
@@ -191,12 +192,12 @@ function rowOf(
 ): AttackRow {
   const { id, title } = attack;
   const without = options.control.without?.(attack);
-  const reason = options.exempt?.[id];
+  const reason = { ...options.control.exempt, ...options.exempt }[id];
   const row = { id, title, ...(without === undefined ? {} : { without }), control };
   if (reason === undefined) return { ...row, guarded, verdict: verdictOf(attack, control, guarded) };
   return {
     ...row,
-    guarded: { ...guarded, detail: `${guarded.detail} (exempt: ${reason})` },
+    guarded: { ...guarded, detail: `exempt: ${reason} (${guarded.detail})` },
     verdict: "exempt",
   };
 }

@@ -1,9 +1,9 @@
-import type { Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { ActorGap, Boundary, Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
-import { type Allowance, type Attack, notRun, type Outcome } from "../attacks/attack.js";
+import { type Allowance, type Attack, notRun, type Outcome, refused } from "../attacks/attack.js";
 import type { Control } from "../control/control.js";
 import type { Decoys } from "../decoys/decoys.js";
-import { type OpenStage, openStage } from "../stage/stage.js";
+import { BoundaryRefused, type OpenStage, openStage } from "../stage/stage.js";
 
 export interface Place {
   readonly capability: Capability;
@@ -11,6 +11,8 @@ export interface Place {
   readonly decoys: Decoys;
   readonly runnerModule?: URL | undefined;
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+  /** As the backend states it to the planner. */
+  readonly gaps?: ((boundary: Boundary) => readonly ActorGap[]) | undefined;
 }
 
 /** Tries one thing after the other in the guarded place, in one sandbox unless a trial needs its own. */
@@ -46,6 +48,7 @@ export async function tryUnguarded(attack: Attack, control: Control, place: Plac
   const { runnerModule } = control;
   const unguarded = {
     ...place,
+    gaps: undefined,
     runnerModule: typeof runnerModule === "function" ? runnerModule(attack) : runnerModule,
     open: (spec: SandboxSpec, scope: Scope) => control.open(attack, spec, scope, place.decoys),
   };
@@ -76,7 +79,7 @@ async function performed(trial: Attack | Allowance, stage: OpenStage): Promise<O
   try {
     return await trial.perform(stage);
   } catch (error) {
-    return notRun(allMessagesOf(error));
+    return error instanceof BoundaryRefused ? refused(error.message) : notRun(allMessagesOf(error));
   }
 }
 

@@ -4,9 +4,18 @@ import type { Attack, Outcome } from "../attacks/attack.js";
  * `proven`: it works unguarded and fails guarded · `escaped`: it works guarded · `toothless`: it fails unguarded too,
  * so it proves nothing · `unproven`: the same, and expected on this host, which lacks what the attack needs ·
  * `impossible`: this host has nothing of the kind · `broken`: it didn't get as far as trying ·
- * `exempt`: its author says why it breaks no promise here.
+ * `refused`: the backend states what it is made within as a gap, and opens nothing · `exempt`: its author says why it
+ * breaks no promise here.
  */
-export type Verdict = "proven" | "escaped" | "toothless" | "unproven" | "impossible" | "broken" | "exempt";
+export type Verdict =
+  | "proven"
+  | "escaped"
+  | "toothless"
+  | "unproven"
+  | "impossible"
+  | "broken"
+  | "refused"
+  | "exempt";
 
 /** What the two outcomes of one attack show together. Pure. */
 export function verdictOf(
@@ -16,6 +25,7 @@ export function verdictOf(
 ): Exclude<Verdict, "exempt"> {
   // Whatever the control did: what works guarded is an escape.
   if (guarded.result === "reached") return "escaped";
+  if (guarded.result === "refused") return "refused";
   if (control.result === "not-run" || guarded.result === "not-run") return "broken";
   if (control.result === "impossible" || guarded.result === "impossible") return "impossible";
   if (control.result === "reached") return "proven";

@@ -1,4 +1,4 @@
-import type { Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { ActorGap, Boundary, Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Stage } from "../attacks/attack.js";
 import { unprivilegedUser } from "../control/unprivileged-user.js";
 import { type DecoyProcess, startDecoyProcess } from "../decoys/decoy-process.js";
@@ -14,6 +14,13 @@ export interface StageOptions {
   readonly decoys: Decoys;
   readonly runnerModule?: URL | undefined;
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
+  /** What of a boundary the backend states as not enforced. Default: nothing. */
+  readonly gaps?: ((boundary: Boundary) => readonly ActorGap[]) | undefined;
+}
+
+/** The backend refuses the boundary, as it says that it does. */
+export class BoundaryRefused extends Error {
+  override readonly name = "BoundaryRefused";
 }
 
 export interface OpenStage extends Stage {
@@ -57,7 +64,15 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
     sandbox,
     decoys,
     told: () => record.text,
-    openBeside: (overrides) => open(specFor(overrides)),
+    openBeside: async (overrides) => {
+      const beside = specFor(overrides);
+      const [gap] = options.gaps?.(beside.boundary) ?? [];
+      try {
+        return await open(beside);
+      } catch (cause) {
+        throw gap === undefined ? cause : new BoundaryRefused(`${gap.capability}: ${gap.reason}`, { cause });
+      }
+    },
     decoyProcess: () => {
       decoyProcess ??= startDecoyProcess(decoys.secret, userOf(sandbox), namespaceOf(sandbox)).then(
         (started) => {
