@@ -204,6 +204,7 @@ describe.each(testedAgents)(
       platform.calls.length = 0;
       const { run: done, result } = await run("", {
         sessionId: `matrix-${agent.id}-cold`,
+        systemPrompt: "Words in place of the agent's own.",
         customTools: [callbackTool("send")],
         toolCallback: { endpoint: platform.endpoint },
         sandboxPermission: {
@@ -220,6 +221,8 @@ describe.each(testedAgents)(
       expect(platform.calls).toEqual([{ name: "ref__send", arguments: { to: "ann" } }]);
       expect(done.of("tool_call")).toMatchObject([{ name: "send", input: { to: "ann" } }]);
       expect(JSON.stringify(asked().at(-1)?.body)).toContain("my name is Ann");
+      expect(JSON.stringify(asked().at(-1)?.body)).toContain("Words in place of the agent's own.");
+      record(agent.id, "systemPrompt");
       record(agent.id, "callback tool");
       record(agent.id, "second turn, cold");
     });
