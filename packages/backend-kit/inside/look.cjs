@@ -128,12 +128,12 @@ const attempts = {
       for (const child of children) child.kill("SIGKILL");
     }
   },
-  /** How often a loop runs in a second. */
+  /** Hundredths of a core. */
   cpu({ ms }) {
-    const begin = Date.now();
-    let rounds = 0;
-    while (Date.now() - begin < ms) rounds += 1;
-    return `${Math.round((rounds / (Date.now() - begin)) * 1_000)}`;
+    const [before, begin] = [process.cpuUsage(), Date.now()];
+    while (Date.now() - begin < ms);
+    const { user, system } = process.cpuUsage(before);
+    return `${Math.round((user + system) / (Date.now() - begin) / 10)}`;
   },
   disk({ folder, mib }) {
     const path = `${folder}/fill`;

@@ -23,20 +23,19 @@ export const cpuTrial: Trial = {
   shows: ["resources.cpu"],
   async run(bench) {
     const slow = await bench.open({ ...bench.network, resources: { cpus } });
-    const workOf = async (sandbox: Sandbox) => {
-      const { rounds } = await lookInside(sandbox, bench, { rounds: { try: "cpu", ms: 500 } });
-      return Number(rounds ?? Number.NaN);
+    const coresOf = async (sandbox: Sandbox) => {
+      const { cores } = await lookInside(sandbox, bench, { cores: { try: "cpu", ms: 500 } });
+      return Number(cores ?? Number.NaN) / 100;
     };
-    let [before, free, after] = [0, 0, 0];
-    // A busy host gives the free one less than it has: it is measured again.
-    for (let tries = 0; tries < 5 && !(free > 2 * Math.max(before, after)); tries += 1) {
-      before = after || (await workOf(slow));
-      free = await workOf(await bench.closed());
-      after = await workOf(slow);
+    let [kept, free] = [0, 0];
+    // A busy host gives either less than it may have: the most of several measurements counts, taken in turn.
+    for (let tries = 0; tries < 3 || (tries < 6 && !(free > 2 * Math.max(kept, cpus))); tries += 1) {
+      kept = Math.max(kept, await coresOf(slow));
+      free = Math.max(free, await coresOf(await bench.closed()));
+      kept = Math.max(kept, await coresOf(slow));
     }
-    const share = Math.round((Math.max(before, after) / free) * 100);
-    const seen = `with a limit of ${cpus} cores a loop ran ${share} % as often as without one`;
-    expectThat(share < 50, seen);
+    const seen = `${free} cores were had without a limit, and ${kept} with one of ${cpus}`;
+    expectThat(kept < cpus * 1.8 && free > 2 * Math.max(kept, cpus), seen);
     return { "resources.cpu": seen };
   },
 };
