@@ -59,18 +59,10 @@ export class Container implements DirectPlatform {
     argv: readonly [program: string, ...args: string[]],
     signal: AbortSignal,
   ): Promise<DirectPipe> {
-    return directPipeOf(
-      await this.#join(
-        joiningCommand(argv, this.#options.hiding),
-        { Env: this.#environment(), AttachStdin: true },
-        signal,
-      ),
-    );
-  }
-
-  #environment(): string[] {
     const { searchPath } = this.#config;
-    return [...smallNode, ...(searchPath === undefined ? [] : [`PATH=${searchPath}`])];
+    const Env = searchPath === undefined ? smallNode : [...smallNode, `PATH=${searchPath}`];
+    const command = joiningCommand(argv, this.#options.hiding);
+    return directPipeOf(await this.#join(command, { Env, AttachStdin: true }, signal));
   }
 
   async upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void> {
