@@ -13,13 +13,11 @@ const withExtension = (source: string): Profile => ({
   ...pi,
   prepare: (preparation) => {
     const { files, ...prepared } = pi.prepare(preparation);
+    const isExtension = ({ path }: { readonly path: string }) => /\/extension\.\w+$/.test(path);
+    if (!files.some(isExtension)) throw new Error("Pi is given no extension to replace");
     return {
       ...prepared,
-      files: files.map((file) =>
-        file.path.endsWith("extension.js") || file.path.endsWith("extension.ts")
-          ? { ...file, content: source }
-          : file,
-      ),
+      files: files.map((file) => (isExtension(file) ? { ...file, content: source } : file)),
     };
   },
 });
@@ -45,8 +43,8 @@ describe("Pi without its extension", { timeout: 60_000 }, () => {
   }
 
   it.each([
-    { what: "throws as it loads", source: 'export default () => { throw new Error("no"); };' },
-    { what: "isn't a program", source: "export default (" },
+    { what: "throws as it loads", source: 'module.exports = () => { throw new Error("no"); };' },
+    { what: "isn't a program", source: "module.exports = (" },
   ])("fails the run where it $what, with tools or without", async ({ source }) => {
     await using tools = await startToolServer();
     for (const servers of [[], [tools.published]])
@@ -55,7 +53,7 @@ describe("Pi without its extension", { timeout: 60_000 }, () => {
   });
 
   it("has no tool of its own where one loads that doesn't ask, and so runs nothing unasked", async () => {
-    const { agent, scope } = await stage.start({}, withExtension("export default () => {};"));
+    const { agent, scope } = await stage.start({}, withExtension("module.exports = () => {};"));
     const turn = turnOf({ prompt: '[[call =bash {"command":"touch made"}]]' });
     const events = await eventsOf(agent, turn);
     expect(stage.model.requests.at(-1)?.toolNames).toEqual([]);
