@@ -57,7 +57,9 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     await once(runner, "exit");
   }
 
-  it("removes a killed runner's containers and volumes at the start and on an interval, never a live one's", async () => {
+  it("removes a killed runner's containers and volumes at the start and on an interval, never a live one's", {
+    timeout: 60_000,
+  }, async () => {
     const [dead, dying, living] = await Promise.all(["dead", "dying", "living"].map(runnerWith));
     expect(await left.sessions()).toEqual(["dead", "dying", "living"]);
     expect(left.seen).toBe(3);
