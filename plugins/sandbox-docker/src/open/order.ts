@@ -46,6 +46,8 @@ export function orderOf(
     WorkingDir: "/",
     Entrypoint: firstCommand(keepAlive, hiding),
     Cmd: [],
+    // An engine that stops, or starts again after a crash, doesn't wait for it.
+    StopTimeout: 0,
     // A volume of the image's own would be one more place that can be written.
     Volumes: {},
     HostConfig: {
