@@ -89,7 +89,8 @@ describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
       });
       expect(run.of("tool_result").map(({ output }) => output)).toEqual(["2", "4"]);
       expect(answered.size).toBeGreaterThanOrEqual(2);
-      expect(run.of("interaction_response").length).toBe(answered.size);
+      // The agent may ask for one more answer of its model when the turn is over.
+      expect(run.of("interaction_response").length).toBeGreaterThanOrEqual(2);
     });
   },
 );

@@ -29,7 +29,7 @@ export const refused: readonly RefusedProgram[] = [
   },
   {
     name: "unshare, bwrap, Chromium's sandbox, rootless containers",
-    does: "make namespaces of their own",
+    does: "make their own namespaces",
     needs: ["unshare"],
     script: `unshare -Ur true 2>&1`,
     prints: /Operation not permitted|No space left/,

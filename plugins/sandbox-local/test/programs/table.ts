@@ -15,7 +15,7 @@ export function programsPage(): string {
   return `# Programs that work inside
 
 A sandbox that breaks ordinary work is turned off. Each row is a test that runs the program in a jail of
-[sandbox-local](../plugins/sandbox-local/README.md) with its defaults, wherever the machine has the program:
+[sandbox-local](../plugins/sandbox-local/README.md) with its defaults, if the machine has the program:
 \`npx vitest run plugins/sandbox-local/test/programs\`, which also writes this page (\`-u\`).
 
 ## Without a network
@@ -24,7 +24,7 @@ A sandbox that breaks ordinary work is turned off. Each row is a test that runs 
 |---|---|
 ${rows([...languages, ...tools])}
 
-Rust's toolchain lies in a home, where rustup puts it: it is shown by sandbox-local's \`visible\`.
+Rust's toolchain is in a home, where rustup puts it: sandbox-local's \`readOnlyMounts\` makes it visible.
 
 ## With an allowlist
 

@@ -72,7 +72,7 @@ cat outz/in/link; stat -c %a outJ/in`,
   },
   {
     name: "tmux",
-    does: "runs a command in a terminal of its own",
+    does: "runs a command in its own terminal",
     needs: ["tmux"],
     script: `tmux -f /dev/null new-session -d 'tty > seen'; for i in 1 2 3 4 5 6 7 8 9; do [ -s seen ] && break; sleep 0.2; done; cat seen`,
     prints: /\/dev\/pts\/\d/,

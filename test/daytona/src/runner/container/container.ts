@@ -61,6 +61,7 @@ export class Container {
     env: Readonly<Record<string, string>>,
     connectNetwork: (pid: number) => Promise<void>,
     exited: () => Promise<void>,
+    tries = 3,
   ): Promise<number> {
     const child = spawn(
       "bwrap",
@@ -117,9 +118,12 @@ export class Container {
       if (pid !== undefined) kill(pid);
       child.kill("SIGKILL");
       await ended;
-      await exited();
       // What bwrap said explains more than what failed because of it.
       const text = Buffer.concat(said).toString("utf8").trim();
+      // On a busy machine bubblewrap sometimes gets no reply about its loopback: ECHILD, which no such request has.
+      if (text.includes("loopback: Failed RTM_") && tries > 1)
+        return await this.start(env, connectNetwork, exited, tries - 1);
+      await exited();
       throw text === "" ? error : new Error(`the container didn't start: ${text}`);
     }
   }
