@@ -78,7 +78,7 @@ describe.skipIf(reason !== undefined)("with credentials that stay outside its co
   afterAll(async () => {
     await sandbox?.close();
     server?.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   });
 
   async function inside(script: string, role: "agent" | "tool" = "agent"): Promise<string> {

@@ -25,7 +25,7 @@ let dataFolder: string;
 beforeAll(async () => {
   dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-life-"));
 });
-afterAll(() => rm(dataFolder, { recursive: true, force: true }));
+afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
 
 const backendWith = (settings: object = {}) =>
   new DockerSandbox(configSchema.parse({ ...settingsFor("runc", dataFolder), deployment, ...settings }));

@@ -25,7 +25,7 @@ async function waiting() {
   const sandbox = await backend.open(spec, scope);
   onTestFinished(async () => {
     await sandbox.close();
-    await rm(dataFolder, { recursive: true, force: true });
+    await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
   });
   const engine = new Docker({ socketPath: dockerEngine().socket });
   const container = engine.getContainer(String(sandbox.evidence["docker.container"]));

@@ -37,7 +37,7 @@ describe("sandboxes that are made ahead", () => {
     await Promise.all(opened.map((sandbox) => sandbox.close()));
     await backend.close();
     expect(await containers()).toEqual([]);
-    await rm(dataFolder, { recursive: true, force: true });
+    await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
   });
 
   const open = async (boundary: Partial<Boundary> = closed, more: Partial<SandboxSpec> = {}) => {
@@ -78,7 +78,7 @@ describe("sandboxes that are made ahead", () => {
       session: expect.stringMatching(/^warm-/),
     });
     // Once it is ready, an opening takes it.
-    await after(500);
+    await after(3_000);
     const second = await open();
     expect(waiting.Id.startsWith(idOf(second))).toBe(true);
     expect(idOf(second)).not.toBe(idOf(first));

@@ -6,6 +6,9 @@ import { ChangingNames } from "../src/decoys/changing-names.js";
 import { judgeCapability } from "../src/judge/judge-capability.js";
 import { liar } from "./liar.js";
 
+/** That these attacks work where nothing stops them: what works in a liar's place says it again. */
+const shownElsewhere = { result: "reached", detail: "shown by the suites of sandboxes" } as const;
+
 const runnerModule = new URL("../dist/control/bare-backend.js", import.meta.url);
 
 describe("a backend that claims everything and enforces nothing", () => {
@@ -19,6 +22,7 @@ describe("a backend that claims everything and enforces nothing", () => {
         control: bareControl(),
         runnerModule,
         names: new ChangingNames(),
+        controlOutcomes: new Map(attacks[capability].map(({ id }) => [id, shownElsewhere])),
       });
       expect(report.assurance).toBe("escaped");
       // Attacks with credentials need a backend that trusts their host; their control shows there that they work.

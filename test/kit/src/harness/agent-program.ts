@@ -18,7 +18,7 @@ export type AgentScript =
 export function agentProgram(script: AgentScript): string {
   return `#!/usr/bin/env node
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const script = ${JSON.stringify(script)};
@@ -29,7 +29,9 @@ const program = String.raw`
 if (script === "exits-at-once") process.exit(7);
 process.on("SIGTERM", () => {});
 const child = spawn("/bin/sh", ["-c", "trap '' TERM; for _ in $(seq 60); do sleep 1; done"], { stdio: "ignore" });
-writeFileSync("processes.json", JSON.stringify([process.pid, child.pid]));
+// At once whole, for those who look for it.
+writeFileSync("processes.json.part", JSON.stringify([process.pid, child.pid]));
+renameSync("processes.json.part", "processes.json");
 // Stays until it is killed, whatever becomes of its streams.
 setInterval(() => {}, 1_000_000);
 process.stdout.on("error", () => {});

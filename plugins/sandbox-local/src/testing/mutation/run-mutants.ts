@@ -1,4 +1,4 @@
-import { type Finding, type SandboxBackend, SandboxFailed } from "@ambit/core/plugin";
+import { type SandboxBackend, SandboxFailed } from "@ambit/core/plugin";
 import {
   type Attack,
   attacks,
@@ -14,6 +14,7 @@ import {
   type JailChange,
   jailParts,
   type Mechanism,
+  type PartProbe,
   WeakenedSandboxes,
 } from "../weakened/index.js";
 import { type AttackOnPart, attacksOnCalls, attacksOnParts } from "./attacks-on-parts.js";
@@ -68,7 +69,10 @@ export async function runMutants(
     const ofCalls = filterParts()
       .filter(({ name }) => isWanted(name))
       .map(({ name, filter }) => async (): Promise<MutantRow> => {
-        const seen = whoSaw(await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)));
+        const seen = whoSaw({
+          isUp: true,
+          findings: await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)),
+        });
         const attack = await attacked(attacksOnCalls[name], { filter });
         return { kind: "system call filter", name, seen, attack };
       });
@@ -91,8 +95,9 @@ async function inParallel<Result>(tasks: readonly (() => Promise<Result>)[]): Pr
   return results;
 }
 
-const sightingWith = async (weakened: WeakenedSandboxes, change: JailChange) =>
-  whoSaw(await weakened.probe(change, AbortSignal.timeout(probeMs)));
+async function sightingWith(weakened: WeakenedSandboxes, change: JailChange): Promise<Sighting | undefined> {
+  return whoSaw(await weakened.probe(change, AbortSignal.timeout(probeMs)));
+}
 
 /** @param rootsOwn what is seen of a jail that keeps the runner's own user, root. */
 async function sightingOf(
@@ -126,12 +131,11 @@ async function partsOf(weakened: WeakenedSandboxes): Promise<readonly string[]> 
   return [...names];
 }
 
-function whoSaw(findings: readonly Finding[]): Sighting | undefined {
-  const failed = findings.filter((finding) => !finding.proven);
-  const [first] = failed;
-  if (first === undefined) return undefined;
-  const words = first.reason;
-  if (failed.length < findings.length) return { by: "probe", words };
+function whoSaw({ isUp, findings }: PartProbe): Sighting | undefined {
+  const failed = findings.find((finding) => !finding.proven);
+  if (failed === undefined) return undefined;
+  const words = failed.reason;
+  if (isUp) return { by: "probe", words };
   return { by: words.startsWith("The jail isn't as planned") ? "evidence" : "start", words };
 }
 

@@ -25,13 +25,15 @@ import { weakenedArguments } from "./arguments.js";
 import { weakenedBoundary } from "./boundary.js";
 import { weakenedChecks } from "./checks.js";
 import { LinkedFiles } from "./linked-files.js";
-import { type Decoys, heldElsewhere, type Mechanism } from "./mechanisms.js";
+import type { Decoys, Mechanism } from "./mechanisms.js";
+import { type PartProbe, probeInTurn } from "./part-probe.js";
 import { withoutPart } from "./parts.js";
 import { endRelays } from "./relays.js";
 import { openUserNamespace } from "./user-namespace.js";
 
 export { type FilterPart, filterParts } from "./filters.js";
 export { type Decoys, type Mechanism, mechanisms } from "./mechanisms.js";
+export type { PartProbe } from "./part-probe.js";
 export { type JailPart, jailParts } from "./parts.js";
 
 /** What is taken out of every jail besides the mechanisms: one part of it, for the run of mutants. */
@@ -94,14 +96,13 @@ export class WeakenedSandboxes {
     return this.#open(spec, without, decoys, listed, change);
   }
 
-  /** What the sandbox's own probe says of jails without the parts, which hold most capabilities. */
-  async probe(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
+  /**
+   * What the sandbox's own probe says of jails without the parts, which hold most capabilities, up to its first trial that
+   * proves nothing.
+   */
+  async probe(change: JailChange, signal: AbortSignal): Promise<PartProbe> {
     const { trialsOf } = await import("../../probe/probe.js");
-    const trials = trialsOf(this.#setup.config).filter(
-      ({ shows }) => !shows.some((one) => heldElsewhere.has(one)),
-    );
-    const findings = await this.#probe(change, signal, trials);
-    return findings.filter(({ capability }) => !heldElsewhere.has(capability));
+    return probeInTurn(trialsOf(this.#setup.config), (trial) => this.#probe(change, signal, [trial]));
   }
 
   /** The same, of the system calls alone. */

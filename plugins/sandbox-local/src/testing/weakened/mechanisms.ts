@@ -1,5 +1,3 @@
-import type { Capability } from "@ambit/core/plugin";
-
 /** What can be taken out of a jail, each alone or with others; whatever isn't named stays as it is. */
 export const mechanisms = [
   "network namespace",
@@ -24,15 +22,6 @@ export const mechanisms = [
   "end with the runner",
   "limits",
 ] as const;
-
-/** Capabilities that no part of a jail's command line holds alone. */
-export const heldElsewhere: ReadonlySet<Capability> = new Set<Capability>([
-  "resources.memory",
-  "resources.processes",
-  "resources.cpu",
-  "resources.disk",
-  "secrets.hidden",
-]);
 
 export type Mechanism = (typeof mechanisms)[number];
 

@@ -1,0 +1,46 @@
+import type { Capability, Finding } from "@ambit/core/plugin";
+import type { Trial } from "../../probe/trial.js";
+
+/** What the probe saw of jails without a part. */
+export interface PartProbe {
+  /** Whether a jail came up at all. */
+  readonly isUp: boolean;
+  readonly findings: readonly Finding[];
+}
+
+/** Capabilities that no part of a jail's command line holds alone. */
+const heldElsewhere = new Set<Capability>([
+  "resources.memory",
+  "resources.processes",
+  "resources.cpu",
+  "resources.disk",
+  "secrets.hidden",
+]);
+
+/** Makes one trial after the other, up to the first that proves nothing. */
+export async function probeInTurn(
+  trials: readonly Trial[],
+  probe: (trial: Trial) => Promise<readonly Finding[]>,
+): Promise<PartProbe> {
+  const seen: Finding[] = [];
+  for (const trial of likeliestFirst(trials)) {
+    const all = await probe(trial);
+    const findings = all.filter(({ capability }) => trial.shows.some((shown) => shown === capability));
+    if (findings.some(({ proven }) => !proven)) return { isUp: isUp(all), findings };
+    seen.push(...findings);
+  }
+  return { isUp: true, findings: seen };
+}
+
+/** The trial that looks at a jail's whole view misses most parts: it comes first, so that others needn't run. */
+function likeliestFirst(trials: readonly Trial[]): readonly Trial[] {
+  return trials
+    .filter(({ shows }) => !shows.some((shown) => heldElsewhere.has(shown)))
+    .toSorted((one, other) => other.shows.length - one.shows.length);
+}
+
+/** One reason for every claim is that of a jail that didn't come up. */
+function isUp(findings: readonly Finding[]): boolean {
+  const reasons = new Set(findings.map((finding) => (finding.proven ? undefined : finding.reason)));
+  return reasons.size > 1;
+}
