@@ -35,7 +35,14 @@ describe("an agent's own tools", () => {
     return { default: "allow", rules: [{ pattern, permission: "deny" }] };
   }
 
-  it.each((["demo", "gemini"] as const).flatMap((id) => held.map((one) => ({ id, ...one }))))(
+  // A real agent once for each outcome: what leads to it is the runner's, whatever the agent.
+  const withGemini = ["the default ask", "a rule for the class", "the default allow"];
+  const cases = [
+    ...held.map((one) => ({ id: "demo" as const, ...one })),
+    ...held.filter(({ what }) => withGemini.includes(what)).map((one) => ({ id: "gemini" as const, ...one })),
+  ];
+
+  it.each(cases)(
     "$id: harmless commands are $expected by $what",
     { timeout: 60_000 },
     async ({ id, permissions, deny, expected }) => {

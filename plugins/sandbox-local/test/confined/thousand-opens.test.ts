@@ -11,7 +11,7 @@ import { closed, scope, specOf, temporaryFolder } from "../support/specs.js";
 import { isRoot } from "../support/user.js";
 
 const atOnce = 10;
-const opens = repetitions({ short: 200, soak: 1_000 });
+const opens = repetitions({ short: 100, soak: 1_000 });
 
 /** Megabytes in use once everything that can be collected is. */
 function heapMegabytes(): number {

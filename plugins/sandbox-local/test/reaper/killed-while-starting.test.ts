@@ -51,22 +51,22 @@ const bare = { unconfined: "prefer", boundary: everythingOn };
 const withoutTracing = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", "--"];
 
 test.each([
-  ["confined, of this user", repetitions({ short: 16, soak: 60 }), confined, undefined, []],
+  ["confined, of this user", repetitions({ short: 8, soak: 60 }), confined, undefined, []],
   [
     "confined, of an ordinary user",
-    repetitions({ short: 8, soak: 20 }),
+    repetitions({ short: 4, soak: 20 }),
     confined,
     isRoot ? ordinaryUser : undefined,
     [],
   ],
   [
     "confined, of a container's root",
-    repetitions({ short: 8, soak: 20 }),
+    repetitions({ short: 4, soak: 20 }),
     confined,
     undefined,
     isRoot ? withoutTracing : [],
   ],
-  ["unconfined", repetitions({ short: 8, soak: 40 }), bare, undefined, []],
+  ["unconfined", repetitions({ short: 4, soak: 40 }), bare, undefined, []],
 ])(
   "a runner that is killed while processes come up leaves none: %s, %i times",
   { timeout: 240_000 },
