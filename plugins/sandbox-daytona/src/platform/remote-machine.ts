@@ -78,9 +78,14 @@ export class RemoteMachine implements RemotePlatform {
 
   async #delete(): Promise<void> {
     const { machine, requestTimeoutMs, log, isOwn } = this.#options;
-    if (isOwn !== undefined && !(await isOwn())) {
-      log.info({ sandbox: machine.name }, "another replica has taken the sandbox over: it stays");
-      return;
+    try {
+      if (isOwn !== undefined && !(await isOwn())) {
+        log.info({ sandbox: machine.name }, "another replica has taken the sandbox over: it stays");
+        return;
+      }
+    } catch (error) {
+      if (error instanceof ServiceFailure && error.kind === "missing") return;
+      throw error;
     }
     await deleteMachine(machine, requestTimeoutMs);
   }
