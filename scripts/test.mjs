@@ -163,19 +163,14 @@ async function checkOldestNode() {
 /** @param {string} name */
 const check = async (name) => count(await time(name, () => run(`npm run --silent ${name}`, { name })));
 
-/** What takes seconds: a mistake is seen before the tests begin. Two at a time. */
+/** What takes seconds: a mistake is seen before the tests begin, while the sandbox image is built. */
 async function runQuickChecks() {
   const names = quickChecks.values();
   const lane = async () => {
     for (const name of names) await check(name);
   };
-  await Promise.all([lane(), lane()]);
-}
-
-/** What mostly waits, for npm, runs beside the tests. */
-async function checkBesideTests() {
-  await check("check:packages");
-  if (process.platform === "linux" && process.arch === "x64") await checkOldestNode();
+  const hasOldestNode = process.platform === "linux" && process.arch === "x64";
+  await Promise.all([lane(), lane(), ...(hasOldestNode ? [checkOldestNode()] : [])]);
 }
 
 /** Whether the tests' Docker engine can be started; resolves while other checks run. @type {Promise<boolean>} */
@@ -200,10 +195,11 @@ async function runEverything() {
   if (ready) {
     if (isDockerDemanded) docker = docker.then(async (isInstalled) => isInstalled && (await buildImage()));
     await runQuickChecks();
-    const beside = checkBesideTests();
+    // It mostly waits for npm.
+    const packages = check("check:packages");
     if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
     await record("tests", runTests);
-    await beside;
+    await packages;
   }
   console.log(`\n${summary.join("\n")}\n`);
   console.log(`${passed} passed, ${failed} failed`);
