@@ -7,7 +7,83 @@ const owner = { deployment: "d", replica: "host-key", session: "s", expires: 1 }
 const orderWith = (settings: object, spec = probeSpec({})) =>
   orderOf(shapeOf(spec), owner, configSchema.parse(settings), { hiding: "exec", seccomp: "{}" }).HostConfig;
 
+/** Every boundary that changes the order, with and without what a configuration adds to it. */
+const orders = [
+  { title: "no network", spec: probeSpec({ network: { mode: "off", rules: [] } }) },
+  {
+    title: "an allowlist",
+    spec: probeSpec({ network: { mode: "allowlist", rules: [] } }),
+  },
+  { title: "a network", spec: probeSpec({}), network: "bridge" },
+  {
+    title: "limits",
+    spec: probeSpec({ resources: { memoryMb: 64, processes: 32, cpus: 0.5, diskMb: 16 } }),
+    network: "bridge",
+  },
+  {
+    title: "credentials",
+    spec: probeSpec({}, { secrets: [{ name: "KEY", value: "a value of its own", hosts: ["a.test"] }] }),
+    network: "bridge",
+  },
+];
+
 describe("the order of a container", () => {
+  it.each(orders)("keeps every guard with $title", ({ spec, network = "none" }) => {
+    const order = orderWith({ network: "bridge" }, spec);
+    expect(order).toMatchObject({
+      NetworkMode: network,
+      IpcMode: "private",
+      ReadonlyRootfs: true,
+      CapDrop: ["ALL"],
+      CapAdd: ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"],
+      SecurityOpt: ["no-new-privileges", "seccomp={}"],
+      LogConfig: { Type: "none" },
+      RestartPolicy: { Name: "no" },
+    });
+    expect(order?.PidsLimit).toBeGreaterThan(0);
+    for (const options of Object.values(order?.Tmpfs ?? {})) {
+      expect(options).toMatch(/nosuid,nodev,.*size=\d+m$/);
+    }
+    // Keys that would undo a guard above.
+    for (const key of [
+      "Privileged",
+      "PidMode",
+      "UsernsMode",
+      "Binds",
+      "Devices",
+      "CgroupParent",
+      "Sysctls",
+    ]) {
+      expect(order).not.toHaveProperty(key);
+    }
+  });
+
+  it("limits memory, swap, processes and processors as the boundary says", () => {
+    const resources = { memoryMb: 64, processes: 32, cpus: 0.5, diskMb: 16 };
+    expect(orderWith({}, probeSpec({ resources }))).toMatchObject({
+      Memory: 64 * 2 ** 20,
+      MemorySwap: 64 * 2 ** 20,
+      PidsLimit: 32,
+      NanoCpus: 5e8,
+      Tmpfs: { "/ambit": expect.stringMatching(/size=16m$/) },
+    });
+  });
+
+  it("mounts every path of the host read-only", () => {
+    const spec = {
+      ...probeSpec({}),
+      requiredPaths: [{ path: "/opt/agent", what: "the agent" }],
+    };
+    const settings = { agents: "mount", mounts: [{ source: "/srv/data", target: "/data" }] };
+    const binds = orderWith(settings, spec)?.Mounts?.filter(({ Type }) => Type === "bind");
+    expect(binds).toEqual([
+      { Type: "bind", Source: "/opt/agent", Target: "/opt/ambit/opt/agent", ReadOnly: true },
+      { Type: "bind", Source: "/srv/data", Target: "/data", ReadOnly: true },
+    ]);
+    const outside = { ...spec, requiredPaths: [{ path: "/opt/../etc", what: "the agent" }] };
+    expect(() => orderWith(settings, outside)).toThrow("the agent can't be mounted from");
+  });
+
   it("names an AppArmor profile only where the configuration does", () => {
     expect(orderWith({})?.SecurityOpt?.join()).not.toContain("apparmor");
     expect(orderWith({ appArmor: "unconfined" })?.SecurityOpt).toContain("apparmor=unconfined");

@@ -155,6 +155,18 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.usage(["p"])).toMatchObject([{ running: 2, begun: 3 }]);
   });
 
+  it("never exceeds a quota, however many replicas create runs of a project at once", async () => {
+    const stores = await Promise.all([1, 2, 3, 4].map(() => opened()));
+    for (let round = 0; round < 5; round += 1) {
+      const created = await Promise.all(
+        stores.map((store, replica) =>
+          store.createWithin(newRun(`${round}-${replica}`, { project: "p" }), { concurrentRuns: round + 1 }),
+        ),
+      );
+      expect(created.filter((found) => found === undefined)).toHaveLength(1);
+    }
+  });
+
   it("ends the lease of an earlier process in the same place, unless that one drains", async () => {
     const store = await opened();
     for (const replica of ["a-1", "b-1"]) {
