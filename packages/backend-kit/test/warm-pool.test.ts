@@ -93,7 +93,7 @@ describe("a warm pool", () => {
     expect(await warm.using("a", async () => "used", new AbortController().signal)).toBeUndefined();
   });
 
-  it("closes one that nobody took, and makes no other", async () => {
+  it("closes one that no opening took, and makes no other", async () => {
     const { warm, made, waiting, settle } = pool(1, { idleMs: 1_000 });
     warm.want("a");
     await settle();
@@ -132,5 +132,17 @@ describe("a warm pool", () => {
     warm.want("late");
     await settle();
     expect(warm.take("late")).toBeUndefined();
+  });
+
+  it("aborts what is being made when it closes, and reports no fault", async () => {
+    const make = (_shape: string, signal: AbortSignal) =>
+      new Promise<Kept>((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+      });
+    const { warm, faults, settle } = pool(1, { make });
+    warm.want("a");
+    await settle();
+    await warm.close();
+    expect(faults).toEqual([]);
   });
 });

@@ -38,7 +38,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
   #waiting: Waiting<Kept>[] = [];
   #timer: NodeJS.Timeout | undefined;
   #filling: Promise<void> | undefined;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: WarmPoolOptions<Shape, Kept>) {
     this.#options = options;
@@ -76,16 +76,16 @@ export class WarmPool<Shape, Kept extends Prepared> {
   /** An opening asked for this shape: the next ones may do so too. */
   want(shape: Shape): void {
     const { size, delayMs = 200 } = this.#options;
-    if (size === 0 || this.#isClosed) return;
+    if (size === 0 || this.#closing.signal.aborted) return;
     this.#wanted = [...this.#wanted, { key: keyOf(shape), shape }].slice(-size);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#refill(), delayMs);
     this.#timer.unref();
   }
 
-  /** Closes all that wait, and makes none from now on. */
+  /** Closes all that wait, aborts the one that is being made, and makes none from now on. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     clearTimeout(this.#timer);
     await this.#filling;
     await Promise.all([...this.#waiting].map((one) => this.#drop(one)));
@@ -99,11 +99,14 @@ export class WarmPool<Shape, Kept extends Prepared> {
 
   async #fill(): Promise<void> {
     for (const one of this.#beyondWanted()) void this.#drop(one);
-    for (let next = this.#missing(); next !== undefined && !this.#isClosed; next = this.#missing()) {
+    const closing = this.#closing.signal;
+    for (let next = this.#missing(); next !== undefined && !closing.aborted; next = this.#missing()) {
       const { key, shape } = next;
+      const signal = AbortSignal.any([closing, AbortSignal.timeout(longestMakingMs)]);
       try {
-        this.#add(key, await this.#options.make(shape, AbortSignal.timeout(longestMakingMs)));
+        this.#add(key, await this.#options.make(shape, signal));
       } catch (error) {
+        if (closing.aborted) return;
         this.#wanted = this.#wanted.filter((one) => one.key !== key);
         this.#options.onFault(error);
       }
