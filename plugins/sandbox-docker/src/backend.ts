@@ -37,20 +37,20 @@ export class DockerSandbox implements SandboxBackend {
   readonly site = "sandbox";
   readonly rootfs = "image";
   readonly claims = claims;
-  /** Undefined: the engine's default. */
+  /** Undefined means the engine's default. */
   readonly runtime: string | undefined;
   readonly #config: DockerConfig;
   readonly #lookup: Lookup | undefined;
-  /** dockerode comes with the first sandbox or probe: a server's start does without. */
+  /** dockerode is loaded with the first sandbox or probe, so that a server starts without it. */
   readonly #engine = lazy(async () => (await import("./engine/engine.js")).connectTo(this.#config));
   readonly #host: () => Promise<EngineFacts>;
   readonly #reaper: Reaper;
   readonly #warm: WarmPool<Shape, PreparedSandbox>;
   #log: Log = quietLog;
-  /** Of the last probe: the runtimes of engines differ in what they enforce. */
+  /** From the last probe: which runtime an engine uses decides what it enforces. */
   #findings: readonly Finding[] = [];
 
-  /** @param lookup how the boundary's proxy resolves names; default: as this host does. */
+  /** @param lookup how the boundary's proxy resolves names; default: like this host. */
   constructor(config: DockerConfig, lookup?: Lookup) {
     this.name = config.name;
     this.runtime = config.runtime;
@@ -70,7 +70,8 @@ export class DockerSandbox implements SandboxBackend {
     this.#warm = new WarmPool({
       size: config.prewarm,
       make: (shape, signal) => this.#prepare(`warm-${randomUUID()}`, shape, quietLog, signal),
-      onFault: (error) => this.#log.warn({ error }, "a sandbox couldn't be made ahead, or not be used"),
+      onFault: (error) =>
+        this.#log.warn({ error }, "a sandbox couldn't be prepared, or a prepared one couldn't be used"),
     });
   }
 

@@ -1,12 +1,12 @@
 import { type ActorGap, type Boundary, type Capability, capabilities } from "@ambit/core/plugin";
 import type { DockerConfig } from "./config.js";
 
-/** All of them. What an engine or a runtime can't enforce, the probe finds. */
+/** All capabilities. The probe finds what an engine or a runtime can't enforce. */
 export const claims = capabilities;
 
-/** Threads and processes of the sandbox itself, and a few of the run's. */
+/** Processes and threads that the sandbox itself needs, and a few for the run. */
 const fewestProcesses = 20;
-/** The engine's own least is 6; the guest daemon needs this much. */
+/** The engine's own minimum is 6 MiB; the guest daemon needs this much. */
 const leastMemoryMb = 64;
 
 const capabilityOf = {
@@ -15,7 +15,7 @@ const capabilityOf = {
   off: "filesystem.none",
 } as const satisfies Record<string, Capability>;
 
-/** What of a boundary no container enforces. Pure. */
+/** The parts of a boundary that no container enforces. Pure. */
 export function limitsOf({ filesystem, resources }: Boundary, config: DockerConfig): readonly ActorGap[] {
   const gaps: ActorGap[] = [];
   const { mode, readable, writable, denied } = filesystem;
@@ -30,14 +30,14 @@ export function limitsOf({ filesystem, resources }: Boundary, config: DockerConf
   if (memoryMb !== undefined && memoryMb < leastMemoryMb) {
     gaps.push({
       capability: "resources.memory",
-      reason: `a container of less than ${leastMemoryMb} MiB has no room for what it needs itself`,
+      reason: `a container of less than ${leastMemoryMb} MiB is too small for the guest daemon and its shell`,
       fix: `set memoryMb to ${leastMemoryMb} or more`,
     });
   }
   if (processes !== undefined && processes < fewestProcesses) {
     gaps.push({
       capability: "resources.processes",
-      reason: `a container needs some of ${fewestProcesses} processes and threads itself`,
+      reason: `the sandbox itself needs part of ${fewestProcesses} processes and threads`,
       fix: `set processes to ${fewestProcesses} or more`,
     });
   }

@@ -9,7 +9,7 @@ const word = z
 /** Megabytes (MiB). */
 const megabytes = z.int().positive().max(1_048_576);
 
-/** What a deployer may set for sandboxes in containers. Every default is here. */
+/** Settings of a deployer for sandboxes in containers. Every default is here. */
 export const configSchema = z.strictObject({
   /** The name that requests select it by. Two entries with two names give two runtimes or engines. */
   name: word.default("docker"),
@@ -24,7 +24,7 @@ export const configSchema = z.strictObject({
       'must be "unix:///path/to/docker.sock" or "tcp://host:port"',
     )
     .optional(),
-  /** The container runtime, by the name that the engine has for it: `runc`, `runsc` (gVisor). Default: the engine's. */
+  /** The container runtime, by the engine's name for it: `runc`, `runsc` (gVisor). Default: the engine's. */
   runtime: z.string().min(1).optional(),
   /**
    * Image of the sandboxes: with Node.js 18 or newer, `/bin/sh`, `mount`, `setpriv`, and what agents and tools need, such
@@ -52,7 +52,7 @@ export const configSchema = z.strictObject({
    * processes see each other, and `environment.per-tool` is refused. `unconfined`, or one that allows `mount`.
    */
   appArmor: z.string().min(1).optional(),
-  /** The engine's network for runs without a network boundary. All others have none, and go out through the runner. */
+  /** The engine's network for runs without a network boundary. All others have none, and connect through the runner. */
   network: z
     .string()
     .min(1)
@@ -65,7 +65,7 @@ export const configSchema = z.strictObject({
   scratchMb: megabytes.default(256),
   /** Largest disk limit that a run may ask for, in MiB: a workspace with a limit is kept in memory. */
   largestDiskMb: megabytes.default(2_048),
-  /** Processes and threads of a sandbox without a limit of its own, so that none exhausts the host. */
+  /** Processes and threads of a sandbox whose run sets no limit, so that no sandbox exhausts the host. */
   processes: z.int().min(64).default(4_096),
   /**
    * Absolute paths of PEM files: authorities of servers that credentials may be sent to, besides those that this host
@@ -73,17 +73,17 @@ export const configSchema = z.strictObject({
    */
   trustedAuthorities: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
   /**
-   * Sandboxes that are made ahead and wait, at most: of the boundaries that the last runs had, each for one session.
-   * Each takes some 40 MiB of memory.
+   * Most sandboxes that are prepared before a session needs them. They have the boundaries of the last runs; each
+   * serves one session and takes some 40 MiB of memory.
    */
   prewarm: z.int().min(0).max(100).default(0),
-  /** Runners that share it clean up after each other. */
+  /** Runners with the same value remove each other's leftover containers. */
   deployment: word.default("ambit"),
-  /** Minutes after which other hosts' runners may delete a sandbox: longer than a session lives. */
+  /** Minutes after which runners on other hosts may delete a sandbox. Must be longer than a session lives. */
   ttlMinutes: z.int().min(5).default(1_440),
-  /** Minutes between two searches for what dead runners left. */
+  /** Minutes between two searches for containers of runners that have ended. */
   reapMinutes: z.number().positive().default(10),
-  /** Milliseconds for one request to the engine. */
+  /** Time limit for one request to the engine, in milliseconds. */
   requestTimeoutMs: z.int().min(1_000).default(30_000),
   /**
    * Absolute path of a folder that shows which runners are alive. Default: `/var/lib/ambit/docker` as root, else

@@ -6,7 +6,7 @@ import { claims } from "./claims.js";
 import type { DockerConfig } from "./config.js";
 import { fixFor } from "./engine/failure.js";
 
-/** Tries every claim in containers of the engine, beside a control. */
+/** Tries every claim in containers of the engine, next to a control. */
 export function probeEngine(
   open: (spec: SandboxSpec, scope: Scope, options: OpenOptions) => Promise<RemoteSandbox>,
   config: DockerConfig,
@@ -17,7 +17,7 @@ export function probeEngine(
     node: config.bridge.node,
     closedPaths: [`${config.bridge.folder}/put`],
     perToolFix:
-      "use an image with `mount` and `setpriv` (util-linux), the runtime runc (gVisor keeps arguments from no user) and, on a host with AppArmor, a profile that allows `mount` (sandbox-docker's appArmor)",
+      "use an image with `mount` and `setpriv` (util-linux), the runtime runc (gVisor shows every user all arguments) and, on a host with AppArmor, a profile that allows `mount` (sandbox-docker's appArmor)",
     fixFor: (error: unknown) => fixFor(error, config),
   };
   return probeSandboxes(probe, signal);

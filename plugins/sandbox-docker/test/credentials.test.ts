@@ -18,7 +18,7 @@ const password = `ghp_${"p4ssw0rd".repeat(5)}`;
 const token = "token-of-the-private-host-0123456789";
 const reason = unavailableReason();
 
-/** A TLS server that serves nobody without the values: `/api`, and a git repository by plain files. */
+/** A TLS server that requires the values: `/api`, and a git repository as static files. */
 async function startPrivateHost(folder: string) {
   const repository = join(folder, "repository");
   const git = (...args: string[]) => execFileSync("git", ["-C", repository, ...args], { stdio: "ignore" });
@@ -98,7 +98,7 @@ describe.skipIf(reason !== undefined)("with credentials that stay outside its co
   const ask = 'curl -sS -H "Authorization: Bearer $API_TOKEN" https://$HOST/api';
   it.for<[program: string, script: string, prints: RegExp]>([
     ["curl", ask, /^served to Bearer /],
-    ["curl by the image's own store", `unset SSL_CERT_FILE CURL_CA_BUNDLE; ${ask}`, /^served to Bearer /],
+    ["curl with the image's own store", `unset SSL_CERT_FILE CURL_CA_BUNDLE; ${ask}`, /^served to Bearer /],
     [
       "git",
       "git clone -q https://$HOST/ one; cat one/file; git -C one config -l --local | grep -ci header",
@@ -112,7 +112,7 @@ describe.skipIf(reason !== undefined)("with credentials that stay outside its co
     ],
   ])("serves %s", async ([, script, prints]) => expect(await inside(script)).toMatch(prints));
 
-  it("keeps the image's authorities, and its store from the run", async () => {
+  it("keeps the image's authorities, and keeps the run from changing its store", async () => {
     const script = `ls /etc/ssl/certs | wc -l; grep -c BEGIN "$SSL_CERT_FILE"
       for path in /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/new "$SSL_CERT_FILE" "$NODE_EXTRA_CA_CERTS"; do
         (echo x >> "$path") 2> /dev/null && echo "wrote $path"

@@ -57,7 +57,7 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     await once(runner, "exit");
   }
 
-  it("removes a killed runner's containers and volumes at the start and on an interval, never a live one's", {
+  it("removes a killed runner's containers and volumes at the start and on an interval, but none of a live runner", {
     timeout: 60_000,
   }, async () => {
     const [dead, dying, living] = await Promise.all(["dead", "dying", "living"].map(runnerWith));
@@ -76,7 +76,7 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     expect(await left.volumes()).toEqual([]);
   });
 
-  it("ends the session with the reason when its container is removed by others", async () => {
+  it("ends the session with the reason when another program removes its container", async () => {
     const failures: SandboxFailed[] = [];
     const spec = specOf(closed, { onFailure: (failure) => failures.push(failure) });
     const sandbox = await backendWith().open(spec, scope);
@@ -89,7 +89,7 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     expect(await left.volumes()).toEqual([]);
   });
 
-  it("keeps a session whose workspace is full: writes fail with the reason, and others have room", async () => {
+  it("keeps a session whose workspace is full: its writes fail with the reason, and others can write", async () => {
     const sandbox = await backendWith().open(specOf({ ...closed, resources: { diskMb: 16 } }), scope);
     try {
       const argv = ["/bin/sh", "-c", "head -c 20000000 /dev/zero > fill"] as const;
@@ -131,8 +131,8 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
   });
 });
 
-describe("an engine that can't be used", () => {
-  it("is named with what to do where it isn't there", async () => {
+describe("an unusable engine", () => {
+  it("is reported with a fix when it doesn't run", async () => {
     const backend = backendWith({ engine: "unix:///nowhere/docker.sock" });
     const failure = await failureOf(backend.open(specOf(closed), scope));
     expect(failure.message).toBe(
@@ -145,7 +145,7 @@ describe("an engine that can't be used", () => {
     });
   });
 
-  it("is told of with what to do when its disk is full", async () => {
+  it("is reported with a fix when its disk is full", async () => {
     const server = createServer((request, response) => {
       request.resume();
       const message = "failed to create shim task: mkdir /var/lib/docker/x: no space left on device";

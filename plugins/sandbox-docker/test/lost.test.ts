@@ -11,7 +11,7 @@ import { settingsFor } from "./support/on-engine.js";
 
 const reason = unavailableReason("runc");
 
-/** A sandbox with a process in it that waits, and what its backend says when it is lost. */
+/** A sandbox with a waiting process, and what its backend reports when it is lost. */
 async function waiting() {
   const dataFolder = await mkdtemp(join(tmpdir(), "ambit-lost-"));
   const settings = { ...settingsFor("runc", dataFolder), deployment: "lost" };
@@ -33,7 +33,7 @@ async function waiting() {
   return { sandbox, container, child, failures };
 }
 
-describe("a sandbox that is lost in the middle of a run", () => {
+describe("a sandbox that is lost during a run", () => {
   beforeEach((context) => {
     if (reason !== undefined) context.skip(`host: ${reason}`);
   });
@@ -53,7 +53,7 @@ describe("a sandbox that is lost in the middle of a run", () => {
     await expect(sandbox.spawn({ argv: ["/bin/true"], env: {} })).rejects.toThrow("lost");
   });
 
-  it("says that its pipe alone ended, where the container runs", async () => {
+  it("reports that only its pipe ended if the container still runs", async () => {
     const { container, child, failures } = await waiting();
     const kill = await container.exec({
       Cmd: [

@@ -7,7 +7,7 @@ const owner = { deployment: "d", replica: "host-key", session: "s", expires: 1 }
 const orderWith = (settings: object, spec = probeSpec({})) =>
   orderOf(shapeOf(spec), owner, configSchema.parse(settings), { hiding: "exec", seccomp: "{}" }).HostConfig;
 
-/** Every boundary that changes the order, with and without what a configuration adds to it. */
+/** Every boundary that changes the options, with and without settings of a configuration. */
 const orders = [
   { title: "no network", spec: probeSpec({ network: { mode: "off", rules: [] } }) },
   {
@@ -27,8 +27,8 @@ const orders = [
   },
 ];
 
-describe("the order of a container", () => {
-  it.each(orders)("keeps every guard with $title", ({ spec, network = "none" }) => {
+describe("the options of a container", () => {
+  it.each(orders)("include every restriction with $title", ({ spec, network = "none" }) => {
     const order = orderWith({ network: "bridge" }, spec);
     expect(order).toMatchObject({
       NetworkMode: network,
@@ -44,7 +44,7 @@ describe("the order of a container", () => {
     for (const options of Object.values(order?.Tmpfs ?? {})) {
       expect(options).toMatch(/nosuid,nodev,.*size=\d+m$/);
     }
-    // Keys that would undo a guard above.
+    // Options that would undo a restriction above.
     for (const key of [
       "Privileged",
       "PidMode",
@@ -84,12 +84,12 @@ describe("the order of a container", () => {
     expect(() => orderWith(settings, outside)).toThrow("the agent can't be mounted from");
   });
 
-  it("names an AppArmor profile only where the configuration does", () => {
+  it("name an AppArmor profile only if the configuration does", () => {
     expect(orderWith({})?.SecurityOpt?.join()).not.toContain("apparmor");
     expect(orderWith({ appArmor: "unconfined" })?.SecurityOpt).toContain("apparmor=unconfined");
   });
 
-  it("has a copy of the image's trust store only for a session with credentials", () => {
+  it("include a copy of the image's trust store only for a session with credentials", () => {
     const targets = (mounts: readonly { readonly Target: string }[] = []) =>
       mounts.map(({ Target }) => Target);
     const secrets = [{ name: "KEY", value: "a value of its own", hosts: ["a.test"] }];

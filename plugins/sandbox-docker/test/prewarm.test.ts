@@ -15,7 +15,7 @@ const reason = unavailableReason("runc");
 const closed: Partial<Boundary> = { network: { mode: "off", rules: [] } };
 const scope = { signal: new AbortController().signal, defer: () => undefined };
 
-describe("sandboxes that are made ahead", () => {
+describe("prepared sandboxes", () => {
   const deployment = `prewarm-${process.pid}`;
   let engine: Docker;
   let dataFolder = "";
@@ -48,7 +48,7 @@ describe("sandboxes that are made ahead", () => {
   const containers = () =>
     engine.listContainers({ all: true, filters: { label: [`ambit-deployment=${deployment}`] } });
   const idOf = (sandbox: RemoteSandbox) => String(sandbox.evidence["docker.container"]);
-  /** The one that waits, once it does: its guest daemon runs. */
+  /** The prepared sandbox, once there is one: its guest daemon runs. */
   const warm = async () => {
     for (;;) {
       const taken = opened.map(idOf);
@@ -67,17 +67,17 @@ describe("sandboxes that are made ahead", () => {
   const say = async (sandbox: RemoteSandbox, script: string) =>
     (await runToEnd(sandbox, { argv: ["/bin/sh", "-c", script], env: { PATH: "/usr/bin:/bin" } })).stdout;
 
-  it("serve one session, which finds nothing of another", async () => {
+  it("serve one session, which finds nothing of an earlier one", async () => {
     const first = await open();
     await first.writeFiles([{ path: `${first.workspace}/mine`, content: "secret-of-one" }]);
     await say(first, "echo secret-of-one > /tmp/left; echo secret-of-one > /var/tmp/left; true");
     const waiting = await warm();
-    // Nobody else's reaper takes it, and a dead runner's is found by its labels.
+    // No other runner's reaper removes it while its runner lives; one of a dead runner is found by its labels.
     expect(ownershipOf(waiting.Labels)).toMatchObject({
       deployment,
       session: expect.stringMatching(/^warm-/),
     });
-    // Once it is ready, an opening takes it.
+    // Once it is ready, the next session gets it.
     await after(3_000);
     const second = await open();
     expect(waiting.Id.startsWith(idOf(second))).toBe(true);
@@ -90,11 +90,11 @@ describe("sandboxes that are made ahead", () => {
     expect(seen).not.toContain("mine");
     expect(await say(second, "cat /proc/[0-9]*/environ")).not.toContain("secret-of-one");
     await first.close();
-    // What was closed is gone, and comes back to no one.
+    // A closed sandbox is gone, and no session gets it again.
     await expect(engine.getContainer(idOf(first)).inspect()).rejects.toMatchObject({ statusCode: 404 });
   });
 
-  it("are of the boundary that they were made for, and no more than `prewarm` of them wait", async () => {
+  it("serve only the boundary that they were made for, and number no more than `prewarm`", async () => {
     await open(closed);
     await warm();
     await after(500);
@@ -110,7 +110,7 @@ describe("sandboxes that are made ahead", () => {
     expect(waiting).toBeDefined();
   });
 
-  it("aren't used once they were stopped, or given another limit", async () => {
+  it("aren't used after they were stopped or their limits were changed", async () => {
     await open();
     const stopped = await warm();
     await engine.getContainer(stopped.Id).kill();

@@ -3,7 +3,7 @@ import { capabilities } from "@ambit/core/plugin";
 import { attacks, bareControl, startDecoys } from "@ambit/testkit";
 import { expect, it, onTestFinished } from "vitest";
 
-it("proves nothing of a backend that claims everything and enforces nothing", {
+it("proves no capability of a backend that claims everything and enforces nothing", {
   timeout: 120_000,
 }, async () => {
   const control = bareControl();

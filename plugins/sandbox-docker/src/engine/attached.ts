@@ -7,8 +7,8 @@ const standardError = 2;
 const none = Buffer.alloc(0);
 
 /**
- * Takes what a command prints out of the engine's frames: eight bytes (stream, length) before each piece. What it says on
- * standard error counts only until it prints anything: then it says why it didn't start.
+ * Extracts a command's output from the engine's frames: eight bytes (stream, length) before each piece. What it writes
+ * to standard error counts only until it prints anything, as the reason why it didn't start.
  */
 class Payloads {
   #head: Buffer = none;
@@ -44,7 +44,10 @@ export async function* payloadsOf(frames: AsyncIterable<Buffer>): AsyncGenerator
   for await (const chunk of frames) yield* payloads.of(chunk);
 }
 
-/** A stream that the engine joined to a command, as the bridge takes it. It ends with the command, and can't be replaced. */
+/**
+ * A stream that the engine attached to a command, as the bridge takes it. It ends with the command and can't be
+ * replaced.
+ */
 export function directPipeOf(stream: Duplex): DirectPipe {
   const payloads = new Payloads();
   const output = new Readable({

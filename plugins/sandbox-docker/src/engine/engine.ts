@@ -1,7 +1,7 @@
 import Docker from "dockerode";
 import type { DockerConfig } from "../config.js";
 
-/** The engine, by Docker's API; Podman's is the same. */
+/** A connection to the engine over Docker's API, which Podman also implements. */
 export type Engine = Docker;
 
 export function addressOf(
@@ -11,7 +11,7 @@ export function addressOf(
   return engine ?? (environment.DOCKER_HOST || "unix:///var/run/docker.sock");
 }
 
-/** Whether the engine is on this host, as far as its address says. */
+/** Whether the engine is on this host, judged by its address. */
 export function isLocal(config: Pick<DockerConfig, "engine">): boolean {
   return addressOf(config).startsWith("unix://");
 }
@@ -20,7 +20,7 @@ export function isLocal(config: Pick<DockerConfig, "engine">): boolean {
 export function connectTo(config: DockerConfig): Engine {
   const address = addressOf(config);
   const [, socketPath] = /^unix:\/\/(\/.*)$/.exec(address) ?? [];
-  // A stream that is joined to a command may be silent for long: only single requests have a limit.
+  // A stream that is attached to a command may be silent for long, so only single requests have a time limit.
   if (socketPath !== undefined) return new Docker({ socketPath });
   const [, host, port] = /^tcp:\/\/\[?([^/\s]+?)\]?:(\d+)$/.exec(address) ?? [];
   if (host === undefined || port === undefined) {
@@ -31,7 +31,7 @@ export function connectTo(config: DockerConfig): Engine {
   return new Docker({ protocol: "http", host, port: Number(port) });
 }
 
-/** A request's time limit, or the end of what it is for. */
+/** A request's time limit, combined with the signal of its caller. */
 export function within({ requestTimeoutMs }: DockerConfig, signal?: AbortSignal): AbortSignal {
   const limit = AbortSignal.timeout(requestTimeoutMs);
   return signal === undefined ? limit : AbortSignal.any([limit, signal]);

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { DockerConfig } from "../config.js";
 import { addressOf } from "./engine.js";
 
-/** An engine's answer that isn't success, as dockerode throws it. */
+/** An engine's error response, as dockerode throws it. */
 const errorSchema = z.object({
   statusCode: z.int(),
   json: z.object({ message: z.string() }).optional().catch(undefined),
@@ -13,7 +13,7 @@ export function statusOf(error: unknown): number | undefined {
   return errorSchema.safeParse(error).data?.statusCode;
 }
 
-/** The engine's own words, one line, or the error's. */
+/** The engine's own message as one line, or the error's. */
 export function wordsOf(error: unknown): string {
   const said = errorSchema.safeParse(error).data?.json?.message;
   const words = said ?? (error instanceof Error ? error.message : String(error));
@@ -62,13 +62,13 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
   ],
 ];
 
-/** What went wrong with the engine, and what a deployer does about it. */
+/** The cause of a failure of the engine, and how a deployer fixes it. */
 export function explain(error: unknown, config: DockerConfig): Explained {
   const known = byCode[codeOf(error) ?? ""]?.(addressOf(config));
   if (known !== undefined && statusOf(error) === undefined) return known;
   const reason = wordsOf(error);
   const fix = byWords.find(([words]) => words.test(reason))?.[1](config);
-  return { reason, fix: fix ?? "look at the engine's log, or name another sandbox" };
+  return { reason, fix: fix ?? "see the engine's log, or name another sandbox" };
 }
 
 /** @param doing what was asked of the engine: `create a container`. */

@@ -12,11 +12,11 @@ import { asSandboxFailed, statusOf, wordsOf } from "../engine/failure.js";
 import { type Hiding, joiningCommand } from "./hiding.js";
 
 const root = "0:0";
-/** Few threads: all count towards the run's limit of processes. */
+/** Few threads, since all of them count towards the run's limit of processes. */
 const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
-/** Milliseconds between two looks at whether a container is gone. */
+/** Milliseconds between two checks whether a container is gone. */
 const lookAgainMs = 50;
-/** More looks at one whose pipe ended. */
+/** Further checks of a container whose pipe ended. */
 const mostLooks = 10;
 
 export interface Ended {
@@ -30,7 +30,7 @@ export interface ContainerOptions {
   readonly hiding: Hiding;
 }
 
-/** One container that runs, as the bridge needs it. */
+/** A running container, as the bridge needs it. */
 export class Container implements DirectPlatform {
   readonly #container: Docker.Container;
   readonly #config: DockerConfig;
@@ -72,14 +72,14 @@ export class Container implements DirectPlatform {
       await this.#container.putArchive(archive, { path: folder, abortSignal: within(this.#config, signal) });
       return;
     }
-    // The engine sees no folder in memory: its archives would end up beneath it.
+    // The engine doesn't see mounts in memory: it would unpack archives below them.
     const script = 'mkdir -p "$(dirname "$0")" && head -c "$1" > "$0" && chmod a+r "$0"';
     const argv = ["/bin/sh", "-c", script, path, `${content.length}`] as const;
     const { code, output } = await this.run(argv, signal, { AttachStdin: true }, content);
     if (code !== 0) throw new SandboxFailed(`${path} couldn't be written in the sandbox: ${output}`);
   }
 
-  /** Runs a command of ours to its end. */
+  /** Runs one of the plugin's own commands to its end. */
   async run(
     argv: readonly string[],
     signal: AbortSignal,
@@ -124,14 +124,14 @@ export class Container implements DirectPlatform {
     }
   }
 
-  /** Why nothing can be started in it: a SandboxFailed where nothing will be. */
+  /** Why nothing can be started in it: a SandboxFailed if it is gone for good. */
   async #whyNot(error: unknown): Promise<unknown> {
     const status = statusOf(error);
     if (status === 404) return new SandboxFailed("The container was removed", { cause: error });
     return status === 409 ? this.#explained(await this.inspect().catch(() => undefined), error) : error;
   }
 
-  /** Why its pipe ended; undefined while the container runs. The engine may see its end later than the pipe does. */
+  /** Why its pipe ended; undefined while the container runs. The engine may report its end later than the pipe. */
   async whyLost(signal: AbortSignal): Promise<SandboxFailed | undefined> {
     for (let looks = 0; ; looks += 1) {
       try {
@@ -155,7 +155,7 @@ export class Container implements DirectPlatform {
     }
     const how =
       found === undefined ? wordsOf(cause) : `${found.State.Status}, exit code ${found.State.ExitCode}`;
-    return new SandboxFailed(`The container doesn't run any more (${how}): it, or its engine, was stopped`, {
+    return new SandboxFailed(`The container doesn't run any more (${how}): it or its engine was stopped`, {
       cause,
     });
   }
@@ -166,7 +166,7 @@ export class Container implements DirectPlatform {
   }
 }
 
-/** With its volume. Settles when it is gone. @throws SandboxFailed when it isn't in time. */
+/** Removes it with its volume. Settles when it is gone. @throws SandboxFailed when that takes too long. */
 export async function removeContainer(container: Docker.Container, config: DockerConfig): Promise<void> {
   const abortSignal = within(config);
   try {
@@ -175,7 +175,7 @@ export async function removeContainer(container: Docker.Container, config: Docke
         await container.remove({ force: true, v: true, abortSignal });
       } catch (error) {
         if (statusOf(error) === 404) return;
-        // Another removal is under way: it is asked for again until it says that there is nothing.
+        // Another removal is under way: repeat the request until the engine reports that the container doesn't exist.
         if (statusOf(error) !== 409) throw error;
         await after(lookAgainMs, undefined, { signal: abortSignal });
       }

@@ -15,7 +15,7 @@ import type { Container } from "./container.js";
 import { bringTrust } from "./trust.js";
 
 export interface WayOut {
-  /** Variables by which a process uses the proxy, and trusts it. */
+  /** Variables that make a process use the proxy and trust it. */
   environment(command: Command): Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export interface WayOutOptions {
   readonly sandbox: Pick<RemoteSandbox, "handOver">;
   readonly container: Container;
   readonly spec: SandboxSpec;
-  /** Of the sandbox inside, for files of ours. */
+  /** The folder for Ambit's own files inside the sandbox. */
   readonly folder: string;
   readonly broker: CredentialBroker | undefined;
   readonly lookup: Lookup | undefined;

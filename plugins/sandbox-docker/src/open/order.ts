@@ -7,18 +7,21 @@ import { isLocal } from "../engine/engine.js";
 import { firstCommand, hidingRights } from "./hiding.js";
 import type { EngineFacts } from "./start-container.js";
 
-/** What the guest daemon does as root: give files and processes to other users, and end them. No process of a run is root. */
+/**
+ * What the guest daemon does as root: give files and processes to other users, and end processes. No process of a run
+ * is root.
+ */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
 
-/** Where the runner's files are inside, each at its path there, when they are mounted. */
+/** Where the runner's files are mounted inside; below it, each has the path that it has on the runner. */
 export const copyRoot = "/opt/ambit";
 
 export const mib = 1024 * 1024;
 
-/** Ends with the container only, and leaves no ended process behind: PID 1 inherits all orphans. */
+/** Ends only with the container, and reaps ended processes: PID 1 inherits all orphans. */
 const keepAlive = ["/bin/sh", "-c", "trap : TERM; while :; do sleep 2147483647 & wait $!; done"];
 
-/** The container that a boundary becomes. Pure. @throws SandboxFailed for a path that no mount can have. */
+/** The options of a boundary's container. Pure. @throws SandboxFailed for a path that no mount can have. */
 export function orderOf(
   shape: Shape,
   owner: Ownership,
@@ -34,7 +37,7 @@ export function orderOf(
     mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
   }
   if (diskMb === undefined) mounts.push(volumeAt(folder, true));
-  // A copy of the image's: root adds to it, and no process of a run is root.
+  // A copy of the image's store: root adds to it, and no process of a run is root.
   if (shape.hasSecrets) mounts.push(volumeAt(imageStore, false));
   const appArmor = config.appArmor === undefined ? [] : [`apparmor=${config.appArmor}`];
   return {
@@ -46,13 +49,13 @@ export function orderOf(
     WorkingDir: "/",
     Entrypoint: firstCommand(keepAlive, hiding),
     Cmd: [],
-    // An engine that stops, or starts again after a crash, doesn't wait for it.
+    // An engine that stops, or restarts after a crash, doesn't wait for it.
     StopTimeout: 0,
-    // A volume of the image's own would be one more place that can be written.
+    // A volume that the image declares would be one more writable place.
     Volumes: {},
     HostConfig: {
       ...(config.runtime === undefined ? {} : { Runtime: config.runtime }),
-      // Under a boundary all ways out are the runner's, through the bridge.
+      // Under a boundary, every connection goes through the bridge and the runner.
       NetworkMode: network.mode === "on" ? config.network : "none",
       IpcMode: "private",
       ReadonlyRootfs: true,
@@ -69,7 +72,7 @@ export function orderOf(
       ...(memoryMb === undefined ? {} : { Memory: memoryMb * mib, MemorySwap: memoryMb * mib }),
       PidsLimit: processes ?? config.processes,
       ...(cpus === undefined ? {} : { NanoCpus: Math.round(cpus * 1e9) }),
-      // Nothing is printed but by the bridge, which has it already.
+      // Only the bridge prints anything, and the runner has that already.
       LogConfig: { Type: "none", Config: {} },
       RestartPolicy: { Name: "no" },
     },

@@ -11,7 +11,7 @@ import { readBack } from "./read-back.js";
 import { type StartedContainer, type StartOptions, startContainer } from "./start-container.js";
 
 export interface PrepareOptions extends StartOptions {
-  /** Names it, for labels and folders: a session's, or of its own. */
+  /** Its name in labels and folders: the session's, or a separate one. */
   readonly id: string;
   readonly shape: Shape;
   /** Called once the container is gone. */
@@ -20,7 +20,9 @@ export interface PrepareOptions extends StartOptions {
 
 const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
 
-/** A container with a guest daemon, before it is any session's: it has nothing of one, and serves one only. */
+/**
+ * A container with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one.
+ */
 export class PreparedSandbox implements Prepared {
   readonly #options: PrepareOptions;
   readonly #started: StartedContainer;
@@ -47,7 +49,7 @@ export class PreparedSandbox implements Prepared {
   }
 
   /**
-   * Makes it a session's, once. Closes it where that fails.
+   * Gives it to a session, once. Closes it if that fails.
    *
    * @throws SandboxFailed
    */
@@ -60,13 +62,14 @@ export class PreparedSandbox implements Prepared {
     const { container, order } = this.#started;
     const sandbox = this.#sandbox;
     try {
-      if (sandbox === undefined || this.#session !== undefined) throw new Error("it is a session's already");
+      if (sandbox === undefined || this.#session !== undefined)
+        throw new Error("the container belongs to a session already");
       if (this.#failure !== undefined) throw this.#failure;
       this.#session = spec;
       const trust = { plugin: "sandbox-docker", trustedAuthorities: config.trustedAuthorities, trusted };
       const broker = await openSessionBroker(spec.secrets, trust);
       this.#broker = broker;
-      // What waited may have been changed, or have ended, since it was made.
+      // A prepared container may have been changed, or have ended, since it was made.
       if (this.#options.id !== spec.id) await readBack(container, order, signal);
       if (spec.boundary.network.mode === "allowlist") {
         const folder = join(config.bridge.folder, this.#options.id);
@@ -92,7 +95,7 @@ export class PreparedSandbox implements Prepared {
       await container.destroy();
       onGone();
     };
-    // The session's, once it has one: another's log mustn't tell of it.
+    // The session's log once it belongs to one: no other log may mention it.
     const log = forwardingLog(() => this.#session?.log);
     const spec: SandboxSpec = {
       ...{ id, boundary, required, requiredPaths, onDecision: () => undefined, log },

@@ -2,11 +2,11 @@ import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import type { ContainerCreateOptions } from "dockerode";
 import type { Container } from "./container.js";
 
-/** Settings that a limit rests on: engines leave out what they can't do, with a warning alone. */
+/** Settings that implement a limit. Engines ignore those that they can't apply, with only a warning. */
 const checked = ["NetworkMode", "ReadonlyRootfs", "Memory", "PidsLimit", "NanoCpus", "Runtime"] as const;
 
 /**
- * What the engine says that it applied.
+ * Reads back which settings the engine applied.
  *
  * @throws SandboxFailed where that isn't what was asked for.
  */

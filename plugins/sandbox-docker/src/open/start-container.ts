@@ -12,7 +12,7 @@ import { readBack } from "./read-back.js";
 /** What the first sandbox found out about an engine. */
 export interface EngineFacts {
   hiding: Hiding;
-  /** Docker takes the filter of system calls itself, Podman the path of a file on its host. */
+  /** Docker takes the system call filter itself, Podman the path of a file on its host. */
   readonly seccomp: string;
 }
 
@@ -36,13 +36,13 @@ export interface StartOptions {
 
 export interface StartedContainer {
   readonly container: Container;
-  /** What it was made by. */
+  /** The options that it was made with. */
   readonly order: ContainerCreateOptions;
   readonly evidence: Evidence;
 }
 
 /**
- * With processes hidden from each other where this engine can do so in any way.
+ * Starts it with processes hidden from each other, if this engine can do that in either way.
  *
  * @throws SandboxFailed
  */
@@ -64,7 +64,7 @@ export async function startContainer(
     ]);
     signal.throwIfAborted();
     if (whyNot === undefined) return { container, order, evidence: { ...evidence, "docker.hiding": hiding } };
-    log.debug({ why: whyNot }, "the engine starts no command with all rights");
+    log.debug({ why: whyNot }, "the engine starts no command with all privileges");
   } catch (error) {
     await container?.destroy();
     throw asSandboxFailed(error, "start a container", config);

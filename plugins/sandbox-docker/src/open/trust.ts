@@ -3,7 +3,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { type CredentialBroker, imageTrustCommand, systemBundle } from "@ambit/egress/credentials";
 import type { Container } from "./container.js";
 
-/** Makes the session's authority known to all programs of a container, besides those that its image trusts. */
+/** Adds the session's certificate authority to those that all programs of a container trust through its image. */
 export async function bringTrust(
   container: Container,
   { authority }: Pick<CredentialBroker, "authority">,

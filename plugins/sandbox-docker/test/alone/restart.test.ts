@@ -8,12 +8,12 @@ import { configSchema, DockerSandbox } from "../../src/index.js";
 import { Left } from "../support/left.js";
 import { scope, settingsFor, specOf } from "../support/on-engine.js";
 
-it("ends its sessions when the engine crashes, and opens others on the one that follows", {
+it("ends its sessions when the engine crashes, and opens new ones on the restarted engine", {
   timeout: 60_000,
 }, async (context) => {
   const reason = unavailableReason();
   if (reason !== undefined) context.skip(`host: ${reason}`);
-  // Beside other tests it would take their engine: the whole suite runs it after them, in a project of its own.
+  // It kills the engine that other tests use, so the whole suite runs it after them, in a separate project.
   if (!context.task.file.projectName?.endsWith("(alone)")) context.skip("host: other tests use this engine");
   const dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-restart-"));
   onTestFinished(() => rm(dataFolder, { recursive: true, force: true }));
@@ -26,7 +26,8 @@ it("ends its sessions when the engine crashes, and opens others on the one that 
   const running = await sandbox.spawn({ argv: ["/bin/sleep", "60"], env: {} });
   expect(await left.sessions()).toEqual([spec.id]);
 
-  if (!(await crashEngine())) context.skip("host: the engine is not the tests' to kill");
+  if (!(await crashEngine()))
+    context.skip("host: this engine wasn't started by the tests, so they don't kill it");
   await expect.poll(() => failures, { timeout: 30_000 }).toHaveLength(1);
   expect(failures[0]).toMatch(/engine/);
   expect((await running.exit).code).not.toBe(0);

@@ -1,7 +1,7 @@
 import { dockerEngine } from "@ambit/docker-engine";
 import Docker from "dockerode";
 
-/** What a deployment has on the test run's engine: its containers, and the volumes that they were seen with. */
+/** What a deployment has on the test run's engine: its containers, and the volumes that they had. */
 export class Left {
   readonly #docker = new Docker({ socketPath: dockerEngine().socket });
   readonly #deployment: string;
@@ -11,7 +11,7 @@ export class Left {
     this.#deployment = deployment;
   }
 
-  /** The sessions that have a container, whatever its state. */
+  /** The sessions that have a container in any state. */
   async sessions(): Promise<readonly string[]> {
     const filters = { label: [`ambit-deployment=${this.#deployment}`] };
     const found = await this.#docker.listContainers({ all: true, filters });
@@ -22,7 +22,7 @@ export class Left {
     return found.map(({ Labels }) => Labels["ambit-session"] ?? "").sort();
   }
 
-  /** Of containers that are gone or not. */
+  /** Existing or removed containers. */
   async volumes(): Promise<readonly string[]> {
     const { Volumes } = await this.#docker.listVolumes();
     return Volumes.map(({ Name }) => Name).filter((name) => this.#volumes.has(name));

@@ -20,10 +20,10 @@ export function settingsFor(runtime: Runtime, dataFolder: string) {
   return { name: nameOf(runtime), engine: `unix://${socket}`, image, runtime, network: "none", dataFolder };
 }
 
-/** For sandboxes that their test closes. */
+/** For sandboxes that the test closes. */
 export const scope: Scope = { signal: new AbortController().signal, defer: () => undefined };
 
-/** A spec without limits but these, as `openSandbox` is given it. */
+/** A spec with only these limits, in the form that `openSandbox` takes. */
 export function specOf(boundary: Partial<Boundary>, more: Partial<SandboxSpec> = {}): SandboxSpec {
   return { ...probeSpec(boundary), id: `test-${randomUUID()}`, ...more };
 }
@@ -54,12 +54,12 @@ export async function describeConformance(runtime: Runtime): Promise<void> {
   const config = configSchema.parse({
     ...settingsFor(runtime, dataFolder),
     deployment: `kit-${runtime}`,
-    // With AMBIT_SOAK=1, most are attacked that were made ahead.
+    // With AMBIT_SOAK=1, most of the attacked sandboxes are prepared ones.
     prewarm: process.env.AMBIT_SOAK ? 2 : 0,
     trustedAuthorities: [authorityFile],
   });
   const names = new ChangingNames();
-  // CI attacks under gVisor what its own kernel may change; everything is attacked with AMBIT_SOAK=1.
+  // Under gVisor, CI runs the attacks whose outcome depends on the kernel; AMBIT_SOAK=1 runs all of them.
   const only =
     runtime === "runsc" && !process.env.AMBIT_SOAK
       ? { capabilities: changedByKernel, contractWithoutBoundary: false }

@@ -1,4 +1,4 @@
-// A runner of its own, to be killed: opens a sandbox, says so, and waits.
+// A separate runner, to be killed: opens a sandbox, reports that, and waits.
 import { configSchema, DockerSandbox } from "../../dist/index.js";
 
 const { settings, id } = JSON.parse(process.argv[2] ?? "{}");
