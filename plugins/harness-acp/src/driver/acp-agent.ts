@@ -78,10 +78,12 @@ export class AcpAgent implements Agent {
   async #leave(gracefully: boolean): Promise<void> {
     const { profile, connection, closesSessions, limits, log } = this.#options;
     if (gracefully && closesSessions && !profile.quirks.savesBeforeAnswering && !connection.closed) {
+      const late = new AbortController();
       const closed = connection
-        .request("session/close", { sessionId: this.conversation }, "its session's end")
+        .request("session/close", { sessionId: this.conversation }, "its session's end", late.signal)
         .catch((error: unknown) => log.debug({ agent: profile.title, error }, "the session wasn't closed"));
       await settledWithin(closed, limits.closeMs);
+      late.abort();
     }
     await closeAgent(this.#options, gracefully);
   }

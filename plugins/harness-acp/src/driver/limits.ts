@@ -2,12 +2,10 @@ import { z } from "zod";
 
 /** What the driver grants an agent, whichever it is. docs/reliability.md has what each is for from here. */
 export const driverLimitsSchema = z.strictObject({
-  cancelMs: z
-    .int()
-    .positive()
-    .max(600_000)
-    .default(4_000)
-    .meta({ description: "Milliseconds to end a turn after being told to; then it is killed." }),
+  cancelMs: z.int().positive().max(600_000).default(4_000).meta({
+    description:
+      "Milliseconds to end a turn after `session/cancel`; after half of them `$/cancel_request` is sent as well. Then it is killed.",
+  }),
   closeMs: z.int().nonnegative().max(60_000).default(300).meta({
     description:
       "Milliseconds to store what it has and leave, for an agent that stores late; then it is killed.",

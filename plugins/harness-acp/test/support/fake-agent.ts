@@ -15,6 +15,8 @@ import { TestScope } from "./runs.js";
 export interface FakeTurn {
   readonly sessionId: string;
   readonly signal: AbortSignal;
+  /** Aborts when the prompt itself is cancelled by `$/cancel_request`. */
+  readonly cancelRequest: AbortSignal;
   /** Sends whatever it is given as a `session/update`: the point is what agents send against the rules. */
   update(update: object): Promise<void>;
   /** Writes a line as it is. */
@@ -29,6 +31,8 @@ export interface FakeAgentOptions {
   readonly onPrompt: (turn: FakeTurn) => Promise<unknown>;
   readonly initialize?: unknown;
   readonly newSession?: unknown;
+  /** Called with the signal of `$/cancel_request` for any request of a start or an end; it answers when this settles. */
+  readonly onSessionRequest?: (method: string, cancelRequest: AbortSignal) => Promise<unknown>;
   readonly onLoad?: (turn: FakeTurn) => Promise<unknown>;
   readonly profile?: Partial<Profile>;
   readonly limits?: Partial<DriverLimits>;
@@ -65,12 +69,13 @@ export function fakeAgent(options: FakeAgentOptions) {
     writable: new WritableStream<acp.AnyMessage>({ write: (message) => write(JSON.stringify(message)) }),
   };
   const running = new Map<string, AbortController>();
-  const turnOf = (sessionId: string, client: acp.AgentContext): FakeTurn => {
+  const turnOf = (sessionId: string, client: acp.AgentContext, cancelRequest: AbortSignal): FakeTurn => {
     const controller = new AbortController();
     running.set(sessionId, controller);
     return {
       sessionId,
       signal: controller.signal,
+      cancelRequest,
       update: (update) =>
         write(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update } })),
       line: write,
@@ -117,25 +122,31 @@ export function fakeAgent(options: FakeAgentOptions) {
       greetings.push(params);
       return options.initialize ?? initialized;
     })
-    .onRequest("session/new", anything, ({ params }) => {
+    .onRequest("session/new", anything, async ({ params, signal }) => {
       sessions.push(params);
+      await options.onSessionRequest?.("session/new", signal);
       return options.newSession ?? { sessionId: "s1" };
     })
-    .onRequest("session/load", anything, async ({ params, client }) => {
-      return (await options.onLoad?.(turnOf(session(params), client))) ?? {};
+    .onRequest("session/load", anything, async ({ params, client, signal }) => {
+      await options.onSessionRequest?.("session/load", signal);
+      return (await options.onLoad?.(turnOf(session(params), client, signal))) ?? {};
     })
-    .onRequest("session/close", anything, ({ params }) => {
+    .onRequest("session/close", anything, async ({ params, signal }) => {
       closed.push(params);
+      await options.onSessionRequest?.("session/close", signal);
       return {};
     })
     .onRequest("session/set_mode", anything, ({ params }) => chosen("session/set_mode", params))
-    .onRequest("session/set_model", anything, ({ params }) => chosen("session/set_model", params))
+    .onRequest("session/set_model", anything, async ({ params, signal }) => {
+      await options.onSessionRequest?.("session/set_model", signal);
+      return chosen("session/set_model", params);
+    })
     .onRequest("session/set_config_option", anything, ({ params }) =>
       chosen("session/set_config_option", params),
     )
-    .onRequest("session/prompt", anything, ({ params, client }) => {
+    .onRequest("session/prompt", anything, ({ params, client, signal }) => {
       prompts.push(params);
-      return options.onPrompt(turnOf(session(params), client));
+      return options.onPrompt(turnOf(session(params), client, signal));
     })
     .onNotification("session/cancel", anything, ({ params }) => {
       received.push("session/cancel");
@@ -162,12 +173,14 @@ export function fakeAgent(options: FakeAgentOptions) {
     expose: () => Promise.reject(new HarnessFailed("not here")),
     close: async () => {},
   };
+  let opened: TestScope | undefined;
   const start = async () => {
     const scope = new TestScope(sandbox, {
       ...(options.resume === undefined ? {} : { resume: options.resume }),
       ...(options.request === undefined ? {} : { request: options.request }),
       ...options.servers,
     });
+    opened = scope;
     const agent = await startAgent(
       {
         profile: { ...demo, title: "The fake", ...options.profile },
@@ -187,7 +200,9 @@ export function fakeAgent(options: FakeAgentOptions) {
     );
     return { agent, scope };
   };
-  return { start, exit, received, asked, sessions, choices, prompts, closed, greetings };
+  /** The scope of a start, from its begin on. */
+  const scope = () => opened;
+  return { start, scope, exit, received, asked, sessions, choices, prompts, closed, greetings };
 }
 
 const initialized = {

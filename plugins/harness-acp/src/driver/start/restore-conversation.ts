@@ -13,12 +13,14 @@ export interface Restoration {
   /** The conversation to take up. */
   readonly resume: string | undefined;
   readonly method: "session/resume" | "session/load" | undefined;
+  /** Aborts when the run is over before its agent has started. */
+  readonly signal: AbortSignal;
   readonly log: Log;
 }
 
 /** Takes up the conversation that `resume` names; undefined when there is none, or the agent has lost it. */
 export async function restoreConversation(restoration: Restoration) {
-  const { connection, profile, session, resume, method, log } = restoration;
+  const { connection, profile, session, resume, method, signal, log } = restoration;
   if (resume === undefined || method === undefined) return undefined;
   try {
     // What it replays meanwhile goes nowhere: no turn is open, and the caller has the history already.
@@ -26,12 +28,13 @@ export async function restoreConversation(restoration: Restoration) {
       method,
       { ...session, sessionId: resume },
       "its session's return",
+      signal,
     );
     const restored = { ...readRestoredSession(answer, profile.title), sessionId: resume };
     if (method === "session/load" && profile.quirks.replaysLate) await replayOver(connection, resume);
     return restored;
   } catch (error) {
-    if (connection.closed) throw error;
+    if (connection.closed || signal.aborted) throw error;
     log.info({ agent: profile.title, error }, "the earlier conversation isn't there: a new one begins");
     return undefined;
   }

@@ -91,7 +91,7 @@ type Started = Omit<StartOptions, "launch"> & {
 
 async function openConversation(started: Started, launch: Launch, scope: StartScope): Promise<AcpAgent> {
   const { profile, connection, limits } = started;
-  const { servers, sandbox, log } = scope;
+  const { servers, sandbox, signal, log } = scope;
   const abilities = readInitialize(
     await connection.request(
       "initialize",
@@ -102,6 +102,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
         clientInfo: { name: "ambit", title: "Ambit", version: "0.1.0" },
       },
       "initialize",
+      signal,
     ),
     profile.title,
   );
@@ -128,14 +129,18 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     session,
     resume: scope.resume,
     method: restoreMethod(abilities),
+    signal,
     log,
   });
   const opened =
     restored ??
-    readNewSession(await connection.request("session/new", session, "its session's start"), profile.title);
+    readNewSession(
+      await connection.request("session/new", session, "its session's start", signal),
+      profile.title,
+    );
   requireModel(profile, launch, modelsOffered(opened));
-  await applySettings(connection, opened.sessionId, launch.session);
-  if (profile.quirks.promptsBeforeTools) await toolsListed(given, limits.listedMs, scope.signal);
+  await applySettings(connection, opened.sessionId, launch.session, signal);
+  if (profile.quirks.promptsBeforeTools) await toolsListed(given, limits.listedMs, signal);
   const stated = launch.session.model ?? modelOf(opened) ?? (launch.model === "" ? undefined : launch.model);
   return new AcpAgent({
     ...started,
@@ -168,9 +173,10 @@ async function applySettings(
   connection: AcpConnection,
   sessionId: string,
   { mode, model, options = {} }: SessionSettings,
+  signal: AbortSignal,
 ): Promise<void> {
   const set = (method: string, params: object) =>
-    connection.request(method, { sessionId, ...params }, `${method} ${JSON.stringify(params)}`);
+    connection.request(method, { sessionId, ...params }, `${method} ${JSON.stringify(params)}`, signal);
   if (mode !== undefined) await set("session/set_mode", { modeId: mode });
   if (model !== undefined) await set("session/set_model", { modelId: model });
   for (const [configId, value] of Object.entries(options)) {

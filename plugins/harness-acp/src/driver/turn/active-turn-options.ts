@@ -19,3 +19,8 @@ export interface ActiveTurnOptions {
   /** Called once, with what the conversation has cost by now, and whether the agent knows that the turn is over. */
   over(state: { readonly cost: number; readonly answered: boolean }): void;
 }
+
+/** Why a turn is brought to its end from our side. */
+export type Stop =
+  | { readonly why: "cancelled" | "paused" }
+  | { readonly why: "failed"; readonly error: Error };

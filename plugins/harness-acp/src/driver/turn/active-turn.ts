@@ -11,16 +11,14 @@ import { questionOf } from "../calls/permission-question.js";
 import { isRecord, type JsonRecord, textAt } from "../json-reading.js";
 import { readPrompt } from "../wire/answers.js";
 import type { MessageReceiver } from "../wire/connection.js";
-import type { ActiveTurnOptions } from "./active-turn-options.js";
+import type { ActiveTurnOptions, Stop } from "./active-turn-options.js";
+import { CancelGrace } from "./cancel-grace.js";
 import { EventQueue } from "./event-queue.js";
 import { eventWeight, isDelta } from "./event-weight.js";
 import { promptContent, traceMeta } from "./prompt-content.js";
 import { turnFailure, withoutTools } from "./turn-failure.js";
 import { UpdateReader } from "./update-reader.js";
 import { tokensIn, turnUsage } from "./usage.js";
-
-/** Why a turn is brought to its end from our side. */
-type Stop = { readonly why: "cancelled" | "paused" } | { readonly why: "failed"; readonly error: Error };
 
 const cutOff = "The turn ended before this call had a result.";
 
@@ -34,7 +32,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   readonly #stopped: Promise<void>;
   #tellStopped: () => void = () => undefined;
   #stop: Stop | undefined;
-  #patience: NodeJS.Timeout | undefined;
+  readonly #grace = new CancelGrace();
   #gaveUp = false;
   #isOver = false;
   readonly #finished: Promise<void>;
@@ -168,7 +166,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
     } finally {
       this.#isOver = true;
       signal.removeEventListener("abort", abort);
-      clearTimeout(this.#patience);
+      this.#grace.end();
       const { costBefore, connection, sessionId } = this.#options;
       connection.receive(sessionId, undefined);
       const answered = !this.#gaveUp && !connection.closed;
@@ -180,23 +178,22 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   async #prompt(): Promise<JsonRecord> {
     const { connection, profile, sessionId, abilities, log } = this.#options;
     const prompt = promptContent(this.#turn.prompt, abilities, profile.title);
+    const parameters = { sessionId, prompt, ...traceMeta(this.#turn) };
     connection.receive(sessionId, this);
     const answer = connection
-      .request("session/prompt", { sessionId, prompt, ...traceMeta(this.#turn) }, "the prompt")
+      .request("session/prompt", parameters, "the prompt", this.#grace.cancelRequest)
       .then((response): JsonRecord => readPrompt(response, profile.title))
       .catch((error: unknown): JsonRecord => {
         if (this.#stop === undefined) throw error;
         log.debug({ error }, "the agent failed while it was being stopped");
         return {};
       });
-    return await Promise.race([answer, this.#patienceEnd()]);
+    return await Promise.race([answer, this.#graceOver()]);
   }
 
-  async #patienceEnd(): Promise<JsonRecord> {
+  async #graceOver(): Promise<JsonRecord> {
     await this.#stopped;
-    await new Promise<void>((resolve) => {
-      this.#patience = setTimeout(resolve, this.#options.limits.cancelMs);
-    });
+    await this.#grace.over(this.#options.limits.cancelMs);
     this.#gaveUp = true;
     return {};
   }

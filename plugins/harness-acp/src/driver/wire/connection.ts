@@ -80,11 +80,17 @@ export class AcpConnection {
     this.#receiver = receiver === undefined ? undefined : { sessionId, receiver };
   }
 
-  /** @throws ModelFailed or HarnessFailed, `doing` being what failed: "the prompt". */
-  async request(method: string, params: object, doing: string): Promise<unknown> {
+  /**
+   * @param doing what fails: "the prompt".
+   * @param cancelled sends `$/cancel_request` when it aborts before the answer. The answer is waited for all the same:
+   * agents that don't know that notification ignore it.
+   * @throws ModelFailed or HarnessFailed
+   */
+  async request(method: string, params: object, doing: string, cancelled?: AbortSignal): Promise<unknown> {
     const { title } = this.#options;
+    const options = cancelled === undefined ? {} : { cancellationSignal: cancelled };
     try {
-      return await this.#connection.agent.request<unknown, object>(method, params);
+      return await this.#connection.agent.request<unknown, object>(method, params, options);
     } catch (error) {
       if (error instanceof acp.RequestError) throw requestFailure(error, title, doing);
       throw await this.#gone(error, doing);
