@@ -1,7 +1,7 @@
 /** For backends whose sandboxes are elsewhere: a whole `Sandbox` over any pipe to a command. */
 
 import type { Scope } from "@ambit/core/plugin";
-import type { RemoteSandbox, RemoteSandboxOptions } from "./host/open.js";
+import type { RemoteSandbox, RemoteSandboxOptions } from "./host/remote-sandbox.js";
 
 export type {
   BridgeFacts,
@@ -9,7 +9,7 @@ export type {
   OwnPort,
   RemoteSandbox,
   RemoteSandboxOptions,
-} from "./host/open.js";
+} from "./host/remote-sandbox.js";
 export { type BridgeOptions, bridgeSchema } from "./options.js";
 export type { DirectPipe, DirectPlatform, Pipe, RemotePlatform } from "./platform.js";
 

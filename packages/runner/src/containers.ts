@@ -23,7 +23,7 @@ import { Pause } from "./permission/pause.js";
 import { Permissions } from "./permission/permissions.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";
-import type { RunnerOptions } from "./runner.js";
+import type { RunnerOptions } from "./runner-options.js";
 import { Publisher } from "./session/publish.js";
 import { Sessions } from "./session/sessions.js";
 import { AgentStarter } from "./session/start-agent.js";

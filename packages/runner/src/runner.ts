@@ -1,39 +1,25 @@
-import type { KeyObject } from "node:crypto";
 import type { Registry } from "@ambit/core";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import type { LocalConnection, Log, RunnerState } from "@ambit/core/plugin";
+import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
-import { type AdmissionRules, type Admitted, admit } from "./admission.js";
+import { type Admitted, admit } from "./admission.js";
 import type { CallerRules } from "./caller-rules.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeActors, tellRefused } from "./events/observers.js";
-import { type HideSecrets, secretsOf } from "./events/redaction/secrets.js";
+import { secretsOf } from "./events/redaction/secrets.js";
 import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
-import type { RunLimits } from "./limits.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
 import { type AnswerKeeper, UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";
+import type { RunnerOptions } from "./runner-options.js";
 import type { SessionKeeper } from "./session/session-keeper.js";
 import type { SessionName } from "./session/session-name.js";
 import { Sessions } from "./session/sessions.js";
 import { ArgumentsChecker } from "./tools/arguments/checker.js";
-
-export interface RunnerOptions extends AdmissionRules {
-  readonly registry: Registry;
-  readonly limits: RunLimits;
-  /**
-   * The key of the ids under which calls are announced that wait for a user: runners that share it resume each other's
-   * conversations. Asked for when it is first needed, and never rejects.
-   */
-  readonly interactionKey: () => Promise<KeyObject>;
-  readonly log: Log;
-  /** Called with the credentials of each run and session. Default: the log is left as it is. */
-  readonly hideSecrets?: HideSecrets;
-}
 
 /** A place among the concurrent runs; given back when the run's records have ended, or by `release`. */
 export interface Slot {

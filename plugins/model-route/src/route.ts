@@ -1,23 +1,12 @@
-import type { ModelExchange, ModelGatewayScope, ModelUse } from "@ambit/core/plugin";
-import type { Dispatcher } from "undici";
-import type { ModelRouteConfig } from "./config.js";
+import type { ModelExchange, ModelUse } from "@ambit/core/plugin";
 import { allowedModels, isAllowed } from "./models.js";
-import { isRefusal, type Operation, type Protocol } from "./protocols/protocol.js";
-import type { HeldBytes } from "./request/held-bytes.js";
+import { isRefusal, type Operation } from "./protocols/protocol.js";
 import { placesFor } from "./request/provider-tools.js";
 import { BodyRefused, type ReadBody, readBody } from "./request/read-body.js";
 import { shortLine } from "./response/failures.js";
 import { ownAnswer } from "./response/refusals.js";
+import type { RouteOptions } from "./route-options.js";
 import { Sending } from "./upstream/sending.js";
-
-export interface RouteOptions {
-  readonly use: ModelUse;
-  readonly protocol: Protocol;
-  readonly config: ModelRouteConfig;
-  readonly held: HeldBytes;
-  readonly connections: Dispatcher;
-  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision" | "boundary">;
-}
 
 /** One agent's way to its model: what it may ask there, and nothing else. */
 export class Route {

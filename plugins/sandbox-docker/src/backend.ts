@@ -28,8 +28,8 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { DockerConfig } from "./config.js";
+import type { EngineFacts } from "./open/hiding.js";
 import type { PreparedSandbox } from "./open/prepared.js";
-import type { EngineFacts } from "./open/start-container.js";
 
 /** Sandboxes in containers of a Docker or Podman engine. */
 export class DockerSandbox implements SandboxBackend {

@@ -35,11 +35,16 @@ export function roomImports(files: readonly SourceFile[]): string[] {
   });
 }
 
-/** Files of core that import each other in a circle, types included. */
+const production = /^(core|server|(packages|plugins|agents)\/[^/]+)\/src\//;
+
+/** Source files that import each other in a cycle, types included. */
 export function importCycles(files: readonly SourceFile[]): string[] {
-  const core = files.filter(({ path }) => path.startsWith("core/src/"));
+  const sources = files.filter(({ path }) => production.test(path));
   const imports = new Map(
-    core.map((file) => [file.path, importsOf(file).flatMap((specifier) => targetOf(file, specifier) ?? [])]),
+    sources.map((file) => [
+      file.path,
+      importsOf(file).flatMap((specifier) => targetOf(file, specifier) ?? []),
+    ]),
   );
   const cycles: string[] = [];
   const done = new Set<string>();

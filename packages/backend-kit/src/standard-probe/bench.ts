@@ -1,31 +1,8 @@
-import type {
-  Boundary,
-  Capability,
-  HiddenCredential,
-  NetworkRule,
-  Sandbox,
-  SandboxSpec,
-} from "@ambit/core/plugin";
+import type { Boundary, Capability, HiddenCredential, NetworkRule, SandboxSpec } from "@ambit/core/plugin";
 import { filesystem, probeSpec } from "../probe/bench.js";
 import type * as kit from "../probe/trial.js";
 import type { Decoys } from "./decoys.js";
-import type { StandardProbe } from "./probe.js";
-
-/** What probes and tests open a sandbox with, in place of the host's own. */
-export interface OpenOptions {
-  /** All addresses that a name leads to. Default: as this host resolves it. */
-  readonly lookup?: ((name: string) => Promise<readonly string[]>) | undefined;
-  /** Authorities in PEM of servers that credentials may be sent to. */
-  readonly trusted?: readonly string[] | undefined;
-}
-
-export interface ProbedSandbox extends Sandbox {
-  /** What the sandbox reports about itself, such as the bridge's `RemoteSandbox`. */
-  readonly facts?: {
-    /** Why processes inside see each other; undefined where they don't. */
-    readonly whyShared?: string | undefined;
-  };
-}
+import type { OpenOptions, ProbedSandbox, StandardProbe } from "./standard-probe.js";
 
 export interface Bench {
   readonly probe: StandardProbe;

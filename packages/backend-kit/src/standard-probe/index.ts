@@ -1,3 +1,3 @@
 /** A probe for backends whose sandboxes reach, or would reach, the runner's own host: trials of every capability. */
-export type { OpenOptions, ProbedSandbox } from "./bench.js";
-export { probeSandboxes, type StandardProbe } from "./probe.js";
+export { probeSandboxes } from "./probe.js";
+export type { OpenOptions, ProbedSandbox, StandardProbe } from "./standard-probe.js";

@@ -1,35 +1,15 @@
-import type { SecureContext } from "node:tls";
-import type { Capability, Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { Capability, Finding } from "@ambit/core/plugin";
 import { closingAfter } from "../probe/bench.js";
-import { type FixFor, findingsOf, unproven } from "../probe/findings.js";
+import { findingsOf, unproven } from "../probe/findings.js";
 import { runInTurn, runTrial } from "../probe/trial.js";
-import { makeBench, type OpenOptions, type ProbedSandbox } from "./bench.js";
+import { makeBench } from "./bench.js";
 import { makeDecoys } from "./decoys.js";
+import type { ProbedSandbox, StandardProbe } from "./standard-probe.js";
 import { filesTrial } from "./trials/filesystem.js";
 import { listsTrial, networkTrial } from "./trials/network.js";
 import { namedTrial, perToolTrial, processTrial } from "./trials/processes.js";
 import { cpuTrial, limitTrials } from "./trials/resources.js";
 import { secretTrial } from "./trials/secrets.js";
-
-/** A backend under probe. Node.js 18 or newer must be inside. */
-export interface StandardProbe {
-  readonly claims: readonly Capability[];
-  /** Opens a sandbox without looking at what was found of the backend before. */
-  open(spec: SandboxSpec, scope: Scope, options: OpenOptions): Promise<ProbedSandbox>;
-  /** Node.js inside: a name on the image's `PATH`, or a path. */
-  readonly node: string;
-  /** Absolute paths inside that no process of a run may write to, besides the system's. Default: none. */
-  readonly closedPaths?: readonly string[];
-  /** Makes a server's certificates, for `secrets.hidden`: `makeAuthority` of @ambit/egress. */
-  readonly makeAuthority?: () => Promise<{
-    /** PEM. */
-    readonly certificate: string;
-    contextFor(name: string): Promise<SecureContext>;
-  }>;
-  /** What a deployer does about processes that see each other. */
-  readonly perToolFix?: string;
-  readonly fixFor: FixFor;
-}
 
 const trials = [networkTrial, listsTrial, filesTrial, processTrial, perToolTrial, namedTrial, secretTrial];
 

@@ -3,11 +3,7 @@ import { existsSync } from "node:fs";
 import { isolateTmp, removeLeft } from "./files/shared-folders.js";
 import { runAs } from "./process/run-as.js";
 import { type Settings, toolUsers } from "./settings.js";
-
-export interface User {
-  readonly uid: number;
-  readonly gid: number;
-}
+import type { User } from "./user.js";
 
 /** Who processes run as. */
 export interface Users {

@@ -10,7 +10,7 @@ import { ask } from "./ask.js";
 import { Connection, type ConnectionOptions } from "./connection.js";
 import { DirectConnection } from "./direct-connection.js";
 import { Exposures } from "./exposures.js";
-import type { RemoteSandboxOptions } from "./open.js";
+import type { RemoteSandboxOptions } from "./remote-sandbox.js";
 
 /** Milliseconds that the guest daemon may take to end its processes, before the platform ends the sandbox. */
 const shutdownMs = 2_000;

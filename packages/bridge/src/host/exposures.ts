@@ -7,7 +7,7 @@ import { type Exposure, type FetchHandler, SandboxFailed } from "@ambit/core/plu
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import type { Channels } from "../transport/channels.js";
 import { listening, refusal } from "./answers.js";
-import type { OwnPort } from "./open.js";
+import type { OwnPort } from "./remote-sandbox.js";
 import { duplexOf } from "./streams.js";
 
 /** Handlers on the sandbox's loopback: all at one port, distinguished by their tokens. */

@@ -1,104 +1,15 @@
-import type { Server } from "node:net";
 import { join } from "node:path/posix";
-import type { ExposedHandlers } from "@ambit/backend-kit/http";
-import type { Command, Evidence, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { Scope } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { homeName, workspaceName } from "../messages.js";
-import type { BridgeOptions } from "../options.js";
-import type { DirectPlatform, RemotePlatform } from "../platform.js";
 import { done, insideFacts } from "./answers.js";
 import { ask } from "./ask.js";
 import { type Bridge, closeBridge, leaveBridge, makeBridge } from "./bridge.js";
-import type { BridgeLink } from "./connection.js";
 import { archiveOf } from "./copies.js";
 import { guestDaemon } from "./guest-daemon.js";
+import type { RemoteSandbox, RemoteSandboxOptions } from "./remote-sandbox.js";
 import { BridgedSandbox } from "./sandbox.js";
 import { within } from "./within.js";
-
-export interface RemoteSandboxOptions {
-  readonly platform: RemotePlatform | DirectPlatform;
-  readonly spec: SandboxSpec;
-  readonly bridge: BridgeOptions;
-  /** What the backend saw of the sandbox itself: limits that were read back, its supervisor. Joined with the bridge's. */
-  readonly evidence: Evidence;
-  /** Placeholders of the session's `secrets`, where the backend hides them. Called on each read. */
-  readonly placeholders?: () => Readonly<Record<string, string>>;
-  /**
-   * Whether `/proc`, `/tmp` and the like are the sandbox's alone, so that the bridge, where it is root, may mount the
-   * one with `hidepid=2` and keep users apart in the others. On shared ones that would change the host. Default false.
-   */
-  readonly ownSystem?: boolean;
-  /**
-   * The platform's own service inside: TCP ports on which it takes orders of everybody, and its files, absolute or
-   * below `~`. Where the bridge is root it keeps both to root, and says which ports answer all the same. Default none.
-   */
-  readonly supervisor?: { readonly ports: readonly number[]; readonly files: readonly string[] };
-  /**
-   * Whether processes never share the bridge's user where it is root, even if their users can't be kept from seeing each
-   * other's processes. Default false: then they share it, for images whose programs expect that.
-   */
-  readonly unprivileged?: boolean;
-  /**
-   * What the run's processes may do with the workspace: anything but `write` takes users of their own, or the opening
-   * fails. The runner reads and writes it all the same. Default `write`.
-   */
-  readonly workspace?: "write" | "read" | "none";
-  /**
-   * Folder in the sandbox below which the spec's `requiredPaths` are already, each at its path on the runner. Default:
-   * they are copied.
-   */
-  readonly copyRoot?: string;
-  /**
-   * For a sandbox that another runner may take over: the fence of this one, which is its owner. With `resume`, which that
-   * other runner had, goes on in what is there. Default: the sandbox ends with this runner.
-   */
-  readonly takeover?: { readonly fence: number; readonly resume?: BridgeResumption };
-  /** Variables that the backend adds to a process's own, and which take precedence. Asked at each start. */
-  readonly environment?: (command: Command) => Readonly<Record<string, string>>;
-}
-
-/** What another process needs to continue with a sandbox. It holds a key: with the platform's, it controls the sandbox. */
-export interface BridgeResumption extends BridgeLink {
-  /** Of the runner's files that were copied. */
-  readonly copied: readonly string[];
-}
-
-/** The port inside that every exposure has, and what answers there. */
-export interface OwnPort {
-  readonly port: number;
-  readonly answer: ExposedHandlers["listener"];
-}
-
-/** What the bridge's guest daemon reports about itself. It comes from the sandbox, so it proves nothing. */
-export interface BridgeFacts {
-  /** Whether each process gets its own user, and none sees another's processes: `environment.per-tool`. */
-  readonly ownUsers: boolean;
-  /** Why not, when it doesn't. */
-  readonly whyShared: string | undefined;
-  /** Ports of the platform's own service that answer a process of the sandbox, and why they do. */
-  readonly openPorts: readonly number[];
-  readonly whyOpen: string | undefined;
-  /** What closes the others. */
-  readonly closedBy: string | undefined;
-  readonly searchPath: string;
-  /** Version of Node.js inside. */
-  readonly node: string;
-}
-
-export interface RemoteSandbox extends Sandbox {
-  readonly facts: BridgeFacts;
-  /**
-   * Hands connections to the exposures' port, from now on, to a server that needn't listen (made with `allowHalfOpen`),
-   * such as a boundary's proxy. It passes on what is meant for the exposures.
-   *
-   * @throws SandboxFailed
-   */
-  handOver(server: Server): Promise<OwnPort>;
-  /** Undefined where `takeover` wasn't asked for, and over a direct pipe. */
-  readonly resumption: BridgeResumption | undefined;
-  /** Lets go of it: files stay for its next owner, processes until `orphanTimeoutMs`. `close` does nothing afterwards. */
-  leave(): Promise<void>;
-}
 
 /** `openRemoteSandbox`. */
 export async function openBridged(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {

@@ -12,8 +12,8 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { done } from "./answers.js";
 import { ask } from "./ask.js";
 import { type Bridge, closeBridge, leaveBridge } from "./bridge.js";
-import type { BridgeFacts, BridgeResumption, OwnPort, RemoteSandbox } from "./open.js";
 import { startProcess } from "./process.js";
+import type { BridgeFacts, BridgeResumption, OwnPort, RemoteSandbox } from "./remote-sandbox.js";
 
 export interface BridgedParts {
   readonly id: string;

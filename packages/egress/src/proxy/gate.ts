@@ -4,11 +4,10 @@ import { codeOf, type NetworkBoundary } from "@ambit/core/plugin";
 import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
 import type { Lookup } from "../guarded-lookup.js";
 import type { Target } from "../target.js";
+import type { Admitted, EgressProtocol } from "./admitted.js";
 import type { EgressChecks } from "./checks.js";
 import type { EgressLimits } from "./limits.js";
 import type { OpenSockets } from "./open-sockets.js";
-
-export type EgressProtocol = "http" | "connect" | "socks5" | "socks4" | "unknown";
 
 /** One connection attempt, as it was decided. */
 export interface EgressDecision {
@@ -50,14 +49,6 @@ export interface GateOptions {
   readonly limits: EgressLimits;
   readonly sockets: OpenSockets;
   readonly checks: EgressChecks;
-}
-
-/** A destination that passed, before or after it is dialled. */
-export interface Admitted {
-  readonly target: Target;
-  readonly protocol: EgressProtocol;
-  readonly addresses: readonly string[];
-  readonly decision: NetworkDecision;
 }
 
 export type Admission = { readonly decision: NetworkDecision; readonly addresses: readonly string[] };

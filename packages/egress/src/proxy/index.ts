@@ -1,4 +1,5 @@
 export type { Lookup } from "../guarded-lookup.js";
+export type { EgressProtocol } from "./admitted.js";
 export { type EgressChecks, egressChecks } from "./checks.js";
 export {
   type ClientEnvironmentOptions,
@@ -7,7 +8,7 @@ export {
   nodePreload,
 } from "./client-environment.js";
 export { serverBudget } from "./connection-budget.js";
-export type { EgressDecision, EgressProtocol } from "./gate.js";
+export type { EgressDecision } from "./gate.js";
 export type { OwnServer } from "./http/own-address.js";
 export { BOUNDARY_HEADER } from "./http/own-response.js";
 export { defaultLimits, type EgressLimits } from "./limits.js";

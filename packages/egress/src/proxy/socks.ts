@@ -1,7 +1,8 @@
 import type { Socket } from "node:net";
 import { readTarget, type TargetReading } from "../target.js";
+import type { Admitted } from "./admitted.js";
 import type { CredentialSide } from "./credentials/side.js";
-import { type Admitted, escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
+import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import type { Tunnel } from "./http/clients.js";
 import { isOwnAddress } from "./http/own-address.js";
 import { SocketReader } from "./socket-reader.js";

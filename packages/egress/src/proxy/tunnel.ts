@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
-import type { Admitted, Gate } from "./gate.js";
+import type { Admitted } from "./admitted.js";
+import type { Gate } from "./gate.js";
 import type { EgressLimits } from "./limits.js";
 import { SocketReader } from "./socket-reader.js";
 

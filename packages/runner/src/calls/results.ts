@@ -1,6 +1,6 @@
 import type { AgentEventOf } from "@ambit/core/contract";
 import { canonicalJson } from "../canonical-json.js";
-import { approvalIn } from "../permission/interaction/answers.js";
+import { approvalIn } from "../permission/interaction/answer.js";
 import { looksIssued } from "../permission/interaction/call-ids.js";
 import { type AgentCall, type CallState, waitsForUser } from "./agent-call.js";
 import { unsettled } from "./unsettled.js";

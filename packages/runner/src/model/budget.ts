@@ -6,7 +6,7 @@ import { RunEvents } from "../events/run-events.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import type { OwnedScope } from "../lifetime/scope.js";
-import { approvalIn } from "../permission/interaction/answers.js";
+import { approvalIn } from "../permission/interaction/answer.js";
 import { Asking } from "../permission/interaction/asking.js";
 import { UsedAnswers } from "../permission/interaction/used-answers.js";
 import { Pause } from "../permission/pause.js";

@@ -3,7 +3,7 @@ import { inject, injectable } from "tsyringe";
 import type { CallSubject } from "../calls/call-subject.js";
 import { comparable } from "../calls/same-arguments.js";
 import { canonicalJson } from "../canonical-json.js";
-import { approvalIn } from "./interaction/answers.js";
+import { approvalIn } from "./interaction/answer.js";
 import { Questions } from "./interaction/questions.js";
 import { Permissions } from "./permissions.js";
 

@@ -1,6 +1,6 @@
 import type { RunRequest, Warning } from "@ambit/core/contract";
 import { type Harness, type OwnTools, type ToolClass, toolClasses } from "@ambit/core/plugin";
-import { patternName } from "./pattern.js";
+import { type ClassNames, patternName } from "./pattern.js";
 
 /** The tools that a run's permissions can be about. */
 export interface KnownTools {
@@ -17,13 +17,6 @@ const wordsFor: Readonly<Record<ToolClass, readonly string[]>> = {
   read: ["read", "Read"],
   fetch: ["fetch", "WebFetch"],
 };
-
-/** Further names under which a pattern matches the agent's own tool. */
-export interface ClassNames {
-  readonly restricting: readonly string[];
-  /** Without those of published tools: who allows the tool `fetch` doesn't mean the agent's own. */
-  readonly allowing: readonly string[];
-}
 
 /** @param toolClass the class that the agent reports for its tool; by default, the class of its name. */
 export function classNamesOf(

@@ -1,7 +1,13 @@
 import type { JsonObject, Permission } from "@ambit/core/contract";
 import { type ArgumentTexts, head, longestPrefix, textsIn } from "./argument-texts.js";
 import { commandsIn } from "./commands.js";
-import type { ClassNames } from "./known-tools.js";
+
+/** Further names under which a pattern matches the agent's own tool. */
+export interface ClassNames {
+  readonly restricting: readonly string[];
+  /** Without those of published tools: who allows the tool `fetch` doesn't mean the agent's own. */
+  readonly allowing: readonly string[];
+}
 
 /** What a pattern is matched against. */
 export interface PatternSubject {

@@ -13,24 +13,10 @@ import type {
 import { inject, injectable } from "tsyringe";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { tokens } from "../tokens.js";
-import type { ToolCalls } from "../tools/tool-calls.js";
+import type { CallRouter } from "./call-router.js";
 
 /** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
 export const ownPublication = "ambit";
-
-/**
- * Where the calls of a published tool go: to the run that has the agent now. Between runs nothing is executed,
- * whatever a kept agent does.
- */
-export class CallRouter {
-  current: ToolCalls | undefined;
-
-  async route(step: (calls: ToolCalls) => ReturnType<Publication["call"]>): ReturnType<Publication["call"]> {
-    const { current } = this;
-    if (current === undefined) return { output: "No run is active: nothing was executed.", isError: true };
-    return step(current);
-  }
-}
 
 @injectable()
 export class Publisher {

@@ -9,7 +9,7 @@ import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { Said } from "./history.js";
 import type { SessionRecord } from "./session-keeper.js";
-import type { StartedAgent } from "./start-agent.js";
+import type { StartedAgent } from "./started-agent.js";
 
 /** A conversation that the agent stored in the session's home, for a later run to continue. */
 export interface Conversation {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
-import type { Agent, Log, PublishedServer } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { canonicalJson } from "../canonical-json.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
@@ -10,22 +10,11 @@ import { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelRouter, ModelRoutes } from "../model/model-routes.js";
 import { tokens } from "../tokens.js";
+import { CallRouter } from "./call-router.js";
 import { continues, saidAfter } from "./history.js";
-import { CallRouter, Publisher } from "./publish.js";
+import { Publisher } from "./publish.js";
 import type { Session } from "./session.js";
-
-/** An agent with all it was started with. It belongs to the session: a run borrows it, with its tools' endpoints. */
-export interface StartedAgent {
-  readonly agent: Agent;
-  readonly servers: readonly PublishedServer[];
-  readonly router: CallRouter;
-  readonly modelRouter: ModelRouter;
-  /** Names of all tools that are published to it. */
-  readonly toolNames: readonly string[];
-  /** Of what the agent was started with: a run that asks for anything else needs another one. */
-  readonly fingerprint: string;
-  readonly scope: OwnedScope;
-}
+import type { StartedAgent } from "./started-agent.js";
 
 /** Steps 4 and 5. */
 @injectable()

@@ -23,7 +23,7 @@ import { Gatekeeper } from "../permission/gatekeeper.js";
 import { Questions } from "../permission/interaction/questions.js";
 import { Pause } from "../permission/pause.js";
 import { Permissions } from "../permission/permissions.js";
-import type { CallRouter } from "../session/publish.js";
+import type { CallRouter } from "../session/call-router.js";
 import { tokens } from "../tokens.js";
 import { ToolArguments, unusableArguments } from "./arguments/tool-arguments.js";
 import { ToolExecution, tooManyCalls } from "./execute.js";

@@ -11,7 +11,7 @@ import { failedConnection, failedResponse, NotAuthorized } from "../response/fai
 import { Meter } from "../response/meter.js";
 import { ownAnswer } from "../response/refusals.js";
 import { relay } from "../response/relay.js";
-import type { RouteOptions } from "../route.js";
+import type { RouteOptions } from "../route-options.js";
 import { upstreamUrl } from "./endpoint.js";
 
 export interface Sent {

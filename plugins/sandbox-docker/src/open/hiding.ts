@@ -1,5 +1,3 @@
-import type { Container } from "./container.js";
-
 /**
  * How users inside are kept from seeing each other's processes: /proc is mounted with `hidepid`, which takes a
  * privilege that nothing in a run may have.
@@ -9,7 +7,14 @@ import type { Container } from "./container.js";
  */
 export type Hiding = "exec" | "drop";
 
-const remount = "mount -o remount,hidepid=2,gid=0 /proc";
+/** What the first sandbox found out about an engine. */
+export interface EngineFacts {
+  hiding: Hiding;
+  /** Docker takes the system call filter itself, Podman the path of a file on its host. */
+  readonly seccomp: string;
+}
+
+export const remount = "mount -o remount,hidepid=2,gid=0 /proc";
 /** To remount, and to take a capability away from everything that follows. */
 export const hidingRights = ["SYS_ADMIN", "SETPCAP"];
 const dropRights = ["setpriv", "--bounding-set=-sys_admin,-setpcap", "--"];
@@ -24,10 +29,4 @@ export function joiningCommand(command: readonly string[], hiding: Hiding): read
   if (hiding === "exec") return command;
   // Where it can't be remounted, the guest daemon notices and reports that.
   return ["/bin/sh", "-c", `${remount} 2> /dev/null; exec ${dropRights.join(" ")} "$@"`, "sh", ...command];
-}
-
-/** @returns why /proc can't be remounted by such a command; undefined if it was remounted. */
-export async function hideByExec(container: Container, signal: AbortSignal): Promise<string | undefined> {
-  const { code, output } = await container.run(remount.split(" "), signal, { Privileged: true });
-  return code === 0 ? undefined : output;
 }

@@ -4,8 +4,7 @@ import { imageStore } from "@ambit/egress/credentials";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { isLocal } from "../engine/engine.js";
-import { firstCommand, hidingRights } from "./hiding.js";
-import type { EngineFacts } from "./start-container.js";
+import { type EngineFacts, firstCommand, hidingRights } from "./hiding.js";
 
 /**
  * What the guest daemon does as root: give files and processes to other users, and end processes. No process of a run

@@ -5,16 +5,9 @@ import type { DockerConfig } from "../config.js";
 import { type Engine, within } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import { Container } from "./container.js";
-import { type Hiding, hideByExec } from "./hiding.js";
+import { type EngineFacts, type Hiding, remount } from "./hiding.js";
 import { orderOf } from "./order.js";
 import { readBack } from "./read-back.js";
-
-/** What the first sandbox found out about an engine. */
-export interface EngineFacts {
-  hiding: Hiding;
-  /** Docker takes the system call filter itself, Podman the path of a file on its host. */
-  readonly seccomp: string;
-}
 
 /** @param folder for the filter as a file, which a Podman on this host reads. @throws SandboxFailed */
 export async function factsOf(engine: Engine, config: DockerConfig, folder: string): Promise<EngineFacts> {
@@ -99,4 +92,10 @@ async function pull(engine: Engine, image: string, signal: AbortSignal): Promise
   await new Promise<void>((resolve, reject) => {
     engine.modem.followProgress(progress, (error) => (error === null ? resolve() : reject(error)));
   });
+}
+
+/** @returns why /proc can't be remounted by such a command; undefined if it was remounted. */
+async function hideByExec(container: Container, signal: AbortSignal): Promise<string | undefined> {
+  const { code, output } = await container.run(remount.split(" "), signal, { Privileged: true });
+  return code === 0 ? undefined : output;
 }

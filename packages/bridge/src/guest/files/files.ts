@@ -5,7 +5,7 @@ import { type Requests, requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import { streams } from "../../transport/frame.js";
 import { answering } from "../answering.js";
-import type { User } from "../users.js";
+import type { User } from "../user.js";
 import type { Folders } from "./folders.js";
 
 /** The channels that carry files. */

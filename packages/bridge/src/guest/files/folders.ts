@@ -2,7 +2,8 @@ import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { homeName, workspaceName } from "../../messages.js";
 import type { Settings } from "../settings.js";
-import type { User, Users } from "../users.js";
+import type { User } from "../user.js";
+import type { Users } from "../users.js";
 
 export interface Folders {
   readonly workspace: string;

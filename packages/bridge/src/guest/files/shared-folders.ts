@@ -4,7 +4,7 @@ import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@ambit/core/plugin";
 import { runAs, startAs } from "../process/run-as.js";
-import type { User } from "../users.js";
+import type { User } from "../user.js";
 
 /** Where everybody may write, in every image. */
 const worldWritable = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"];

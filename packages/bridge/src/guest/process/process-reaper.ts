@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as after } from "node:timers/promises";
-import type { User } from "../users.js";
+import type { User } from "../user.js";
 import { startAs } from "./run-as.js";
 
 /** Ends a process with all that it started, for good. */

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
-import type { User } from "../users.js";
+import type { User } from "../user.js";
 
 /** Whether a fixed script, run synchronously as a user, succeeds. `word` is its `$0`. */
 export function runAs(user: User, script: string, word: string): boolean {

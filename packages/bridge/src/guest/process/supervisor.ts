@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, lstatSync } from "node:fs";
 import { homedir } from "node:os";
 import type { SupervisorSettings } from "../settings.js";
-import type { User } from "../users.js";
+import type { User } from "../user.js";
 import { type Firewall, firewalls } from "./firewalls.js";
 
 /** How the platform's own service inside is kept from the sandbox's processes. */

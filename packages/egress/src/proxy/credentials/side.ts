@@ -7,7 +7,8 @@ import { type CredentialVerdict, findPlaceholder, judgeCredentials } from "../..
 import { isLfsDownload } from "../../credentials/reading.js";
 import { TrustedServers, UpstreamAgent } from "../../credentials/upstream.js";
 import type { Target } from "../../target.js";
-import type { Admitted, Gate } from "../gate.js";
+import type { Admitted } from "../admitted.js";
+import type { Gate } from "../gate.js";
 import { HttpClients } from "../http/clients.js";
 import { valuesOf } from "../http/destination.js";
 import { SocketReader } from "../socket-reader.js";

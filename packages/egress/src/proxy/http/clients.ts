@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Admitted } from "../gate.js";
+import type { Admitted } from "../admitted.js";
 import type { EgressLimits } from "../limits.js";
 
 /** What a client's requests are inside of: a tunnel to a listed host, or one to the session itself. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { readHost } from "@ambit/core/plugin";
 import { readAuthority, type Target } from "../../target.js";
-import type { Admitted } from "../gate.js";
+import type { Admitted } from "../admitted.js";
 
 /** Where a plain HTTP request goes, and the path to ask for there. */
 export type HttpDestination =

@@ -2,8 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { readAuthority, type Target } from "../../target.js";
+import type { Admitted, EgressProtocol } from "../admitted.js";
 import type { CredentialSide } from "../credentials/side.js";
-import { type Admitted, type EgressProtocol, escapeForReport, type Gate, UpstreamFailure } from "../gate.js";
+import { escapeForReport, type Gate, UpstreamFailure } from "../gate.js";
 import { carryTunnel } from "../tunnel.js";
 import { HttpClients, type Tunnel } from "./clients.js";
 import { valuesOf } from "./destination.js";

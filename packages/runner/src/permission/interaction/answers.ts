@@ -7,15 +7,9 @@ import {
 } from "@ambit/core/contract";
 import { isUnsettled } from "../../calls/unsettled.js";
 import { canonicalJson } from "../../canonical-json.js";
+import { type Answer, approvalIn, readAnswer } from "./answer.js";
 import { type AskedCall, type CallIds, type IssuedId, looksIssued } from "./call-ids.js";
-import { readAnswer } from "./interactions.js";
 import type { AnswerKeeper, UsedAnswers } from "./used-answers.js";
-
-/** The user's answer to a call that waits for it. */
-export interface Answer {
-  readonly output: unknown;
-  readonly isError: boolean;
-}
 
 /** An answer, with the id of the call that it was given to. */
 export interface Answered {
@@ -127,12 +121,6 @@ function keptAnswers(
 
 const unasked =
   "doesn't count as an answer: its toolCallId isn't one under which this runner asked in this session. Send the id of the tool_call event, as payload.toolCallId of the interaction_request names it";
-
-/** Whether the user approved; undefined when the answer isn't about that. */
-export function approvalIn({ output }: Answer): boolean | undefined {
-  if (typeof output !== "object" || output === null || !("approved" in output)) return undefined;
-  return typeof output.approved === "boolean" ? output.approved : undefined;
-}
 
 interface Placed {
   readonly block: ContentBlock;

@@ -2,7 +2,7 @@ import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from "node:c
 import type { CallSubject } from "../../calls/call-subject.js";
 import { comparable } from "../../calls/same-arguments.js";
 import { canonicalJson } from "../../canonical-json.js";
-import type { InteractionKind } from "./interactions.js";
+import type { InteractionKind } from "./answer.js";
 
 /** A call that a user is asked about. Two servers' tools of one name are two tools. */
 export interface AskedCall extends Pick<CallSubject, "origin" | "name" | "input"> {

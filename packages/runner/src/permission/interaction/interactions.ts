@@ -1,14 +1,7 @@
-import { NotFound, RequestInvalid } from "@ambit/core";
-import {
-  type AgentEvent,
-  type AgentEventOf,
-  type Issue,
-  interactionAnswerSchema,
-} from "@ambit/core/contract";
+import { NotFound } from "@ambit/core";
+import type { AgentEvent } from "@ambit/core/contract";
 import { LinkedAbort } from "../../lifetime/linked-abort.js";
-import type { Answer } from "./answers.js";
-
-export type InteractionKind = AgentEventOf<"interaction_request">["kind"];
+import { type Answer, type InteractionKind, readAnswer } from "./answer.js";
 
 /** What is put to the user. */
 export interface Question {
@@ -65,24 +58,4 @@ export class Interactions {
     this.#open.delete(id);
     open.settle(answer);
   }
-}
-
-/** Parses a user's answer. @throws RequestInvalid when it doesn't fit the question. */
-export function readAnswer(kind: InteractionKind, body: unknown): Answer {
-  const parsed = interactionAnswerSchema.safeParse(body);
-  if (kind === "user_approval") {
-    if (parsed.success && "approved" in parsed.data) return { output: parsed.data, isError: false };
-    throw misfit({
-      path: "approved",
-      message: "must be true or false: this interaction asks for an approval",
-    });
-  }
-  if (parsed.success && "output" in parsed.data) {
-    return { output: parsed.data.output, isError: parsed.data.isError };
-  }
-  throw misfit({ path: "output", message: "must hold the call's output: this interaction asks for it" });
-}
-
-function misfit(issue: Issue): RequestInvalid {
-  return new RequestInvalid([issue]);
 }

@@ -3,10 +3,10 @@ import { AgentCalls } from "../../calls/agent-calls.js";
 import { CallEvents } from "../../calls/call-events.js";
 import type { CallSubject } from "../../calls/call-subject.js";
 import { RunEvents } from "../../events/run-events.js";
+import type { InteractionKind } from "./answer.js";
 import type { Answered } from "./answers.js";
 import { Asking } from "./asking.js";
 import type { AskedCall } from "./call-ids.js";
-import type { InteractionKind } from "./interactions.js";
 import { UsedAnswers } from "./used-answers.js";
 
 /** What a run asks its user about its calls, and the answers: brought by the request's messages, or live. */

@@ -7,7 +7,7 @@ import { LinkedAbort } from "../../lifetime/linked-abort.js";
 import type { OwnedScope } from "../../lifetime/scope.js";
 import { tokens } from "../../tokens.js";
 import { Pause } from "../pause.js";
-import type { Answer } from "./answers.js";
+import type { Answer } from "./answer.js";
 import { Asking } from "./asking.js";
 import { UsedAnswers } from "./used-answers.js";
 

@@ -1,0 +1,4 @@
+export interface User {
+  readonly uid: number;
+  readonly gid: number;
+}

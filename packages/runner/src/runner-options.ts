@@ -1,0 +1,19 @@
+import type { KeyObject } from "node:crypto";
+import type { Registry } from "@ambit/core";
+import type { Log } from "@ambit/core/plugin";
+import type { AdmissionRules } from "./admission.js";
+import type { HideSecrets } from "./events/redaction/secrets.js";
+import type { RunLimits } from "./limits.js";
+
+export interface RunnerOptions extends AdmissionRules {
+  readonly registry: Registry;
+  readonly limits: RunLimits;
+  /**
+   * The key of the ids under which calls are announced that wait for a user: runners that share it resume each other's
+   * conversations. Asked for when it is first needed, and never rejects.
+   */
+  readonly interactionKey: () => Promise<KeyObject>;
+  readonly log: Log;
+  /** Called with the credentials of each run and session. Default: the log is left as it is. */
+  readonly hideSecrets?: HideSecrets;
+}

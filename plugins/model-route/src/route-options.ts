@@ -1,0 +1,14 @@
+import type { ModelGatewayScope, ModelUse } from "@ambit/core/plugin";
+import type { Dispatcher } from "undici";
+import type { ModelRouteConfig } from "./config.js";
+import type { Protocol } from "./protocols/protocol.js";
+import type { HeldBytes } from "./request/held-bytes.js";
+
+export interface RouteOptions {
+  readonly use: ModelUse;
+  readonly protocol: Protocol;
+  readonly config: ModelRouteConfig;
+  readonly held: HeldBytes;
+  readonly connections: Dispatcher;
+  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision" | "boundary">;
+}
