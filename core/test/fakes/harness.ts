@@ -35,6 +35,8 @@ export interface HarnessBehaviour {
   readonly hideableCredentials?: (request: RunRequest) => readonly HiddenCredential[];
   readonly issues?: (request: RunRequest) => readonly Issue[];
   readonly model?: (request: RunRequest) => ModelUse | undefined;
+  /** What the agent lists. */
+  readonly models?: readonly string[];
   onStart?(scope: StartScope): Promise<void> | void;
   onClose?(): Promise<void> | void;
 }
@@ -111,6 +113,7 @@ export class ScriptedHarness implements Harness {
       capabilities: allCapabilities,
       evidence: { pid: 1 },
       model: "scripted-1",
+      ...(this.behaviour.models === undefined ? {} : { models: this.behaviour.models }),
       prompt: ({ prompt, signal, onPermission, onInput }) => {
         this.prompts.push(prompt);
         const script = this.scripts.length > 1 ? this.scripts.shift() : this.scripts[0];

@@ -208,7 +208,7 @@ export class Run {
     this.#advance({ name: "streaming", session, agent, history });
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
     toolCalls.serve(started.router, started.toolNames);
-    started.modelRouter.current = this.modelCalls;
+    this.modelCalls.serve(started.modelRouter, agent);
     let turnEnded = false;
     this.scope.defer(async () => {
       started.router.current = undefined;

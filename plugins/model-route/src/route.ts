@@ -1,4 +1,4 @@
-import type { ModelExchange, ModelUse } from "@ambit/core/plugin";
+import type { ActorGap, ModelExchange, ModelUse } from "@ambit/core/plugin";
 import { allowedModels, isAllowed } from "./models.js";
 import { isRefusal, type Operation } from "./protocols/protocol.js";
 import { placesFor } from "./request/provider-tools.js";
@@ -99,7 +99,7 @@ export class Route {
     }
     if (body.beyond !== undefined) {
       const reason = `it asks the provider for ${body.beyond}, which acts outside this run's network boundary`;
-      this.#decided(false, `the model route refuses a request: ${reason}`);
+      this.#decided(false, `the model route refuses a request: ${reason}`, this.#beyondBoundary(body.beyond));
       return ownAnswer(403, `the request is refused: ${reason}`);
     }
     if (operation.kind !== "generate") return undefined;
@@ -109,8 +109,18 @@ export class Route {
     return ownAnswer(admission.status, admission.reason);
   }
 
-  #decided(allowed: boolean, reason: string): void {
-    this.#options.scope.onDecision({ target: this.#host, allowed, reason });
+  #beyondBoundary(what: string): ActorGap {
+    const { mode } = this.#options.scope.boundary.network;
+    return {
+      capability: mode === "off" ? "network.deny" : "network.allow-host",
+      reason: `the agent asked its model's provider for ${what}, which acts outside the boundary (network.mode "${mode}")`,
+      fix: `deny the agent's tool that needs it by a permission rule, set sandboxPermission.network to "on", or set allowProviderTools in the configuration of model-route`,
+    };
+  }
+
+  #decided(allowed: boolean, reason: string, gap?: ActorGap): void {
+    const decision = { target: this.#host, allowed, reason };
+    this.#options.scope.onDecision(gap === undefined ? decision : { ...decision, gap });
   }
 }
 

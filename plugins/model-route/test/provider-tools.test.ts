@@ -175,8 +175,10 @@ describe("what a provider would do outside the boundary", () => {
         const { status, text, arrived, decisions } = await post(call, body, mode);
         expect({ status, arrived }).toEqual({ status: 403, arrived: [] });
         expect(text).toMatch(/it asks the provider for .*, which acts outside this run's network boundary/);
+        const capability = mode === "off" ? "network.deny" : "network.allow-host";
+        const gap = { capability, fix: expect.stringContaining("allowProviderTools") };
         expect(decisions).toMatchObject([
-          { allowed: false, reason: expect.stringContaining("asks the provider") },
+          { allowed: false, reason: expect.stringContaining("asks the provider"), gap },
         ]);
       }
     });

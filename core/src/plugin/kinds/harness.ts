@@ -82,6 +82,8 @@ export interface Agent {
   readonly evidence: Evidence;
   /** The model in use, where the agent reports it. */
   readonly model?: string;
+  /** The models that it says it has, by its own names. Default: it doesn't say. */
+  readonly models?: readonly string[];
   /**
    * One turn. Ends with a `done` event; throws `HarnessFailed` or `ModelFailed`, also for an error that the
    * agent presents as a successful end of its turn. One turn at a time.

@@ -38,6 +38,8 @@ export interface ConnectionDecision {
   readonly allowed: boolean;
   /** Why, naming the rule. */
   readonly reason: string;
+  /** With a refusal that a caller or deployer could lift: the run's result has it as a warning, or as its failure. */
+  readonly gap?: ActorGap;
 }
 
 /**

@@ -1,14 +1,24 @@
-import { type AcceptedPlan, type AmbitError, ModelFailed } from "@ambit/core";
-import type { Usage } from "@ambit/core/contract";
-import type { ConnectionDecision, ModelAdmission, ModelExchange, ModelFailure } from "@ambit/core/plugin";
+import { type AcceptedPlan, type AmbitError, BoundaryRefused, gapLine, ModelFailed } from "@ambit/core";
+import type { Gap, Usage } from "@ambit/core/contract";
+import type {
+  Agent,
+  ConnectionDecision,
+  ModelAdmission,
+  ModelExchange,
+  ModelFailure,
+} from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
+import { Warnings } from "../events/warnings.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
 import { Budget } from "./budget.js";
-import type { ModelCaller } from "./model-routes.js";
+import type { ModelCaller, ModelRouter } from "./model-routes.js";
+
+/** Models that a failure names at most. */
+const mostListed = 50;
 
 /** How requests went so far. */
 interface Tally {
@@ -28,14 +38,25 @@ export class ModelCalls implements ModelCaller {
   /** Those for models that the agent asks by itself, such as for a title: they may end in any order with the others. */
   readonly #auxiliary: Tally = { answered: 0, failure: undefined, inARow: 0 };
 
+  #agent: Agent | undefined;
+  /** What the gateway last refused for the boundary's sake; undefined once another one for the run's model ended. */
+  #refused: Gap | undefined;
+
   constructor(
     @inject(tokens.plan) readonly plan: AcceptedPlan,
     @inject(RunEvents) readonly events: RunEvents,
+    @inject(Warnings) readonly warnings: Warnings,
     @inject(Budget) readonly budget: Budget,
     @inject(Observation) readonly observation: Observation,
     @inject(tokens.limits) readonly limits: RunLimits,
     @inject(tokens.scope) readonly scope: OwnedScope,
   ) {}
+
+  /** From now on the agent's requests are this run's. */
+  serve(router: ModelRouter, agent: Agent): void {
+    this.#agent = agent;
+    router.current = this;
+  }
 
   admit(_model: string, signal: AbortSignal): Promise<ModelAdmission> {
     return this.budget.admit(signal);
@@ -54,6 +75,7 @@ export class ModelCalls implements ModelCaller {
         this.budget.release();
         tally.failure = failure;
         if (failure === undefined) tally.answered += 1;
+        if (tally === this.#own) this.#refused = undefined;
         tally.inARow = failure === undefined ? 0 : tally.inARow + 1;
         observed.ended(failure);
         // Some agents retry for more than a minute, without a word and without a setting for it.
@@ -65,6 +87,11 @@ export class ModelCalls implements ModelCaller {
 
   onDecision(decision: ConnectionDecision): void {
     this.events.decisions.record(decision);
+    const actor = this.plan.gateway?.probed.actor.name;
+    if (decision.gap === undefined || actor === undefined) return;
+    const gap = { actor, ...decision.gap };
+    this.#refused = gap;
+    this.warnings.add({ path: "sandboxPermission.network", message: gapLine(gap) });
   }
 
   /** What the model's provider counted; undefined where no gateway did. */
@@ -74,20 +101,32 @@ export class ModelCalls implements ModelCaller {
 
   /**
    * An agent may end its turn as if all were well when its model answered nothing but errors.
-   * @throws ModelFailed with the last of them
+   * @throws ModelFailed with the last of them, or BoundaryRefused where the gateway refused it
    */
   requireResponse(): void {
+    if (this.#own.answered + this.#auxiliary.answered > 0) return;
+    if (this.#refused !== undefined) throw new BoundaryRefused([this.#refused]);
     const failure = this.#failure();
-    if (failure !== undefined && this.#own.answered + this.#auxiliary.answered === 0)
-      throw asModelFailed(failure);
+    if (failure !== undefined) throw this.#modelFailed(failure);
   }
 
   /** What an agent's failure is about, where its gateway knows better: the request before it failed, and how. */
   explained(failure: AmbitError): AmbitError {
     const isModels =
       failure.code === "model_failed" || (failure.code === "harness_failed" && this.#own.answered === 0);
+    if (isModels && this.#refused !== undefined) return new BoundaryRefused([this.#refused]);
     const known = isModels ? this.#failure() : undefined;
-    return known === undefined ? failure : asModelFailed(known, failure);
+    return known === undefined ? failure : this.#modelFailed(known, failure);
+  }
+
+  /** With what the agent says it has, where its provider doesn't know the model. */
+  #modelFailed(failure: ModelFailure, cause?: unknown): ModelFailed {
+    const model = this.plan.gateway?.use.model ?? "";
+    const others = (this.#agent?.models ?? []).filter((id) => id !== model && !id.endsWith(`/${model}`));
+    if (failure.status !== 404 || others.length === 0) return asModelFailed(failure, cause);
+    const listed = others.slice(0, mostListed).join(", ") + (others.length > mostListed ? ", …" : "");
+    const message = `${failure.message}; the agent lists ${listed}`;
+    return asModelFailed({ ...failure, message }, cause);
   }
 
   #failure(): ModelFailure | undefined {

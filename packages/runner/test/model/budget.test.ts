@@ -1,36 +1,8 @@
-import { ModelFailed } from "@ambit/core";
 import { describe, expect, it } from "vitest";
-import { type FakeAnswer, FakeGateway, fakeUse } from "../../../../core/test/fakes/gateway.js";
+import { FakeGateway, fakeUse } from "../../../../core/test/fakes/gateway.js";
 import { done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
-import { createWorld, eventsOf, type Told, type WorldOptions } from "../fakes/world.js";
-
-/** Asks its model so many times, and says how often it was answered; ends when it is told to. */
-const asks = (
-  gateway: FakeGateway,
-  times: number,
-  answer: FakeAnswer = { usage: { input: 60, output: 40, cost: 0.01 } },
-): Script =>
-  async function* ({ signal }) {
-    let answered = 0;
-    for (let time = 0; time < times; time += 1) {
-      const admission = await untilAborted(signal, gateway.call({ ...answer, signal }));
-      if (signal.aborted) break;
-      if (admission?.allowed === true) answered += 1;
-      yield { type: "message", text: `answered ${answered}` };
-    }
-    yield done;
-  };
-
-async function world(times: number, options: WorldOptions & { readonly answer?: FakeAnswer } = {}) {
-  const gateway = new FakeGateway();
-  const made = await createWorld({
-    gateway,
-    script: asks(gateway, times, options.answer),
-    harness: { model: () => fakeUse, visibleCredentials: () => ["MODEL_KEY"] },
-    ...options,
-  });
-  return { ...made, gateway };
-}
+import { createWorld, eventsOf, type Told } from "../fakes/world.js";
+import { world } from "./routed-world.js";
 
 describe("a budget", () => {
   it.each([
@@ -146,89 +118,4 @@ describe("a budget that asks", () => {
       else expect(result?.failure?.code).toBe("budget_exceeded");
     },
   );
-});
-
-describe("what the gateway knows of the model", () => {
-  const failure = { status: 429, retryable: true, message: "The model answered with 429: slow down" };
-
-  it("an agent that ends its turn well although its model only failed hasn't succeeded", async () => {
-    const { run } = await world(2, { answer: { failure } });
-    const { result } = await run({});
-    const told = { code: "model_failed", retryable: true, upstreamStatus: 429 };
-    expect(result).toMatchObject({ ok: false, failure: told });
-    expect(result.error).toBe("The model answered with 429: slow down.");
-  });
-
-  it("ends the run at the third request that fails in a row, whatever the agent would do next", async () => {
-    const answers = [failure, failure, undefined, failure, failure, failure, failure];
-    const gateway = new FakeGateway();
-    let asked = 0;
-    const script: Script = async function* ({ signal }) {
-      for (const each of answers) {
-        if (signal.aborted) break;
-        await gateway.call(each === undefined ? {} : { failure: each });
-        asked += 1;
-      }
-      // As an agent that waits before its next try: only the signal ends it.
-      if (asked < answers.length) await untilAborted(signal, new Promise(() => {}));
-      yield done;
-    };
-    const { result } = await (await world(0, { gateway, script })).run({});
-    expect(result.failure).toEqual({ code: "model_failed", retryable: true, upstreamStatus: 429 });
-    expect(asked).toBe(6);
-  });
-
-  it("gives an agent's vague failure its true status, and leaves one that isn't the model's", async () => {
-    const failing = (gateway: FakeGateway, answer: FakeAnswer): Script =>
-      async function* () {
-        await gateway.call(answer);
-        yield { type: "message", text: "hm" };
-        throw new ModelFailed("Something went wrong.");
-      };
-    for (const [answer, words, upstreamStatus] of [
-      [{ failure: { ...failure, status: 401, retryable: false } }, failure.message, 401],
-      [{}, "Something went wrong", undefined],
-    ] as const) {
-      const gateway = new FakeGateway();
-      const { run } = await world(0, { gateway, script: failing(gateway, answer) });
-      const { result } = await run({});
-      expect(result).toMatchObject({ ok: false, failure: { code: "model_failed", retryable: false } });
-      expect(result.failure?.upstreamStatus).toBe(upstreamStatus);
-      expect(result.error).toContain(words);
-    }
-  });
-
-  it("isn't mistaken about the run's model by what comes of a request for a title", async () => {
-    for (const aside of [{}, { failure: { status: 404, retryable: false, message: "no such model" } }]) {
-      const gateway = new FakeGateway();
-      const script: Script = async function* () {
-        await gateway.call({ failure });
-        await gateway.call({ ...aside, model: "m-mini" });
-        yield { type: "message", text: "hm" };
-        throw new ModelFailed("Something went wrong.", { upstreamStatus: 500 });
-      };
-      const { result } = await (await world(0, { gateway, script })).run({});
-      expect(result.failure).toEqual({ code: "model_failed", retryable: true, upstreamStatus: 429 });
-    }
-  });
-
-  it("tells the provider's figures in place of the agent's, with what only the agent tells", async () => {
-    const gateway = new FakeGateway();
-    const script: Script = async function* () {
-      await gateway.call({ usage: { input: 100, cached: 40, output: 7 } });
-      yield { type: "message", text: "hi" };
-      yield { type: "usage", input: 1, output: 2, cost: 0.5 };
-      yield done;
-    };
-    const told = await (await world(0, { gateway, script })).run({});
-    const usage = { input: 100, cached: 40, output: 7, total: 107, cost: 0.5 };
-    expect(told.result.usage).toEqual(usage);
-    expect(eventsOf(told, "usage")).toEqual([{ type: "usage", ...usage }]);
-  });
-
-  it("carries nothing for an agent between two runs", async () => {
-    const { run, gateway } = await world(1);
-    await run({ sessionId: "s" });
-    expect(await gateway.call()).toMatchObject({ allowed: false, status: 403 });
-  });
 });

@@ -26,6 +26,8 @@ export interface AcpAgentOptions {
   /** Whether it is told of its session's end, where it is given time to leave. */
   readonly closesSessions: boolean;
   readonly model: string | undefined;
+  /** Those that it lists; may be empty. */
+  readonly models: readonly string[];
   readonly servers: readonly string[];
   /** Whether a later run may take the conversation up: then the agent gets time to store it. */
   readonly isResumable: boolean;
@@ -41,6 +43,7 @@ export class AcpAgent implements Agent {
   readonly capabilities: HarnessCapabilities;
   readonly evidence: Evidence;
   readonly model?: string;
+  readonly models: readonly string[];
   readonly #options: AcpAgentOptions;
   #costBefore = 0;
   #running = false;
@@ -55,6 +58,7 @@ export class AcpAgent implements Agent {
     this.history = options.history;
     this.capabilities = options.capabilities;
     this.evidence = options.process.evidence;
+    this.models = options.models;
     if (options.model !== undefined) this.model = options.model;
     void options.process.exit.then(() => {
       this.#exited = true;

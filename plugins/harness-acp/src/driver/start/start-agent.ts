@@ -138,7 +138,8 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
       await connection.request("session/new", session, "its session's start", signal),
       profile.title,
     );
-  requireModel(profile, launch, modelsOffered(opened));
+  const models = modelsOffered(opened);
+  requireModel(profile, launch, models);
   await applySettings(connection, opened.sessionId, launch.session, signal);
   if (profile.quirks.promptsBeforeTools) await toolsListed(given, limits.listedMs, signal);
   const stated = launch.session.model ?? modelOf(opened) ?? (launch.model === "" ? undefined : launch.model);
@@ -150,6 +151,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     abilities: promptAbilities(abilities),
     closesSessions: closesSessions(abilities),
     model: stated,
+    models,
     servers: servers.map(({ name }) => name),
     // Without a name, the home that it would be stored in goes with the run.
     isResumable: (scope.request.sessionId ?? "") !== "",

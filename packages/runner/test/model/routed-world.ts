@@ -1,0 +1,31 @@
+import { type FakeAnswer, FakeGateway, fakeUse } from "../../../../core/test/fakes/gateway.js";
+import { done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
+import { createWorld, type WorldOptions } from "../fakes/world.js";
+
+/** Asks its model so many times, and says how often it was answered; ends when it is told to. */
+export const asks = (
+  gateway: FakeGateway,
+  times: number,
+  answer: FakeAnswer = { usage: { input: 60, output: 40, cost: 0.01 } },
+): Script =>
+  async function* ({ signal }) {
+    let answered = 0;
+    for (let time = 0; time < times; time += 1) {
+      const admission = await untilAborted(signal, gateway.call({ ...answer, signal }));
+      if (signal.aborted) break;
+      if (admission?.allowed === true) answered += 1;
+      yield { type: "message", text: `answered ${answered}` };
+    }
+    yield done;
+  };
+
+export async function world(times: number, options: WorldOptions & { readonly answer?: FakeAnswer } = {}) {
+  const gateway = new FakeGateway();
+  const made = await createWorld({
+    gateway,
+    script: asks(gateway, times, options.answer),
+    ...options,
+    harness: { model: () => fakeUse, visibleCredentials: () => ["MODEL_KEY"], ...options.harness },
+  });
+  return { ...made, gateway };
+}
