@@ -1,7 +1,7 @@
 /**
  * What the server is held against: Node's own HTTP and nothing else. `GET` and `POST` are answered with a few bytes of
  * JSON once the body is read; `POST /events?n=…` streams so many records, each written by itself, and waits for a slow
- * reader.
+ * reader; `POST /relay?n=…` does so with records that come from an asynchronous generator.
  */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
@@ -17,6 +17,10 @@ const server = createServer((request, response) => {
       stream(response, Number(url.searchParams.get("n")), url.searchParams.get("batch") !== null).catch(() =>
         response.destroy(),
       );
+      return;
+    }
+    if (url.pathname === "/relay") {
+      relay(response, Number(url.searchParams.get("n"))).catch(() => response.destroy());
       return;
     }
     Buffer.concat(chunks);
@@ -38,6 +42,20 @@ async function stream(response: ServerResponse, count: number, batched: boolean)
     batch = "";
   }
   response.end(batch);
+}
+
+async function* generated(count: number) {
+  for (let index = 0; index < count; index += 1) {
+    yield { type: "message_delta", id: "block-1", delta: `${index} ` };
+  }
+}
+
+async function relay(response: ServerResponse, count: number): Promise<void> {
+  response.writeHead(200, { "content-type": "application/x-ndjson" });
+  for await (const event of generated(count)) {
+    if (!response.write(`${JSON.stringify({ kind: "event", event })}\n`)) await once(response, "drain");
+  }
+  response.end();
 }
 
 server.listen(Number(process.argv[2]), process.argv[3] ?? "127.0.0.1");

@@ -1,10 +1,11 @@
 /**
  * A plugin that the bench loads into a real server: an agent in the server's own process, so that what is measured
- * is the runner's work and nobody else's. Its prompt is `flood N`, or `dispatch N URL`.
+ * is the runner's work and nobody else's. Its prompt is `flood N`, `generate N`, or `dispatch N URL`.
  */
 import {
   type Agent,
   type AgentEvent,
+  type AgentEvents,
   type ContentBlock,
   definePlugin,
   type Harness,
@@ -63,20 +64,38 @@ function agentIn(scope: StartScope): Agent {
   };
 }
 
-function eventsOf(turn: Turn, publication: Publication | undefined): AsyncIterable<AgentEvent> {
+function eventsOf(turn: Turn, publication: Publication | undefined): AgentEvents {
   const [verb, count = "0", url = ""] = textOf(turn.prompt).split(/\s+/);
-  if (verb === "flood") return flood(Number(count));
+  if (verb === "flood") return flooding(Number(count));
+  if (verb === "generate") return generated(Number(count));
   if (publication === undefined) throw new Error("dispatch needs a tool");
   return dispatched(publication, Number(count), url, turn.signal);
 }
 
-async function* flood(count: number): AsyncGenerator<AgentEvent, void, undefined> {
+/** Events that are all there already, as those are of an agent whose output was read in one piece. */
+function flooding(count: number): AgentEvents {
+  const ready = counted(count);
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => ready.next(),
+      ready: () => ready.next().value,
+    }),
+  };
+}
+
+/** The same, each from an asynchronous generator: three promises. */
+async function* generated(count: number): AsyncGenerator<AgentEvent, void, undefined> {
+  yield* counted(count);
+}
+
+function* counted(count: number): Generator<AgentEvent, undefined, undefined> {
   yield { type: "message_start", id: "block-1" };
   for (let index = 0; index < count; index += 1) {
     yield { type: "message_delta", id: "block-1", delta: `${index} ` };
   }
   yield { type: "message_end", id: "block-1" };
   yield { type: "done", stopReason: "end_turn" };
+  return undefined;
 }
 
 function textOf(prompt: readonly ContentBlock[]): string {

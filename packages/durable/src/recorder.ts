@@ -1,5 +1,5 @@
 import { AtCapacity, messageOf, RunCancelled, toAmbitError } from "@ambit/core";
-import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
+import { type AgentEvent, type AgentEventOf, eventRecord, type RunResult } from "@ambit/core/contract";
 import type { EventGroup, Log, NewDelivery, NewInteraction, Store } from "@ambit/core/plugin";
 import { LogTail } from "./log-tail.js";
 import { patiently } from "./outage.js";
@@ -70,7 +70,7 @@ export class Recorder {
       if (this.#isLost) continue;
       if ("result" in part) result = part.result;
       else {
-        for (const event of part.events) this.#gather(event);
+        this.#gather(part.events);
         if (this.#gathered.size >= mostGathered) await this.#room();
       }
     }
@@ -79,14 +79,19 @@ export class Recorder {
     return (await this.#finish(result)) ? result : undefined;
   }
 
-  #gather(event: AgentEvent): void {
-    const text = `{"kind":"event","event":${JSON.stringify(event)}}\n`;
+  #gather(events: readonly AgentEvent[]): void {
     const gathered = this.#gathered;
+    const lines: string[] = [];
+    for (const event of events) {
+      lines.push(eventRecord(event), "\n");
+      if (event.type === "interaction_request" || event.type === "interaction_response")
+        this.#note(event, gathered);
+    }
+    // Joined while they are young: V8 would keep each of them until the group is written.
+    const text = lines.join("");
     gathered.texts.push(text);
     gathered.size += text.length;
-    gathered.count += 1;
-    if (event.type === "interaction_request" || event.type === "interaction_response")
-      this.#note(event, gathered);
+    gathered.count += events.length;
     if (this.#writing === undefined) this.#writeSoon();
   }
 

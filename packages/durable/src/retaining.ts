@@ -1,5 +1,5 @@
 import { messageOf } from "@ambit/core";
-import { interactionKindSchema, type StreamRecord } from "@ambit/core/contract";
+import { eventRecord, interactionKindSchema } from "@ambit/core/contract";
 import type { Log, Store } from "@ambit/core/plugin";
 import type { StoreSettings } from "./settings.js";
 import { aboutExpiry } from "./webhooks/messages.js";
@@ -54,8 +54,7 @@ export class Retaining {
         const run = await store.get(runId);
         if (run === undefined) continue;
         const kind = interactionKindSchema.parse(question.kind);
-        const record: StreamRecord = { kind: "event", event: { type: "interaction_expired", id, kind } };
-        const text = `${JSON.stringify(record)}\n`;
+        const text = `${eventRecord({ type: "interaction_expired", id, kind })}\n`;
         const expired = await store.expire(question, { text, deliveries: aboutExpiry(run, question) });
         if (expired) log.info({ runId, interactionId: id }, "a question has expired");
       }

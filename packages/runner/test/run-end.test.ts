@@ -12,6 +12,8 @@ const connecting = (then: Script): Script =>
   async function* (turn) {
     yield { type: "message_start", id: "m" };
     yield { type: "message_delta", id: "m", delta: "so" };
+    // Its reader gets that before the turn goes on.
+    await new Promise((resolve) => setImmediate(resolve));
     yield* then(turn);
   };
 

@@ -9,7 +9,7 @@ import { measuredStores } from "../../subjects/stores.js";
 
 const count = 200_000;
 
-/** An agent in the server's own process talks as fast as it is listened to. */
+/** An agent in the server's own process, whose events are all there, talks as fast as it is listened to. */
 export const events: Goal = {
   id: "G10",
   title: "events/s through the server ÷ raw node NDJSON, back-pressure on",
@@ -18,10 +18,9 @@ export const events: Goal = {
   async run({ pairs }) {
     await using ambit = await startAmbit({ plugins: [benchPlugin] });
     await using bare = await startBareServer();
-    const body = JSON.stringify({
-      harness: "bench-agent",
-      messages: [{ role: "user", content: `flood ${count}` }],
-    });
+    const asking = (prompt: string) =>
+      JSON.stringify({ harness: "bench-agent", messages: [{ role: "user", content: `${prompt} ${count}` }] });
+    const body = asking("flood");
     const ours = () => eventsPerSecond(ambit.caller, "/run", body);
     const single = await interleaved(ours, () => eventsPerSecond(bare.caller, `/events?n=${count}`, body), {
       pairs: pairs(15),
@@ -30,6 +29,11 @@ export const events: Goal = {
       ours,
       () => eventsPerSecond(bare.caller, `/events?n=${count}&batch=1`, body),
       { pairs: pairs(15) },
+    );
+    const generated = await interleaved(
+      () => eventsPerSecond(ambit.caller, "/run", asking("generate")),
+      () => eventsPerSecond(bare.caller, `/relay?n=${count}`, body),
+      { pairs: pairs(9) },
     );
     const stored: Measurement[] = [];
     for await (const store of measuredStores()) {
@@ -63,6 +67,12 @@ export const events: Goal = {
         unit: "×",
         values: batched.ratios,
         note: rates(batched),
+      },
+      {
+        what: "an agent that is an async generator ÷ a bare relay of one",
+        unit: "×",
+        values: generated.ratios,
+        note: rates(generated),
       },
       ...stored,
     ];

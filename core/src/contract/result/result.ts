@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { messageSchema } from "../request/message.js";
-import { agentEventSchema, usageSchema } from "./events.js";
+import { type AgentEvent, agentEventSchema, usageSchema } from "./events.js";
 import { failureSchema } from "./failure.js";
 import { receiptSchema } from "./receipt.js";
 import { warningSchema } from "./warning.js";
@@ -49,3 +49,8 @@ export const streamRecordSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("result"), result: runResultSchema }),
 ]);
 export type StreamRecord = z.infer<typeof streamRecordSchema>;
+
+/** An event's stream record as JSON. */
+export function eventRecord(event: AgentEvent): string {
+  return `{"kind":"event","event":${JSON.stringify(event)}}`;
+}

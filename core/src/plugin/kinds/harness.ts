@@ -72,6 +72,19 @@ export interface Turn {
   readonly traceparent?: string;
 }
 
+/** The events of one turn. An async generator is one. */
+export interface AgentEvents extends AsyncIterable<AgentEvent> {
+  [Symbol.asyncIterator](): AgentEventIterator;
+}
+
+export interface AgentEventIterator extends AsyncIterator<AgentEvent> {
+  /**
+   * The next event, if it has arrived already: many that arrive together then cost no promise each. Not called while a
+   * `next()` is pending. Default: none has.
+   */
+  ready?(): AgentEvent | undefined;
+}
+
 /** A started agent with one open conversation. */
 export interface Agent {
   /** Names the conversation for a later `resume`. */
@@ -88,7 +101,7 @@ export interface Agent {
    * One turn. Ends with a `done` event; throws `HarnessFailed` or `ModelFailed`, also for an error that the
    * agent presents as a successful end of its turn. One turn at a time.
    */
-  prompt(turn: Turn): AsyncIterable<AgentEvent>;
+  prompt(turn: Turn): AgentEvents;
   /** Whether it can take no further turn: it has exited, was killed, or was closed. */
   ended(): boolean;
   /** Asks the agent to exit, then kills it. Safe to call twice. */

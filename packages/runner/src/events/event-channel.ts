@@ -93,9 +93,12 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     return undefined;
   }
 
+  /** When all that is ready has been written: what comes together is then read together. */
   #wakeReader(): void {
-    this.#reader?.();
+    const reader = this.#reader;
+    if (reader === undefined) return;
     this.#reader = undefined;
+    process.nextTick(reader);
   }
 
   #wakeWriters(): void {

@@ -61,6 +61,7 @@ export class Observation {
 
   /** @param event redacted. */
   happened(event: AgentEvent): void {
+    if (this.#observations.size === 0) return;
     this.#tell((one) => one.happened?.(event));
   }
 

@@ -15,7 +15,7 @@ export class TurnRecord {
   readonly #events: AgentEvent[] = [];
   readonly #leftOut = { events: 0, characters: 0 };
   #room: number;
-  readonly #open = new Map<string, { readonly type: "message" | "thought"; text: string[] }>();
+  readonly #open = new Map<string, { readonly type: "message" | "thought"; readonly text: JoinedText }>();
   readonly #texts: string[] = [];
   usage: Usage | undefined;
   stopReason: string | undefined;
@@ -54,7 +54,10 @@ export class TurnRecord {
       case "message_start":
       case "thought_start":
         this.#requireRoom(event.id);
-        this.#open.set(event.id, { type: event.type === "message_start" ? "message" : "thought", text: [] });
+        this.#open.set(event.id, {
+          type: event.type === "message_start" ? "message" : "thought",
+          text: new JoinedText(),
+        });
         return;
       case "message_delta":
       case "thought_delta":
@@ -95,14 +98,14 @@ export class TurnRecord {
     // A stream sends thoughts as they come; they are no part of the output.
     if (block === undefined || (block.type === "thought" && !this.keepsEvents)) return;
     const text = this.#fitting(delta);
-    if (text !== "") block.text.push(text);
+    if (text !== "") block.text.add(text);
   }
 
   #endBlock(id: string): void {
     const block = this.#open.get(id);
     if (block === undefined) return;
     this.#open.delete(id);
-    this.#tell({ type: block.type, text: block.text.join("") });
+    this.#tell({ type: block.type, text: block.text.toString() });
   }
 
   #tell(event: AgentEvent & { type: "message" | "thought" }): void {
@@ -146,6 +149,26 @@ export class TurnRecord {
     const { events, characters } = this.#leftOut;
     if (!this.keepsEvents || events + characters > 0) return;
     this.#events.push({ type: "data", name: "truncated", data: this.#leftOut });
+  }
+}
+
+/** Pieces of a text that are joined. */
+const mostPieces = 256;
+
+/** A text in pieces: joined while they are young, which saves V8 keeping each of them. */
+class JoinedText {
+  #pieces: string[] = [];
+  readonly #joined: string[] = [];
+
+  add(piece: string): void {
+    this.#pieces.push(piece);
+    if (this.#pieces.length < mostPieces) return;
+    this.#joined.push(this.#pieces.join(""));
+    this.#pieces = [];
+  }
+
+  toString(): string {
+    return [...this.#joined, ...this.#pieces].join("");
   }
 }
 

@@ -3,7 +3,7 @@ import type { AgentEvent, ContentBlock, Usage } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallEvents } from "../calls/call-events.js";
-import { bounded } from "../lifetime/bounded.js";
+import { readBounded } from "../lifetime/bounded.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
@@ -61,24 +61,17 @@ export class Turn {
         onPermission: (question) => toolCalls.answer(question),
         onInput: (question) => this.userInput.answer(question),
       });
-      for await (const event of bounded(events, ended.signal, limits.closeMs)) {
+      await readBounded(events, ended.signal, limits.closeMs, (event) => {
         deadlines.heard();
         if (event.type === "done") {
           done = true;
           stopReason = event.stopReason;
-          continue;
-        }
-        if (event.type === "usage") {
-          const { type: _type, ...usage } = event;
-          this.#usage = { ...this.#usage, ...usage };
-          continue;
+          return undefined;
         }
         requireShallow(event, who);
-        for (const completed of callEvents.complete(event)) {
-          const room = this.events.push(completed);
-          if (room !== undefined) await this.#waitFor(room);
-        }
-      }
+        const room = this.#pass(event);
+        return room === undefined ? undefined : this.#waitFor(room);
+      });
       for (const held of pause.isPaused ? [] : callEvents.release()) this.events.emit(held);
     } catch (thrown) {
       throw asPluginError(who, thrown);
@@ -87,6 +80,25 @@ export class Turn {
     if (!done && !pause.isPaused)
       throw new PluginBrokeContract(`${who} ended its turn without a done event.`);
     return stopReason;
+  }
+
+  /** @returns what to wait for before the next event; undefined while the reader keeps up. */
+  #pass(event: Exclude<AgentEvent, { type: "done" }>): Promise<void> | undefined {
+    switch (event.type) {
+      case "usage": {
+        const { type: _type, ...usage } = event;
+        this.#usage = { ...this.#usage, ...usage };
+        return undefined;
+      }
+      case "tool_call":
+      case "tool_result": {
+        let room: Promise<void> | undefined;
+        for (const completed of this.callEvents.complete(event)) room = this.events.push(completed) ?? room;
+        return room;
+      }
+      default:
+        return this.events.push(event);
+    }
   }
 
   /**

@@ -1,73 +1,67 @@
 import { settlesWithin } from "./linked-abort.js";
 
-const over = { done: true, value: undefined } as const;
+/** What is read: `AgentEvents` of a turn, or any async iterable. */
+export interface Source<Item> {
+  [Symbol.asyncIterator](): AsyncIterator<Item> & {
+    /** The next item, if it is there already. */
+    ready?(): Item | undefined;
+  };
+}
 
 /**
- * Iterates, but once the signal aborts gives the source only so long to end by itself. By hand: an async generator on an
- * event's way costs as much as all the rest of it.
+ * Hands each item of a source to `handle`, in order. Once the signal aborts, the source has only so long to end by itself.
+ * An item that is there already costs no promise.
+ *
+ * @param handle returns a promise to delay the next item.
+ * @throws the signal's reason when the source didn't end in time; what the source or `handle` threw, after the source
+ * had `graceMs` to clean up.
  */
-export function bounded<Item>(
-  source: AsyncIterable<Item>,
+export async function readBounded<Item extends NonNullable<unknown>>(
+  source: Source<Item>,
   signal: AbortSignal,
   graceMs: number,
-): AsyncIterableIterator<Item, undefined> {
+  handle: (item: Item) => Promise<void> | undefined,
+): Promise<void> {
   const iterator = source[Symbol.asyncIterator]();
   let timer: NodeJS.Timeout | undefined;
-  let overdue = false;
-  let isOver = false;
   let isWaiting = false;
-  // Of the step under way: racing each against one long-lived promise would pile up on it.
-  let resolve: (result: IteratorResult<Item, undefined>) => void = () => {};
-  let reject: (reason: unknown) => void = () => {};
-  const end = () => {
-    isOver = true;
-    signal.removeEventListener("abort", begin);
-    clearTimeout(timer);
-  };
-  const fail = (reason: unknown) => {
-    if (isOver) return;
-    end();
-    const refuse = reject;
-    void leave(iterator, overdue ? 0 : graceMs).then(() => refuse(reason));
-  };
-  const take = (next: IteratorResult<Item>) => {
-    if (isOver) return;
-    isWaiting = false;
-    if (next.done === true) end();
-    resolve(next.done === true ? over : next);
-  };
-  const giveUp = () => {
-    overdue = true;
-    if (isWaiting) fail(signal.reason);
-  };
+  let isOverdue = false;
+  let isOver = false;
+  let giveUp: (reason: unknown) => void = () => {};
+  const overdue = new Promise<never>((_resolve, reject) => {
+    giveUp = reject;
+  });
   const begin = () => {
-    timer = setTimeout(giveUp, graceMs);
+    timer = setTimeout(() => {
+      isOverdue = true;
+      if (isWaiting) giveUp(signal.reason);
+    }, graceMs);
   };
-  const step = (resolveStep: typeof resolve, rejectStep: typeof reject) => {
-    resolve = resolveStep;
-    reject = rejectStep;
-    isWaiting = true;
-    if (overdue) return fail(signal.reason);
-    try {
-      iterator.next().then(take, fail);
-    } catch (error) {
-      fail(error);
+  const read = async () => {
+    for (;;) {
+      isWaiting = true;
+      const next = await iterator.next();
+      isWaiting = false;
+      if (isOver || next.done === true) return;
+      for (let item: Item | undefined = next.value; item !== undefined; item = iterator.ready?.()) {
+        const handled = handle(item);
+        if (handled !== undefined) await handled;
+        if (isOverdue) throw signal.reason;
+      }
     }
   };
   if (signal.aborted) begin();
   else signal.addEventListener("abort", begin, { once: true });
-  return {
-    next: () => (isOver ? Promise.resolve(over) : new Promise(step)),
-    return: async () => {
-      if (isOver) return over;
-      end();
-      await leave(iterator, overdue ? 0 : graceMs);
-      return over;
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
+  try {
+    await Promise.race([read(), overdue]);
+  } catch (error) {
+    isOver = true;
+    await leave(iterator, isOverdue ? 0 : graceMs);
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", begin);
+    clearTimeout(timer);
+  }
 }
 
 /** Lets the source clean up, for so long; how it takes that is no news after what ended the loop. */

@@ -12,6 +12,8 @@ export class Deadlines {
   #holds = 0;
   #prompted = false;
   #over = false;
+  /** Whether the idle clock was started anew for what came together just now. */
+  #isFresh = false;
 
   constructor(
     @inject(tokens.scope) readonly scope: OwnedScope,
@@ -46,9 +48,13 @@ export class Deadlines {
     if (!this.#over) this.#firstResponse = this.#arm(this.limits.firstResponseMs, message);
   }
 
-  /** The agent did something: the idle clock starts anew. */
+  /** The agent did something: the idle clock starts anew, once for all that comes together. */
   heard(): void {
-    if (!this.#prompted) return;
+    if (!this.#prompted || this.#isFresh) return;
+    this.#isFresh = true;
+    process.nextTick(() => {
+      this.#isFresh = false;
+    });
     clearTimeout(this.#firstResponse);
     if (this.#idle !== undefined) this.#idle.refresh();
     else this.#startIdle();

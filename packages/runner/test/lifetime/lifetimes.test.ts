@@ -1,12 +1,12 @@
 import { describe, expect, test, vi } from "vitest";
 import { forever } from "../../../../core/test/fakes/harness.js";
 import { recordingLog } from "../../../../core/test/fakes/log.js";
-import { bounded } from "../../src/lifetime/bounded.js";
+import { readBounded, type Source } from "../../src/lifetime/bounded.js";
 import { LinkedAbort, settledWithin, settlesWithin, unlessAborted } from "../../src/lifetime/linked-abort.js";
 import { OwnedScope } from "../../src/lifetime/scope.js";
 
 const aborts = () => new AbortController();
-const tick = () => new Promise((resolve) => setImmediate(resolve));
+const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("OwnedScope", () => {
   function scopeOf(limitMs = 40) {
@@ -81,10 +81,10 @@ describe("OwnedScope", () => {
   });
 });
 
-describe("bounded", () => {
+describe("readBounded", () => {
   async function read(source: AsyncIterable<number>, signal: AbortSignal, graceMs = 30) {
     const items: number[] = [];
-    for await (const item of bounded(source, signal, graceMs)) items.push(item);
+    await readBounded(source, signal, graceMs, (item) => void items.push(item));
     return items;
   }
 
@@ -111,7 +111,7 @@ describe("bounded", () => {
     }
   });
 
-  test("a reader that stops lets the source clean up, but not for ever", async () => {
+  test("a reader that throws lets the source clean up, but not forever", async () => {
     let cleaned = 0;
     for (const clean of [tick, forever]) {
       async function* source() {
@@ -123,12 +123,45 @@ describe("bounded", () => {
           await clean();
         }
       }
-      for await (const item of bounded(source(), aborts().signal, 30)) {
-        expect(item).toBe(1);
-        break;
-      }
+      const stopping = (item: number) => {
+        throw new RangeError(`stopped at ${item}`);
+      };
+      await expect(readBounded(source(), aborts().signal, 30, stopping)).rejects.toThrow("stopped at 1");
     }
     expect(cleaned).toBe(2);
+  });
+
+  test("what is ready is taken in order, and waits for the handler of what came before", async () => {
+    const waiting = [2, 3, 4];
+    const order: string[] = [];
+    let given = 0;
+    const source = {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => {
+          given += 1;
+          return given === 1 ? { done: false, value: 1 } : { done: true, value: undefined };
+        },
+        ready: () => waiting.shift(),
+      }),
+    } satisfies Source<number>;
+    await readBounded(source, aborts().signal, 30, (item) => {
+      order.push(`begun ${item}`);
+      return item === 2
+        ? tick().then(() => {
+            order.push("ended 2");
+          })
+        : undefined;
+    });
+    expect(order).toEqual(["begun 1", "begun 2", "ended 2", "begun 3", "begun 4"]);
+  });
+
+  test("a source that always has more is left as well, once its time is over", async () => {
+    const abort = aborts();
+    const source = {
+      [Symbol.asyncIterator]: () => ({ next: async () => ({ done: false, value: 1 }), ready: () => 1 }),
+    } satisfies Source<number>;
+    abort.abort("stop");
+    await expect(readBounded(source, abort.signal, 30, tick)).rejects.toBe("stop");
   });
 
   test("a source's own error is the error", async () => {

@@ -1,6 +1,6 @@
 import {
   type Agent,
-  type AgentEvent,
+  type AgentEvents,
   type Evidence,
   type HarnessCapabilities,
   HarnessFailed,
@@ -65,7 +65,7 @@ export class AcpAgent implements Agent {
     });
   }
 
-  prompt(turn: Turn): AsyncIterable<AgentEvent> {
+  prompt(turn: Turn): AgentEvents {
     return { [Symbol.asyncIterator]: () => this.#begin(turn) };
   }
 

@@ -3,10 +3,10 @@ import { EventQueue } from "../../src/driver/turn/event-queue.js";
 
 describe("the queue of events", () => {
   it("says when there is no room, and when there is again", async () => {
-    const queue = new EventQueue<string>(10, (item) => item.length);
-    queue.push("123456");
+    const queue = new EventQueue<string>(10);
+    queue.push("123456", 6);
     expect(queue.room()).toBeUndefined();
-    queue.push("123456");
+    queue.push("123456", 6);
     const room = queue.room();
     expect(room).toBeInstanceOf(Promise);
     expect(await queue.next()).toEqual({ value: "123456", done: false });
@@ -17,17 +17,17 @@ describe("the queue of events", () => {
   });
 
   it("keeps order over many items, with a consumer that never catches up", async () => {
-    const queue = new EventQueue<number>(1, () => 1);
-    queue.push(0);
+    const queue = new EventQueue<number>(1);
+    queue.push(0, 1);
     for (let count = 1; count <= 5_000; count += 1) {
-      queue.push(count);
+      queue.push(count, 1);
       expect((await queue.next()).value).toBe(count - 1);
     }
   });
 
   it("hands over what it holds before it ends, or fails", async () => {
-    const queue = new EventQueue<string>(1, () => 1);
-    queue.push("a");
+    const queue = new EventQueue<string>(1);
+    queue.push("a", 1);
     queue.end(new Error("over"));
     queue.push("too late");
     expect(await queue.next()).toEqual({ value: "a", done: false });

@@ -1,4 +1,4 @@
-import type { FailedResult, StreamRecord } from "@ambit/core";
+import { type AgentEvent, eventRecord, type FailedResult, type StreamRecord } from "@ambit/core";
 import { parseAccept } from "hono/utils/accept";
 
 /** How a run is answered: one result, or records as they happen. */
@@ -33,6 +33,14 @@ export function encodeRecord(
   record: AnyRecord,
   index: number,
 ): string {
-  const json = JSON.stringify(record);
+  return framed(form, JSON.stringify(record), index);
+}
+
+/** The same for an event. */
+export function encodeEvent(form: Exclude<ResponseFormat, "json">, event: AgentEvent, index: number): string {
+  return framed(form, eventRecord(event), index);
+}
+
+function framed(form: Exclude<ResponseFormat, "json">, json: string, index: number): string {
   return form === "ndjson" ? `${json}\n` : `id: ${index}\ndata: ${json}\n\n`;
 }

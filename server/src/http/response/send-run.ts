@@ -2,11 +2,13 @@ import type { ServerResponse } from "node:http";
 import { type Log, onDisconnectOf, type RunResult } from "@ambit/core";
 import type { Run } from "@ambit/runner";
 import { RecordWriter } from "./record-writer.js";
-import { encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
+import { encodeEvent, encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
 import { sendLargeJson } from "./send.js";
 
 /** Proxies cut a connection on which nothing moves; a comment is not a record, and readers skip it. */
 const heartbeatMs = 15_000;
+/** Characters of events that are written together: a large part of them goes at the reader's pace. */
+const partLength = 65_536;
 
 /** Drives the run for its caller, who may leave. Resolves with the result, sent or not. */
 export async function sendRun(
@@ -54,11 +56,23 @@ async function stream(
       : undefined;
   let result: RunResult | undefined;
   let index = 0;
+  let text = "";
   try {
-    for await (const record of run.records()) {
-      index += 1;
-      if (record.kind === "result") result = record.result;
-      const room = writer.write(encodeRecord(form, record, index));
+    for await (const part of run.parts()) {
+      if ("result" in part) {
+        result = part.result;
+        text = encodeRecord(form, { kind: "result", result }, index + 1);
+      } else {
+        for (const event of part.events) {
+          index += 1;
+          text += encodeEvent(form, event, index);
+          if (text.length < partLength) continue;
+          await writer.write(text);
+          text = "";
+        }
+      }
+      const room = writer.write(text);
+      text = "";
       if (room !== undefined) await room;
     }
   } finally {

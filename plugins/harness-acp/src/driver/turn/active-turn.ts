@@ -1,4 +1,4 @@
-import { type AgentEvent, HarnessFailed, type Turn } from "@ambit/core/plugin";
+import { type AgentEvent, type AgentEventIterator, HarnessFailed, type Turn } from "@ambit/core/plugin";
 import { inputTold } from "../calls/await-input.js";
 import {
   cancelledElicitation,
@@ -23,11 +23,10 @@ import { tokensIn, turnUsage } from "./usage.js";
 const cutOff = "The turn ended before this call had a result.";
 
 /** One `session/prompt`, from the first update to its answer, as a stream of events. */
-export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, MessageReceiver {
+export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   readonly #options: ActiveTurnOptions;
   readonly #turn: Turn;
   readonly #queue: EventQueue<AgentEvent>;
-  readonly #weights = new WeakMap<AgentEvent, number>();
   readonly #reader: UpdateReader;
   readonly #stopped: Promise<void>;
   #tellStopped: () => void = () => undefined;
@@ -40,7 +39,7 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   constructor(turn: Turn, options: ActiveTurnOptions) {
     this.#turn = turn;
     this.#options = options;
-    this.#queue = new EventQueue(options.limits.bufferedCharacters, (event) => this.#weights.get(event) ?? 0);
+    this.#queue = new EventQueue(options.limits.bufferedCharacters);
     this.#stopped = new Promise((resolve) => {
       this.#tellStopped = resolve;
     });
@@ -57,6 +56,10 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
 
   next(): Promise<IteratorResult<AgentEvent, undefined>> {
     return this.#queue.next();
+  }
+
+  ready(): AgentEvent | undefined {
+    return this.#queue.ready();
   }
 
   /** The consumer lost interest, but the agent must be told. */
@@ -239,9 +242,8 @@ export class ActiveTurn implements AsyncIterator<AgentEvent, undefined>, Message
   }
 
   #emit(event: AgentEvent, weight = 0): void {
-    this.#weights.set(event, eventWeight(event) + weight);
     // Once it was told to stop, the agent's output is read whether or not anybody takes it: it mustn't pile up.
     if (this.#stop !== undefined && this.#queue.full && isDelta(event)) return;
-    this.#queue.push(event);
+    this.#queue.push(event, eventWeight(event) + weight);
   }
 }

@@ -2,8 +2,9 @@
  * Events between the agent's output and a consumer that may be slower. It never refuses an event: `room` tells
  * the producer to stop reading, so what lies here stays within `capacity` and one read.
  */
-export class EventQueue<Item> {
+export class EventQueue<Item extends NonNullable<unknown>> {
   #items: Item[] = [];
+  #weights: number[] = [];
   #first = 0;
   #weight = 0;
   #ended = false;
@@ -15,16 +16,13 @@ export class EventQueue<Item> {
   #unbounded = false;
 
   /** `capacity` and the weights are in the same unit: about characters. */
-  constructor(
-    readonly capacity: number,
-    readonly weigh: (item: Item) => number,
-  ) {}
+  constructor(readonly capacity: number) {}
 
   get full(): boolean {
     return this.#weight > this.capacity;
   }
 
-  push(item: Item): void {
+  push(item: Item, weight = 0): void {
     if (this.#ended) return;
     if (this.#waiting !== undefined) {
       const { resolve } = this.#waiting;
@@ -33,7 +31,8 @@ export class EventQueue<Item> {
       return;
     }
     this.#items.push(item);
-    this.#weight += this.weigh(item);
+    this.#weights.push(weight);
+    this.#weight += weight;
   }
 
   /** Settles when there is space again; undefined when there is some now. */
@@ -68,19 +67,25 @@ export class EventQueue<Item> {
     else reject(error);
   }
 
+  /** The next item, if there is one. */
+  ready(): Item | undefined {
+    const item = this.#items[this.#first];
+    if (item === undefined) return undefined;
+    this.#weight -= this.#weights[this.#first] ?? 0;
+    this.#first += 1;
+    if (this.#first === this.#items.length || this.#first > 1_024) {
+      this.#items = this.#items.slice(this.#first);
+      this.#weights = this.#weights.slice(this.#first);
+      this.#first = 0;
+    }
+    if (this.#space !== undefined && this.#weight <= this.capacity / 2) this.#release();
+    return item;
+  }
+
   /** For one consumer, which waits for one item before it asks for the next. */
   next(): Promise<IteratorResult<Item, undefined>> {
-    const item = this.#items[this.#first];
-    if (item !== undefined) {
-      this.#first += 1;
-      if (this.#first === this.#items.length || this.#first > 1_024) {
-        this.#items = this.#items.slice(this.#first);
-        this.#first = 0;
-      }
-      this.#weight -= this.weigh(item);
-      if (this.#space !== undefined && this.#weight <= this.capacity / 2) this.#release();
-      return Promise.resolve({ value: item, done: false });
-    }
+    const item = this.ready();
+    if (item !== undefined) return Promise.resolve({ value: item, done: false });
     if (this.#ended) {
       const error = this.#error;
       this.#error = undefined;
