@@ -2,11 +2,12 @@
 import { writeFileSync } from "node:fs";
 import { argv } from "node:process";
 import { fileURLToPath } from "node:url";
+import { requestFields } from "./request-fields.mjs";
 
 /**
  * The README of the contract. Pure: the same tables give the same text.
  *
- * @param {readonly import("../src/contract/index.js").Field[]} fields what each field does, in the order to print
+ * @param {readonly import("./request-fields.mjs").Field[]} fields what each field does, in the order to print
  * @param {Readonly<Record<string, string>>} promises each capability with its sentence
  * @returns {string}
  */
@@ -25,7 +26,6 @@ An unknown key is refused by its path.
 | \`values\` | formats that several fields share: URLs, headers, variables, paths |
 | \`request\` | what a platform sends; each field is documented in its schema's \`.meta()\` |
 | \`result\` | what it gets back: events, the result with its receipt, failures, the other routes' responses |
-| \`schema\` | what is derived from the schemas: this table, and the names that a misspelt key may mean |
 
 - snake_case is accepted for every key, and so are the earlier spellings in the last column. Both spellings of one field
   together are refused.
@@ -70,9 +70,9 @@ function table(head, rows) {
 }
 
 if (argv[1] === fileURLToPath(import.meta.url)) {
-  const { promises, requestFields } = await import("../dist/contract/index.js");
+  const { promises, runRequestSchema } = await import("../dist/contract/index.js");
   writeFileSync(
     new URL("../src/contract/README.md", import.meta.url),
-    contractReadme(requestFields(), promises),
+    contractReadme(requestFields(runRequestSchema), promises),
   );
 }

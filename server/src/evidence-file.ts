@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { lstat, mkdir, readFile, readlink, rename, writeFile } from "node:fs/promises";
 import { homedir, hostname, release } from "node:os";
 import { join } from "node:path";
-import { BoundaryRefused, isPlugin, type Registry, storedEvidenceSchema } from "@ambit/core";
+import { actorDescriptionSchema, BoundaryRefused, isPlugin, type Registry } from "@ambit/core";
+import { z } from "zod";
 import type { Settings } from "./configuration/load.js";
 import { version } from "./version.js";
 
@@ -64,7 +65,7 @@ export class EvidenceFile {
     try {
       const { uid, mode } = await lstat(this.path);
       if (uid !== process.getuid?.() || (mode & 0o022) !== 0) return;
-      registry.restore(storedEvidenceSchema.parse(JSON.parse(await readFile(this.path, "utf8"))));
+      registry.restore(z.array(actorDescriptionSchema).parse(JSON.parse(await readFile(this.path, "utf8"))));
     } catch {
       // None yet, or of another version: the registry probes.
     }

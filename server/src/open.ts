@@ -81,7 +81,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
 /** @throws ConfigurationInvalid for a tenant that may use only what isn't loaded: it would look like a limit. */
 function tenancyOf({ tokens, file }: Settings, { registrations }: Registry): Tenancy {
   const loaded = (kind: "sandbox" | "harness") =>
-    registrations.filter((one) => one.kind === kind).map(({ name }) => name);
+    registrations.filter((one) => one.kind === kind).map(({ actor }) => actor.name);
   const problems = tokens.flatMap(({ sandboxes = [], harnesses = [] }, index) => [
     ...unknownIn(`tokens[${index}].sandboxes`, sandboxes, loaded("sandbox")),
     ...unknownIn(`tokens[${index}].harnesses`, harnesses, loaded("harness")),

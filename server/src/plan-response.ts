@@ -2,8 +2,8 @@ import { type PlanResponse, receiptOf } from "@ambit/core";
 import type { Admitted } from "@ambit/runner";
 
 /** The response of `POST /plan` and `ambit plan` for a request that may run: its receipt, as far as a plan knows it. */
-export function planResponse({ request, plan, warnings }: Admitted): PlanResponse {
-  const { sandbox, enforcement, required, guarantees, actors, accepted } = receiptOf(plan, request, {
+export function planResponse({ plan, warnings }: Admitted): PlanResponse {
+  const { sandbox, enforcement, required, guarantees, actors, accepted } = receiptOf(plan, {
     confinement: "unconfined",
     evidence: {},
     visibleCredentials: [],

@@ -1,5 +1,6 @@
-import type { Registry, SubscriptionStatus } from "@ambit/core";
+import type { Registry } from "@ambit/core";
 import { olderNamesOf } from "@ambit/runner";
+import type { SubscriptionStatus } from "./http/route-schemas.js";
 
 /** What `GET /subscription-status` says. Waits for no probe: callers ask it in the time that a page takes to load. */
 export function subscriptionStatus(registry: Registry): SubscriptionStatus {

@@ -1,4 +1,4 @@
-import type { FailedResult, PluginsResponse } from "@ambit/core";
+import type { ActorDescription, FailedResult } from "@ambit/core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { bodyOf, demo, type Server, startServer } from "./support/ambit.js";
 import { noJail } from "./support/configurations.js";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 /** Whether this host's local sandbox proves the capability: by the server's own word, which the kit checks. */
 async function proves(capability: string): Promise<boolean> {
-  const { actors } = await bodyOf<PluginsResponse>(await fetch(`${server.url}/plugins`));
+  const { actors } = await bodyOf<{ actors: ActorDescription[] }>(await fetch(`${server.url}/plugins`));
   return actors.some(
     ({ name, findings }) =>
       name === "local" && findings.some((found) => found.capability === capability && found.proven),

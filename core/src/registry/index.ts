@@ -1,6 +1,5 @@
 export * from "./configuration.js";
 export { type ImportPlugin, type LoadedPlugin, PluginNotFound } from "./load.js";
-export { type ActorDescription, Registry } from "./registry.js";
+export { Registry } from "./registry.js";
 export { withCurrentNames } from "./renamed-settings.js";
 export { settingsProblems } from "./settings-problems.js";
-export { type StoredEvidence, storedEvidenceSchema } from "./stored-evidence.js";

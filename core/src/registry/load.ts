@@ -1,9 +1,8 @@
-import type { DependencyContainer } from "tsyringe";
 import { z } from "zod";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
-import type { Log, Plugin, RunObserver, StoreBackend } from "../plugin/index.js";
+import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
-import { ContainerRegistrar, type Registration } from "./registrar.js";
+import { OfferCollector, type Offered } from "./registrar.js";
 import { withCurrentNames } from "./renamed-settings.js";
 import { settingsProblems } from "./settings-problems.js";
 
@@ -28,22 +27,16 @@ export interface LoadedPlugin {
 }
 
 /**
- * Loads every plugin of the configuration into the container, in order.
+ * Loads every plugin of the configuration, in order.
  * @throws PluginLoadFailed with all failures of all plugins.
  */
 export async function loadPlugins(
   entries: readonly PluginEntry[],
-  container: DependencyContainer,
   importPlugin: ImportPlugin,
   log: Log,
-): Promise<{
-  readonly plugins: readonly LoadedPlugin[];
-  readonly registrations: readonly Registration[];
-  readonly observers: readonly RunObserver[];
-  readonly store: StoreBackend | undefined;
-}> {
+): Promise<{ readonly plugins: readonly LoadedPlugin[]; readonly offered: Offered }> {
   const failures: LoadFailure[] = [];
-  const registrar = new ContainerRegistrar(container);
+  const offered = new OfferCollector();
   const found = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
   const plugins: LoadedPlugin[] = [];
   for (const result of found) {
@@ -56,14 +49,13 @@ export async function loadPlugins(
       failures.push({ plugin: plugin.name, reason: "is listed twice", fix: "list it once" });
       continue;
     }
-    const loaded = register(plugin, config, registrar, log);
+    const loaded = register(plugin, config, offered, log);
     if ("failure" in loaded) failures.push(loaded.failure);
     plugins.push({ name: plugin.name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
   }
-  failures.push(...registrar.failures);
+  failures.push(...offered.failures);
   if (failures.length > 0) throw new PluginLoadFailed(failures);
-  const { registrations, observers, store } = registrar;
-  return { plugins, registrations, observers, store };
+  return { plugins, offered };
 }
 
 type Found = { readonly plugin: Plugin; readonly config: unknown } | { readonly failure: LoadFailure };
@@ -81,12 +73,7 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
     }
     const reason = `can't be imported (${messageOf(cause)})`;
     return {
-      failure: {
-        plugin: use,
-        reason,
-        fix: "correct it, or install a version that loads",
-        cause,
-      },
+      failure: { plugin: use, reason, fix: "correct it, or install a version that loads", cause },
     };
   }
   if (isPlugin(imported)) return { plugin: imported, config };
@@ -98,7 +85,7 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
 
 type Registered = { readonly configSchema: unknown } | { readonly failure: LoadFailure };
 
-function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar, log: Log): Registered {
+function register(plugin: Plugin, given: unknown, offered: OfferCollector, log: Log): Registered {
   const { name } = plugin;
   const failed = (reason: string, fix: string, cause?: unknown): Registered => ({
     failure: { plugin: name, reason, fix, ...(cause === undefined ? {} : { cause }) },
@@ -128,7 +115,7 @@ function register(plugin: Plugin, given: unknown, registrar: ContainerRegistrar,
   }
   const { data } = config;
   try {
-    const returned = registrar.during(name, { config: data, log }, (offer) => plugin.register(offer, data));
+    const returned = offered.during(name, { config: data, log }, (offer) => plugin.register(offer, data));
     if (!(returned instanceof Promise)) return { configSchema };
     // Its later rejection must not end the process.
     returned.catch(() => undefined);

@@ -35,9 +35,10 @@ export class Prober {
     };
   }
 
-  /** When the actor was last probed, in ms since the epoch; undefined without valid evidence. */
-  freshSince(actor: Actor<never>): number | undefined {
-    return this.#isFresh(actor) ? this.#evidence.get(actor)?.probedAt : undefined;
+  /** Whether its evidence is recent enough to plan with. */
+  isFresh(actor: Actor<never>): boolean {
+    const evidence = this.#evidence.get(actor);
+    return evidence !== undefined && Date.now() - evidence.probedAt < this.settings.maxAgeMs;
   }
 
   /** Restores evidence of an earlier process, as far as it is within the claims and not dated in the future. */
@@ -60,12 +61,7 @@ export class Prober {
 
   async #refreshOne(actor: Actor<never>): Promise<void> {
     // Repeated when the evidence was invalidated while the probe ran.
-    while (!this.#isFresh(actor)) await this.#probeOnce(actor);
-  }
-
-  #isFresh(actor: Actor<never>): boolean {
-    const evidence = this.#evidence.get(actor);
-    return evidence !== undefined && Date.now() - evidence.probedAt < this.settings.maxAgeMs;
+    while (!this.isFresh(actor)) await this.#probeOnce(actor);
   }
 
   async #probeOnce(actor: Actor<never>): Promise<void> {

@@ -1,4 +1,4 @@
-import type { DependencyContainer } from "tsyringe";
+import { type DependencyContainer, container as root } from "tsyringe";
 import type { LoadFailure } from "../errors.js";
 import {
   type Actor,
@@ -12,14 +12,20 @@ import {
   type StoreBackend,
 } from "../plugin/index.js";
 import { construct, pluginContainer } from "./construct.js";
-import { actorTokens } from "./tokens.js";
 
-/** What one plugin offered. */
+/** An actor, and the plugin that offered it. */
 export interface Registration {
   readonly plugin: string;
   readonly kind: ActorKind;
-  readonly name: string;
   readonly actor: Actor<never>;
+}
+
+/** What the plugins offered, each list in configured order. */
+export interface Offered {
+  readonly registrations: readonly Registration[];
+  readonly actors: { readonly [Kind in ActorKind]: readonly ActorKinds[Kind][] };
+  readonly observers: readonly RunObserver[];
+  readonly store: StoreBackend | undefined;
 }
 
 /** Members of actors that had another name in an earlier version. */
@@ -31,16 +37,24 @@ const renamedMembers: ReadonlyMap<string, string> = new Map([
   ["runtimes", "requiredPaths"],
 ]);
 
-/** Puts what plugins offer into the container, remembers which plugin offered it, and refuses duplicates. */
-export class ContainerRegistrar {
+/** Takes what plugins offer, and refuses duplicates. */
+export class OfferCollector implements Offered {
   readonly failures: LoadFailure[] = [];
   readonly registrations: Registration[] = [];
+  readonly actors: { readonly [Kind in ActorKind]: ActorKinds[Kind][] } = {
+    sandbox: [],
+    executor: [],
+    delivery: [],
+    harness: [],
+    toolSource: [],
+    gateway: [],
+  };
   readonly observers: RunObserver[] = [];
   store: StoreBackend | undefined;
+  /** Its own: two registries in one process share nothing. */
+  readonly #container: DependencyContainer = root.createChildContainer();
   /** The plugin that offered it first, by what can be offered only once. */
   readonly #owners = new Map<string, string>();
-
-  constructor(readonly container: DependencyContainer) {}
 
   /** The registrar that one plugin gets, which works only while the plugin registers. */
   during(
@@ -48,7 +62,7 @@ export class ContainerRegistrar {
     { config, log }: { readonly config: unknown; readonly log: Log },
     register: (registrar: Registrar) => unknown,
   ): unknown {
-    const container = pluginContainer(this.container, plugin, config, log);
+    const container = pluginContainer(this.#container, plugin, config, log);
     let over = false;
     try {
       return register({
@@ -56,11 +70,7 @@ export class ContainerRegistrar {
         add: (kind, given) => {
           if (over)
             throw new Error(`Plugin '${plugin}' offers the ${kind} '${given.name}' after it has registered.`);
-          const offered: keyof Offers = kind;
-          const offer = typeof given === "function" ? construct(container, given) : given;
-          if (isStore(offered, offer)) this.#addStore(plugin, offer);
-          else if (isObserver(offered, offer)) this.#addObserver(plugin, offer);
-          else if (isActorKind(offered) && isActor(offered, offer)) this.#addActor(plugin, offered, offer);
+          this.#accept[kind](plugin, typeof given === "function" ? construct(container, given) : given);
         },
       });
     } finally {
@@ -68,17 +78,25 @@ export class ContainerRegistrar {
     }
   }
 
-  #addStore(plugin: string, store: StoreBackend): void {
-    const offer = `the store '${store.name}'`;
-    if (this.#isFirst(plugin, "store", { offer, fix: "load only one of them" })) this.store = store;
-  }
+  readonly #accept: { readonly [Kind in keyof Offers]: (plugin: string, offer: Offers[Kind]) => void } = {
+    sandbox: (plugin, actor) => this.#addActor(plugin, "sandbox", actor),
+    executor: (plugin, actor) => this.#addActor(plugin, "executor", actor),
+    delivery: (plugin, actor) => this.#addActor(plugin, "delivery", actor),
+    harness: (plugin, actor) => this.#addActor(plugin, "harness", actor),
+    toolSource: (plugin, actor) => this.#addActor(plugin, "toolSource", actor),
+    gateway: (plugin, actor) => this.#addActor(plugin, "gateway", actor),
+    observer: (plugin, observer) => {
+      const offer = `the observer '${observer.name}'`;
+      if (this.#isFirst(plugin, offer, { offer, fix: "load only one of them" }))
+        this.observers.push(observer);
+    },
+    store: (plugin, store) => {
+      const offer = `the store '${store.name}'`;
+      if (this.#isFirst(plugin, "store", { offer, fix: "load only one of them" })) this.store = store;
+    },
+  };
 
-  #addObserver(plugin: string, observer: RunObserver): void {
-    const offer = `the observer '${observer.name}'`;
-    if (this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) this.observers.push(observer);
-  }
-
-  #addActor(plugin: string, kind: ActorKind, actor: ActorKinds[ActorKind]): void {
+  #addActor<Kind extends ActorKind>(plugin: string, kind: Kind, actor: ActorKinds[Kind]): void {
     const offer = keyOf(kind, actor);
     const renamed = [...renamedMembers].filter(([older, now]) => older in actor && !(now in actor));
     for (const [older, now] of renamed) {
@@ -88,8 +106,8 @@ export class ContainerRegistrar {
     }
     const fix = "load only one of them, or rename one in its config";
     if (renamed.length > 0 || !this.#isFirst(plugin, offer, { offer, fix })) return;
-    this.registrations.push({ plugin, kind, name: actor.name, actor });
-    this.container.register(actorTokens[kind], { useValue: actor });
+    this.registrations.push({ plugin, kind, actor });
+    this.actors[kind].push(actor);
   }
 
   #isFirst(plugin: string, key: string, { offer, fix }: { offer: string; fix: string }): boolean {
@@ -108,20 +126,4 @@ function keyOf(kind: ActorKind, actor: ActorKinds[ActorKind]): string {
   if ("connection" in actor) return `the toolSource for ${actor.connection}`;
   if ("kind" in actor) return `the executor of kind '${actor.kind}'`;
   return "id" in actor ? `the ${kind} '${actor.id}'` : `the ${kind} '${actor.name}'`;
-}
-
-function isStore(kind: keyof Offers, offer: Offers[keyof Offers]): offer is StoreBackend {
-  return kind === "store" && offer !== undefined;
-}
-
-function isObserver(kind: keyof Offers, offer: Offers[keyof Offers]): offer is RunObserver {
-  return kind === "observer" && offer !== undefined;
-}
-
-function isActorKind(kind: keyof Offers): kind is ActorKind {
-  return kind !== "store" && kind !== "observer";
-}
-
-function isActor(kind: ActorKind, offer: Offers[keyof Offers]): offer is ActorKinds[ActorKind] {
-  return isActorKind(kind) && offer !== undefined;
 }

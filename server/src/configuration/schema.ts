@@ -78,6 +78,7 @@ export const configurationSchema = z.strictObject({
 export const renamedSettings = {
   "limits.totalMs": "limits.runTimeoutMs",
   "limits.sessionMs": "limits.sessionTtlMs",
+  "store.outageMs": "store.retryTimeoutMs",
 } as const;
 
 export type Configuration = z.output<typeof configurationSchema>;

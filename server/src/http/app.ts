@@ -1,4 +1,4 @@
-import { type HealthResponse, limits, NotFound } from "@ambit/core";
+import { limits, NotFound } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
@@ -11,6 +11,7 @@ import { openApiDocument } from "./openapi/document.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./response/refusal.js";
 import { type ResponseFormat, responseFormat } from "./response/response-format.js";
 import { sendJson } from "./response/send.js";
+import type { HealthResponse } from "./route-schemas.js";
 import { handleRun } from "./run-route.js";
 import { storedRoutes } from "./runs/routes.js";
 import type { Exchange, ServerContext } from "./server-context.js";

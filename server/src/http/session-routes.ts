@@ -1,15 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import {
-  type EndedResponse,
-  type ForwardedResponse,
-  killRequestSchema,
-  limits,
-  NotFound,
-  projectOf,
-  RequestInvalid,
-} from "@ambit/core";
+import { limits, NotFound, projectOf, RequestInvalid } from "@ambit/core";
 import type { Runner } from "@ambit/runner";
 import { sendJson } from "./response/send.js";
+import { type EndedResponse, type ForwardedResponse, killRequestSchema } from "./route-schemas.js";
 import { callersProjects, isVisibleTo } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 

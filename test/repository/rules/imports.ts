@@ -30,6 +30,9 @@ function staysIn(folder: string, file: SourceFile, specifier: string) {
 /** The bridge is part of a backend, so it shares what backends share. */
 const publicToBridge = /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs))?)$/;
 
+/** What tests of packages share with core's: its fakes, and the table of the fields of a request. */
+const sharedWithTests = ["core/test/fakes", "core/scripts"];
+
 /** The middle floor: a package imports core's public entry points, the bridge the backend kit too. */
 export function packageImports(files: readonly SourceFile[]): string[] {
   const packages = files.filter(({ path }) => path.startsWith("packages/"));
@@ -39,7 +42,7 @@ export function packageImports(files: readonly SourceFile[]): string[] {
     if (isRelative(specifier)) {
       return (
         staysIn(`${floor}/${name}`, file, specifier) ||
-        (place === "test" && staysIn("core/test/fakes", file, specifier))
+        (place === "test" && sharedWithTests.some((folder) => staysIn(folder, file, specifier)))
       );
     }
     return !isOurs(specifier) || specifier === `@ambit/${name}` || allowed.test(specifier);

@@ -14,7 +14,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["registry"],
     ["index.ts"],
   ],
-  "core/src/contract": [["values", "capability.ts"], ["request"], ["result"], ["schema"], ["index.ts"]],
+  "core/src/contract": [["values", "capability.ts"], ["request"], ["result"], ["spelling.ts"], ["index.ts"]],
   "core/src/boundary": [["boundary.ts"], ["network"], ["normalise.ts"], ["index.ts"]],
 };
 

@@ -106,8 +106,8 @@ const cases: Case[] = [
       ["core/src/contract/values/http.ts", `import { limits } from "../request/limits.js";`],
       ["core/src/contract/capability.ts", `import type { Gap } from "./result/failure.js";`],
       ["core/src/contract/request/tool.ts", `import type { Issue } from "../result/failure.js";`],
-      ["core/src/contract/result/events.ts", `import { requestFields } from "../schema/fields.js";`],
-      ["core/src/contract/schema/fields.ts", `import type { RunRequest } from "../index.js";`],
+      ["core/src/contract/result/events.ts", `import { nearestKey } from "../spelling.js";`],
+      ["core/src/contract/spelling.ts", `import type { RunRequest } from "./index.js";`],
       ["core/src/boundary/network/rule.ts", `import { normaliseBoundary } from "../normalise.js";`],
     ],
     kept: [

@@ -43,6 +43,30 @@ export const runResultSchema = z.strictObject({
 });
 export type RunResult = z.infer<typeof runResultSchema>;
 
+/** The body of every response with another status than 200: a result, as far as there was a run. */
+export const failedResultSchema = runResultSchema.partial({ runId: true, events: true }).extend({
+  ok: z.literal(false),
+  error: z.string(),
+  failure: failureSchema,
+});
+export type FailedResult = z.infer<typeof failedResultSchema>;
+
+/** `POST /plan`, accepted: the receipt as far as it is known before anything was opened. */
+export const planResponseSchema = z.strictObject({
+  ok: z.literal(true),
+  plan: receiptSchema.pick({
+    sandbox: true,
+    enforcement: true,
+    required: true,
+    guarantees: true,
+    actors: true,
+    accepted: true,
+  }),
+  /** As in a result. */
+  warnings: z.array(warningSchema).optional(),
+});
+export type PlanResponse = z.infer<typeof planResponseSchema>;
+
 /** One line of `application/x-ndjson`, one `data:` of `text/event-stream`. Exactly one `result` ends a stream. */
 export const streamRecordSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("event"), event: agentEventSchema }),

@@ -1,11 +1,12 @@
-import { normaliseBoundary, requestFields, requirementsOf, runRequestSchema } from "@ambit/core";
+import { normaliseBoundary, requirementsOf, runRequestSchema } from "@ambit/core";
 import { describe, expect, test } from "vitest";
+import { requestFields } from "../../../../core/scripts/request-fields.mjs";
 import { type Level, levelOf } from "../../src/parse/level.js";
 import { parseRunRequest } from "../../src/parse/parse.js";
 import { historyOf, promptOf } from "../../src/parse/prompt.js";
 import { golden } from "./golden-files.js";
 
-const fields = requestFields();
+const fields = requestFields(runRequestSchema);
 const known = pathsOf(levelOf(runRequestSchema));
 
 test("every key of the schema is documented", () => {

@@ -1,27 +1,20 @@
 import {
   agentEventSchema,
   contentBlockSchema,
-  endedResponseSchema,
   failedResultSchema,
   failureSchema,
-  forwardedResponseSchema,
   gapSchema,
-  healthResponseSchema,
   interactionAnswerSchema,
   issueSchema,
   type JsonObject,
-  killRequestSchema,
   mcpServerSchema,
   messageSchema,
   modelConnectionSchema,
   planResponseSchema,
-  pluginsResponseSchema,
   receiptSchema,
-  responseRecordSchema,
   runRequestSchema,
   runResultSchema,
   sandboxPermissionSchema,
-  subscriptionStatusSchema,
   toolSpecSchema,
   warningSchema,
 } from "@ambit/core/contract";
@@ -34,6 +27,15 @@ import {
   webhookMessageSchema,
 } from "@ambit/durable";
 import { z } from "zod";
+import {
+  endedResponseSchema,
+  forwardedResponseSchema,
+  healthResponseSchema,
+  killRequestSchema,
+  pluginsResponseSchema,
+  responseRecordSchema,
+  subscriptionStatusSchema,
+} from "../route-schemas.js";
 
 /** What callers send: fields with a default may be left out. */
 const sent = {

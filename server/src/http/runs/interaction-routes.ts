@@ -1,7 +1,5 @@
 import {
   type AmbitError,
-  type EndedResponse,
-  type ForwardedResponse,
   InteractionExpired,
   interactionKindSchema,
   interactionStateSchema,
@@ -14,6 +12,7 @@ import type { InteractionState, StoredInteraction } from "@ambit/core/plugin";
 import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
+import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { callersProjects } from "./projects.js";
 import { limitOf, projectFilter, requireKnown } from "./query.js";
 import { type StoredRoute, visibleRun } from "./run-routes.js";

@@ -1,8 +1,9 @@
-import { type EndedResponse, NotFound, RequestInvalid, runStateSchema } from "@ambit/core";
+import { NotFound, RequestInvalid, runStateSchema } from "@ambit/core";
 import type { StoredRun } from "@ambit/core/plugin";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
 import { responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
+import type { EndedResponse } from "../route-schemas.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
 import { callersProjects, isVisibleTo } from "./projects.js";
 import { limitOf, projectFilter, requireKnown } from "./query.js";

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { runRequestSchema } from "../request/request.js";
 
 /** What the schema says about one field of a request, in the metadata of its zod schema. */
 const fieldMetaSchema = z.object({
@@ -14,15 +13,21 @@ const fieldMetaSchema = z.object({
   earlier: z.string().optional(),
 });
 
-export interface Field extends z.output<typeof fieldMetaSchema> {
-  /** `customTools[].callRef`: `[]` means each entry of a list. */
-  readonly path: string;
-}
+/**
+ * `path` is as in `customTools[].callRef`, where `[]` means each entry of a list.
+ * @typedef {z.output<typeof fieldMetaSchema> & { readonly path: string }} Field
+ */
 
-/** Every field of a request, in the schema's order, for the documentation. */
-export function requestFields(): readonly Field[] {
-  const fields = new Map<string, Field>();
-  for (const field of fieldsOf(runRequestSchema, "")) {
+/**
+ * Every field of a request, in the schema's order.
+ *
+ * @param {z.core.$ZodType} requestSchema `runRequestSchema`
+ * @returns {readonly Field[]}
+ */
+export function requestFields(requestSchema) {
+  /** @type {Map<string, Field>} */
+  const fields = new Map();
+  for (const field of fieldsOf(requestSchema, "")) {
     const other = fields.get(field.path);
     // Variants of a union may have a field each: both describe it.
     const description = other === undefined ? field.description : `${other.description} ${field.description}`;
@@ -31,9 +36,11 @@ export function requestFields(): readonly Field[] {
   return [...fields.values()];
 }
 
-function fieldsOf(schema: z.core.$ZodType, path: string): Field[] {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault)
+/** @returns {Field[]} */
+function fieldsOf(/** @type {z.core.$ZodType} */ schema, /** @type {string} */ path) {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
     return fieldsOf(schema.unwrap(), path);
+  }
   if (schema instanceof z.ZodArray) return fieldsOf(schema.element, `${path}[]`);
   if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => fieldsOf(option, path));
   if (!(schema instanceof z.ZodObject) || !(schema.def.catchall instanceof z.ZodNever)) return [];

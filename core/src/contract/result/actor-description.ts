@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { capabilitySchema } from "../capability.js";
+import { receiptActorSchema } from "./receipt.js";
+
+/** What one probe saw of one claim. */
+export const findingSchema = z.discriminatedUnion("proven", [
+  z.strictObject({
+    capability: capabilitySchema,
+    proven: z.literal(true),
+    /** What was done to see it, e.g. "a connect to a host listener worked outside and failed inside". */
+    how: z.string(),
+  }),
+  z.strictObject({
+    capability: capabilitySchema,
+    proven: z.literal(false),
+    /** The host's own words where there are any: `bwrap: No permissions to create new namespace`. */
+    reason: z.string(),
+    /** What a deployer does about it: a command, a flag, another backend. */
+    fix: z.string(),
+  }),
+]);
+export type Finding = z.infer<typeof findingSchema>;
+
+/** What an actor claims, and what its probe found on this host. */
+export const actorDescriptionSchema = receiptActorSchema.pick({ kind: true, name: true, site: true }).extend({
+  /** The plugin that it belongs to. */
+  plugin: z.string(),
+  claims: z.array(capabilitySchema),
+  findings: z.array(findingSchema),
+  probedAt: z.iso.datetime(),
+});
+export type ActorDescription = z.infer<typeof actorDescriptionSchema>;

@@ -1,0 +1,48 @@
+import {
+  actorDescriptionSchema,
+  failedResultSchema,
+  runResultSchema,
+  streamRecordSchema,
+} from "@ambit/core/contract";
+import { z } from "zod";
+
+/** The records of a stream: as `StreamRecord`, or for a refused run the one record that says why. */
+export const responseRecordSchema = z.discriminatedUnion("kind", [
+  streamRecordSchema.options[0],
+  z.strictObject({ kind: z.literal("result"), result: z.union([runResultSchema, failedResultSchema]) }),
+]);
+
+/** `GET /plugins`: what every actor claims, and what its probe found on this host, how and when. */
+export const pluginsResponseSchema = z.strictObject({ actors: z.array(actorDescriptionSchema) });
+
+/** `GET /health`: that the server is up, and whether it is still probing its host. No more: it needs no token. */
+export const healthResponseSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
+export type HealthResponse = z.infer<typeof healthResponseSchema>;
+
+/**
+ * `GET /subscription-status`: for each name of each harness, whether this runner holds the agent's own login. It never
+ * does, since every session has a fresh home: a run brings its credential in `modelConnection`.
+ */
+export const subscriptionStatusSchema = z.strictObject({
+  version: z.literal(1),
+  harnesses: z.record(z.string(), z.strictObject({ state: z.literal("not_configured") })),
+});
+export type SubscriptionStatus = z.infer<typeof subscriptionStatusSchema>;
+
+/** `POST /kill`: the session to end, with the run that uses it. */
+export const killRequestSchema = z.strictObject({
+  sessionId: z.string().min(1).max(256),
+  projectId: z.string().nullish(),
+});
+
+/** `ended` is false when there was nothing to end, which is no error; `message` then names what was not found. */
+export const endedResponseSchema = z.strictObject({
+  ok: z.literal(true),
+  ended: z.boolean(),
+  message: z.string().optional(),
+});
+export type EndedResponse = z.infer<typeof endedResponseSchema>;
+
+/** `POST /runs/{runId}/interactions/{interactionId}`. */
+export const forwardedResponseSchema = z.strictObject({ ok: z.literal(true) });
+export type ForwardedResponse = z.infer<typeof forwardedResponseSchema>;
