@@ -55,7 +55,9 @@ export class BoundSessions {
     const before = this.#bound.get(key);
     // Not to be released meanwhile.
     this.#bound.set(key, { ...name, fence: 0, ...before, boundAt: performance.now() });
-    const hold = await patiently("bind a session", settings.outageMs, log, () => store.holdSession(place));
+    const hold = await patiently("bind a session", settings.retryTimeoutMs, log, () =>
+      store.holdSession(place),
+    );
     if (!hold.held) {
       this.#bound.delete(key);
       throw new SessionElsewhere(session, hold.address);
@@ -75,7 +77,7 @@ export class BoundSessions {
     const { settings, log, store, sealing } = this.options;
     const sealed = record === undefined ? undefined : sealing.seal(sealingName(keyOf(name)), record);
     const place = { ...name, replica: this.replica, sandbox: "" };
-    const written = await patiently("keep a session", settings.outageMs, log, () =>
+    const written = await patiently("keep a session", settings.retryTimeoutMs, log, () =>
       store.keepSession(place, fence, sealed),
     );
     return written === "written";

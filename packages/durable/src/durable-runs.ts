@@ -85,7 +85,7 @@ export class DurableRuns {
     this.#starting.add(run.id);
     try {
       const created = { ...this.newRun(run, digest), state: "running" as const };
-      const existing = await patiently("create a run", settings.outageMs, log, () =>
+      const existing = await patiently("create a run", settings.retryTimeoutMs, log, () =>
         quota === undefined ? store.create(created) : store.createWithin(created, quota),
       );
       if (existing === "over_quota") return existing;
@@ -136,14 +136,14 @@ export class DurableRuns {
 
   get(id: string): Promise<StoredRun | undefined> {
     const { settings, log, store } = this.options;
-    return patiently("read a run", settings.outageMs, log, () => store.get(id));
+    return patiently("read a run", settings.retryTimeoutMs, log, () => store.get(id));
   }
 
   /** Its records after that one, until its result. @throws NotFound, StoreFailed */
   follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
     const { store, settings, log } = this.options;
     const source = {
-      ...{ store, log, heads: this.#heads, outageMs: settings.outageMs },
+      ...{ store, log, heads: this.#heads, retryTimeoutMs: settings.retryTimeoutMs },
       tail: (runId: string) => this.#recorders.get(runId)?.tail,
     };
     return follow(source, id, after, signal);

@@ -14,7 +14,7 @@ export interface Source {
   readonly store: Store;
   readonly heads: Heads;
   readonly log: Log;
-  readonly outageMs: number;
+  readonly retryTimeoutMs: number;
   /** Of a run that this replica has. */
   tail(id: string): LogTail | undefined;
 }
@@ -53,8 +53,12 @@ export async function* follow(
   }
 }
 
-function read({ store, log, outageMs }: Source, id: string, after: number): Promise<readonly EventChunk[]> {
-  return patiently("read events", outageMs, log, () => store.read(id, after, pageCharacters));
+function read(
+  { store, log, retryTimeoutMs }: Source,
+  id: string,
+  after: number,
+): Promise<readonly EventChunk[]> {
+  return patiently("read events", retryTimeoutMs, log, () => store.read(id, after, pageCharacters));
 }
 
 interface End {
@@ -67,8 +71,12 @@ function endOfTail({ result, last }: LogTail): End | undefined {
 }
 
 /** The result, once all events before it were read. */
-async function endOf({ store, log, outageMs }: Source, id: string, last: number): Promise<End | undefined> {
-  const run = await patiently("read a run", outageMs, log, () => store.get(id));
+async function endOf(
+  { store, log, retryTimeoutMs }: Source,
+  id: string,
+  last: number,
+): Promise<End | undefined> {
+  const run = await patiently("read a run", retryTimeoutMs, log, () => store.get(id));
   if (run === undefined) throw new NotFound(`There is no run '${id}': it was deleted, or never started.`);
   const { events, result } = run;
   return events <= last && result !== undefined ? { events, result } : undefined;

@@ -7,11 +7,11 @@ const longestPauseMs = 2_000;
 
 /**
  * Does it again until it succeeds: a database that restarts, a disk that is full for a while.
- * @throws StoreFailed after `outageMs`.
+ * @throws StoreFailed after `retryTimeoutMs`.
  */
 export async function patiently<Result>(
   what: string,
-  outageMs: number,
+  retryTimeoutMs: number,
   log: Log,
   act: () => Promise<Result>,
 ): Promise<Result> {
@@ -20,7 +20,7 @@ export async function patiently<Result>(
     try {
       return await act();
     } catch (cause) {
-      if (performance.now() - begun + pauseMs > outageMs) {
+      if (performance.now() - begun + pauseMs > retryTimeoutMs) {
         throw new StoreFailed(`The store could not ${what}; the runner's log has the cause.`, { cause });
       }
       log.warn({ error: messageOf(cause) }, `the store could not ${what}: trying again`);

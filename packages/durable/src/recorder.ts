@@ -168,7 +168,7 @@ export class Recorder {
 
   async #append(group: EventGroup): Promise<void> {
     const { store, settings, log } = this;
-    const written = await patiently("keep events", settings.outageMs, log, () => store.append(group));
+    const written = await patiently("keep events", settings.retryTimeoutMs, log, () => store.append(group));
     if (written === "fenced") {
       this.lose("Another replica has taken this run over.");
       return;
@@ -193,7 +193,7 @@ export class Recorder {
       deliveries: aboutEnd(this.source, result),
       usd: result.usage?.cost ?? 0,
     };
-    const written = await patiently("keep a result", settings.outageMs, log, () =>
+    const written = await patiently("keep a result", settings.retryTimeoutMs, log, () =>
       store.finish(run.id, fence, end),
     );
     if (written === "fenced") this.lose("Another replica has taken this run over.");

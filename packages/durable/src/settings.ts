@@ -28,7 +28,7 @@ export const storeSettingsSchema = z.strictObject({
   leaseMs: milliseconds.min(1_000).default(15_000).meta({
     description: "Milliseconds without a heartbeat after which a replica's runs end as `runner_lost`.",
   }),
-  outageMs: milliseconds.default(30_000).meta({
+  retryTimeoutMs: milliseconds.default(30_000).meta({
     description: "Milliseconds that a run waits for a store that can't be reached or is full; then it ends.",
   }),
   queuedRuns: z

@@ -30,7 +30,9 @@ export class StoredAnswers {
   async use(id: string): Promise<boolean> {
     const { store, settings, log } = this.options;
     try {
-      return await patiently("mark an answer as used", settings.outageMs, log, () => store.useAnswer(id));
+      return await patiently("mark an answer as used", settings.retryTimeoutMs, log, () =>
+        store.useAnswer(id),
+      );
     } catch (error) {
       log.error({ error }, "an answer is left out: the store can't say whether it was used");
       return false;
@@ -40,7 +42,7 @@ export class StoredAnswers {
   async given(conversation: { readonly project: string | undefined; readonly session: string }) {
     const { store, settings, log } = this.options;
     const { project = null, session } = conversation;
-    const questions = await patiently("read answers", settings.outageMs, log, () =>
+    const questions = await patiently("read answers", settings.retryTimeoutMs, log, () =>
       store.interactions({ project, session, limit: mostQuestions }),
     );
     return {

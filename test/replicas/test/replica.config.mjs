@@ -70,5 +70,5 @@ export default {
   limits: { concurrentRuns: 8 },
   tokens: JSON.parse(process.env.AMBIT_TEST_TOKENS ?? "[]"),
   server: { drainMs: 2_000 },
-  store: { leaseMs: 2_000, outageMs: 20_000 },
+  store: { leaseMs: 2_000, retryTimeoutMs: 20_000 },
 };

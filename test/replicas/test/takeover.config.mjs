@@ -53,5 +53,5 @@ export default {
   ],
   server: { drainMs: 2_000 },
   interactions: { keyFile: process.env.AMBIT_TEST_KEY },
-  store: { leaseMs: 2_000, outageMs: 20_000 },
+  store: { leaseMs: 2_000, retryTimeoutMs: 20_000 },
 };
