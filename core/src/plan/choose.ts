@@ -1,4 +1,3 @@
-import type { Boundary } from "../boundary/index.js";
 import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
 import type {
   Harness,
@@ -10,9 +9,9 @@ import type {
 } from "../plugin/index.js";
 import { asked } from "./asked.js";
 import type { PlannedActor, Probed } from "./candidates.js";
-import { credentialGaps } from "./credentials.js";
 import { gapsOf } from "./gaps.js";
-import type { Requirement } from "./requirements.js";
+import type { BoundedRequest } from "./requirements.js";
+import { credentialGaps } from "./secrets.js";
 
 /** A choice, or the issues that say why there is none. */
 export interface Choice<Chosen> {
@@ -41,53 +40,70 @@ export function chooseHarness(
   };
 }
 
-/** The executor for each kind of tool in the request. */
+/** The executor for each tool of the request. */
 export function chooseExecutors(
   request: RunRequest,
   executors: readonly Probed<ToolExecutor>[],
 ): Choice<readonly PlannedActor<ToolExecutor, ToolSpec>[]> {
-  const byKind = firstBy<ToolExecutor, ToolSpec>(executors, ({ kind }) => kind);
-  const issues: Issue[] = [];
-  for (const [index, tool] of request.customTools.entries()) {
-    const part = byKind.get(tool.kind);
-    if (part === undefined) {
-      const loaded = list([...byKind.keys()]);
-      const message = `no loaded plugin executes tools of kind '${tool.kind}'; expected one of ${loaded}`;
-      issues.push({ path: `customTools[${index}].kind`, message });
-      continue;
-    }
-    const { actor } = part.probed;
-    const found = asked(actor, "issues", () => actor.issues({ tool, request }));
-    // `gaps` and the run only get tools without an issue.
-    if (found.length === 0) part.uses.push(tool);
-    for (const { path, message } of found) {
-      issues.push({ path: path === "" ? `customTools[${index}]` : `customTools[${index}].${path}`, message });
-    }
-  }
-  return { chosen: [...byKind.values()].filter(({ uses }) => uses.length > 0), issues };
+  return assign("customTools", request.customTools, executors, {
+    handles: (executor, tool) => executor.kind === tool.kind,
+    issues: (executor, tool) => executor.issues({ tool, request }),
+    unhandled: ({ kind }) => {
+      const loaded = list(executors.map(({ actor }) => actor.kind));
+      const message = `no loaded plugin executes tools of kind '${kind}'; expected one of ${loaded}`;
+      return { path: "kind", message };
+    },
+  });
 }
 
+/** The tool source for each MCP server of the request. */
 export function chooseToolSources(
   request: RunRequest,
   toolSources: readonly Probed<ToolSource>[],
 ): Choice<readonly PlannedActor<ToolSource, McpServer>[]> {
-  const byConnection = firstBy<ToolSource, McpServer>(toolSources, ({ connection }) => connection);
+  return assign("mcpServers", request.mcpServers, toolSources, {
+    handles: (source, server) => source.connection === server.connection.type,
+    issues: (source, server) => source.issues(server),
+    unhandled: ({ connection: { type } }) => {
+      const message = `no loaded plugin connects to MCP servers over ${type}: load one, or remove the server`;
+      return { path: "connection.type", message };
+    },
+  });
+}
+
+interface Assignment<A, Use> {
+  handles(actor: A, use: Use): boolean;
+  /** Why the actor can't handle it, by path within the entry. */
+  issues(actor: A, use: Use): readonly Issue[];
+  /** The issue of an entry that no actor handles. */
+  unhandled(use: Use): Issue;
+}
+
+/** Gives each entry of a list of the request to the first configured actor that handles it, if there is no issue. */
+function assign<A extends { readonly name: string }, Use>(
+  path: string,
+  entries: readonly Use[],
+  actors: readonly Probed<A>[],
+  { handles, issues: issuesOf, unhandled }: Assignment<A, Use>,
+): Choice<readonly PlannedActor<A, Use>[]> {
+  const planned = actors.map((probed): { readonly probed: Probed<A>; readonly uses: Use[] } => ({
+    probed,
+    uses: [],
+  }));
   const issues: Issue[] = [];
-  for (const [index, server] of request.mcpServers.entries()) {
-    const part = byConnection.get(server.connection.type);
-    if (part === undefined) {
-      const message = `no loaded plugin connects to MCP servers over ${server.connection.type}: load one, or remove the server`;
-      issues.push({ path: `mcpServers[${index}].connection.type`, message });
-      continue;
-    }
-    const { actor } = part.probed;
-    const found = asked(actor, "issues", () => actor.issues(server));
-    if (found.length === 0) part.uses.push(server);
-    for (const { path, message } of found) {
-      issues.push({ path: `mcpServers[${index}].${path}`, message });
+  for (const [index, use] of entries.entries()) {
+    const part = planned.find(({ probed }) => handles(probed.actor, use));
+    const found =
+      part === undefined
+        ? [unhandled(use)]
+        : asked(part.probed.actor, "issues", () => issuesOf(part.probed.actor, use));
+    // `gaps` and the run only get entries without an issue.
+    if (found.length === 0) part?.uses.push(use);
+    for (const { path: within, message } of found) {
+      issues.push({ path: `${path}[${index}]${within === "" ? "" : `.${within}`}`, message });
     }
   }
-  return { chosen: [...byConnection.values()].filter(({ uses }) => uses.length > 0), issues };
+  return { chosen: planned.filter(({ uses }) => uses.length > 0), issues };
 }
 
 /** The first configured delivery, when there is anything to deliver. */
@@ -108,49 +124,32 @@ export function chooseDelivery(
 
 /** The named sandbox, or the first configured one without a gap; if there is none, the gaps of each. */
 export function chooseSandbox(
-  request: RunRequest,
+  bounded: BoundedRequest,
   sandboxes: readonly Probed<SandboxBackend>[],
-  boundary: Boundary,
-  required: readonly Requirement[],
 ): Choice<Probed<SandboxBackend> | undefined> & {
   readonly gaps: readonly Gap[];
   readonly rootfs: Rootfs;
 } {
-  const candidates =
-    request.sandbox === undefined
-      ? sandboxes
-      : sandboxes.filter(({ actor }) => actor.name === request.sandbox);
+  const named = bounded.request.sandbox;
+  const candidates = named === undefined ? sandboxes : sandboxes.filter(({ actor }) => actor.name === named);
   if (candidates.length === 0) {
     const loaded = list(sandboxes.map(({ actor }) => actor.name));
-    const wanted =
-      request.sandbox === undefined ? "no sandbox is loaded" : `unknown sandbox '${request.sandbox}'`;
+    const wanted = named === undefined ? "no sandbox is loaded" : `unknown sandbox '${named}'`;
     const issues = [{ path: "sandbox", message: `${wanted}; expected one of ${loaded}` }];
     return { chosen: undefined, issues, gaps: [], rootfs: "host" };
   }
   const gaps: Gap[] = [];
   for (const probed of candidates) {
     const lacks = [
-      ...gapsOf({ probed, use: undefined, boundary, required, bound: "all" }),
-      ...credentialGaps(request, probed, boundary, required),
+      // Everything in it acts through it: its claims must cover all, whatever it touches itself.
+      ...gapsOf(bounded, { probed, use: undefined, binding: bounded.required }),
+      ...credentialGaps(bounded, probed),
     ];
-    if (lacks.length === 0)
-      return { chosen: probed, issues: [], gaps: [], rootfs: probed.actor.rootfs ?? "host" };
+    const { rootfs = "host" } = probed.actor;
+    if (lacks.length === 0) return { chosen: probed, issues: [], gaps: [], rootfs };
     gaps.push(...lacks);
   }
   return { chosen: undefined, issues: [], gaps, rootfs: candidates[0]?.actor.rootfs ?? "host" };
-}
-
-/** The first configured actor for each key. */
-function firstBy<A, Use>(
-  actors: readonly Probed<A>[],
-  keyOf: (actor: A) => string,
-): Map<string, { readonly probed: Probed<A>; readonly uses: Use[] }> {
-  const first = new Map<string, { readonly probed: Probed<A>; readonly uses: Use[] }>();
-  for (const probed of actors) {
-    const key = keyOf(probed.actor);
-    if (!first.has(key)) first.set(key, { probed, uses: [] });
-  }
-  return first;
 }
 
 function list(names: readonly string[]): string {

@@ -1,24 +1,15 @@
-import type { Boundary } from "../boundary/index.js";
-import { type Capability, type Domain, domainOf, type Gap } from "../contract/index.js";
+import { type Capability, domainOf, type Gap } from "../contract/index.js";
 import type { Actor, ActorGap } from "../plugin/index.js";
 import { asked } from "./asked.js";
 import type { Probed } from "./candidates.js";
-import type { Requirement } from "./requirements.js";
+import type { BoundedRequest, Requirement } from "./requirements.js";
 
 /** One use of one actor, as the planner checks it. */
-export interface Question<Use> {
+interface Question<Use> {
   readonly probed: Probed<Actor<Use>>;
   readonly use: Use;
-  readonly boundary: Boundary;
-  readonly required: readonly Requirement[];
-  /**
-   * Which requirements the actor's claims must cover. `all`: a sandbox's, regardless of what it touches · `touched`:
-   * those in the domains it touches · `inherited`: none, since it acts only through the sandbox and has its guarantees.
-   * Gaps that it states itself always count.
-   */
-  readonly bound: "all" | "touched" | "inherited";
-  /** Domains in which it uses the run's own channel, which is no egress and needs no claim. */
-  readonly mediated?: readonly Domain[];
+  /** The requirements that its own claims must cover. Gaps that it states itself count for all. */
+  readonly binding: readonly Requirement[];
   /** The tool or MCP server that brings the actor in. */
   readonly subject?: string | undefined;
   /** Gaps in this run in addition to those that `gaps` returns. */
@@ -26,17 +17,18 @@ export interface Question<Use> {
 }
 
 /** The requirements that an actor's use doesn't cover: it covers `claims ∩ probed`, less what `gaps` returns. Pure. */
-export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
-  const { probed, use, boundary, required, subject, further = [] } = question;
+export function gapsOf<Use>(
+  { boundary, required }: BoundedRequest,
+  { probed, use, binding, subject, further = [] }: Question<Use>,
+): readonly Gap[] {
   if (required.length === 0) return [];
   const { actor } = probed;
   // A stated gap counts by its domain: an actor may state a gap of hosts where ranges are required.
-  const named = [...asked(actor, "gaps", () => actor.gaps(boundary, use)), ...further];
-  const stated = named.filter((gap) =>
-    required.some(({ capability }) => domainOf(capability) === domainOf(gap.capability)),
-  );
-  const gaps: Gap[] = stated.map((gap) => withActor(actor.name, gap, subject));
-  for (const { capability, because, subject: asker } of bindingOf(question)) {
+  const domains = new Set(required.map(({ capability }) => domainOf(capability)));
+  const gaps: Gap[] = [...asked(actor, "gaps", () => actor.gaps(boundary, use)), ...further]
+    .filter(({ capability }) => domains.has(domainOf(capability)))
+    .map((gap) => withActor(actor.name, gap, subject));
+  for (const { capability, because, subject: asker } of binding) {
     if (gaps.some((gap) => gap.capability === capability)) continue;
     const missing = whyUnproven(probed, capability);
     if (missing === undefined) continue;
@@ -44,16 +36,6 @@ export function gapsOf<Use>(question: Question<Use>): readonly Gap[] {
     gaps.push(withActor(actor.name, { capability, reason, fix: missing.fix }, subject ?? asker));
   }
   return gaps;
-}
-
-/** The requirements that the actor's own claims must cover. */
-function bindingOf<Use>(question: Question<Use>): readonly Requirement[] {
-  const { probed, use, required, bound, mediated = [] } = question;
-  if (bound === "all") return required;
-  if (bound === "inherited") return [];
-  const { actor } = probed;
-  const touched = asked(actor, "touches", () => actor.touches(use)).filter((one) => !mediated.includes(one));
-  return required.filter(({ capability }) => touched.includes(domainOf(capability)));
 }
 
 /** Why a capability isn't in `claims ∩ probed`; undefined when it is. */

@@ -1,8 +1,6 @@
 import type { Boundary } from "../boundary/index.js";
-import type { Gap, Issue, McpServer, RunRequest, Site, ToolSpec } from "../contract/index.js";
+import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
 import type {
-  Actor,
-  ActorGap,
   Harness,
   HiddenCredential,
   Rootfs,
@@ -21,10 +19,9 @@ import {
   chooseToolSources,
 } from "./choose.js";
 import { budgetIssues, carriedBy, chooseGateway, type PlannedGateway } from "./choose-gateway.js";
-import { credentialsHidden } from "./credentials.js";
-import { gapsOf, type Question } from "./gaps.js";
-import { type Requirement, requirementsOf } from "./requirements.js";
-import { secretsInside } from "./secrets-inside.js";
+import { type Participant, participantOf, type Role, sandboxParticipant } from "./participants.js";
+import type { BoundedRequest, Requirement } from "./requirements.js";
+import { hideableCredentials, secretsInside } from "./secrets.js";
 
 export interface AcceptedPlan {
   readonly accepted: true;
@@ -38,6 +35,8 @@ export interface AcceptedPlan {
   readonly delivery: Probed<ToolDelivery> | undefined;
   readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
   readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
+  /** Every actor of these, in the receipt's order. */
+  readonly participants: readonly Participant[];
   /** Gaps of actors outside the sandbox that `best_effort` accepted. */
   readonly outside: readonly Gap[];
   /** Credentials that the sandbox hides, with their values: never log or return it. */
@@ -60,66 +59,61 @@ export type Plan = AcceptedPlan | RefusedPlan;
  * @param issues found in the request earlier; they refuse it as gaps do.
  */
 export function planRun(
-  request: RunRequest,
-  boundary: Boundary,
+  bounded: BoundedRequest,
   candidates: Candidates,
   issues: readonly Issue[] = [],
 ): Plan {
-  const required = requirementsOf(boundary, request);
-  const sandbox = chooseSandbox(request, candidates.sandboxes, boundary, required);
+  const { request, boundary, required } = bounded;
+  const sandbox = chooseSandbox(bounded, candidates.sandboxes);
   const harness = chooseHarness(request, candidates.harnesses);
   const gateway = chooseGateway(request, harness.chosen?.actor, candidates.gateways);
-  const agent = agentOf(request, harness.chosen, gateway.chosen !== undefined, sandbox.rootfs, boundary);
+  const agent = agentOf(bounded, harness.chosen, gateway.chosen !== undefined, sandbox.rootfs);
   const executors = chooseExecutors(request, candidates.executors);
   const toolSources = chooseToolSources(request, candidates.toolSources);
   const delivery = chooseDelivery(request, candidates.deliveries);
 
-  const context = { boundary, required };
-  const shortfalls = [
-    ...(agent.issues.length > 0
-      ? []
-      : shortfallsOf(harness.chosen, [request], context, { further: agent.gaps })),
-    ...shortfallsOf(
-      gateway.chosen?.probed,
-      gateway.chosen === undefined ? [] : [gateway.chosen.use],
-      context,
-      mediation,
-    ),
-    ...shortfallsOf(delivery.chosen, [undefined], context, mediation),
-    ...executors.chosen.flatMap(({ probed, uses }) =>
-      shortfallsOf(
-        probed,
-        uses.map((tool) => ({ tool, request })),
-        context,
-        {
-          subjectOf: ({ tool }) => tool.name,
-          byCaller: "outside",
-        },
-      ),
-    ),
-    ...toolSources.chosen.flatMap(({ probed, uses }) =>
-      shortfallsOf(probed, uses, context, { subjectOf: ({ name }) => name }),
-    ),
-  ];
-  const acceptable = (site: Site) => site === "runner" && boundary.enforcement === "best_effort";
+  const participants: Participant[] = [];
+  const add = <Use>(role: Role<Use>) => participants.push(participantOf(bounded, role));
+  if (sandbox.chosen !== undefined) participants.push(sandboxParticipant(sandbox.chosen));
+  if (agent.role !== undefined) add(agent.role);
+  if (gateway.chosen !== undefined) {
+    const { probed, use } = gateway.chosen;
+    add({ kind: "gateway", probed, uses: [use], isMediated: true });
+  }
+  if (delivery.chosen !== undefined) {
+    add({ kind: "delivery", probed: delivery.chosen, uses: [undefined], isMediated: true });
+  }
+  for (const { probed, uses: tools } of executors.chosen) {
+    const uses = tools.map((tool) => ({ tool, request }));
+    add({ kind: "executor", probed, uses, subjectOf: ({ tool }) => tool.name });
+  }
+  for (const { probed, uses } of toolSources.chosen) {
+    add({ kind: "toolSource", probed, uses, subjectOf: ({ name }) => name });
+  }
+
+  const isAccepted = ({ probed }: Participant) =>
+    probed.actor.site === "runner" && boundary.enforcement === "best_effort";
+  const refused = participants.filter((one) => !isAccepted(one)).flatMap(({ gaps }) => gaps);
   const carried = carriedBy(gateway.chosen);
-  const hidden = credentialsHidden(request, harness.chosen?.actor, sandbox.chosen?.actor, boundary, carried);
+  const hideable = hideableCredentials(bounded, harness.chosen?.actor, sandbox.chosen?.actor, carried);
+  const hidden = [
+    ...request.credentials,
+    ...hideable.filter(({ hiding }) => hiding === true).map(({ credential }) => credential),
+  ];
   const carriers = {
-    sandbox: sandbox.chosen,
-    harness: harness.chosen,
+    sandbox: sandbox.chosen?.actor,
+    harness: harness.chosen?.actor,
+    hideable,
     executors: executors.chosen,
     toolSources: toolSources.chosen,
     outside: [...carried, ...hidden.map(({ name }) => name)],
     unrouted: gateway.why,
   };
-  const refused = shortfalls.filter(({ site }) => !acceptable(site)).map(({ gap }) => gap);
   const gaps = [
     ...sandbox.gaps,
     ...refused,
     // Not repeated where the actor states it itself; a gap that best_effort accepts hides nothing here.
-    ...secretsInside(request, carriers, boundary, required).filter(
-      (gap) => !refused.some((one) => isSame(one, gap)),
-    ),
+    ...secretsInside(bounded, carriers).filter((gap) => !refused.some((one) => isSame(one, gap))),
   ];
   const found = [
     issues,
@@ -146,61 +140,28 @@ export function planRun(
     delivery: delivery.chosen,
     executors: executors.chosen,
     toolSources: toolSources.chosen,
-    outside: shortfalls.filter(({ site }) => acceptable(site)).map(({ gap }) => gap),
+    participants,
+    outside: participants.filter(isAccepted).flatMap((one) => one.gaps),
     hidden,
   };
 }
 
-/** Why the agent can't run this request, and what it can't cover when it connects to its model directly. */
+/** Why the agent can't run this request; else its role, with what it can't cover when it connects to its model directly. */
 function agentOf(
-  request: RunRequest,
+  { request, boundary }: BoundedRequest,
   harness: Probed<Harness> | undefined,
   isRouted: boolean,
   rootfs: Rootfs,
-  boundary: Boundary,
-): { readonly issues: readonly Issue[]; readonly gaps: readonly ActorGap[] } {
-  if (harness === undefined) return { issues: [], gaps: [] };
+): { readonly issues: readonly Issue[]; readonly role?: Role<RunRequest> } {
+  if (harness === undefined) return { issues: [] };
   const { actor } = harness;
   const issues = asked(actor, "issues", () => actor.issues(request, rootfs, isRouted));
-  if (isRouted) return { issues, gaps: [] };
-  const direct = () => actor.directModelGaps?.(boundary, request) ?? [];
-  return { issues, gaps: asked(actor, "directModelGaps", direct) };
+  if (issues.length > 0) return { issues };
+  const direct = () => (isRouted ? undefined : actor.directModelGaps?.(boundary, request)) ?? [];
+  const further = asked(actor, "directModelGaps", direct);
+  return { issues, role: { kind: "harness", probed: harness, uses: [request], further } };
 }
-
-/** Tool delivery and the model gateway use the run's own channel to the agent, which is no egress. */
-const mediation = { mediated: ["network"] } as const;
 
 function isSame(one: Gap, other: Gap): boolean {
   return one.actor === other.actor && one.capability === other.capability && one.subject === other.subject;
-}
-
-interface Shortfall {
-  readonly gap: Gap;
-  readonly site: Site;
-}
-
-function shortfallsOf<Use>(
-  probed: Probed<Actor<Use>> | undefined,
-  uses: readonly Use[],
-  context: Pick<Question<Use>, "boundary" | "required">,
-  {
-    subjectOf,
-    byCaller,
-    ...options
-  }: Pick<Question<Use>, "mediated" | "further"> & {
-    readonly subjectOf?: (use: Use) => string;
-    /** Only tools may act at the caller's site: in the user's own browser, listed as outside and never refused. */
-    readonly byCaller?: "outside";
-  } = {},
-): Shortfall[] {
-  if (probed === undefined) return [];
-  const { site } = probed.actor;
-  if (site === "caller" && byCaller === "outside") return [];
-  const bound = site === "sandbox" ? "inherited" : "touched";
-  return uses.flatMap((use) =>
-    gapsOf({ ...context, ...options, probed, use, bound, subject: subjectOf?.(use) }).map((gap) => ({
-      gap,
-      site,
-    })),
-  );
 }

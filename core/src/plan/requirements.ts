@@ -10,6 +10,18 @@ export interface Requirement {
   readonly subject?: string;
 }
 
+/** A request with its boundary, and every capability that the two require: each is derived once. */
+export interface BoundedRequest {
+  readonly request: RunRequest;
+  readonly boundary: Boundary;
+  readonly required: readonly Requirement[];
+}
+
+/** @param boundary of the request, as `normaliseBoundary` returns it. */
+export function boundedRequest(request: RunRequest, boundary: Boundary): BoundedRequest {
+  return { request, boundary, required: requirementsOf(boundary, request) };
+}
+
 /** Every capability that the run requires, each with the first reason for it. Pure. */
 export function requirementsOf(boundary: Boundary, request: RunRequest): readonly Requirement[] {
   const all = [

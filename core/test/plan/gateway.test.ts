@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { receiptOf } from "../../src/plan/index.js";
 import type { ModelUse } from "../../src/plugin/index.js";
-import { gateway, harness, request, sandbox } from "../fakes/actors.js";
+import { gateway, harness, sandbox } from "../fakes/actors.js";
 import { full, gapsIn, planned } from "./planning.js";
 
 const model: ModelUse = {
@@ -61,7 +61,7 @@ describe("a model gateway in the plan", () => {
   it("stands on the receipt as a mediated channel, with the model's host", () => {
     const plan = planned(closed, { sandboxes, harnesses: [agent], gateways: [carrying] });
     if (!plan.accepted) throw new Error("the plan is refused");
-    const receipt = receiptOf(plan, request(closed), {
+    const receipt = receiptOf(plan, {
       confinement: "confined",
       evidence: {},
       visibleCredentials: [],

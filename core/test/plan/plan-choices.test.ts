@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { planRun } from "../../src/plan/index.js";
+import { boundedRequest, planRun } from "../../src/plan/index.js";
 import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "../fakes/actors.js";
 import { full, gapsIn, http, lacks, local, needed, off, planned, remote, stdio, tool } from "./planning.js";
 
@@ -79,7 +79,9 @@ describe("issues stand beside gaps", () => {
       customTools: [tool, { ...tool, name: "other", kind: "exotic" }],
       mcpServers: [http, stdio],
     });
-    const plan = planRun(asked, boundaryOf(asked), candidates(rows), [{ path: "messages", message: "none" }]);
+    const plan = planRun(boundedRequest(asked, boundaryOf(asked)), candidates(rows), [
+      { path: "messages", message: "none" },
+    ]);
     expect(gapsIn(plan)).toEqual(lacks("local", ["network.deny", ...needed]));
     expect(plan.accepted ? [] : plan.issues).toEqual([
       { path: "messages", message: "none" },
@@ -101,7 +103,8 @@ describe("issues stand beside gaps", () => {
   test("an issue alone refuses", () => {
     const asked = request({});
     expect(
-      planRun(asked, boundaryOf(asked), candidates(), [{ path: "messages", message: "none" }]).accepted,
+      planRun(boundedRequest(asked, boundaryOf(asked)), candidates(), [{ path: "messages", message: "none" }])
+        .accepted,
     ).toBe(false);
   });
 

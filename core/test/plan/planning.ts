@@ -1,5 +1,5 @@
 import { type Capability, capabilities } from "../../src/contract/index.js";
-import { type Candidates, planRun } from "../../src/plan/index.js";
+import { boundedRequest, type Candidates, planRun } from "../../src/plan/index.js";
 import { type ActorRow, boundaryOf, candidates, executor, request } from "../fakes/actors.js";
 
 export const needed = ["process.contained", "environment.named-only"] as const;
@@ -23,7 +23,7 @@ export const client = () => executor({ kind: "client", site: "caller" });
 
 export function planned(body: object, rows: Partial<Candidates> = {}) {
   const asked = request(body);
-  return planRun(asked, boundaryOf(asked), candidates(rows));
+  return planRun(boundedRequest(asked, boundaryOf(asked)), candidates(rows));
 }
 
 export function gapsIn(plan: ReturnType<typeof planned>): string[] {

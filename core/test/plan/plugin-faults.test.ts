@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { PluginBrokeContract } from "../../src/errors.js";
-import { type Candidates, planRun } from "../../src/plan/index.js";
+import { boundedRequest, type Candidates, planRun } from "../../src/plan/index.js";
 import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "../fakes/actors.js";
 import { full, http, off, tool } from "./planning.js";
 
@@ -20,7 +20,7 @@ const whole = {
 };
 const plan = (changes: Partial<Candidates>) => {
   const asked = request(body);
-  return planRun(asked, boundaryOf(asked), candidates({ ...whole, ...changes }));
+  return planRun(boundedRequest(asked, boundaryOf(asked)), candidates({ ...whole, ...changes }));
 };
 
 describe("what a plugin throws while a run is planned names the plugin and the method", () => {

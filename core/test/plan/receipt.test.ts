@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { capabilities, receiptSchema } from "../../src/contract/index.js";
-import { planRun, receiptOf } from "../../src/plan/index.js";
+import { boundedRequest, planRun, type RunFacts, receiptOf } from "../../src/plan/index.js";
 import {
   boundaryOf,
   candidates,
@@ -13,20 +13,20 @@ import {
 } from "../fakes/actors.js";
 
 describe("receiptOf", () => {
-  const facts = {
+  const facts: RunFacts = {
     confinement: "confined",
     evidence: { uid: 1 },
     visibleCredentials: ["KEY"],
     decisions: { allowed: 1, refused: 2 },
     session: { id: "s", history: "new" },
-  } as const;
+  };
   const full = { name: "full", claims: capabilities };
 
   function receiptFor(body: object, rows: Parameters<typeof candidates>[0]) {
     const asked = request(body);
-    const plan = planRun(asked, boundaryOf(asked), candidates(rows));
+    const plan = planRun(boundedRequest(asked, boundaryOf(asked)), candidates(rows));
     if (!plan.accepted) throw new Error(JSON.stringify(plan.gaps));
-    const receipt = receiptOf(plan, asked, facts);
+    const receipt = receiptOf(plan, facts);
     expect(receiptSchema.safeParse(receipt).error).toBeUndefined();
     return receipt;
   }

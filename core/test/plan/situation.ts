@@ -8,7 +8,7 @@ import {
   type RunRequest,
   type Site,
 } from "../../src/contract/index.js";
-import { type Candidates, type Plan, planRun } from "../../src/plan/index.js";
+import { boundedRequest, type Candidates, type Plan, planRun } from "../../src/plan/index.js";
 import type { ActorGap } from "../../src/plugin/index.js";
 import {
   type ActorRow,
@@ -136,5 +136,6 @@ export function candidatesOf(one: Situation): Candidates {
 
 export function planOf(one: Situation): Plan {
   const asked = requestOf(one);
-  return planRun(asked, normaliseBoundary(asked.sandboxPermission).boundary, candidatesOf(one));
+  const { boundary } = normaliseBoundary(asked.sandboxPermission);
+  return planRun(boundedRequest(asked, boundary), candidatesOf(one));
 }

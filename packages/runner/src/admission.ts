@@ -2,12 +2,13 @@ import type { Registry } from "@ambit/core";
 import {
   type AcceptedPlan,
   BoundaryRefused,
+  type BoundedRequest,
+  boundedRequest,
   type Candidates,
   normaliseBoundary,
   type Plan,
   planRun,
   RequestInvalid,
-  requirementsOf,
 } from "@ambit/core";
 import { type Issue, projectOf, type RunRequest, type Warning, type Webhook } from "@ambit/core/contract";
 import type { Harness } from "@ambit/core/plugin";
@@ -35,6 +36,8 @@ import type { PermissionCeiling } from "./permission/permission.js";
 export interface Admitted {
   readonly request: RunRequest;
   readonly plan: AcceptedPlan;
+  /** Every credential of the request: never log or return it. */
+  readonly secrets: readonly string[];
   /** What of the request has no effect, or not the one it seems to have. */
   readonly warnings: readonly Warning[];
 }
@@ -53,32 +56,39 @@ export interface AdmissionRules {
   readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
 }
 
+/** A body that was read. */
+type Read = Pick<Admitted, "request" | "warnings">;
+
 /**
  * Step 1: the body as a request.
  * @throws RequestInvalid
  */
-export function parse(body: unknown, contract?: ContractSettings): Omit<Admitted, "plan"> {
+function parse(body: unknown, contract?: ContractSettings): Read {
   const parsed = parseRunRequest(body, contract);
   if (!parsed.ok) throw new RequestInvalid(parsed.issues);
   return { request: parsed.request, warnings: parsed.warnings ?? [] };
 }
 
-/**
- * Step 2: the plan, accepted or refused, as pure as `planRun`.
- * @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant.
- */
-export function plan(
-  request: RunRequest,
+/** @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant. */
+function bounded(request: RunRequest): BoundedRequest {
+  const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
+  if (issues.length > 0) throw new RequestInvalid(issues);
+  return boundedRequest(request, boundary);
+}
+
+/** Step 2: the plan, accepted or refused, as pure as `planRun`. */
+function plan(
+  asked: BoundedRequest,
+  secrets: readonly string[],
   candidates: Candidates,
   ceiling: PermissionCeiling,
   webhookIssues?: AdmissionRules["webhookIssues"],
 ): Plan {
-  const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
-  if (issues.length > 0) throw new RequestInvalid(issues);
-  const decided = planRun(request, boundary, candidates, [
+  const { request } = asked;
+  const decided = planRun(asked, candidates, [
     ...promptIssues(request),
     ...ruleIssues(request),
-    ...secretIssues(request),
+    ...(tooManySecrets(secrets) ?? []),
     ...issuesOfWebhook(request, webhookIssues),
   ]);
   if (!decided.accepted) return decided;
@@ -99,25 +109,27 @@ export async function admit(
 ): Promise<Admitted> {
   const parsed = parse(body, rules.contract);
   const { request, warnings } = inProject(parsed, rules, caller);
+  const asked = bounded(request);
+  const secrets = secretsOf(request);
   // What requires nothing needs no proof: it isn't kept waiting for the probes.
-  const all = requiresNothing(request) ? registry.candidatesAsSeen() : await registry.candidates();
+  const all = asked.required.length === 0 ? registry.candidatesAsSeen() : await registry.candidates();
   const candidates = caller === undefined ? all : candidatesFor(all, caller);
   const ceiling =
     caller === undefined
       ? rules.permissionCeiling
       : strictestCeiling(rules.permissionCeiling, caller.permissionCeiling);
-  const decided = plan(request, candidates, ceiling, rules.webhookIssues);
+  const decided = plan(asked, secrets, candidates, ceiling, rules.webhookIssues);
   if (decided.accepted)
-    return { request, plan: decided, warnings: [...warnings, ...warningsOf(request, decided)] };
+    return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
   throw new RequestInvalid(decided.issues);
 }
 
 function inProject(
-  { request, warnings }: Omit<Admitted, "plan">,
+  { request, warnings }: Read,
   { hasTenants = false }: AdmissionRules,
   caller: CallerRules | undefined,
-): Omit<Admitted, "plan"> {
+): Read {
   if (caller !== undefined) return { request: inCallersProject(request, caller), warnings };
   if (!hasTenants) return { request, warnings };
   const own = withoutSharedSession(request);
@@ -128,11 +140,6 @@ function inProject(
 function warningsOf(request: RunRequest, { harness: { actor } }: AcceptedPlan): readonly Warning[] {
   if (hasUnnamedTools(request)) return [];
   return idleRules(request, actor.id, toolsNamed(request, actor));
-}
-
-function requiresNothing(request: RunRequest): boolean {
-  const { boundary } = normaliseBoundary(request.sandboxPermission);
-  return requirementsOf(boundary, request).length === 0;
 }
 
 /** A rule that could never match would look like protection. */
@@ -176,10 +183,6 @@ function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: 
     issues.push({ path: "harness", message: message(what, instead) });
   }
   return issues;
-}
-
-function secretIssues(request: RunRequest): Issue[] {
-  return tooManySecrets(secretsOf(request)) ?? [];
 }
 
 function issuesOfWebhook(

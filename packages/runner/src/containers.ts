@@ -73,13 +73,14 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
 /** One run's values. Its `Run` and all that it works with are constructed from them, and disposed with it. */
 export function runContainer(
   root: DependencyContainer,
-  { request, plan, warnings }: Admitted,
+  { request, plan, secrets, warnings }: Admitted,
   options: RunOptions,
 ): DependencyContainer {
   const run = root.createChildContainer();
   run.registerInstance(tokens.runId, request.runId ?? options.runId ?? randomUUID());
   run.registerInstance(tokens.request, request);
   run.registerInstance(tokens.plan, plan);
+  run.registerInstance(tokens.secrets, secrets);
   run.registerInstance(tokens.runOptions, options);
   const { caller } = options;
   if (caller !== undefined) {

@@ -122,13 +122,15 @@ function receiptFor(
   const { sandbox } = session;
   const { decisions, redactor } = events;
   const ofAgent = Object.entries(agent?.evidence ?? {}).map(([fact, value]) => [`agent.${fact}`, value]);
-  return receiptOf(plan, request, {
+  return receiptOf(plan, {
     confinement: sandbox.confinement,
     evidence: redactor.value({ ...sandbox.evidence, ...Object.fromEntries(ofAgent) }),
-    visibleCredentials: stillVisible(plan.harness.actor, request, [
-      ...carriedBy(plan.gateway),
-      ...plan.hidden.map(({ name }) => name),
-    ]),
+    visibleCredentials: [
+      ...stillVisible(plan.harness.actor, request, [
+        ...carriedBy(plan.gateway),
+        ...plan.hidden.map(({ name }) => name),
+      ]),
+    ],
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: sessionName, history },
   });

@@ -49,6 +49,7 @@ export class Run {
     @inject(tokens.runId) readonly id: string,
     @inject(tokens.request) readonly request: RunRequest,
     @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.secrets) private readonly secrets: readonly string[],
     @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(tokens.log) private readonly log: Log,
     @inject(Deadlines) private readonly deadlines: Deadlines,
@@ -180,6 +181,7 @@ export class Run {
     const session = await this.deadlines.starting("Opening the sandbox", async () => {
       const loan = await this.sessions.borrow(request, plan, {
         signal: scope.signal,
+        secrets: this.secrets,
         decided: (decision) => this.events.decisions.record(decision),
         failed: (failure) => scope.abort(failure),
         warn: (message) => this.warnings.add({ path: "sessionId", message }),
@@ -188,13 +190,8 @@ export class Run {
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
       this.events.redactor.hide(loan.session.secrets);
-      await fillWorkspace(
-        loan.session.sandbox,
-        plan.sandbox.actor.name,
-        request,
-        plan.harness.actor,
-        scope.signal,
-      );
+      const { sandbox, harness } = plan;
+      await fillWorkspace(loan.session.sandbox, sandbox.actor.name, request, harness.actor, scope.signal);
       return loan.session;
     });
 

@@ -7,7 +7,6 @@ import { type Admitted, admit } from "./admission.js";
 import type { CallerRules } from "./caller-rules.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeActors, tellRefused } from "./events/observers.js";
-import { secretsOf } from "./events/redaction/secrets.js";
 import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
@@ -19,6 +18,7 @@ import type { RunnerOptions } from "./runner-options.js";
 import type { SessionKeeper } from "./session/session-keeper.js";
 import type { SessionName } from "./session/session-name.js";
 import { Sessions } from "./session/sessions.js";
+import { tokens } from "./tokens.js";
 import { ArgumentsChecker } from "./tools/arguments/checker.js";
 
 /** A place among the concurrent runs; given back when the run's records have ended, or by `release`. */
@@ -77,7 +77,7 @@ export class Runner {
           const admitted = await admit(body, this.registry, this.options, options.caller);
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options.runId);
-          return this.#begin(runContainer(this.#container, admitted, options), () => free());
+          return this.#begin(admitted, options, () => free());
         } catch (error) {
           free();
           tellRefused(this.registry.observers, error, this.options.log);
@@ -181,7 +181,7 @@ export class Runner {
     const probes = this.registry.evidence().map(({ kind, name, probedAt, findings }) => ({
       ...{ kind, findings },
       actor: name,
-      ageMs: now - probedAt,
+      ageMs: now - Date.parse(probedAt),
     }));
     return { runs: this.#runs.size, sessions: this.#sessions.count, probes };
   }
@@ -209,11 +209,12 @@ export class Runner {
     return run;
   }
 
-  #begin(container: DependencyContainer, free: () => void): Run {
+  #begin(admitted: Admitted, options: RunOptions, free: () => void): Run {
+    const container = runContainer(this.#container, admitted, options);
     const run = container.resolve(Run);
     run.admitted();
     this.#runs.set(run.id, run);
-    const reveal = this.#hide(secretsOf(run.request));
+    const reveal = container.resolve(tokens.hideSecrets)(admitted.secrets);
     this.#memory.watch();
     void run.ended.then((failure) => {
       this.#runs.delete(run.id);
@@ -227,9 +228,5 @@ export class Runner {
       }
     });
     return run;
-  }
-
-  #hide(secrets: readonly string[]): () => void {
-    return this.options.hideSecrets?.(secrets) ?? (() => {});
   }
 }

@@ -29,6 +29,8 @@ export const tokens = {
   runId: token<string>("runId"),
   request: token<RunRequest>("request"),
   plan: token<AcceptedPlan>("plan"),
+  /** Every credential of the request: never log or return it. */
+  secrets: token<readonly string[]>("secrets"),
   runOptions: token<RunOptions>("runOptions"),
   /** Owns the lifetimes of all that the run opens. */
   scope: token<OwnedScope>("scope"),

@@ -1,6 +1,7 @@
 import {
   type ActorGap,
   type Boundary,
+  boundedRequest,
   type Candidates,
   type Capability,
   capabilities,
@@ -38,7 +39,7 @@ export const plan: Goal = {
     const request = runRequestSchema.parse(JSON.parse(body));
     const candidates = hundredActors();
     const planOnce = () =>
-      planRun(request, normaliseBoundary(request.sandboxPermission).boundary, candidates);
+      planRun(boundedRequest(request, normaliseBoundary(request.sandboxPermission).boundary), candidates);
     const planned = planOnce();
     if (!planned.accepted) throw new Error(`the plan is refused: ${JSON.stringify(planned).slice(0, 500)}`);
     const measured = await interleaved(

@@ -1,4 +1,4 @@
-import type { AgentEvent, RunRequest } from "@ambit/core/contract";
+import type { AgentEvent } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../lifetime/memory/size.js";
 import type { RunLimits } from "../limits.js";
@@ -8,7 +8,6 @@ import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
 import { Observation } from "./observation.js";
 import { Redactor } from "./redaction/redactor.js";
-import { secretsOf } from "./redaction/secrets.js";
 import { TurnRecord } from "./turn-record.js";
 
 /** A run's events: each is redacted, then recorded, then queued for the reader. */
@@ -22,12 +21,12 @@ export class RunEvents {
   readonly redactor: Redactor;
 
   constructor(
-    @inject(tokens.request) request: RunRequest,
+    @inject(tokens.secrets) secrets: readonly string[],
     @inject(tokens.runOptions) { keepsEvents }: RunOptions,
     @inject(tokens.limits) { resultCharacters }: RunLimits,
     @inject(Observation) private readonly observation: Observation,
   ) {
-    this.redactor = new Redactor(secretsOf(request));
+    this.redactor = new Redactor(secrets);
     this.record = new TurnRecord(keepsEvents, resultCharacters);
   }
 

@@ -3,7 +3,7 @@ import { AtCapacity, RequestInvalid, RunCancelled } from "@ambit/core";
 import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { type HideSecrets, secretsOf } from "../events/redaction/secrets.js";
+import type { HideSecrets } from "../events/redaction/secrets.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
 import { type Borrower, fingerprintOf, Session } from "./session.js";
@@ -44,11 +44,15 @@ export class Sessions {
   async borrow(
     request: RunRequest,
     plan: AcceptedPlan,
-    borrower: Borrower & { readonly signal: AbortSignal; readonly warn: (message: string) => void },
+    borrower: Borrower & {
+      readonly signal: AbortSignal;
+      /** Every credential of the request. */
+      readonly secrets: readonly string[];
+      readonly warn: (message: string) => void;
+    },
   ): Promise<Loan> {
-    const { signal } = borrower;
+    const { signal, secrets } = borrower;
     const key = keyOf(request.sessionId, projectOf(request));
-    const secrets = secretsOf(request);
     if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), borrower, undefined);
     if (this.#lent.has(key)) throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
     this.#lent.add(key);

@@ -1,4 +1,4 @@
-import { normaliseBoundary, planRun } from "@ambit/core";
+import { boundedRequest, normaliseBoundary, planRun } from "@ambit/core";
 import {
   type Capability,
   domains,
@@ -23,7 +23,7 @@ export function planRefuses(
   const { boundary } = normaliseBoundary(request.sandboxPermission);
   const probedAt = new Date().toISOString();
   const claimed = findings.filter((finding) => backend.claims.includes(finding.capability));
-  const plan = planRun(request, boundary, {
+  const plan = planRun(boundedRequest(request, boundary), {
     sandboxes: [{ actor: backend, findings: new Map(claimed.map((one) => [one.capability, one])), probedAt }],
     harnesses: [{ actor: harness, findings: new Map(), probedAt }],
     executors: [],

@@ -82,7 +82,7 @@ describe("a question that comes when the turn has begun to pause for another", (
     });
     const told = await world.run({ customTools: [asks, ...others] });
     expect(questions(told)).toHaveLength(1);
-    await expect.poll(() => outcomes).toEqual(others.map(() => "DEFERRED_NOT_EXECUTED"));
+    await expect.poll(() => outcomes, { timeout: 10_000 }).toEqual(others.map(() => "DEFERRED_NOT_EXECUTED"));
     expect(world.callback.calls).toEqual([]);
   });
 

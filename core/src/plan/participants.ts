@@ -1,0 +1,59 @@
+import { type Domain, domainOf, type Gap } from "../contract/index.js";
+import type { Actor, ActorGap, ActorKind, SandboxBackend } from "../plugin/index.js";
+import { asked } from "./asked.js";
+import type { Probed } from "./candidates.js";
+import { gapsOf } from "./gaps.js";
+import type { BoundedRequest } from "./requirements.js";
+
+/** An actor of the run, as the plan judges it and the receipt lists it. */
+export interface Participant {
+  readonly kind: ActorKind;
+  readonly probed: Probed<Actor<never>>;
+  /** The domains that its uses act in. */
+  readonly touches: readonly Domain[];
+  /** The tools or MCP servers it acts for; empty for other actors. */
+  readonly subjects: readonly string[];
+  /** Its channel is the run's own, which is no egress: tool delivery and the model gateway. */
+  readonly isMediated: boolean;
+  /** What it doesn't cover of what the run requires of it. */
+  readonly gaps: readonly Gap[];
+}
+
+export interface Role<Use> {
+  readonly kind: ActorKind;
+  readonly probed: Probed<Actor<Use>>;
+  readonly uses: readonly Use[];
+  /** Names the tool or MCP server of a use. Default: it acts for none. */
+  readonly subjectOf?: (use: Use) => string;
+  /** Default false. */
+  readonly isMediated?: boolean;
+  /** Gaps in addition to those that the actor states. Default: none. */
+  readonly further?: readonly ActorGap[];
+}
+
+/** The sandbox that was chosen, which has no gap. Pure. */
+export function sandboxParticipant(probed: Probed<SandboxBackend>): Participant {
+  const touches = asked(probed.actor, "touches", () => probed.actor.touches());
+  return { kind: "sandbox", probed, touches, subjects: [], isMediated: false, gaps: [] };
+}
+
+/** Any other actor. Pure. */
+export function participantOf<Use>(bounded: BoundedRequest, role: Role<Use>): Participant {
+  const { kind, probed, uses, subjectOf, isMediated = false, further } = role;
+  const { actor } = probed;
+  const touches = new Set<Domain>();
+  const gaps: Gap[] = [];
+  for (const use of uses) {
+    const touched = asked(actor, "touches", () => actor.touches(use));
+    for (const domain of touched) touches.add(domain);
+    // Only a tool may act at the caller's site: in the user's own browser, listed as outside and never refused.
+    if (kind === "executor" && actor.site === "caller") continue;
+    // What acts only through the sandbox has its guarantees.
+    const own = actor.site === "sandbox" ? [] : touched;
+    const bound = isMediated ? own.filter((domain) => domain !== "network") : own;
+    const binding = bounded.required.filter(({ capability }) => bound.includes(domainOf(capability)));
+    gaps.push(...gapsOf(bounded, { probed, use, binding, subject: subjectOf?.(use), further }));
+  }
+  const subjects = subjectOf === undefined ? [] : uses.map(subjectOf);
+  return { kind, probed, touches: [...touches], subjects, isMediated, gaps };
+}
