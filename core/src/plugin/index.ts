@@ -44,5 +44,4 @@ export * from "./kinds/tool-source.js";
 export * from "./log.js";
 export * from "./plugin-abort.js";
 export * from "./scope.js";
-export * from "./shortened.js";
 export * from "./unless-aborted.js";

@@ -5,7 +5,6 @@ import {
   type Issue,
   messageOf,
   RunTimedOut,
-  shortened,
   type ToolCall,
   type ToolExecutor,
   type ToolOutcome,
@@ -117,7 +116,7 @@ function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }
   }
   return tool.call === undefined
     ? outcomeOfEnvelope(tool.name, answer.body)
-    : { status: "completed", output: shortened(answer.body) };
+    : { status: "completed", output: answer.body };
 }
 
 function explain(error: unknown, name: string, { signal, log }: ToolScope): string {

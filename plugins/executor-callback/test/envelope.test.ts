@@ -1,4 +1,3 @@
-import { longestOutput, shortened } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { outcomeOfEnvelope } from "../src/call/envelope.js";
 import { call, executorOf } from "./calls.js";
@@ -82,36 +81,5 @@ describe("the answer", () => {
     ["an error with nothing", error(undefined), "failed", "Tool 'weather' failed"],
   ])("%s", (_what, body, status, output) => {
     expect(outcomeOfEnvelope("weather", body)).toEqual({ status, output });
-  });
-
-  it.each([
-    ["ASCII", "a".repeat(longestOutput + 1)],
-    ["two bytes", `x${"é".repeat(longestOutput)}`],
-    ["three bytes", `xy${"語".repeat(longestOutput)}`],
-    ["four bytes", `xyz${"😀".repeat(longestOutput)}`],
-  ])("is cut at a character, within the limit, and says so: %s", (_what, text) => {
-    for (const limit of [1_000, 1_001, 1_002, 1_003]) {
-      const cut = shortened(text, limit);
-      expect(Buffer.byteLength(cut)).toBeLessThanOrEqual(limit);
-      expect(Buffer.byteLength(cut)).toBeGreaterThan(limit - 8);
-      expect(cut).not.toContain("\ufffd");
-      const [kept = "", omitted] = cut.split(/\n\n\[… (\d+) bytes omitted\]\n/);
-      expect(text.startsWith(kept)).toBe(true);
-      expect(Buffer.byteLength(kept) + Number(omitted)).toBe(Buffer.byteLength(text));
-      expect(cut).toContain("Narrow your query");
-    }
-  });
-
-  it("isn't cut at the limit itself", () => {
-    const text = "é".repeat(longestOutput / 2);
-    expect(shortened(text)).toBe(text);
-    expect(shortened(`${text}a`)).not.toBe(`${text}a`);
-  });
-
-  it("reaches the model cut also when it is an error", () => {
-    const outcome = outcomeOfEnvelope("weather", error("x".repeat(longestOutput * 2)));
-    expect(outcome.status === "failed" && Buffer.byteLength(outcome.output)).toBeLessThanOrEqual(
-      longestOutput,
-    );
   });
 });

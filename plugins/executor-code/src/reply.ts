@@ -1,4 +1,4 @@
-import { type Exit, shortened, type ToolOutcome } from "@ambit/core/plugin";
+import type { Exit, ToolOutcome } from "@ambit/core/plugin";
 import { z } from "zod";
 
 const replySchema = z.union([
@@ -21,7 +21,7 @@ export function outcomeOf({ exit, reply, prints }: Ended): ToolOutcome {
   if ("failed" in parsed.data) return failed(parsed.data.failed, prints);
   const { returned } = parsed.data;
   const output = typeof returned === "string" ? returned : JSON.stringify(returned ?? null);
-  return { status: "completed", output: shortened(output), data: returned ?? null };
+  return { status: "completed", output, data: returned ?? null };
 }
 
 /** The tool's own failure, with what it printed: often the only trace of what went wrong. */

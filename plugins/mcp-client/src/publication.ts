@@ -7,7 +7,6 @@ import {
   type PublishedOutcome,
   type PublishedTool,
   type Scope,
-  shortened,
 } from "@ambit/core/plugin";
 import {
   type CallToolResult,
@@ -81,11 +80,11 @@ async function callTool(client: Client, server: McpServer, call: PublishedCall):
       { name: call.name, arguments: { ...call.arguments }, ...metaOf(call) },
       { signal: call.signal, timeout: silenceMs, resetTimeoutOnProgress: true, onprogress: () => undefined },
     );
-    return { output: shortened(textOf(result)), isError: result.isError === true };
+    return { output: textOf(result), isError: result.isError === true };
   } catch (error) {
     if (call.signal.aborted) return { output: `The call of '${call.name}' was cancelled.`, isError: true };
     const reason = messageOf(error);
-    return { output: `MCP server '${server.name}' failed: ${shortened(reason, 1_000)}`, isError: true };
+    return { output: `MCP server '${server.name}' failed: ${reason.slice(0, 1_000)}`, isError: true };
   }
 }
 

@@ -20,6 +20,7 @@ import { tokens } from "../tokens.js";
 import { ArgumentsChecker } from "./arguments/checker.js";
 import { needsCheck } from "./arguments/tool-arguments.js";
 import type { FairSlots } from "./fair-slots.js";
+import { shortened } from "./shortened.js";
 
 type Failed = { readonly status: "failed"; readonly output: string };
 
@@ -60,7 +61,7 @@ export class ToolExecution {
 
   /**
    * One call by its executor, within the tool's time limit. What an executor throws after its signal aborted is the
-   * call's failure; before, it breaks its contract.
+   * call's failure; before, it breaks its contract. The output is shortened to what a model gets of one result.
    * @throws PluginBrokeContract
    */
   async execute(executor: ToolExecutor, call: ToolCall, signal: AbortSignal): Promise<ToolOutcome> {
@@ -72,7 +73,8 @@ export class ToolExecution {
     ).catch((error: unknown) => {
       throw asPluginError(`Executor '${executor.name}'`, error);
     });
-    if (outcome?.status === "parked" || typeof outcome?.output === "string") return outcome;
+    if (outcome?.status === "parked") return outcome;
+    if (typeof outcome?.output === "string") return { ...outcome, output: shortened(outcome.output) };
     throw new PluginBrokeContract(
       `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
     );
@@ -85,7 +87,10 @@ export class ToolExecution {
     call: (signal: AbortSignal) => Promise<PublishedOutcome>,
   ): Promise<PublishedOutcome> {
     const outcome = await this.#limited<PublishedOutcome | Failed>(name, this.limits.toolMs, signal, call);
-    return "status" in outcome ? { output: outcome.output, isError: true } : outcome;
+    return {
+      output: shortened(outcome.output),
+      isError: "status" in outcome || outcome.isError,
+    };
   }
 
   /** Waits for the run's turn first, which is no part of the call's time. */

@@ -1,4 +1,4 @@
-import { shortened, type ToolOutcome } from "@ambit/core/plugin";
+import type { ToolOutcome } from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
 
 /** The body of a callback's POST. */
@@ -16,12 +16,12 @@ export function outcomeOfEnvelope(toolName: string, body: string): ToolOutcome {
   const content = readPath(answer, "call.data.content");
   const text = typeof content === "string" ? content : content == null ? undefined : JSON.stringify(content);
   if (readPath(answer, "call.status.code") !== "STATUS_CODE_ERROR") {
-    return { status: "completed", output: shortened(text ?? body) };
+    return { status: "completed", output: text ?? body };
   }
   const message = readPath(answer, "call.status.message");
   const because = typeof message === "string" && message !== "" ? `: ${message}` : "";
   const details = text === undefined || text === "" ? "" : `\n${text}`;
-  return { status: "failed", output: shortened(`Tool '${toolName}' failed${because}${details}`) };
+  return { status: "failed", output: `Tool '${toolName}' failed${because}${details}` };
 }
 
 function parse(body: string): unknown {

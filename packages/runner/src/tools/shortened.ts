@@ -1,11 +1,11 @@
-/** The most bytes of one result that the model gets. */
-export const longestOutput = 100_000;
+/** Bytes of one result that the model gets, at most. */
+export const maxOutputBytes = 100_000;
 
 const steering =
   "This result was too large to return in full. Narrow your query (add filters, a smaller date range, or specific fields), request a summary, or paginate and fetch fewer items per call, then try again.";
 
 /** `text` unchanged, or truncated at a character with a notice of how much was omitted; never longer than `limit` bytes. */
-export function shortened(text: string, limit: number = longestOutput): string {
+export function shortened(text: string, limit: number = maxOutputBytes): string {
   // A UTF-16 unit takes three bytes at most: most results need no counting.
   if (text.length * 3 <= limit) return text;
   const bytes = Buffer.from(text, "utf8");
