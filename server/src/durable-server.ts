@@ -1,7 +1,7 @@
 import { messageOf } from "@ambit/core";
 import type { Store } from "@ambit/core/plugin";
 import { DurableRuns, Sealing } from "@ambit/durable";
-import { tellLost } from "@ambit/runner";
+import { tellLost, tellPosted } from "@ambit/runner";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import { RunQueue } from "./http/runs/run-queue.js";
 import type { DurableServer } from "./http/server-context.js";
@@ -41,6 +41,7 @@ export async function durableServer(
       sender: webhooks,
       onLost: ({ id: runId, harness, sandbox }) =>
         tellLost(registry.observers, { runId, harness, sandbox }, log),
+      onPosted: (attempt) => tellPosted(registry.observers, attempt, log),
     }),
   );
   webhooks.hasStore = true;

@@ -1,6 +1,6 @@
 import { messageOf, SessionElsewhere } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import type { Log, Store } from "@ambit/core/plugin";
+import type { Log, SessionUse, Store } from "@ambit/core/plugin";
 import { patiently } from "./outage.js";
 import type { RecordedRun } from "./recorded-run.js";
 import type { Sealing } from "./sealing.js";
@@ -81,6 +81,12 @@ export class BoundSessions {
       store.keepSession(place, fence, sealed),
     );
     return written === "written";
+  }
+
+  /** @throws StoreFailed */
+  use(name: SessionName, use: SessionUse): Promise<SessionUse> {
+    const { settings, log, store } = this.options;
+    return patiently("keep what a session used", settings.outageMs, log, () => store.keepUse(name, use));
   }
 
   closed({ session, project }: SessionName): Promise<void> {

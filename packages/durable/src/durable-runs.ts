@@ -1,6 +1,6 @@
 import { messageOf, NotFound, RunCancelled } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import type { Log, NewRun, Renewal, RunQuota, Store, StoredRun } from "@ambit/core/plugin";
+import type { Log, NewRun, Renewal, RunQuota, Store, StoredRun, WebhookAttempt } from "@ambit/core/plugin";
 import { BoundSessions, type SessionName } from "./bound-sessions.js";
 import { follow, type Records } from "./follow.js";
 import { Heads } from "./heads.js";
@@ -30,6 +30,7 @@ export interface DurableOptions {
   readonly sender: WebhookSender;
   /** A run of a replica that is gone was ended here, as `runner_lost`. */
   readonly onLost: (run: StoredRun) => void;
+  readonly onPosted: (attempt: WebhookAttempt) => void;
   readonly log: Log;
 }
 
@@ -47,13 +48,13 @@ export class DurableRuns {
   readonly #heads: Heads;
   readonly lease: Lease;
   readonly #retaining: Retaining;
-  readonly #deliveries: Deliveries;
+  readonly deliveries: Deliveries;
 
   private constructor(readonly options: DurableOptions) {
     const { store, settings, address, log, place } = options;
     this.replica = newReplica(place);
     this.#heads = new Heads(store, log);
-    this.#deliveries = new Deliveries(options);
+    this.deliveries = new Deliveries(options);
     this.#retaining = new Retaining(options);
     this.answers = new StoredAnswers(options);
     this.sessions = new BoundSessions(options, this.replica);
@@ -71,7 +72,7 @@ export class DurableRuns {
     await options.store.supersede(placePrefix(options.place), runs.replica);
     await runs.lease.take();
     runs.#retaining.start();
-    runs.#deliveries.start();
+    runs.deliveries.start();
     return runs;
   }
 
@@ -119,7 +120,7 @@ export class DurableRuns {
     this.lease.hurry();
     void recorder.done.then(() => {
       this.#recorders.delete(run.id);
-      if (webhook !== undefined) this.#deliveries.hurry();
+      if (webhook !== undefined) this.deliveries.hurry();
     });
     return recorder;
   }
@@ -169,7 +170,7 @@ export class DurableRuns {
     if (claim === undefined) return false;
     const end = endedBy(new RunCancelled("The run was cancelled before it began.", "caller"), run);
     await this.store.finish(run.id, claim.fence, end);
-    this.#deliveries.hurry();
+    this.deliveries.hurry();
     return true;
   }
 
@@ -192,7 +193,7 @@ export class DurableRuns {
   async close(): Promise<void> {
     await this.#retaining.close();
     await Promise.all([...this.#recorders.values()].map(({ done }) => done));
-    await this.#deliveries.close();
+    await this.deliveries.close();
     await this.lease.leave().catch((error: unknown) => {
       this.options.log.warn({ error: messageOf(error) }, "the lease could not be released: it will expire");
     });

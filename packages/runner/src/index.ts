@@ -3,7 +3,7 @@ import "reflect-metadata";
 export type { Admitted } from "./admission.js";
 export { type CallerRules, strictestCeiling } from "./caller-rules.js";
 export { coalesced } from "./events/coalesced.js";
-export { tellLost } from "./events/observers.js";
+export { tellLost, tellPosted } from "./events/observers.js";
 export { Redactor } from "./events/redaction/redactor.js";
 export { secretsOf } from "./events/redaction/secrets.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";

@@ -10,6 +10,7 @@ import { closeActors, tellRefused } from "./events/observers.js";
 import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
+import { SessionSpending } from "./model/session-spending.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
 import { type AnswerKeeper, UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Run } from "./run.js";
@@ -112,10 +113,7 @@ export class Runner {
     this.#run(runId).cancel(new RunCancelled("The run was cancelled.", "caller"));
   }
 
-  /**
-   * A live answer to what a run asks its user.
-   * @throws NotFound when the run or the question isn't open; RequestInvalid when the answer doesn't fit it.
-   */
+  /** A live answer to what a run asks its user. @throws NotFound unless both are open; RequestInvalid for a wrong answer */
   answer(runId: string, interactionId: string, body: unknown): void {
     const deep = pathBeyondDepth(body);
     if (deep !== undefined) throw new RequestInvalid([tooDeep(deep)]);
@@ -127,9 +125,10 @@ export class Runner {
     this.#container.resolve(UsedAnswers).keeper = keeper;
   }
 
-  /** Keeps sessions beyond this process from now on, where their sandboxes outlive it. */
+  /** Keeps sessions beyond this process from now on, where their sandboxes outlive it, and what they have used. */
   keepSessionsIn(keeper: SessionKeeper): void {
     this.#sessions.keeper = keeper;
+    this.#container.resolve(SessionSpending).keeper = keeper;
   }
 
   /** The named sessions that are open here. */
@@ -183,7 +182,7 @@ export class Runner {
       actor: name,
       ageMs: now - Date.parse(probedAt),
     }));
-    return { runs: this.#runs.size, sessions: this.#sessions.count, probes };
+    return { runs: this.#runs.size, ...this.#sessions.open, probes };
   }
 
   #refuseWhileDraining(): void {

@@ -1,6 +1,7 @@
-import type { Delivery, DeliveryOutcome, NewDelivery } from "@ambit/core/plugin";
-import { type Database, type Row, type Statement, statement, type Value } from "./database.js";
+import type { Backlog, Delivery, DeliveryOutcome, DeliveryQuery, NewDelivery } from "@ambit/core/plugin";
+import { Columns, type Database, type Row, type Statement, statement, type Value } from "./database.js";
 import { deliveryOf } from "./rows.js";
+import { Where } from "./where.js";
 
 /**
  * Adds a message of a run that meets a condition.
@@ -67,14 +68,40 @@ export class Deliveries {
     );
   }
 
-  async list(runId: string, limit: number): Promise<readonly Delivery[]> {
-    const rows = await this.#rows(
-      statement(
-        "SELECT * FROM ambit_deliveries WHERE run_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2",
-        ...[runId, limit],
-      ),
-    );
+  async again(id: string, project: string | null | undefined): Promise<Delivery | undefined> {
+    const where = new Where().equals("id", id).equals("project", project);
+    const [row] = await this.#rows({
+      text: `UPDATE ambit_deliveries SET state = 'pending', due_at = ${this.database.now}, earlier_attempts = attempts
+        ${where} RETURNING *`,
+      values: where.values,
+    });
+    return row === undefined ? undefined : deliveryOf(row);
+  }
+
+  async list({ project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
+    const where = new Where().equals("project", project).equals("state", state).equals("run_id", runId);
+    where.before("ambit_deliveries", after);
+    const most = where.value(limit);
+    const rows = await this.#rows({
+      text: `SELECT * FROM ambit_deliveries ${where} ORDER BY created_at DESC, id DESC LIMIT ${most}`,
+      values: where.values,
+    });
     return rows.map(deliveryOf);
+  }
+
+  async backlog(): Promise<Backlog> {
+    const count = (table: string, state: string) =>
+      `(SELECT COUNT(*) FROM ${table} WHERE state = '${state}')`;
+    const [row = {}] = await this.#rows({
+      text: `SELECT ${count("ambit_runs", "queued")} AS queued, ${count("ambit_deliveries", "pending")} AS pending,
+        ${count("ambit_deliveries", "failed")} AS failed`,
+    });
+    const columns = new Columns(row);
+    return {
+      queuedRuns: columns.number("queued"),
+      pendingDeliveries: columns.number("pending"),
+      failedDeliveries: columns.number("failed"),
+    };
   }
 
   async #rows(one: Statement): Promise<readonly Row[]> {

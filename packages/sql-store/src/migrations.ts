@@ -60,6 +60,16 @@ export const migrations: readonly (readonly Statement[])[] = [
     `CREATE INDEX ambit_starts_project ON ambit_starts (project, started_at)`,
     `CREATE INDEX ambit_runs_project ON ambit_runs (project, state)`,
   ),
+  // Messages that are sent again on request, and what sessions have used of their models.
+  statements(
+    `ALTER TABLE ambit_deliveries ADD COLUMN earlier_attempts BIGINT NOT NULL DEFAULT 0`,
+    `CREATE INDEX ambit_deliveries_created ON ambit_deliveries (created_at, id)`,
+    `CREATE TABLE ambit_spending (
+      project TEXT NOT NULL, session TEXT NOT NULL, requests BIGINT NOT NULL, input BIGINT NOT NULL,
+      cached BIGINT NOT NULL, output BIGINT NOT NULL, usd DOUBLE PRECISION NOT NULL, is_priced BIGINT NOT NULL,
+      granted BIGINT NOT NULL, used_at BIGINT NOT NULL, PRIMARY KEY (project, session))`,
+    `CREATE INDEX ambit_spending_used ON ambit_spending (used_at)`,
+  ),
 ];
 
 /** Of the schema that this version of Ambit reads and writes. */

@@ -1,6 +1,7 @@
 import type { Retention } from "@ambit/core/plugin";
 import { type Database, statement } from "./database.js";
 import { lives } from "./lease.js";
+import { forgetUse } from "./session-use.js";
 
 /** Deletes an ended run with what belongs to it. False where there is none. */
 export async function deleteRun(database: Database, id: string): Promise<boolean> {
@@ -42,6 +43,7 @@ export async function retain(database: Database, { maxAgeMs, maxSize }: Retentio
       AND NOT ${lives(database, "ambit_sessions")}`,
       maxAgeMs,
     ),
+    forgetUse(database),
     statement(`DELETE FROM ambit_starts WHERE started_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
     statement(`DELETE FROM ambit_replicas WHERE expires_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
   ]);

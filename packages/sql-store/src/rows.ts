@@ -82,6 +82,7 @@ export function deliveryOf(row: Row): Delivery {
     body: columns.text("body"),
     state: columns.oneOf("state", ["pending", "delivered", "failed"]),
     attempts: columns.number("attempts"),
+    earlierAttempts: columns.number("earlier_attempts"),
     status: columns.optionalNumber("last_status"),
     error: columns.optionalText("error"),
     createdAt: columns.number("created_at"),

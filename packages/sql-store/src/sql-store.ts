@@ -4,6 +4,7 @@ import { Deliveries } from "./deliveries.js";
 import { Quotas } from "./quotas.js";
 import { deleteRun, retain } from "./retention.js";
 import { Runs } from "./runs.js";
+import { SessionUses } from "./session-use.js";
 import { Sessions } from "./sessions.js";
 import { Shared } from "./shared.js";
 
@@ -13,6 +14,7 @@ export function sqlStore(database: Database): Store {
   const shared = new Shared(database);
   const quotas = new Quotas(database);
   const sessions = new Sessions(database);
+  const uses = new SessionUses(database);
   const deliveries = new Deliveries(database);
   return {
     create: (run) => runs.create(run),
@@ -43,10 +45,13 @@ export function sqlStore(database: Database): Store {
     holdSession: (place) => sessions.hold(place),
     keepSession: (place, fence, handover) => sessions.keep(place, fence, handover),
     releaseSession: (place) => sessions.release(place),
+    keepUse: (of, use) => uses.keep(of, use),
     sessions: (query) => sessions.list(query),
     takeDeliveries: (limit, reserveMs, except) => deliveries.take(limit, reserveMs, except),
     settleDelivery: (id, attempt, outcome) => deliveries.settle(id, attempt, outcome),
-    deliveries: (runId, limit) => deliveries.list(runId, limit),
+    redeliver: (id, project) => deliveries.again(id, project),
+    deliveries: (query) => deliveries.list(query),
+    backlog: () => deliveries.backlog(),
     close: () => database.close(),
   };
 }

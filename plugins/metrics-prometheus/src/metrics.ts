@@ -54,6 +54,13 @@ export function createMetrics(buckets: readonly number[]) {
       ["allowed"],
     ),
     sessions: gauge("ambit_sessions", "Open sessions, those of runs under way included."),
+    processes: gauge("ambit_processes", "Processes in the sandboxes of open sessions."),
+    queued: gauge("ambit_runs_queued", "Detached runs that wait for a place, over all replicas."),
+    posted: counter("ambit_webhook_attempts_total", "Webhook messages that were posted, by outcome.", [
+      "outcome",
+      "event",
+    ]),
+    deliveries: gauge("ambit_webhook_deliveries", "Stored webhook messages, over all replicas.", ["state"]),
     probeAge: gauge("ambit_probe_age_seconds", "Since the actor was last probed.", ["kind", "actor"]),
     proven: gauge(
       "ambit_capability_proven",

@@ -5,6 +5,7 @@ import type {
   RunnerState,
   RunObservation,
   RunObserver,
+  WebhookAttempt,
 } from "@ambit/core/plugin";
 import type { Metrics } from "./metrics.js";
 import { RunFigures } from "./run-figures.js";
@@ -31,10 +32,23 @@ export class MetricsObserver implements RunObserver {
     this.#count(({ runs }) => runs.inc({ outcome: "runner_lost", harness, sandbox }));
   }
 
-  async scrape({ runs, sessions, probes }: RunnerState): Promise<string> {
+  posted({ outcome, event }: WebhookAttempt): void {
+    this.#count(({ posted }) => posted.inc({ outcome, event }));
+  }
+
+  async scrape({ runs, sessions, processes, backlog, probes }: RunnerState): Promise<string> {
     const metrics = await this.#opened();
     metrics.active.set(runs);
     metrics.sessions.set(sessions);
+    metrics.processes.set(processes);
+    // Without an answer of the store there is no figure, instead of an old one or 0.
+    metrics.queued.remove();
+    metrics.deliveries.reset();
+    if (backlog !== undefined) {
+      metrics.queued.set(backlog.queuedRuns);
+      metrics.deliveries.set({ state: "pending" }, backlog.pendingDeliveries);
+      metrics.deliveries.set({ state: "failed" }, backlog.failedDeliveries);
+    }
     metrics.probeAge.reset();
     metrics.proven.reset();
     for (const { kind, actor, ageMs, findings } of probes) {

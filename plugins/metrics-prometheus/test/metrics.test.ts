@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -15,10 +15,15 @@ import { configSchema, MetricsObserver } from "../src/index.js";
 const answerSchema = z.object({
   data: z.object({ result: z.array(z.object({ value: z.tuple([z.number(), z.string()]) })) }),
 });
+const dashboardSchema = z.object({
+  panels: z.array(z.object({ targets: z.array(z.object({ expr: z.string() })) })).min(1),
+});
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const state: RunnerState = {
   runs: 3,
   sessions: 4,
+  processes: 5,
+  backlog: { queuedRuns: 6, pendingDeliveries: 7, failedDeliveries: 8 },
   probes: [
     {
       kind: "sandbox",
@@ -66,6 +71,8 @@ describe("the figures of a runner", () => {
     playInto(counting, { stopReason: "paused" }, true);
     playInto(counting, { ok: false, failure: { code: "model_failed", retryable: true } });
     counting.refused({ code: "boundary_refused", capabilities: ["network.deny"] });
+    for (const outcome of ["delivered", "retried", "failed"] as const)
+      counting.posted({ outcome, event: "run.finished" });
     counting.lost({ runId: "of-another", harness: "demo", sandbox: "local" });
     expect(await lines(counting)).toEqual(
       expect.arrayContaining([
@@ -75,6 +82,7 @@ describe("the figures of a runner", () => {
         'ambit_requests_refused_total{code="boundary_refused"} 1',
         'ambit_runs_total{outcome="runner_lost",harness="demo",sandbox="local"} 1',
         'ambit_capability_refusals_total{capability="network.deny"} 1',
+        'ambit_webhook_attempts_total{outcome="retried",event="run.finished"} 1',
         'ambit_tool_calls_total{outcome="completed"} 3',
         'ambit_tool_calls_total{outcome="denied"} 3',
         'ambit_boundary_decisions_total{allowed="false"} 21',
@@ -96,6 +104,10 @@ describe("the figures of a runner", () => {
       expect.arrayContaining([
         "ambit_runs_active 3",
         "ambit_sessions 4",
+        "ambit_processes 5",
+        "ambit_runs_queued 6",
+        'ambit_webhook_deliveries{state="pending"} 7',
+        'ambit_webhook_deliveries{state="failed"} 8',
         'ambit_probe_age_seconds{kind="sandbox",actor="local"} 90',
         'ambit_capability_proven{kind="sandbox",actor="local",capability="network.deny"} 1',
         'ambit_capability_proven{kind="sandbox",actor="local",capability="resources.disk"} 0',
@@ -103,6 +115,29 @@ describe("the figures of a runner", () => {
     );
     const withoutProbes = await observer().scrape({ ...state, probes: [] });
     expect(withoutProbes).not.toContain('actor="local"');
+  });
+
+  it("leave out what only a store knows, where none answers", async () => {
+    const { backlog: _none, ...without } = state;
+    const counting = observer();
+    await counting.scrape(state);
+    expect(await counting.scrape(without)).not.toMatch(/^ambit_(runs_queued|webhook_deliveries)\b/m);
+  });
+
+  it("are those that the Grafana dashboard asks for", async () => {
+    const counting = observer();
+    playInto(counting, {}, true);
+    counting.refused({ code: "boundary_refused", capabilities: ["network.deny"] });
+    counting.posted({ outcome: "delivered", event: "run.finished" });
+    const shown = await counting.scrape(state);
+    const series = new Set([...shown.matchAll(/^(ambit_\w+)/gm)].map(([, name]) => name));
+    const dashboard = new URL("../../../examples/monitoring/grafana.json", import.meta.url);
+    const { panels } = dashboardSchema.parse(JSON.parse(await readFile(dashboard, "utf8")));
+    const asked = panels.flatMap(({ targets }) =>
+      targets.flatMap(({ expr }) => expr.match(/ambit_\w+/g) ?? []),
+    );
+    expect(asked.length).toBeGreaterThan(panels.length);
+    expect(asked.filter((name) => !series.has(name))).toEqual([]);
   });
 
   it("stay a bounded number of series, whatever agents and callers say", async () => {

@@ -77,6 +77,26 @@ function program(): Command {
       await finish(answer(question, options));
     });
   ambit
+    .command("deliveries")
+    .description("the messages of webhooks that a server keeps, and what became of them")
+    .option("--state <state>", "pending, delivered or failed (default: all)")
+    .option("--run <id>", "only this run's")
+    .option("--url <url>", serverOption)
+    .option("--json", "as data")
+    .action(async (options) => {
+      const { deliveries } = await import("./commands/deliveries.js");
+      await finish(deliveries(options));
+    });
+  ambit
+    .command("redeliver [messages...]")
+    .description("send messages of webhooks again")
+    .option("--failed", "all that failed")
+    .option("--url <url>", serverOption)
+    .action(async (messages, options) => {
+      const { redeliver } = await import("./commands/deliveries.js");
+      await finish(redeliver(messages, options));
+    });
+  ambit
     .command("plugins")
     .description("what is loaded, and what it claims")
     .option("--json", "with findings and the JSON Schemas of the configuration")

@@ -67,7 +67,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   });
   on("GET", "/metrics", ({ incoming, outgoing }) => {
     requireOperator(incoming);
-    return sendMetrics(outgoing, runner);
+    return sendMetrics(outgoing, context);
   });
   on("GET", "/subscription-status", ({ outgoing }) =>
     sendJson(outgoing, 200, subscriptionStatus(runner.registry)),

@@ -1,16 +1,38 @@
 import type { ServerResponse } from "node:http";
-import { NotFound } from "@ambit/core";
-import type { Runner } from "@ambit/runner";
+import { messageOf, NotFound } from "@ambit/core";
+import type { Backlog } from "@ambit/core/plugin";
 import { send } from "./response/send.js";
+import type { ServerContext } from "./server-context.js";
+
+/** Milliseconds that a scrape waits for the store: the other figures mustn't wait for it any longer. */
+const backlogMs = 2_000;
 
 /**
  * What the loaded observers count, in the Prometheus text format.
  * @throws NotFound where none counts anything
  */
-export async function sendMetrics(response: ServerResponse, runner: Runner): Promise<void> {
-  const state = runner.state();
+export async function sendMetrics(response: ServerResponse, context: ServerContext): Promise<void> {
+  const { runner } = context;
+  const backlog = await backlogOf(context);
+  const state = { ...runner.state(), ...(backlog === undefined ? {} : { backlog }) };
   const scraped = runner.registry.observers.map((observer) => observer.scrape?.(state));
   const texts = (await Promise.all(scraped)).filter((text) => text !== undefined);
   if (texts.length === 0) throw new NotFound("There are no metrics here: load @ambit/metrics-prometheus.");
   send(response, 200, "text/plain; version=0.0.4; charset=utf-8", texts.join(""));
+}
+
+/** Undefined without a store, or when it doesn't answer in time. */
+async function backlogOf({ durable, log }: ServerContext): Promise<Backlog | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, backlogMs, undefined);
+  });
+  try {
+    return await Promise.race([durable().then((server) => server?.durable.store.backlog()), late]);
+  } catch (error) {
+    log.warn({ error: messageOf(error) }, "the store could not be asked for its figures");
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
 }

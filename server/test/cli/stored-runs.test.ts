@@ -33,8 +33,9 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-commands-"));
   const configuration = {
     plugins: [scriptedAgent(cautious), { use: sqlite, config: { file: join(folder, "runs.sqlite") } }],
+    webhooks: { attempts: 1 },
     tokens: [
-      { token: one.hash, project: "one" },
+      { token: one.hash, project: "one", webhookSecret: `whsec_${"A".repeat(32)}` },
       { token: two.hash, project: "two" },
     ],
   };
@@ -69,7 +70,7 @@ async function ambit(args: readonly string[], variables: NodeJS.ProcessEnv = {})
 const asTwo = { AMBIT_TOKEN: two.token };
 const nowhere = ["--url", "http://127.0.0.1:1"];
 
-describe("ambit runs, attach and answer", () => {
+describe("ambit runs, attach, answer, deliveries and redeliver", () => {
   it("list a server's runs and questions, follow a run, and answer it for the next turn", async () => {
     const listed = await ambit(["runs", "--session", "s", "--json"]);
     const { runs, interactions } = JSON.parse(listed.stdout);
@@ -99,10 +100,28 @@ describe("ambit runs, attach and answer", () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining(`no open question ${id}`) });
   });
 
+  it("list the messages of webhooks, and send those again that failed", async () => {
+    const webhook = { url: "http://127.0.0.1:1/", events: ["run.finished"] };
+    await post("/run", { ...asking, permissions: { default: "allow" }, webhook });
+    const failed = async () =>
+      JSON.parse((await ambit(["deliveries", "--state", "failed", "--json"])).stdout).deliveries;
+    await expect.poll(failed, { timeout: 15_000 }).toHaveLength(1);
+    const [{ id }] = await failed();
+    const table = await ambit(["deliveries"]);
+    expect(table.stdout).toMatch(
+      new RegExp(`^${id} +run.finished +failed +1 +127.0.0.1:1 .*ECONNREFUSED`, "m"),
+    );
+    const sent = { code: 0, stderr: "", stdout: `${id}: run.finished is sent to 127.0.0.1:1 again\n` };
+    expect(await ambit(["redeliver", "--failed"])).toEqual(sent);
+    expect(await ambit(["redeliver", id])).toEqual(sent);
+  });
+
   it.each([
     ["a run that isn't there", ["attach", "none"], {}, "There is no run 'none'"],
     ["a state that isn't one", ["runs", "--state", "done"], {}, "must be one of queued, running, ended"],
     ["an answer that says nothing", ["answer", "ask_1"], {}, "no open question ask_1"],
+    ["a message that isn't there", ["redeliver", "none"], {}, "There is no delivery 'none'"],
+    ["no message to send again", ["redeliver"], {}, "say --failed"],
     ["a wrong token", ["runs"], { AMBIT_TOKEN: "wrong" }, "set AMBIT_TOKEN"],
     ["no server, to list", ["runs", ...nowhere], {}, "start it with `ambit serve`"],
     ["no server, to follow", ["attach", "none", ...nowhere], {}, "start it with `ambit serve`"],

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import prometheus from "@ambit/metrics-prometheus";
 import sqlite from "@ambit/store-sqlite";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
@@ -66,6 +67,61 @@ describe("a run's webhook", () => {
     expect(Buffer.concat(raw).includes("Hello.")).toBe(true);
     for (const text of [secret, secret.slice(6), "receivers-secret"])
       expect(Buffer.concat(raw).includes(text)).toBe(false);
+  });
+
+  it("is sent again on request, after its attempts were used up, and is counted", async () => {
+    let isDown = true;
+    const receiver = await webhookReceiver((response) => {
+      response.statusCode = isDown ? 500 : 204;
+    });
+    const [one, two] = [newToken(), newToken()];
+    const tokens = [one, two].map(({ hash }, index) => ({
+      token: hash,
+      project: `p${index}`,
+      webhookSecret: secret,
+    }));
+    const plugins = [
+      scriptedAgent(saying("Hello.")),
+      { use: sqlite, config: { file: await databaseFile() } },
+    ];
+    const configuration = {
+      webhooks: { ...webhooks, attempts: 2 },
+      tokens,
+      plugins: [...plugins, { use: prometheus, config: {} }],
+    };
+    const { url, post } = await serveScript(saying(), { configuration, token: "operators" });
+    const as = (token: string) => ({ authorization: `Bearer ${token}` });
+    const get = async (path: string, token = "operators") =>
+      (await fetch(`${url}${path}`, { headers: as(token) })).text();
+    const deliveries = async (query: string, token?: string) =>
+      JSON.parse(await get(`/deliveries${query}`, token));
+    await post("/run", { ...asking, webhook: { url: receiver.url } }, as(one.token));
+    await expect
+      .poll(() => deliveries("?state=failed", one.token), slowly)
+      .toMatchObject({ deliveries: [{ attempts: 2, status: 500, projectId: "p0" }] });
+    const [{ id, runId }] = (await deliveries("?state=failed")).deliveries;
+    expect(await get("/metrics")).toMatch(/^ambit_webhook_deliveries{state="failed"} 1$/m);
+    const again = (token: string) => post(`/deliveries/${id}/redeliver`, {}, as(token));
+    expect([(await again(two.token)).status, await deliveries("", two.token)]).toEqual([
+      404,
+      { deliveries: [] },
+    ]);
+    isDown = false;
+    const answer = await again(one.token);
+    expect([answer.status, await answer.json()]).toMatchObject([
+      202,
+      { id, runId, state: "pending", attempts: 2 },
+    ]);
+    await expect
+      .poll(() => deliveries(`?runId=${runId}`), slowly)
+      .toMatchObject({ deliveries: [{ id, state: "delivered", attempts: 3 }] });
+    expect(receiver.received.map(({ headers }) => headers["webhook-id"])).toEqual([id, id, id]);
+    const [first, , last] = receiver.received.map(({ body }) => body);
+    expect(last).toBe(first);
+    const figures = await get("/metrics");
+    const attempts = (outcome: string) =>
+      `ambit_webhook_attempts_total{outcome="${outcome}",event="run.finished"} 1`;
+    for (const outcome of ["delivered", "retried", "failed"]) expect(figures).toContain(attempts(outcome));
   });
 
   it("tells of a question, and of its end by time, which is an event after the result", async () => {

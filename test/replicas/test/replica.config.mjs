@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { definePlugin } from "@ambit/core/plugin";
 import { z } from "zod";
 
@@ -29,8 +30,23 @@ const counting = definePlugin({
         expose: () => Promise.reject(new Error("nothing is exposed here")),
       }),
     });
+    const scopes = new Map();
+    add("gateway", {
+      ...common,
+      name: "route",
+      site: "runner",
+      issues: () => [],
+      unpriced: () => [],
+      open: async (_use, scope) => {
+        const key = randomUUID();
+        scopes.set(key, scope);
+        scope.defer(async () => void scopes.delete(key));
+        return { baseUrl: "http://127.0.0.1:1/v1", key };
+      },
+    });
     add("harness", {
       ...common,
+      model: () => use,
       name: "counting",
       id: "counting",
       aliases: [],
@@ -38,15 +54,18 @@ const counting = definePlugin({
       maxToolCallMs: 1_000,
       issues: () => [],
       requiredPaths: () => [],
-      visibleCredentials: () => [],
-      start: async () => ({
+      visibleCredentials: () => ["MODEL_KEY"],
+      start: async ({ model }) => ({
         conversation: "one",
         history: "new",
         capabilities,
         evidence: {},
         ended: () => false,
         close: async () => {},
-        prompt: ({ prompt, signal }) => count(Number(/\d+/.exec(prompt[0]?.text ?? "")?.[0] ?? 1), signal),
+        prompt: ({ prompt, signal }) =>
+          prompt[0]?.text === "spend"
+            ? spend(scopes.get(model.key), signal)
+            : count(Number(/\d+/.exec(prompt[0]?.text ?? "")?.[0] ?? 1), signal),
       }),
     });
   },
@@ -60,6 +79,23 @@ async function* count(steps, signal) {
   }
   yield { type: "done", stopReason: "end_turn" };
 }
+
+/** One request to its model, of 100 tokens. */
+async function* spend(scope, signal) {
+  const admission = await scope.admit("m-1", signal);
+  if (admission.allowed) {
+    const exchange = scope.begin("m-1");
+    exchange.used({ model: "m-1", input: 60, cached: 0, output: 40, cost: 0.01 });
+    exchange.ended();
+  }
+  yield { type: "message", text: `spent: ${admission.allowed}` };
+  yield { type: "done", stopReason: "end_turn" };
+}
+
+const use = {
+  ...{ protocol: "openai", endpoint: "https://model.example/v1", basePath: "/v1", headers: {} },
+  ...{ credentials: { MODEL_KEY: "sk-secret" }, model: "m-1", auxiliaryModels: [] },
+};
 
 export default {
   plugins: [

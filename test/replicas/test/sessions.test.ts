@@ -108,13 +108,22 @@ describe("two replicas", () => {
     await post(owner, turn("ended"));
     await fetch(`${owner.url}/sessions/ended`, { method: "DELETE", headers: ofSessions });
     expect((await post(other, turn("ended"))).status).toBe(200);
-    await post(owner, turn("of-the-dead"));
+    const spending = JSON.stringify({
+      ...{ sessionId: "of-the-dead", budget: { session: { tokens: 150 } } },
+      messages: [{ role: "user", content: "spend" }],
+    });
+    expect(await (await post(owner, spending)).json()).toMatchObject({ ok: true, output: "spent: true" });
     const body = JSON.stringify({ messages: [{ role: "user", content: "count to 1000" }] });
     await post(owner, body, { prefer: "respond-async" });
     await owner.kill();
     await expect
       .poll(async () => (await post(other, turn("of-the-dead"))).status, { timeout: 20_000, interval: 200 })
       .toBe(200);
+    // It keeps what it has spent.
+    expect(await (await post(other, spending)).json()).toMatchObject({
+      error: "The run's budget is used up: 200 of 150 tokens.",
+      failure: { code: "budget_exceeded" },
+    });
     // Who ended its run counted that.
     const metrics = async () =>
       (await fetch(`${other.url}/metrics`, { headers: { authorization: `Bearer ${operator}` } })).text();

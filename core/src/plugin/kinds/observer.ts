@@ -1,6 +1,7 @@
 import type { AgentEvent, Finding, RunRequest, RunResult } from "../../contract/index.js";
 import type { Log } from "../log.js";
 import type { ModelExchange } from "./model-gateway.js";
+import type { Backlog } from "./store/index.js";
 
 /**
  * Observes runs: for traces, metrics, an audit log. It acts in none, so it claims nothing and is never planned. The run
@@ -17,10 +18,19 @@ export interface RunObserver {
    * lost. Synchronous.
    */
   lost?(run: LostRun): void;
+  /** A message of a run's webhook was posted, or couldn't be. Synchronous. */
+  posted?(attempt: WebhookAttempt): void;
   /** Its metrics in the Prometheus text format (version 0.0.4), for `GET /metrics`. */
   scrape?(state: RunnerState): Promise<string>;
   /** Flushes what it still holds, until `signal` aborts. Called once, after the last run. */
   close?(signal: AbortSignal): Promise<void>;
+}
+
+export interface WebhookAttempt {
+  /** `run.finished` */
+  readonly event: string;
+  /** `retried`: another attempt follows. */
+  readonly outcome: "delivered" | "retried" | "failed";
 }
 
 /** The runner's present state, apart from its runs. */
@@ -29,6 +39,10 @@ export interface RunnerState {
   readonly runs: number;
   /** Open sessions, including those in use. */
   readonly sessions: number;
+  /** Processes in its sandboxes. */
+  readonly processes: number;
+  /** Of the store, if one is open and answers. */
+  readonly backlog?: Backlog;
   /** Of the actors with evidence that is still valid. */
   readonly probes: readonly {
     readonly kind: string;

@@ -1,5 +1,5 @@
 import { messageOf } from "@ambit/core";
-import type { Delivery, DeliveryOutcome, Log, Store } from "@ambit/core/plugin";
+import type { Delivery, DeliveryOutcome, Log, Store, WebhookAttempt } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
 import { urlOf } from "./target.js";
 
@@ -51,6 +51,8 @@ export interface DeliveriesOptions {
   readonly store: Store;
   readonly sealing: Sealing;
   readonly sender: WebhookSender;
+  /** A message was posted, or couldn't be. */
+  readonly onPosted: (attempt: WebhookAttempt) => void;
   readonly log: Log;
 }
 
@@ -87,6 +89,16 @@ export class Deliveries {
       this.#looking = undefined;
       if (this.#lookAgain) this.hurry();
     });
+  }
+
+  /**
+   * Has a message sent again, with as many attempts as a new one.
+   * @param project undefined: of any project. @returns undefined where there is none
+   */
+  async again(id: string, project: string | null | undefined): Promise<Delivery | undefined> {
+    const delivery = await this.options.store.redeliver(id, project);
+    this.hurry();
+    return delivery;
   }
 
   /** Ends the attempts under way; what they were to deliver stays due. */
@@ -142,6 +154,7 @@ export class Deliveries {
     const { id, runId, host, event, attempts } = delivery;
     const outcome = this.#outcomeOf(delivery, await this.#send(delivery));
     const { state, error, status } = outcome;
+    this.options.onPosted({ event, outcome: state === "pending" ? "retried" : state });
     if (state === "failed")
       log.warn({ runId, host, event, attempts, status, error }, "a webhook could not be delivered");
     try {
@@ -171,7 +184,8 @@ export class Deliveries {
     }
   }
 
-  #outcomeOf({ attempts }: Delivery, answer: WebhookResponse): DeliveryOutcome {
+  #outcomeOf(delivery: Delivery, answer: WebhookResponse): DeliveryOutcome {
+    const attempts = delivery.attempts - delivery.earlierAttempts;
     const { delivered, status, error, isFinal = false, retryAfterMs = 0 } = answer;
     const seen = { ...(status === undefined ? {} : { status }), ...(error === undefined ? {} : { error }) };
     if (delivered) return { state: "delivered", ...seen };

@@ -28,6 +28,17 @@ const deliveryInfoSchema = z.strictObject({
   dueAt: time.optional(),
 });
 
+/** A message by itself: `POST /deliveries/{deliveryId}/redeliver`. */
+export const storedDeliverySchema = deliveryInfoSchema.extend({
+  runId: z.string(),
+  projectId: z.string().optional(),
+});
+export type StoredDelivery = z.infer<typeof storedDeliverySchema>;
+
+/** `GET /deliveries`: the messages of all runs' webhooks, the newest first. */
+export const deliveriesResponseSchema = z.strictObject({ deliveries: z.array(storedDeliverySchema) });
+export type DeliveriesResponse = z.infer<typeof deliveriesResponseSchema>;
+
 /** `GET /runs/{runId}`: a run as the store has it. */
 export const runInfoSchema = z.strictObject({
   runId: z.string(),

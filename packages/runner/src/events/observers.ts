@@ -1,5 +1,5 @@
 import { toAmbitError } from "@ambit/core";
-import type { Log, LostRun, RunObserver } from "@ambit/core/plugin";
+import type { Log, LostRun, RunObserver, WebhookAttempt } from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
 
 /** A request became no run. */
@@ -12,6 +12,11 @@ export function tellRefused(observers: readonly RunObserver[], error: unknown, l
 /** A run of a process that is gone has its end. */
 export function tellLost(observers: readonly RunObserver[], run: LostRun, log: Log): void {
   tellAll(observers, (observer) => observer.lost?.(run), log);
+}
+
+/** A message of a run's webhook was posted, or couldn't be. */
+export function tellPosted(observers: readonly RunObserver[], attempt: WebhookAttempt, log: Log): void {
+  tellAll(observers, (observer) => observer.posted?.(attempt), log);
 }
 
 function tellAll(observers: readonly RunObserver[], tell: (observer: RunObserver) => void, log: Log): void {

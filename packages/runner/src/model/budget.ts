@@ -1,4 +1,4 @@
-import { BudgetExceeded } from "@ambit/core";
+import { BudgetExceeded, toAmbitError } from "@ambit/core";
 import type { Budget as BudgetSettings, RunRequest } from "@ambit/core/contract";
 import type { ModelAdmission, ModelUsage } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
@@ -11,7 +11,7 @@ import { Asking } from "../permission/interaction/asking.js";
 import { UsedAnswers } from "../permission/interaction/used-answers.js";
 import { Pause } from "../permission/pause.js";
 import { tokens } from "../tokens.js";
-import { SessionSpending } from "./session-spending.js";
+import { type SessionAccount, SessionSpending } from "./session-spending.js";
 import { inWords, overdrawn, Spent, type Used, usedUp } from "./spent.js";
 
 /** Concurrent requests under a budget of tokens or dollars: what they use is known only when they end. */
@@ -24,7 +24,8 @@ const kind = "user_approval";
 export class Budget {
   readonly spent = new Spent();
   readonly #settings: BudgetSettings | undefined;
-  readonly #session: Spent;
+  readonly #session: SessionAccount;
+  #opened: Promise<void> | undefined;
   #asked: Promise<"yes" | "no" | "later"> | undefined;
   #underWay = 0;
   readonly #waiting: (() => void)[] = [];
@@ -46,7 +47,12 @@ export class Budget {
   /** Called before each request is sent. An admitted request is counted immediately, and ends with `release`. */
   async admit(signal: AbortSignal): Promise<ModelAdmission> {
     const settings = this.#settings;
-    if (settings === undefined) return { allowed: true };
+    this.#opened ??= this.#open();
+    await this.#opened;
+    if (settings === undefined) {
+      this.#countRequest();
+      return { allowed: true };
+    }
     await this.#turnOf(signal);
     let isAdmitted = false;
     try {
@@ -59,7 +65,9 @@ export class Budget {
         const reason = answer === "no" ? "the run's budget is used up" : "the run waits for its user";
         return { allowed: false, status: 402, reason };
       }
-      for (const each of [this.spent, this.#session]) each.requests += 1;
+      this.#countRequest();
+      // Before it is sent: a runner that dies meanwhile leaves the count.
+      if (settings.session !== undefined) await this.#exchange();
       isAdmitted = true;
       return { allowed: true };
     } finally {
@@ -76,11 +84,13 @@ export class Budget {
 
   used(usage: ModelUsage): void {
     this.spent.add(usage);
-    this.#session.add(usage);
+    this.#session.spent.add(usage);
     const settings = this.#settings;
+    if (settings?.session !== undefined) this.#exchange().catch(() => undefined);
     if (settings === undefined || settings.onExceeded === "ask") return;
     const used =
-      overdrawn(settings, this.spent) ?? (settings.session && overdrawn(settings.session, this.#session));
+      overdrawn(settings, this.spent) ??
+      (settings.session && overdrawn(settings.session, this.#session.spent));
     if (used !== undefined) this.#end(used);
   }
 
@@ -106,7 +116,29 @@ export class Budget {
   }
 
   #usedUp(settings: BudgetSettings): Used | undefined {
-    return usedUp(settings, this.spent) ?? (settings.session && usedUp(settings.session, this.#session));
+    return (
+      usedUp(settings, this.spent) ?? (settings.session && usedUp(settings.session, this.#session.spent))
+    );
+  }
+
+  #countRequest(): void {
+    for (const each of [this.spent, this.#session.spent]) each.requests += 1;
+  }
+
+  /** With the first request. The count is stored when the run ends, too, before another runner can have the session. */
+  async #open(): Promise<void> {
+    await this.#exchange();
+    this.scope.defer(() => this.#session.exchange());
+  }
+
+  /** A run whose spending can't be counted spends nothing more. */
+  async #exchange(): Promise<void> {
+    try {
+      await this.#session.exchange();
+    } catch (error) {
+      this.scope.abort(toAmbitError(error));
+      throw error;
+    }
   }
 
   #end(used: Used): void {
@@ -149,8 +181,8 @@ export class Budget {
     if (!approved) return "no";
     const settings = this.#settings;
     if (settings !== undefined && usedUp(settings, this.spent) !== undefined) this.spent.granted += 1;
-    if (settings?.session !== undefined && usedUp(settings.session, this.#session) !== undefined)
-      this.#session.granted += 1;
+    if (settings?.session !== undefined && usedUp(settings.session, this.#session.spent) !== undefined)
+      this.#session.spent.granted += 1;
     return "yes";
   }
 }

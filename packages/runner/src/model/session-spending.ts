@@ -1,4 +1,7 @@
 import { projectOf, type RunRequest } from "@ambit/core/contract";
+import type { SessionUse } from "@ambit/core/plugin";
+import type { SessionKeeper } from "../session/session-keeper.js";
+import type { SessionName } from "../session/session-name.js";
 import { Spent } from "./spent.js";
 
 const mostSessions = 10_000;
@@ -6,25 +9,28 @@ const keptMs = 86_400_000;
 
 /**
  * What each named session has used of its models. It outlives the session itself: one that is closed, because its budget
- * was exceeded or its time was up, doesn't begin anew. Kept in this process, for a day after the last run.
+ * was exceeded or its time was up, doesn't begin anew. Kept for a day after the last run, here and in the store.
  */
 export class SessionSpending {
   readonly #sessions = new Map<string, { readonly spent: Spent; lastUsed: number }>();
+  /** Set where sessions are kept beyond this process. */
+  keeper: Pick<SessionKeeper, "use"> | undefined;
 
   constructor(readonly now: () => number = Date.now) {}
 
   /** A run without a session has its own. */
-  of(request: RunRequest): Spent {
+  of(request: RunRequest): SessionAccount {
     const { sessionId } = request;
-    if (sessionId === undefined || sessionId.trim() === "") return new Spent();
+    if (sessionId === undefined || sessionId.trim() === "") return new SessionAccount(new Spent());
     this.#forget();
-    const key = JSON.stringify([projectOf(request) ?? null, sessionId]);
+    const name = { project: projectOf(request), session: sessionId };
+    const key = JSON.stringify([name.project ?? null, sessionId]);
     const known = this.#sessions.get(key) ?? { spent: new Spent(), lastUsed: 0 };
     known.lastUsed = this.now();
     // Moved to the end: the map's order is the order of use.
     this.#sessions.delete(key);
     this.#sessions.set(key, known);
-    return known.spent;
+    return new SessionAccount(known.spent, this.keeper, name);
   }
 
   #forget(): void {
@@ -34,4 +40,31 @@ export class SessionSpending {
       this.#sessions.delete(key);
     }
   }
+}
+
+/** One session's count, for one run of it. */
+export class SessionAccount {
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(
+    readonly spent: Spent,
+    readonly keeper?: Pick<SessionKeeper, "use">,
+    readonly name?: SessionName,
+  ) {}
+
+  /**
+   * Resolves once the store has what is counted here, and this process what other runners have counted. One exchange at
+   * a time. @throws StoreFailed
+   */
+  exchange(): Promise<void> {
+    const { keeper, name, spent } = this;
+    if (keeper === undefined || name === undefined) return Promise.resolve();
+    const exchange = async () => spent.raiseTo(await keeper.use(name, useOf(spent)));
+    this.#last = this.#last.then(exchange, exchange);
+    return this.#last;
+  }
+}
+
+function useOf({ requests, input, cached, output, cost, granted }: Spent): SessionUse {
+  return { requests, input, cached, output, granted, usd: cost ?? 0, isPriced: cost !== undefined };
 }

@@ -1,5 +1,5 @@
 import type { BudgetAmounts, Usage } from "@ambit/core/contract";
-import type { ModelUsage } from "@ambit/core/plugin";
+import type { ModelUsage, SessionUse } from "@ambit/core/plugin";
 
 /** What was used of a model, by one run or one session. */
 export class Spent {
@@ -17,6 +17,16 @@ export class Spent {
     this.cached += cached;
     this.output += output;
     this.cost = this.cost === undefined || cost === undefined ? undefined : this.cost + cost;
+  }
+
+  /** What others have counted of the same, where it is more. */
+  raiseTo({ requests, input, cached, output, granted, usd, isPriced }: SessionUse): void {
+    this.requests = Math.max(this.requests, requests);
+    this.input = Math.max(this.input, input);
+    this.cached = Math.max(this.cached, cached);
+    this.output = Math.max(this.output, output);
+    this.granted = Math.max(this.granted, granted);
+    this.cost = this.cost === undefined || !isPriced ? undefined : Math.max(this.cost, usd);
   }
 
   get usage(): Usage {

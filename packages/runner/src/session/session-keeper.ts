@@ -1,3 +1,4 @@
+import type { SessionUse } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { SessionName } from "./session-name.js";
 
@@ -34,6 +35,8 @@ export interface SessionKeeper {
   holding(name: SessionName): SessionHolding | undefined;
   /** Whether the session is still this runner's, and the record is kept. Undefined: there is nothing to go on with. */
   keep(name: SessionName, fence: number, record: SessionRecord | undefined): Promise<boolean>;
+  /** Keeps what it has used of its models. @returns what all runners have counted. @throws StoreFailed */
+  use(name: SessionName, use: SessionUse): Promise<SessionUse>;
   /** Its sandbox was closed here. */
   closed(name: SessionName): Promise<void>;
   /** Its sandbox waits for another runner. */

@@ -8,6 +8,7 @@ import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { Said } from "./history.js";
+import { LiveProcesses } from "./live-processes.js";
 import type { SessionRecord } from "./session-keeper.js";
 import type { StartedAgent } from "./started-agent.js";
 
@@ -45,6 +46,7 @@ export class Session {
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
   #backend = "";
+  readonly processes = new LiveProcesses();
   readonly #secrets: Set<string>;
   /** How many of them are kept out of the log. */
   #hidden = 0;
@@ -167,7 +169,7 @@ export class Session {
         );
       }
       opening.detach();
-      session.#sandbox = sandbox;
+      session.#sandbox = session.processes.of(sandbox);
       return session;
     } catch (error) {
       await opening.close();

@@ -82,9 +82,10 @@ export class Sessions {
     return [...this.#lent, ...this.#kept.keys()].map(nameOf);
   }
 
-  /** How many are open, lent ones included. */
-  get count(): number {
-    return this.#open.size;
+  /** How many are open, lent ones included, and processes in their sandboxes. */
+  get open(): { readonly sessions: number; readonly processes: number } {
+    const processes = [...this.#open].reduce((sum, session) => sum + session.processes.count, 0);
+    return { sessions: this.#open.size, processes };
   }
 
   /** Ends a kept session. False when there is none of that name; a lent one is refused. */

@@ -1,6 +1,9 @@
+import { StoreFailed } from "@ambit/core";
+import type { SessionUse } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { FakeGateway, fakeUse } from "../../../../core/test/fakes/gateway.js";
 import { done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
+import type { SessionKeeper } from "../../src/session/session-keeper.js";
 import { createWorld, eventsOf, type Told } from "../fakes/world.js";
 import { world } from "./routed-world.js";
 
@@ -35,6 +38,43 @@ describe("a budget", () => {
     for (const _again of [1, 2]) expect((await run(body)).result.failure?.code).toBe("budget_exceeded");
     expect((await run({ ...body, sessionId: "other" })).result.ok).toBe(true);
     expect((await run({ ...body, projectId: "other" })).result.ok).toBe(true);
+  });
+
+  it("of a session counts what it used with another runner, with what that one had kept when it died", async () => {
+    let kept: SessionUse | undefined;
+    const keeper: SessionKeeper = {
+      holding: () => undefined,
+      keep: async () => true,
+      use: async (_name, use) => {
+        kept = use.requests > (kept?.requests ?? 0) || use.input > (kept?.input ?? 0) ? use : (kept ?? use);
+        return kept;
+      },
+      closed: async () => {},
+      left: () => {},
+    };
+    const [one, two, alone] = [await world(2), await world(1), await world(1)];
+    for (const { runner } of [one, two]) runner.keepSessionsIn(keeper);
+    const body = { sessionId: "s", budget: { session: { tokens: 250 } } };
+    expect((await one.run(body)).result.ok).toBe(true);
+    expect(kept).toMatchObject({ requests: 2, input: 120, output: 80, usd: 0.02, isPriced: true });
+    // Without what is kept, it begins at nothing.
+    expect((await alone.run(body)).result.ok).toBe(true);
+    expect((await two.run(body)).result).toMatchObject({
+      failure: { code: "budget_exceeded" },
+      error: "The run's budget is used up: 300 of 250 tokens.",
+    });
+  });
+
+  it("of a session isn't spent where its count can't be kept", async () => {
+    const { run, runner } = await world(1);
+    const refuse = () => Promise.reject(new StoreFailed("The store is away."));
+    runner.keepSessionsIn({
+      ...{ holding: () => undefined, keep: async () => true, use: refuse },
+      ...{ closed: async () => {}, left: () => {} },
+    });
+    const { result } = await run({ sessionId: "s", budget: { session: { tokens: 250 } } });
+    expect(result).toMatchObject({ ok: false, failure: { code: "store_failed" } });
+    expect(result.usage).toBeUndefined();
   });
 
   it("holds back requests at once, whose use isn't known yet", async () => {

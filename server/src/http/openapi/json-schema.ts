@@ -20,10 +20,12 @@ import {
 } from "@ambit/core/contract";
 import {
   acceptedResponseSchema,
+  deliveriesResponseSchema,
   interactionsResponseSchema,
   runInfoSchema,
   runsResponseSchema,
   sessionsResponseSchema,
+  storedDeliverySchema,
   webhookMessageSchema,
 } from "@ambit/durable";
 import { z } from "zod";
@@ -72,6 +74,8 @@ const returned = {
   RunsResponse: runsResponseSchema,
   SessionsResponse: sessionsResponseSchema,
   InteractionsResponse: interactionsResponseSchema,
+  DeliveriesResponse: deliveriesResponseSchema,
+  StoredDelivery: storedDeliverySchema,
   WebhookMessage: webhookMessageSchema,
   ResultMessage: messageSchema,
   ResultContentBlock: contentBlockSchema,

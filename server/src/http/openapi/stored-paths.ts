@@ -98,6 +98,35 @@ export function storedPaths(): JsonObject {
         },
       },
     },
+    "/deliveries": {
+      get: {
+        operationId: "deliveries",
+        summary: "The messages of all runs' webhooks, the newest first",
+        parameters: [
+          inQuery("state", "Only those.", { enum: ["pending", "delivered", "failed"] }),
+          inQuery("runId", "Only this run's."),
+          after("message"),
+          ...paging,
+        ],
+        responses: {
+          200: answer("A page of them.", "DeliveriesResponse"),
+          ...failed(400, 401, 403, 404, 500, 503),
+        },
+      },
+    },
+    "/deliveries/{deliveryId}/redeliver": {
+      post: {
+        operationId: "redeliver",
+        summary: "Sends a webhook's message again, whatever became of it",
+        description:
+          "The same message under the same `webhook-id`, signed anew, immediately, and with as many attempts as a new one.",
+        parameters: [inPath("deliveryId")],
+        responses: {
+          202: answer("It is due.", "StoredDelivery"),
+          ...failed(400, 401, 403, 404, 500, 503),
+        },
+      },
+    },
     "/interactions": {
       get: {
         operationId: "interactions",

@@ -1,6 +1,7 @@
 import { NotFound } from "@ambit/core";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
 import { handleAnswer, handleCancel } from "../session-routes.js";
+import { handleDeliveries, handleRedeliver } from "./delivery-routes.js";
 import {
   handleDeleteSession,
   handleInteractions,
@@ -60,6 +61,10 @@ export function storedRoutes(context: ServerContext): RouteTable {
         (route, of) => handleStoredAnswer(route, of("runId"), of("interactionId")),
         (exchange, of) => handleAnswer(context, exchange, of("runId"), of("interactionId")),
       ),
+    },
+    "/deliveries": { GET: stored(handleDeliveries) },
+    "/deliveries/:deliveryId/redeliver": {
+      POST: stored((route, of) => handleRedeliver(route, of("deliveryId"))),
     },
     "/interactions": { GET: stored(handleInteractions) },
     "/sessions": { GET: stored(handleSessions) },

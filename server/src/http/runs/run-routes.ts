@@ -35,7 +35,9 @@ export async function handleRunInfo(route: StoredRoute, id: string): Promise<voi
   const run = await visibleRun(route, id);
   const { webhook } = run;
   const deliveries =
-    webhook === undefined ? undefined : await route.server.durable.store.deliveries(id, mostDeliveries);
+    webhook === undefined
+      ? undefined
+      : await route.server.durable.store.deliveries({ runId: id, limit: mostDeliveries });
   const info = {
     ...{ ...summaryOf(run), result: resultOf(run) },
     ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),

@@ -27,12 +27,12 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(await store.finish("r", 7, { ...ending(), deliveries: [message("m3")] })).toBe("fenced");
     for (let attempt = 0; attempt < 2; attempt += 1)
       expect(await store.finish("r", 1, { ...ending(), deliveries: [message("m4")] })).toBe("written");
-    const found = await store.deliveries("r", 10);
+    const found = await store.deliveries({ runId: "r", limit: 10 });
     expect(found.map(({ id }) => id).toSorted()).toEqual(["m1", "m4"]);
     expect(found[0]).toMatchObject({ runId: "r", project: "p", state: "pending", attempts: 0 });
-    expect(await store.deliveries("another", 10)).toEqual([]);
+    expect(await store.deliveries({ runId: "another", limit: 10 })).toEqual([]);
     expect(await store.delete("r")).toBe(true);
-    expect(await store.deliveries("r", 10)).toEqual([]);
+    expect(await store.deliveries({ runId: "r", limit: 10 })).toEqual([]);
     expect(await store.takeDeliveries(5, 60_000)).toEqual([]);
   });
 
@@ -47,14 +47,57 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     ]);
     // What an earlier attempt says now no longer counts.
     await one.settleDelivery("of-r", 1, { state: "failed", error: "too late" });
-    expect(await one.deliveries("r", 5)).toMatchObject([{ state: "pending", error: "HTTP 500" }]);
+    expect(await one.deliveries({ runId: "r", limit: 5 })).toMatchObject([
+      { state: "pending", error: "HTTP 500" },
+    ]);
     await two.settleDelivery("of-r", 2, { state: "failed", error: "HTTP 410", status: 410 });
     expect(await one.takeDeliveries(5, 0)).toEqual([]);
-    expect(await one.deliveries("r", 5)).toMatchObject([{ state: "failed", status: 410 }]);
+    expect(await one.deliveries({ runId: "r", limit: 5 })).toMatchObject([{ state: "failed", status: 410 }]);
     // Unless it was delivered, and stays so.
     await one.settleDelivery("of-r", 1, { state: "delivered", status: 204 });
     await one.settleDelivery("of-r", 2, { state: "pending" });
-    expect(await one.deliveries("r", 5)).toMatchObject([{ state: "delivered", status: 204 }]);
+    expect(await one.deliveries({ runId: "r", limit: 5 })).toMatchObject([
+      { state: "delivered", status: 204 },
+    ]);
+  });
+
+  it("makes a message due again, with what it had, for its own project", async () => {
+    const store = await opened();
+    await ended(store, "r", "p");
+    await store.takeDeliveries(5, 60_000);
+    await store.settleDelivery("of-r", 1, { state: "failed", error: "HTTP 500", status: 500 });
+    for (const project of ["q", null]) expect(await store.redeliver("of-r", project)).toBeUndefined();
+    expect(await store.redeliver("another")).toBeUndefined();
+    expect(await store.takeDeliveries(5, 60_000)).toEqual([]);
+    const again = { ...message("of-r"), state: "pending", attempts: 1, earlierAttempts: 1 };
+    expect(await store.redeliver("of-r", "p")).toMatchObject(again);
+    expect(await store.takeDeliveries(5, 60_000)).toMatchObject([{ ...again, attempts: 2 }]);
+    // What the attempt before says now counts no more; nor does a second request end the one under way.
+    await store.settleDelivery("of-r", 1, { state: "failed" });
+    expect(await store.redeliver("of-r")).toMatchObject({
+      state: "pending",
+      attempts: 2,
+      earlierAttempts: 2,
+    });
+    await store.settleDelivery("of-r", 2, { state: "delivered" });
+    expect(await store.takeDeliveries(5, 0)).toEqual([]);
+    expect(await store.redeliver("of-r")).toMatchObject({ state: "pending" });
+  });
+
+  it("lists messages by state and run, page by page, and counts what waits", async () => {
+    const store = await opened();
+    await ended(store, "a", "p");
+    await ended(store, "b", "q");
+    await store.create(newRun("c", { state: "queued", sealedRequest: "sealed" }));
+    const [first] = await store.takeDeliveries(1, 60_000);
+    await store.settleDelivery(first?.id ?? "", 1, { state: "failed" });
+    const ids = async (query: object) => (await store.deliveries({ limit: 5, ...query })).map(({ id }) => id);
+    const all = await ids({});
+    expect(all.toSorted()).toEqual(["of-a", "of-b"]);
+    expect([await ids({ limit: 1 }), await ids({ after: all[0] })]).toEqual([[all[0]], [all[1]]]);
+    expect([await ids({ project: "p" }), await ids({ project: null })]).toEqual([["of-a"], []]);
+    expect([await ids({ state: "failed" }), await ids({ runId: "a" })]).toEqual([[first?.id], ["of-a"]]);
+    expect(await store.backlog()).toEqual({ queuedRuns: 1, pendingDeliveries: 1, failedDeliveries: 1 });
   });
 
   it("gives messages that are due, of other hosts and projects than those that are named", async () => {
@@ -94,6 +137,6 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(await numbersOf(one, "r")).toEqual([1, 2, 4]);
     expect(await numbersOf(one, "r", 3)).toEqual([4]);
     expect(await one.get("r")).toMatchObject({ state: "ended", events: 4 });
-    expect(await one.deliveries("r", 5)).toHaveLength(1);
+    expect(await one.deliveries({ runId: "r", limit: 5 })).toHaveLength(1);
   });
 }

@@ -26,6 +26,21 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(rest.toSorted()).toEqual(["of-p", "of-undefined"]);
   });
 
+  it("keeps the larger figures of what a session has used, and a price that was unknown once", async () => {
+    const [one, two] = [await opened(), await opened()];
+    const use = { requests: 2, input: 100, cached: 10, output: 50, usd: 0.25, isPriced: true, granted: 0 };
+    const of = { project: "p", session: "s" };
+    const more = { ...use, requests: 1, output: 70, usd: 0.125, granted: 1 };
+    await Promise.all([one.keepUse(of, use), two.keepUse(of, more)]);
+    const nothing = { requests: 0, input: 0, cached: 0, output: 0, usd: 0, isPriced: true, granted: 0 };
+    const larger = { ...use, output: 70, granted: 1 };
+    expect(await two.keepUse(of, nothing)).toEqual(larger);
+    expect(await one.keepUse(of, { ...nothing, isPriced: false })).toEqual({ ...larger, isPriced: false });
+    expect(await one.keepUse(of, use)).toEqual({ ...larger, isPriced: false });
+    for (const other of [{ ...of, project: undefined }, { ...of, session: "t" }])
+      expect(await one.keepUse(other, nothing)).toEqual(nothing);
+  });
+
   it("lists runs by project, session and state, in pages, the newest first", async () => {
     const store = await opened();
     for (const [index, project] of ["p", undefined, "p", "p"].entries())

@@ -19,6 +19,21 @@ export type SessionHold =
   /** Another replica has it, which can be reached there. */
   | { readonly held: false; readonly address: string };
 
+/** What a session has used of its models, since its first run. */
+export interface SessionUse {
+  readonly requests: number;
+  /** Tokens. */
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+  /** US dollars. */
+  readonly usd: number;
+  /** Whether all of it had a price. */
+  readonly isPriced: boolean;
+  /** How many times its user has granted its budget again. */
+  readonly granted: number;
+}
+
 export interface StoredSession extends OfProject {
   readonly session: string;
   readonly sandbox: string;
@@ -34,12 +49,24 @@ export interface Delivery extends NewDelivery, OfProject {
   readonly state: DeliveryState;
   /** Begun so far, the one under way among them. */
   readonly attempts: number;
+  /** Of them, those before it was last sent again on request. */
+  readonly earlierAttempts: number;
   /** The HTTP status of the last attempt's answer. */
   readonly status: number | undefined;
   readonly error: string | undefined;
   readonly createdAt: number;
   /** When the next attempt may begin. */
   readonly dueAt: number;
+}
+
+export interface DeliveryQuery {
+  /** Only this project's; undefined: of every project; null: of none. */
+  readonly project?: string | null;
+  readonly state?: DeliveryState;
+  readonly runId?: string;
+  /** Those created before the one of this id: the next page. */
+  readonly after?: string;
+  readonly limit: number;
 }
 
 export interface DeliveryOutcome {

@@ -14,7 +14,15 @@ import type {
   StoredRun,
   Written,
 } from "./run.js";
-import type { Delivery, DeliveryOutcome, SessionHold, SessionPlace, StoredSession } from "./shared.js";
+import type {
+  Delivery,
+  DeliveryOutcome,
+  DeliveryQuery,
+  SessionHold,
+  SessionPlace,
+  SessionUse,
+  StoredSession,
+} from "./shared.js";
 
 /** Keeps runs beyond the connection and the process. `ambit run` opens none. */
 export interface StoreBackend {
@@ -45,6 +53,12 @@ export interface Renewal {
   /** Every run of this replica that hasn't ended. A run that is missing here was taken over by another replica. */
   readonly runs: readonly HeldRun[];
   readonly answers: readonly ArrivedAnswer[];
+}
+
+export interface Backlog {
+  readonly queuedRuns: number;
+  readonly pendingDeliveries: number;
+  readonly failedDeliveries: number;
 }
 
 /** How long ended runs are kept. */
@@ -120,6 +134,11 @@ export interface Store {
   /** Keeps what the next owner takes the session over with, sealed by its present one. Undefined: nothing any more. */
   keepSession(place: SessionPlace, fence: number, handover: string | undefined): Promise<Written>;
   releaseSession(place: SessionPlace): Promise<void>;
+  /**
+   * Keeps what a session has used, for a day after its last use: of each figure the larger one, whichever replica had it.
+   * @returns what is kept now.
+   */
+  keepUse(of: Pick<SessionPlace, "project" | "session">, use: SessionUse): Promise<SessionUse>;
   sessions(query: {
     readonly project?: string | null;
     readonly limit: number;
@@ -133,8 +152,13 @@ export interface Store {
   ): Promise<readonly Delivery[]>;
   /** @param attempt its number. The outcome of an earlier one than the last counts only when it was delivered. */
   settleDelivery(id: string, attempt: number, outcome: DeliveryOutcome): Promise<void>;
-  /** Of a run, the newest first. */
-  deliveries(runId: string, limit: number): Promise<readonly Delivery[]>;
+  /** Makes a message due again immediately, whatever its state. @returns it as it is now; undefined where there is none. */
+  redeliver(id: string, project?: string | null): Promise<Delivery | undefined>;
+  /** The newest first. */
+  deliveries(query: DeliveryQuery): Promise<readonly Delivery[]>;
+
+  /** What waits, over all replicas. */
+  backlog(): Promise<Backlog>;
 
   close(): Promise<void>;
 }

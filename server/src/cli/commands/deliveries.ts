@@ -1,0 +1,58 @@
+import { deliveriesResponseSchema, storedDeliverySchema } from "@ambit/durable";
+import { table } from "../display/table.js";
+import { exitCodes } from "../exit-codes.js";
+import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
+
+export interface DeliveriesOptions extends ClientOptions {
+  readonly state?: string;
+  readonly run?: string;
+  readonly json?: boolean;
+}
+
+/** `ambit deliveries`: the messages of webhooks, and what became of them. */
+export async function deliveries(options: DeliveriesOptions): Promise<number> {
+  const client = new ServerClient(options);
+  const query = new URLSearchParams();
+  if (options.state !== undefined) query.set("state", options.state);
+  if (options.run !== undefined) query.set("runId", options.run);
+  const found = deliveriesResponseSchema.parse(await client.json("GET", `/deliveries?${query}`));
+  if (options.json === true) {
+    process.stdout.write(`${JSON.stringify(found, undefined, 2)}\n`);
+    return exitCodes.ok;
+  }
+  const rows = found.deliveries.map(({ id, event, state, attempts, host, runId, error = "" }) => {
+    return [id, event, state, String(attempts), host, runId, error];
+  });
+  const columns = ["message", "event", "state", "attempts", "host", "run", "error"];
+  process.stdout.write(table(columns, rows));
+  return exitCodes.ok;
+}
+
+export interface RedeliverOptions extends ClientOptions {
+  /** Every message that failed. */
+  readonly failed?: boolean;
+}
+
+/** `ambit redeliver`: sends messages again, by their ids or all that failed. */
+export async function redeliver(ids: readonly string[], options: RedeliverOptions): Promise<number> {
+  const client = new ServerClient(options);
+  if ((ids.length === 0) !== (options.failed === true))
+    throw new ServerRefused("name messages, or say --failed for all that failed");
+  const again = async (id: string) => {
+    const path = `/deliveries/${encodeURIComponent(id)}/redeliver`;
+    const { event, host } = storedDeliverySchema.parse(await client.json("POST", path));
+    process.stdout.write(`${id}: ${event} is sent to ${host} again\n`);
+  };
+  for (const id of ids) await again(id);
+  if (ids.length > 0) return exitCodes.ok;
+  // Page by page, from the newest on: those that fail again meanwhile come no second time.
+  let after = "";
+  for (;;) {
+    const path = `/deliveries?state=failed&limit=1000${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`;
+    const { deliveries: failed } = deliveriesResponseSchema.parse(await client.json("GET", path));
+    for (const { id } of failed) await again(id);
+    const last = failed.at(-1);
+    if (last === undefined) return exitCodes.ok;
+    after = last.id;
+  }
+}

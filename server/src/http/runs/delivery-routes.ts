@@ -1,0 +1,47 @@
+import { deliveryStateSchema, NotFound, RequestInvalid } from "@ambit/core";
+import type { Delivery } from "@ambit/core/plugin";
+import type { DeliveriesResponse, StoredDelivery } from "@ambit/durable";
+import { sendJson } from "../response/send.js";
+import { callersProjects } from "./projects.js";
+import { limitOf, projectFilter, requireKnown } from "./query.js";
+import type { StoredRoute } from "./run-routes.js";
+import { deliveryInfo } from "./stored-answer.js";
+
+/** `GET /deliveries` */
+export async function handleDeliveries({ server, exchange, query }: StoredRoute): Promise<void> {
+  requireKnown(query, ["state", "runId", "projectId", "after", "limit"]);
+  const state = deliveryStateSchema.optional().safeParse(query.get("state") ?? undefined);
+  if (!state.success) {
+    const message = `must be one of ${deliveryStateSchema.options.join(", ")}`;
+    throw new RequestInvalid([{ path: "state", message }]);
+  }
+  const found = await server.durable.store.deliveries({
+    ...projectFilter(query, callersProjects(exchange.incoming)),
+    ...(state.data === undefined ? {} : { state: state.data }),
+    ...(query.has("runId") ? { runId: query.get("runId") ?? "" } : {}),
+    ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
+    limit: limitOf(query),
+  });
+  sendJson(exchange.outgoing, 200, { deliveries: found.map(storedDelivery) } satisfies DeliveriesResponse);
+}
+
+/** `POST /deliveries/:deliveryId/redeliver`: the same message, under the same id, to the same address. */
+export async function handleRedeliver({ server, exchange, query }: StoredRoute, id: string): Promise<void> {
+  requireKnown(query, []);
+  if (!server.durable.options.sender.isConfigured)
+    throw new RequestInvalid([
+      {
+        path: "",
+        message: "needs a secret that signs webhooks: set AMBIT_WEBHOOK_SECRET, or webhooks.secret",
+      },
+    ]);
+  const projects = callersProjects(exchange.incoming);
+  const delivery = await server.durable.deliveries.again(id, projects === "all" ? undefined : projects);
+  if (delivery === undefined)
+    throw new NotFound(`There is no delivery '${id}': its run was deleted, or it never was.`);
+  sendJson(exchange.outgoing, 202, storedDelivery(delivery) satisfies StoredDelivery);
+}
+
+function storedDelivery(delivery: Delivery): StoredDelivery {
+  return { ...deliveryInfo(delivery), runId: delivery.runId, projectId: delivery.project };
+}
