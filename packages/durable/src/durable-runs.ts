@@ -1,6 +1,6 @@
 import { messageOf, NotFound, RunCancelled } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import type { Log, NewRun, Renewal, RunQuota, Store, StoredRun, WebhookAttempt } from "@ambit/core/plugin";
+import type { NewRun, Renewal, RunQuota, Store, StoredRun } from "@ambit/core/plugin";
 import { BoundSessions, type SessionName } from "./bound-sessions.js";
 import { follow, type Records } from "./follow.js";
 import { Heads } from "./heads.js";
@@ -11,27 +11,21 @@ import type { RecordedRun } from "./recorded-run.js";
 import { Recorder } from "./recorder.js";
 import { newReplica, placePrefix } from "./replica.js";
 import { Retaining } from "./retaining.js";
-import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
 import { StoredAnswers } from "./stored-answers.js";
-import { Deliveries, type WebhookSender } from "./webhooks/deliveries.js";
+import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";
 import { sealedWebhook } from "./webhooks/target.js";
 
-export interface DurableOptions {
-  readonly store: Store;
+export interface DurableOptions extends DeliveriesOptions {
   readonly settings: StoreSettings;
-  readonly sealing: Sealing;
   /** Where callers reach this replica: `http://10.0.0.5:8765`. */
   readonly address: string;
   /** Where this process listens; no other one of this host can at the same time. */
   readonly place: string;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly SessionName[];
-  readonly sender: WebhookSender;
   /** A run of a replica that is gone was ended here, as `runner_lost`. */
   readonly onLost: (run: StoredRun) => void;
-  readonly onPosted: (attempt: WebhookAttempt) => void;
-  readonly log: Log;
 }
 
 /** What to do with a run that was admitted under an id that the store has already. */

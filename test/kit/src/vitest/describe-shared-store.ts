@@ -37,7 +37,10 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.keepUse(of, nothing)).toEqual(larger);
     expect(await one.keepUse(of, { ...nothing, isPriced: false })).toEqual({ ...larger, isPriced: false });
     expect(await one.keepUse(of, use)).toEqual({ ...larger, isPriced: false });
-    for (const other of [{ ...of, project: undefined }, { ...of, session: "t" }])
+    for (const other of [
+      { ...of, project: undefined },
+      { ...of, session: "t" },
+    ])
       expect(await one.keepUse(other, nothing)).toEqual(nothing);
   });
 

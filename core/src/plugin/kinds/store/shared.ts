@@ -1,5 +1,5 @@
 import type { DeliveryState } from "../../../contract/index.js";
-import type { NewDelivery, OfProject } from "./run.js";
+import type { InteractionQuery, NewDelivery, OfProject } from "./run.js";
 
 /** Where a session lives. */
 export interface SessionPlace extends OfProject {
@@ -19,10 +19,9 @@ export type SessionHold =
   /** Another replica has it, which can be reached there. */
   | { readonly held: false; readonly address: string };
 
-/** What a session has used of its models, since its first run. */
+/** What a session has used of its models: requests, tokens, money. */
 export interface SessionUse {
   readonly requests: number;
-  /** Tokens. */
   readonly input: number;
   readonly cached: number;
   readonly output: number;
@@ -59,14 +58,8 @@ export interface Delivery extends NewDelivery, OfProject {
   readonly dueAt: number;
 }
 
-export interface DeliveryQuery {
-  /** Only this project's; undefined: of every project; null: of none. */
-  readonly project?: string | null;
+export interface DeliveryQuery extends Omit<InteractionQuery, "state" | "session"> {
   readonly state?: DeliveryState;
-  readonly runId?: string;
-  /** Those created before the one of this id: the next page. */
-  readonly after?: string;
-  readonly limit: number;
 }
 
 export interface DeliveryOutcome {

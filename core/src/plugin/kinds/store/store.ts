@@ -134,10 +134,7 @@ export interface Store {
   /** Keeps what the next owner takes the session over with, sealed by its present one. Undefined: nothing any more. */
   keepSession(place: SessionPlace, fence: number, handover: string | undefined): Promise<Written>;
   releaseSession(place: SessionPlace): Promise<void>;
-  /**
-   * Keeps what a session has used, for a day after its last use: of each figure the larger one, whichever replica had it.
-   * @returns what is kept now.
-   */
+  /** Keeps the larger of each figure, for a day after the last use. @returns what is kept now. */
   keepUse(of: Pick<SessionPlace, "project" | "session">, use: SessionUse): Promise<SessionUse>;
   sessions(query: {
     readonly project?: string | null;
