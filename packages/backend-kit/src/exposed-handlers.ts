@@ -15,7 +15,7 @@ export function listenerOf(
  */
 export class ExposedHandlers {
   /** Answers a request of Node's HTTP server. */
-  readonly listener = listenerOf((request) => this.#answer(request));
+  readonly listener = listenerOf((request) => this.#handle(request));
   readonly #handlers = new Map<string, FetchHandler>();
 
   /** @param url where `listener` is reached from inside the sandbox. */
@@ -36,7 +36,7 @@ export class ExposedHandlers {
     this.#handlers.clear();
   }
 
-  #answer(request: Request): Response | Promise<Response> {
+  #handle(request: Request): Response | Promise<Response> {
     for (const [token, handler] of this.#handlers) {
       if (presentsToken(request.headers, token)) return handler(request);
     }

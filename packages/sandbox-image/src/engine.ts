@@ -43,21 +43,26 @@ export async function loadSandboxImage(
   return name;
 }
 
-interface Answer {
+interface EngineResponse {
   readonly status: number | undefined;
   readonly body: string;
 }
 
-async function ask(socketPath: string, method: string, path: string, archive?: string): Promise<Answer> {
+async function ask(
+  socketPath: string,
+  method: string,
+  path: string,
+  archive?: string,
+): Promise<EngineResponse> {
   const request = httpRequest({ socketPath, method, path, headers: { host: "engine" } });
-  const answer = new Promise<Answer>((resolve, reject) => {
+  const response = new Promise<EngineResponse>((resolve, reject) => {
     request.on("error", reject);
-    request.on("response", (response) => {
-      text(response).then((body) => resolve({ status: response.statusCode, body: body.trim() }), reject);
+    request.on("response", (incoming) => {
+      text(incoming).then((body) => resolve({ status: incoming.statusCode, body: body.trim() }), reject);
     });
   });
-  // An engine may answer, and close, before it has read everything: then its answer tells more than the pipe's error.
+  // An engine may answer, and close, before it has read everything: then its response tells more than the pipe's error.
   if (archive === undefined) request.end();
-  else await Promise.race([pipeline(createReadStream(archive), request), answer]);
-  return await answer;
+  else await Promise.race([pipeline(createReadStream(archive), request), response]);
+  return await response;
 }

@@ -43,9 +43,9 @@ export class ServerClient {
       throw new ServerRefused(`no server answers at ${this.#base}: ${fix}`, { cause });
     }
     if (response.ok) return response;
-    const answer: unknown = await response.json().catch(() => ({}));
+    const refusal: unknown = await response.json().catch(() => ({}));
     const reason =
-      typeof answer === "object" && answer !== null && "error" in answer ? String(answer.error) : "";
+      typeof refusal === "object" && refusal !== null && "error" in refusal ? String(refusal.error) : "";
     const fix = response.status === 401 ? ": set AMBIT_TOKEN to a token of this server" : "";
     throw new ServerRefused(`${this.#base} refused it (${response.status}): ${reason}${fix}`);
   }

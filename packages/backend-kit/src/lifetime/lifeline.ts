@@ -6,12 +6,12 @@ import { inFolder, type OpenFolder } from "../safe-fs/index.js";
 const longestPath = 103;
 
 /**
- * A socket that answers as long as this process lives: the kernel closes it at any death, SIGKILL included, and
+ * A socket that listens as long as this process lives: the kernel closes it at any death, SIGKILL included, and
  * containers that share the folder see that too. A pid in a file shows neither. It doesn't keep the process alive.
  *
  * @throws what the system says, such as EADDRINUSE.
  */
-export async function answerAt(folder: OpenFolder, name: string): Promise<Server> {
+export async function listenAt(folder: OpenFolder, name: string): Promise<Server> {
   // By descriptor where there are any: a folder may lie deeper than a socket's path may be long.
   const path = inFolder(folder, name);
   // Node.js cuts a longer one off in silence, and all sockets of the folder would share what is left.
@@ -25,8 +25,8 @@ export async function answerAt(folder: OpenFolder, name: string): Promise<Server
   return server;
 }
 
-/** Whether a process answers there. Only two refusals say that none does; after any other, one may be alive. */
-export function answers(folder: OpenFolder, name: string): Promise<boolean> {
+/** Whether a process listens there. Only two refusals say that none does; after any other, one may be alive. */
+export function isListening(folder: OpenFolder, name: string): Promise<boolean> {
   return new Promise<boolean>((resolve) => {
     const connection = connect(inFolder(folder, name));
     connection.once("connect", () => resolve(true));

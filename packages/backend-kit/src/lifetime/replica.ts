@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { codeOf, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { type OpenFolder, openFolder } from "../safe-fs/index.js";
 import { atExit } from "./at-exit.js";
-import { answerAt, answers } from "./lifeline.js";
+import { isListening, listenAt } from "./lifeline.js";
 
 export type ReplicaState = "alive" | "dead" | "unknown";
 
@@ -32,7 +32,7 @@ export async function claimReplica(dataFolder: string, plugin: string): Promise<
     const own = randomBytes(6).toString("hex");
     await within(dataFolder, async (folder) => {
       await removeDeadSockets(folder);
-      await answerAt(folder, socketOf(own));
+      await listenAt(folder, socketOf(own));
     });
     atExit(() => rmSync(join(dataFolder, socketOf(own)), { force: true }));
     return {
@@ -42,7 +42,7 @@ export async function claimReplica(dataFolder: string, plugin: string): Promise<
         if (host !== home || key === undefined || !/^[0-9a-f]{12}$/.test(key)) return "unknown";
         if (key === own) return "alive";
         return within(dataFolder, async (folder) => {
-          return (await answers(folder, socketOf(key))) ? "alive" : "dead";
+          return (await isListening(folder, socketOf(key))) ? "alive" : "dead";
         }).catch(() => "unknown" as const);
       },
     };
@@ -70,7 +70,7 @@ async function within<Result>(
 /** A replica without a socket is as dead as one whose socket doesn't answer. */
 async function removeDeadSockets(folder: OpenFolder): Promise<void> {
   for (const name of await readdir(folder.path)) {
-    if (name.endsWith(".sock") && !(await answers(folder, name))) {
+    if (name.endsWith(".sock") && !(await isListening(folder, name))) {
       await rm(join(folder.path, name), { force: true });
     }
   }

@@ -3,12 +3,12 @@ import { rm } from "node:fs/promises";
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import { Channels } from "../transport/channels.js";
 import type { Transport } from "../transport/transport.js";
-import { answering } from "./answering.js";
 import { Listeners } from "./connection/listener.js";
 import { Files, unpack } from "./files/files.js";
 import { type Folders, makeFolders } from "./files/folders.js";
 import { Processes } from "./process/run-process.js";
 import { type Closure, closeSupervisor } from "./process/supervisor.js";
+import { replying } from "./replying.js";
 import type { Settings } from "./settings.js";
 import { findUsers, type Users } from "./users.js";
 
@@ -50,9 +50,9 @@ export class Daemon {
       ["listen", (channel) => this.#listeners.listen(channel)],
       [
         "facts",
-        (channel) => ({ message: () => answering(channel, async () => channel.send(await this.#facts())) }),
+        (channel) => ({ message: () => replying(channel, async () => channel.send(await this.#facts())) }),
       ],
-      ["shutdown", (channel) => ({ message: () => answering(channel, () => this.#shutdown(channel)) })],
+      ["shutdown", (channel) => ({ message: () => replying(channel, () => this.#shutdown(channel)) })],
     ]);
     return new Channels("inside", transport, (kind, channel) => kinds.get(kind)?.(channel));
   }
@@ -120,7 +120,7 @@ export class Daemon {
   async #shutdown(channel: Channel): Promise<void> {
     await this.#clear();
     await channel.send({ done: true });
-    // The answer needs a moment to get through the pipe; without it the runner has its own limit.
+    // The reply needs a moment to get through the pipe; without it the runner has its own limit.
     setTimeout(() => process.exit(), 200);
   }
 

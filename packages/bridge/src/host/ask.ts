@@ -4,15 +4,15 @@ import type { z } from "zod";
 import type { Requests } from "../messages.js";
 import type { Channels } from "../transport/channels.js";
 import { streams } from "../transport/frame.js";
-import { refusal } from "./answers.js";
+import { refusal } from "./replies.js";
 
-export interface Asked<Answer> {
-  readonly answer: Answer;
-  /** What came on the main stream before the answer. */
+export interface Asked<Reply> {
+  readonly reply: Reply;
+  /** What came on the main stream before the reply. */
   readonly content: Uint8Array;
 }
 
-/** Bytes that come before an answer: what a file holds that can be read. Nobody inside may send us more. */
+/** Bytes that come before a reply: what a file holds that can be read. Nobody inside may send us more. */
 const mostContent = largestRead;
 
 /**
@@ -20,13 +20,13 @@ const mostContent = largestRead;
  * @param input sent on the main stream, to its end.
  * @throws SandboxFailed with the words of the guest daemon, or when the transport is lost.
  */
-export function ask<Kind extends keyof Requests, Answer>(
+export function ask<Kind extends keyof Requests, Reply>(
   channels: Channels,
   kind: Kind,
   request: Requests[Kind],
-  schema: z.ZodType<Answer>,
+  schema: z.ZodType<Reply>,
   input?: Uint8Array,
-): Promise<Asked<Answer>> {
+): Promise<Asked<Reply>> {
   return new Promise((resolve, reject) => {
     const pieces: Uint8Array[] = [];
     let length = 0;
@@ -43,9 +43,9 @@ export function ask<Kind extends keyof Requests, Answer>(
       },
       message: (message) => {
         const refused = refusal.safeParse(message);
-        const answer = schema.safeParse(message);
+        const reply = schema.safeParse(message);
         if (refused.success) reject(new SandboxFailed(refused.data.refused));
-        else if (answer.success) resolve({ answer: answer.data, content: Buffer.concat(pieces) });
+        else if (reply.success) resolve({ reply: reply.data, content: Buffer.concat(pieces) });
         else reject(new SandboxFailed(`The bridge inside gave no answer to '${kind}' that can be read`));
         opened.close();
       },

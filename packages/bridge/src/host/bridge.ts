@@ -5,12 +5,12 @@ import { Channels } from "../transport/channels.js";
 import { DirectTransport } from "../transport/direct-transport.js";
 import { ReliableTransport } from "../transport/reliable-transport.js";
 import type { Transport } from "../transport/transport.js";
-import { done } from "./answers.js";
 import { ask } from "./ask.js";
 import { Connection, type ConnectionOptions } from "./connection.js";
 import { DirectConnection } from "./direct-connection.js";
 import { Exposures } from "./exposures.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
+import { done } from "./replies.js";
 
 /** Milliseconds that the guest daemon may take to end its processes, before the platform ends the sandbox. */
 const shutdownMs = 2_000;

@@ -6,8 +6,8 @@ import { ExposedHandlers } from "@ambit/backend-kit/http";
 import { type Exposure, type FetchHandler, SandboxFailed } from "@ambit/core/plugin";
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import type { Channels } from "../transport/channels.js";
-import { listening, refusal } from "./answers.js";
 import type { OwnPort } from "./remote-sandbox.js";
+import { listening, refusal } from "./replies.js";
 import { duplexOf } from "./streams.js";
 
 /** Handlers on the sandbox's loopback: all at one port, distinguished by their tokens. */
@@ -33,7 +33,7 @@ export class Exposures {
   async handOver(server: Server): Promise<OwnPort> {
     const port = await this.#port();
     this.#server = server;
-    return { port, answer: this.#handlers.listener };
+    return { port, listener: this.#handlers.listener };
   }
 
   /** What hears a connection that was made inside. */

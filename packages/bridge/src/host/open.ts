@@ -2,12 +2,12 @@ import { join } from "node:path/posix";
 import type { Scope } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { homeName, workspaceName } from "../messages.js";
-import { done, insideFacts } from "./answers.js";
 import { ask } from "./ask.js";
 import { type Bridge, closeBridge, leaveBridge, makeBridge } from "./bridge.js";
 import { archiveOf } from "./copies.js";
 import { guestDaemon } from "./guest-daemon.js";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./remote-sandbox.js";
+import { done, insideFacts } from "./replies.js";
 import { BridgedSandbox } from "./sandbox.js";
 import { within } from "./within.js";
 
@@ -58,8 +58,8 @@ async function settleIn(
   bridge: Bridge,
 ): Promise<RemoteSandbox> {
   const { platform, spec, evidence, placeholders, copyRoot: given, environment, takeover } = options;
-  const { answer } = await ask(bridge.channels, "facts", {}, insideFacts);
-  const { searchPath, node, uid, ownUsers, whyShared, openPorts, whyOpen, closedBy } = answer;
+  const { reply } = await ask(bridge.channels, "facts", {}, insideFacts);
+  const { searchPath, node, uid, ownUsers, whyShared, openPorts, whyOpen, closedBy } = reply;
   if (spec.required.includes("environment.per-tool") && !ownUsers) {
     throw new SandboxFailed(
       `environment.per-tool isn't possible in this sandbox: ${whyShared ?? "no reason given"}`,

@@ -3,7 +3,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import type { Channel } from "../transport/channel.js";
 import type { Channels } from "../transport/channels.js";
 import { streams } from "../transport/frame.js";
-import { refusal, runEnded, runStarted } from "./answers.js";
+import { refusal, runEnded, runStarted } from "./replies.js";
 import { IncomingStream, outgoingStream } from "./streams.js";
 
 /** What a process is said to have ended with when nothing says it any more. */

@@ -53,10 +53,10 @@ export interface BridgeResumption extends BridgeLink {
   readonly copied: readonly string[];
 }
 
-/** The port inside that every exposure has, and what answers there. */
+/** The port inside that every exposure has, and what listens there. */
 export interface OwnPort {
   readonly port: number;
-  readonly answer: ExposedHandlers["listener"];
+  readonly listener: ExposedHandlers["listener"];
 }
 
 /** What the bridge's guest daemon reports about itself. It comes from the sandbox, so it proves nothing. */

@@ -9,11 +9,11 @@ import type {
   Process,
 } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { done } from "./answers.js";
 import { ask } from "./ask.js";
 import { type Bridge, closeBridge, leaveBridge } from "./bridge.js";
 import { startProcess } from "./process.js";
 import type { BridgeFacts, BridgeResumption, OwnPort, RemoteSandbox } from "./remote-sandbox.js";
+import { done } from "./replies.js";
 
 export interface BridgedParts {
   readonly id: string;

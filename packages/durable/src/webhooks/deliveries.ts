@@ -184,9 +184,9 @@ export class Deliveries {
     }
   }
 
-  #outcomeOf(delivery: Delivery, answer: WebhookResponse): DeliveryOutcome {
+  #outcomeOf(delivery: Delivery, response: WebhookResponse): DeliveryOutcome {
     const attempts = delivery.attempts - delivery.earlierAttempts;
-    const { delivered, status, error, isFinal = false, retryAfterMs = 0 } = answer;
+    const { delivered, status, error, isFinal = false, retryAfterMs = 0 } = response;
     const seen = { ...(status === undefined ? {} : { status }), ...(error === undefined ? {} : { error }) };
     if (delivered) return { state: "delivered", ...seen };
     const { sender } = this.options;

@@ -19,7 +19,7 @@ const port = 3128;
 /** What the session itself serves: says what it was asked. */
 const own = {
   port,
-  answer: (asked: IncomingMessage, response: ServerResponse) => {
+  listener: (asked: IncomingMessage, response: ServerResponse) => {
     asked.resume();
     response.end(`own ${asked.method} ${asked.url}`);
   },
@@ -158,7 +158,7 @@ describe("a client that doesn't finish asking loses its connection", () => {
     const session = await openSession(denyAll, {
       own: {
         port,
-        answer: (request, response) => void request.resume().once("end", () => response.end("all")),
+        listener: (request, response) => void request.resume().once("end", () => response.end("all")),
       },
       limits: { bodyMs: 40 },
     });
@@ -170,7 +170,7 @@ describe("a client that doesn't finish asking loses its connection", () => {
 
   it("with more requests in a row than are answered", async () => {
     const session = await openSession(denyAll, {
-      own: { port, answer: () => undefined },
+      own: { port, listener: () => undefined },
       limits: { pipelined: 3 },
     });
     onTestFinished(() => session.close());
@@ -184,7 +184,7 @@ describe("a client that doesn't finish asking loses its connection", () => {
 
   it("but not while its answer takes its time", async () => {
     const session = await openSession(denyAll, {
-      own: { port, answer: (_request, response) => void setTimeout(() => response.end("late"), 150) },
+      own: { port, listener: (_request, response) => void setTimeout(() => response.end("late"), 150) },
       limits: { handshakeMs: 20, bodyMs: 20, idleMs: 20 },
     });
     onTestFinished(() => session.close());

@@ -58,7 +58,7 @@ export class Turn {
         prompt,
         signal: ended.signal,
         ...this.observation.trace(),
-        onPermission: (question) => toolCalls.answer(question),
+        onPermission: (question) => toolCalls.decide(question),
         onInput: (question) => this.userInput.answer(question),
       });
       await readBounded(events, ended.signal, limits.closeMs, (event) => {

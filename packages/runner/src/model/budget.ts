@@ -59,10 +59,10 @@ export class Budget {
       for (;;) {
         const used = this.#usedUp(settings);
         if (used === undefined) break;
-        const answer = settings.onExceeded === "ask" ? await this.#ask(settings, used, signal) : "no";
-        if (answer === "yes") continue;
-        if (answer === "no") this.#end(used);
-        const reason = answer === "no" ? "the run's budget is used up" : "the run waits for its user";
+        const decision = settings.onExceeded === "ask" ? await this.#ask(settings, used, signal) : "no";
+        if (decision === "yes") continue;
+        if (decision === "no") this.#end(used);
+        const reason = decision === "no" ? "the run's budget is used up" : "the run waits for its user";
         return { allowed: false, status: 402, reason };
       }
       this.#countRequest();

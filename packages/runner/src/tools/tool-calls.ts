@@ -77,7 +77,7 @@ export class ToolCalls {
 
   /** A call of one of the request's own tools. */
   own(made: PublishedCall): Promise<PublishedOutcome> {
-    return this.#answered(`The executor of '${made.name}'`, made, async () => {
+    return this.#guarded(`The executor of '${made.name}'`, made, async () => {
       const tool = this.known.tools.get(made.name);
       if (tool === undefined) return failed(`There is no tool '${made.name}'.`);
       const call = { ...this.#taken(made, "request"), tool, byCaller: this.known.isByCaller(tool) };
@@ -88,7 +88,7 @@ export class ToolCalls {
 
   /** A call of a user's MCP server: subject to the same permissions, regardless of what the server says about its tools. */
   foreign(publication: Publication, made: PublishedCall): Promise<PublishedOutcome> {
-    return this.#answered(`The tool source of '${publication.name}'`, made, () => {
+    return this.#guarded(`The tool source of '${publication.name}'`, made, () => {
       const { name } = publication;
       const call = { ...this.#taken(made, { server: name }), server: this.known.servers.get(name) };
       return this.#permitted(call, made.signal, undefined, async () => ({
@@ -100,7 +100,7 @@ export class ToolCalls {
   }
 
   /** The agent asks before it calls one of the run's tools or its own. */
-  async answer(question: PermissionQuestion): Promise<PermissionDecision> {
+  async decide(question: PermissionQuestion): Promise<PermissionDecision> {
     this.acted = true;
     const { toolName: name, input } = question;
     if (this.#open >= this.limits.openCalls || unusableArguments(name, input) !== undefined)
@@ -116,13 +116,13 @@ export class ToolCalls {
         if (!(await this.#alsoAsk(call))) this.calls.step(id, { step: "release" });
         return "park";
       }
-      const answer = await this.gatekeeper.question(call, asking.signal);
-      if (answer === "park") this.pause.begin();
+      const decision = await this.gatekeeper.question(call, asking.signal);
+      if (decision === "park") this.pause.begin();
       else {
-        this.calls.step(id, { step: answer });
+        this.calls.step(id, { step: decision });
         if (!call.byCaller) this.events.proceed(id);
       }
-      return answer;
+      return decision;
     } finally {
       this.#open -= 1;
       release();
@@ -162,7 +162,7 @@ export class ToolCalls {
   }
 
   /** A call never throws: a failure on our side ends the run, and the agent gets the call's failure. */
-  async #answered(
+  async #guarded(
     who: string,
     call: PublishedCall,
     step: () => Promise<PublishedOutcome>,

@@ -107,7 +107,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       const proxy = await openSessionProxy({
         spec,
         listen: { server: channel.connections },
-        own: { port: inside.port, answer: channel.answer },
+        own: { port: inside.port, listener: channel.listener },
         lookup: options.lookup,
         checks: weakening?.egressChecks,
         credentials: credentials?.broker,

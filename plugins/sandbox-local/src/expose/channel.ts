@@ -14,7 +14,7 @@ export class SessionChannel {
   /** Its connections, for the boundary's proxy: it judges each request, and hands over to `answer` what is ours. */
   readonly connections = createServer({ allowHalfOpen: true });
   /** Answers a request for a path. */
-  readonly answer: ExposedHandlers["listener"];
+  readonly listener: ExposedHandlers["listener"];
   /** On the host. */
   readonly path: string;
   readonly #folder: OpenFolder;
@@ -24,7 +24,7 @@ export class SessionChannel {
   private constructor(folder: OpenFolder, path: string) {
     this.#folder = folder;
     this.path = path;
-    this.answer = this.#handlers.listener;
+    this.listener = this.#handlers.listener;
     this.connections.on("connection", (connection) => {
       this.#open.add(connection);
       connection.on("error", () => connection.destroy());

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { answerAt, answers, atExit } from "@ambit/backend-kit";
+import { atExit, isListening, listenAt } from "@ambit/backend-kit";
 import { type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
 import { codeOf } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
@@ -53,7 +53,7 @@ export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolde
   await mkdir(early);
   await chmod(early, 0o711);
   const folder = await openFolder(early);
-  const server = await answerAt(folder, lifeline);
+  const server = await listenAt(folder, lifeline);
   await rename(early, path);
   const keep = atExit(() => removeUnused(path));
   return {
@@ -100,7 +100,7 @@ async function isAlive(path: string): Promise<boolean> {
     return ["ENOENT", "EACCES"].includes(codeOf(error) ?? "") || isNoFolder(error);
   }
   try {
-    return await answers(folder, lifeline);
+    return await isListening(folder, lifeline);
   } finally {
     await folder.handle.close();
   }

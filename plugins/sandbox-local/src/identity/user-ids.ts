@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { answerAt, answers } from "@ambit/backend-kit";
+import { isListening, listenAt } from "@ambit/backend-kit";
 import { inFolder, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { makePassage } from "../folders/data-folder.js";
@@ -78,7 +78,7 @@ async function take(records: OpenFolder, uid: number): Promise<UserIdLease | "ta
   if (await isTaken(records, uid)) return "taken";
   const name = `${uid}-${randomBytes(8).toString("hex")}`;
   // Under its own name only once it answers, or it would look like a dead runner's.
-  const server = await answerAt(records, `${unfinished}${name}`);
+  const server = await listenAt(records, `${unfinished}${name}`);
   await rename(inFolder(records, `${unfinished}${name}`), inFolder(records, name));
   let released: Promise<void> | undefined;
   const release = () => {
@@ -99,7 +99,7 @@ async function take(records: OpenFolder, uid: number): Promise<UserIdLease | "ta
 async function isTaken(records: OpenFolder, uid: number, own?: string): Promise<boolean> {
   for (const name of await readdir(inFolder(records, "."))) {
     if (!name.startsWith(`${uid}-`) || name === own) continue;
-    if (await answers(records, name)) return true;
+    if (await isListening(records, name)) return true;
     await rm(inFolder(records, name), { force: true });
   }
   return false;

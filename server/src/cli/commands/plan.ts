@@ -14,7 +14,7 @@ export async function plan(file: string, overrides: Overrides): Promise<number> 
   const { runner, registry, evidence } = await openAmbit({
     ...{ environment, overrides, logLevel: "warn", keepsEvidence: true },
   });
-  const print = (answer: unknown) => process.stdout.write(`${JSON.stringify(answer, undefined, 2)}\n`);
+  const print = (response: unknown) => process.stdout.write(`${JSON.stringify(response, undefined, 2)}\n`);
   try {
     const body = await readRequest(file);
     const makePlan = () => runner.plan(body);

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@ambit/core/contract";
 import { wireSchemas } from "./json-schema.js";
-import { answer, base, body, type FailureStatus, failed, failures, reference } from "./parts.js";
+import { base, body, type FailureStatus, failed, failures, jsonResponse, reference } from "./parts.js";
 import { storedPaths } from "./stored-paths.js";
 import { webhooks } from "./webhooks.js";
 
@@ -43,7 +43,7 @@ function paths(): JsonObject {
         summary: "Runs one turn of an agent, and answers with its result",
         description:
           "With `Accept: application/x-ndjson` or `text/event-stream` it answers as `POST /stream` does. The header `x-ambit-run-id` has the run's id; a caller that gave none learns it with the result.",
-        answers: { "application/json": { schema: reference("RunResult") } },
+        content: { "application/json": { schema: reference("RunResult") } },
         failures: [400, 401, 403, 408, 409, 413, 422, 429, 499, 500, 502, 503, 504],
       }),
     },
@@ -53,7 +53,7 @@ function paths(): JsonObject {
         summary: "Runs one turn of an agent, and answers with what happens as it happens",
         description:
           "Events, then exactly one `result` record in every case: a refused or failed run is such a record too, with the status 200. NDJSON, unless `Accept` asks for `text/event-stream`; with `Accept: application/json` it answers as `POST /run` does. The header `x-ambit-run-id` has the run's id.",
-        answers: {
+        content: {
           "application/x-ndjson": { schema: reference("StreamRecord") },
           "text/event-stream": { schema: reference("StreamRecord") },
         },
@@ -66,7 +66,7 @@ function paths(): JsonObject {
         summary: "Decides whether a request could run, and touches nothing",
         requestBody: body("RunRequest", false),
         responses: {
-          200: answer("The plan, accepted.", "PlanResponse"),
+          200: jsonResponse("The plan, accepted.", "PlanResponse"),
           ...failed(400, 401, 403, 408, 413, 422, 500),
         },
       },
@@ -77,7 +77,7 @@ function paths(): JsonObject {
         summary: "Ends a session, and the run that uses it",
         requestBody: body("KillRequest", true),
         responses: {
-          200: answer("Nothing of it is left.", "EndedResponse"),
+          200: jsonResponse("Nothing of it is left.", "EndedResponse"),
           ...failed(400, 401, 403, 408, 413, 500),
         },
       },
@@ -87,7 +87,7 @@ function paths(): JsonObject {
       get: {
         operationId: "plugins",
         summary: "What is loaded, what it claims, and what was seen of that on this host",
-        responses: { 200: answer("Every actor.", "PluginsResponse"), ...failed(401, 403, 500) },
+        responses: { 200: jsonResponse("Every actor.", "PluginsResponse"), ...failed(401, 403, 500) },
       },
     },
     "/metrics": {
@@ -107,7 +107,7 @@ function paths(): JsonObject {
       get: {
         operationId: "subscriptionStatus",
         summary: "Which harnesses are loaded, and that none uses a login of the runner's",
-        responses: { 200: answer("Every harness.", "SubscriptionStatus"), ...failed(401, 403, 500) },
+        responses: { 200: jsonResponse("Every harness.", "SubscriptionStatus"), ...failed(401, 403, 500) },
       },
     },
     "/health": {
@@ -115,7 +115,7 @@ function paths(): JsonObject {
         operationId: "health",
         summary: "That it lives",
         security: [],
-        responses: { 200: answer("It does.", "HealthResponse") },
+        responses: { 200: jsonResponse("It does.", "HealthResponse") },
       },
     },
     "/openapi.json": {
@@ -139,13 +139,16 @@ interface RunOperation {
   readonly summary: string;
   readonly description: string;
   /** By media type. */
-  readonly answers: Readonly<Record<string, { readonly schema: JsonObject }>>;
+  readonly content: Readonly<Record<string, { readonly schema: JsonObject }>>;
   readonly failures: readonly FailureStatus[];
 }
 
-function run({ operationId, summary, description, answers, failures: statuses }: RunOperation): JsonObject {
-  const content = Object.keys(answers).includes("application/json") ? jsonFailure : streamedFailure;
-  const refusals = statuses.map((status) => [status, { description: failures[status], content }]);
+function run({ operationId, summary, description, content, failures: statuses }: RunOperation): JsonObject {
+  const failureContent = Object.keys(content).includes("application/json") ? jsonFailure : streamedFailure;
+  const refusals = statuses.map((status) => [
+    status,
+    { description: failures[status], content: failureContent },
+  ]);
   return {
     operationId,
     summary,
@@ -171,10 +174,10 @@ function run({ operationId, summary, description, answers, failures: statuses }:
       200: {
         description: "The run's id is in a header, its outcome in the body.",
         headers: { "x-ambit-run-id": { schema: { type: "string" } } },
-        content: answers,
+        content,
       },
       202: {
-        ...answer("Detached: the run continues in the background.", "AcceptedResponse"),
+        ...jsonResponse("Detached: the run continues in the background.", "AcceptedResponse"),
         headers: {
           location: { schema: { type: "string" } },
           "x-ambit-run-id": { schema: { type: "string" } },

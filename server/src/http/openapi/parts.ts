@@ -26,10 +26,12 @@ export const failures = {
 export type FailureStatus = keyof typeof failures;
 
 export function failed(...statuses: readonly FailureStatus[]): JsonObject {
-  return Object.fromEntries(statuses.map((status) => [status, answer(failures[status], "FailedResult")]));
+  return Object.fromEntries(
+    statuses.map((status) => [status, jsonResponse(failures[status], "FailedResult")]),
+  );
 }
 
-export function answer(description: string, schema: SchemaName): JsonObject {
+export function jsonResponse(description: string, schema: SchemaName): JsonObject {
   return { description, content: { "application/json": { schema: reference(schema) } } };
 }
 

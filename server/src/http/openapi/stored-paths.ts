@@ -1,5 +1,5 @@
 import type { JsonObject } from "@ambit/core/contract";
-import { answer, body, failed, reference } from "./parts.js";
+import { body, failed, jsonResponse, reference } from "./parts.js";
 
 const inPath = (name: string) => ({ name, in: "path", required: true, schema: { type: "string" } });
 const inQuery = (name: string, description: string, schema: JsonObject = { type: "string" }) => ({
@@ -27,7 +27,7 @@ export function storedPaths(): JsonObject {
           ...paging,
         ],
         responses: {
-          200: answer("A page of them, without results.", "RunsResponse"),
+          200: jsonResponse("A page of them, without results.", "RunsResponse"),
           ...failed(400, 401, 403, 404, 500, 503),
         },
       },
@@ -37,13 +37,16 @@ export function storedPaths(): JsonObject {
         operationId: "runInfo",
         summary: "A run's state, its result once it has ended, and what became of its webhook's messages",
         parameters: [inPath("runId")],
-        responses: { 200: answer("The run.", "RunInfo"), ...failed(401, 403, 404, 500, 503) },
+        responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(401, 403, 404, 500, 503) },
       },
       delete: {
         operationId: "deleteRun",
         summary: "Deletes an ended run, with its events and questions",
         parameters: [inPath("runId")],
-        responses: { 200: answer("It is gone.", "EndedResponse"), ...failed(400, 401, 403, 404, 500, 503) },
+        responses: {
+          200: jsonResponse("It is gone.", "EndedResponse"),
+          ...failed(400, 401, 403, 404, 500, 503),
+        },
       },
     },
     "/runs/{runId}/events": {
@@ -81,7 +84,10 @@ export function storedPaths(): JsonObject {
         operationId: "cancel",
         summary: "Ends a run early, on whichever replica; it still ends in its one result",
         parameters: [inPath("runId")],
-        responses: { 200: answer("The run is ending.", "EndedResponse"), ...failed(401, 403, 404, 500, 503) },
+        responses: {
+          200: jsonResponse("The run is ending.", "EndedResponse"),
+          ...failed(401, 403, 404, 500, 503),
+        },
       },
     },
     "/runs/{runId}/interactions/{interactionId}": {
@@ -93,7 +99,7 @@ export function storedPaths(): JsonObject {
         parameters: ["runId", "interactionId"].map(inPath),
         requestBody: body("InteractionAnswer", true),
         responses: {
-          200: answer("It was forwarded, or kept.", "ForwardedResponse"),
+          200: jsonResponse("It was forwarded, or kept.", "ForwardedResponse"),
           ...failed(400, 401, 403, 404, 408, 410, 413, 500, 503),
         },
       },
@@ -139,7 +145,7 @@ export function storedPaths(): JsonObject {
           ...paging,
         ],
         responses: {
-          200: answer("A page of them.", "InteractionsResponse"),
+          200: jsonResponse("A page of them.", "InteractionsResponse"),
           ...failed(400, 401, 403, 404, 500, 503),
         },
       },
@@ -150,7 +156,7 @@ export function storedPaths(): JsonObject {
         summary: "The sessions that are kept open, on whichever replica",
         parameters: paging,
         responses: {
-          200: answer("A page of them.", "SessionsResponse"),
+          200: jsonResponse("A page of them.", "SessionsResponse"),
           ...failed(400, 401, 403, 404, 500, 503),
         },
       },
@@ -161,7 +167,7 @@ export function storedPaths(): JsonObject {
         summary: "Closes a session's sandbox and agent, and ends the run that uses it",
         parameters: [inPath("sessionId"), inQuery("projectId", "The project of its runs.")],
         responses: {
-          200: answer("Nothing of it is left.", "EndedResponse"),
+          200: jsonResponse("Nothing of it is left.", "EndedResponse"),
           ...failed(401, 403, 404, 409, 500, 503),
         },
       },

@@ -19,7 +19,7 @@ import type { DurableServer, Exchange, ServerContext } from "../server-context.j
 import { callersProjects, isVisibleTo } from "./projects.js";
 import { asksToDetach, idempotencyKey, prefersAsync } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
-import { sendStoredResult } from "./stored-answer.js";
+import { sendStoredResult } from "./stored-response.js";
 
 /**
  * `POST /run` and `/stream` where there is a store: the caller reads the run's log like any other reader.
@@ -49,7 +49,7 @@ export async function handleDurableRun(
     if (key === undefined || !isVisibleTo(callersProjects(incoming), run))
       throw new RequestInvalid([{ path: "runId", message: taken }]);
     if (run.digest !== digest) throw new IdempotencyKeyReused(key);
-    return answerExisting(context, server, exchange, isDetached ? "detached" : form, run);
+    return respondExisting(context, server, exchange, isDetached ? "detached" : form, run);
   };
   if (existing !== undefined) return respond(existing);
   const wait = async () => {
@@ -83,7 +83,7 @@ export async function handleDurableRun(
     log.info({ ...fields, outcome }, "a run has ended");
   });
   if (isDetached) return accept(exchange, run.id, "running");
-  await answer(context, server, exchange, form, run, started.recorder);
+  await sendRun(context, server, exchange, form, run, started.recorder);
 }
 
 /** The same request came a moment ago, and its run isn't in the store yet. */
@@ -131,7 +131,7 @@ function accept({ outgoing }: Exchange, runId: string, state: AcceptedResponse["
 }
 
 /** To the caller that began the run, and may leave it. */
-async function answer(
+async function sendRun(
   { log, runner }: ServerContext,
   { durable }: DurableServer,
   { outgoing }: Exchange,
@@ -166,7 +166,7 @@ async function answer(
 }
 
 /** To a caller that sends the same request again: the run that it began. */
-async function answerExisting(
+async function respondExisting(
   { log, runner }: ServerContext,
   { durable }: DurableServer,
   exchange: Exchange,

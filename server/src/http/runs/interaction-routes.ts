@@ -16,7 +16,7 @@ import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { callersProjects } from "./projects.js";
 import { limitOf, projectFilter, requireKnown } from "./query.js";
 import { type StoredRoute, visibleRun } from "./run-routes.js";
-import { timeOf } from "./stored-answer.js";
+import { timeOf } from "./stored-response.js";
 
 /** Questions of one run that are looked at for one answer. */
 const mostOfRun = 1_000;

@@ -9,7 +9,7 @@ import { callersProjects, isVisibleTo } from "./projects.js";
 import { limitOf, projectFilter, requireKnown } from "./query.js";
 import { countOf } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
-import { deliveryInfo, resultOf, summaryOf } from "./stored-answer.js";
+import { deliveryInfo, resultOf, summaryOf } from "./stored-response.js";
 
 const mostDeliveries = 100;
 

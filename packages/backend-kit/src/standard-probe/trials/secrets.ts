@@ -44,7 +44,7 @@ export const secretTrial: Trial = {
         { secrets: [secret], lookup: async () => ["127.0.0.1"], trusted: [authority.certificate] },
       );
       const attempts: Attempts = {
-        answer: { try: "send", host, port, variable: name },
+        response: { try: "send", host, port, variable: name },
         environment: { try: "environments" },
       };
       const placeholder = sandbox.placeholders?.[name] ?? "";
@@ -53,9 +53,9 @@ export const secretTrial: Trial = {
       const hidden = await lookInside(sandbox, bench, attempts, { env: { [name]: placeholder } });
       expectThat(
         received.at(-1) === `Bearer ${value}`,
-        `the value didn't arrive at its host: ${hidden.answer}`,
+        `the value didn't arrive at its host: ${hidden.response}`,
       );
-      const all = `${hidden.answer} ${hidden.environment}`;
+      const all = `${hidden.response} ${hidden.environment}`;
       expectThat(placeholder !== "" && all.includes(placeholder), "the placeholder wasn't found inside");
       expectThat(!all.includes(value), "the value was found inside");
     } finally {

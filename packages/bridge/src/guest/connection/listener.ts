@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import type { Channels } from "../../transport/channels.js";
 import { streams } from "../../transport/frame.js";
-import { answering } from "../answering.js";
+import { replying } from "../replying.js";
 
 /** Connections at once, of one listener; others are dropped. Whoever makes more mustn't take every descriptor. */
 const mostConnections = 256;
@@ -25,7 +25,7 @@ export class Listeners {
     this.#servers.add(server);
     return {
       message: () =>
-        answering(channel, async () => {
+        replying(channel, async () => {
           await new Promise<void>((resolve, reject) => {
             server.once("error", reject);
             server.listen({ host: "127.0.0.1", port: 0 }, resolve);

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { orderOf, type Requests, requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import { streams } from "../../transport/frame.js";
-import { answering } from "../answering.js";
 import type { Folders } from "../files/folders.js";
+import { replying } from "../replying.js";
 import type { Settings } from "../settings.js";
 import type { Users } from "../users.js";
 import { Output } from "./output.js";
@@ -54,7 +54,7 @@ export class Processes {
           else running.kill(order.kill);
           return;
         }
-        answering(channel, () => begin(requestOf("run", message)));
+        replying(channel, () => begin(requestOf("run", message)));
       },
       data: (_lane, bytes, taken) => {
         input.push({ bytes, taken });
@@ -169,7 +169,7 @@ class RunningProcess {
       new Output(child.stderr, channel, streams.error),
     ];
     child.once("exit", (code, signal) =>
-      answering(channel, async () => {
+      replying(channel, async () => {
         await reaper.finish();
         this.#isGone = true;
         // Cleaned first: who hears of the exit may count on nothing being left.

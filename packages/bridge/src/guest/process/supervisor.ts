@@ -26,7 +26,7 @@ export function closeSupervisor({ ports, files }: SupervisorSettings, user: User
   const { closedBy, whyOpen } = ports.length === 0 ? nothingToClose : close(ports, user);
   let looking: Promise<readonly number[]> | undefined;
   const look = () => {
-    looking ??= ports.length === 0 ? Promise.resolve([]) : answering(ports, user);
+    looking ??= ports.length === 0 ? Promise.resolve([]) : listening(ports, user);
     return looking;
   };
   // Started now, in parallel with the other preparations; a failure is reported to the first user.
@@ -107,7 +107,7 @@ Promise.all(attempts).then(() => process.stdout.write(JSON.stringify([...open]))
 `;
 
 /** @throws Error when it couldn't be looked. */
-function answering(ports: readonly number[], user: User | undefined): Promise<readonly number[]> {
+function listening(ports: readonly number[], user: User | undefined): Promise<readonly number[]> {
   return new Promise((resolve, reject) => {
     // As root at first: the interpreter may be where only root reads.
     const child = spawn(process.execPath, ["-e", lookProgram, JSON.stringify([ports, user ?? null])], {

@@ -48,7 +48,7 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
   });
   outgoing.once("response", (incoming) => {
     try {
-      answer(incoming, response, forwarding, request.method === "HEAD");
+      respond(incoming, response, forwarding, request.method === "HEAD");
     } catch (cause) {
       outgoing.destroy(new Error("the server's header can't be passed on", { cause }));
     }
@@ -64,7 +64,7 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
   request.pipe(outgoing);
 }
 
-function answer(
+function respond(
   incoming: IncomingMessage,
   response: ServerResponse,
   { replacements, target }: Forwarding,

@@ -15,7 +15,7 @@ export interface Route {
   readonly upstream: Socket;
 }
 
-/** Writes the request anew on its connection, and its answer to the client. */
+/** Writes the request anew on its connection, and its response to the client. */
 export function passRequest(
   request: IncomingMessage,
   response: ServerResponse,
@@ -31,13 +31,13 @@ export function passRequest(
       response.destroy();
       return;
     }
-    const answer = upstreamFailure(
+    const own = upstreamFailure(
       target,
       502,
       `the server closed the connection early (${error.code ?? error.message})`,
     );
-    response.writeHead(answer.status, answer.statusText, headersOf(answer));
-    response.end(answer.body);
+    response.writeHead(own.status, own.statusText, headersOf(own));
+    response.end(own.body);
   });
   // A server that answers with an upgrade which was never asked for: Node drops the connection, and says nothing.
   outgoing.once("close", () => {
@@ -126,6 +126,6 @@ function hostHeader(target: Target): string {
   return target.port === 80 ? full.slice(0, -":80".length) : full;
 }
 
-export function endWith(client: Duplex, answer: OwnResponse): void {
-  client.end(bytesOf(answer), () => client.destroy());
+export function endWith(client: Duplex, own: OwnResponse): void {
+  client.end(bytesOf(own), () => client.destroy());
 }

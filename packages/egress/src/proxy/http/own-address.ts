@@ -5,7 +5,7 @@ import { readAuthority, type Target } from "../../target.js";
 export interface OwnServer {
   /** The port at which clients reach the proxy, on their own loopback. */
   readonly port: number;
-  readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
 const ownNames: readonly string[] = ["127.0.0.1", "localhost"];

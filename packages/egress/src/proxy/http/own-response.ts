@@ -59,23 +59,23 @@ export function unusable(status: 400 | 431 | 501 | 503, cause: string): OwnRespo
   };
 }
 
-export function headersOf(answer: OwnResponse): string[] {
+export function headersOf(own: OwnResponse): string[] {
   return [
     ...["Content-Type", "application/json; charset=utf-8"],
-    ...["Content-Length", String(Buffer.byteLength(answer.body))],
+    ...["Content-Length", String(Buffer.byteLength(own.body))],
     ...["Cache-Control", "no-store"],
-    ...[BOUNDARY_HEADER, answer.boundary],
+    ...[BOUNDARY_HEADER, own.boundary],
     ...["Connection", "close"],
   ];
 }
 
-/** The answer as bytes, for a connection that has left Node's HTTP server (CONNECT, upgrades). */
-export function bytesOf(answer: OwnResponse): string {
-  const headers = headersOf(answer);
+/** The response as bytes, for a connection that has left Node's HTTP server (CONNECT, upgrades). */
+export function bytesOf(own: OwnResponse): string {
+  const headers = headersOf(own);
   const lines = headers.flatMap((name, index) =>
     index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [],
   );
-  return [`HTTP/1.1 ${answer.status} ${answer.statusText}`, ...lines, "", answer.body].join("\r\n");
+  return [`HTTP/1.1 ${own.status} ${own.statusText}`, ...lines, "", own.body].join("\r\n");
 }
 
 function asBody(content: object): string {

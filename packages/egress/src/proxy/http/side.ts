@@ -61,7 +61,7 @@ export class HttpSide {
       this.#connect(request, client as Socket, head).catch((fault: unknown) => onFault(fault, client));
     });
     server.on("clientError", (error: NodeJS.ErrnoException, client) => {
-      // Behind an answer that is still being written, another would become part of its body.
+      // Behind a response that is still being written, another would become part of its body.
       if (error.code === "ECONNRESET" || !client.writable || this.#clients.hasUnanswered(client)) {
         client.destroy();
         return;
@@ -84,24 +84,24 @@ export class HttpSide {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (this.#answerOwn(request, response)) return;
-    const route = await this.#route(request, (answer) => {
-      response.writeHead(answer.status, answer.statusText, headersOf(answer));
-      response.end(answer.body);
+    if (this.#serveOwn(request, response)) return;
+    const route = await this.#route(request, (own) => {
+      response.writeHead(own.status, own.statusText, headersOf(own));
+      response.end(own.body);
     });
     if (route === undefined) return;
     passRequest(request, response, route, this.#gate.limits);
   }
 
-  /** Whether the request was the session's own to answer. */
-  #answerOwn(request: IncomingMessage, response: ServerResponse): boolean {
+  /** Whether the request was for the session's own address. */
+  #serveOwn(request: IncomingMessage, response: ServerResponse): boolean {
     const path = this.#ownPathOf(request);
     if (this.#own === undefined || path === undefined) return false;
     request.url = path;
     this.#clients.expectBody(request);
-    // An answer may take its time, a stream of events without a byte for long included.
+    // A response may take its time, a stream of events without a byte for long included.
     request.socket.setTimeout(0);
-    this.#own.answer(request, response);
+    this.#own.listener(request, response);
     return true;
   }
 
@@ -121,7 +121,7 @@ export class HttpSide {
     if (this.#ownPathOf(request) !== undefined) {
       return endWith(client, unusable(501, "the session's own endpoints don't accept upgrades"));
     }
-    const route = await this.#route(request, (answer) => endWith(client, answer));
+    const route = await this.#route(request, (own) => endWith(client, own));
     if (route === undefined) return;
     passUpgrade(request, client, head, route, this.#gate.limits);
   }
@@ -143,7 +143,7 @@ export class HttpSide {
       client.write(tunnelOpened);
       return this.accept(client, head, "own");
     }
-    const tunnel = await this.#admit(reading.target, "connect", (answer) => endWith(client, answer));
+    const tunnel = await this.#admit(reading.target, "connect", (own) => endWith(client, own));
     if (tunnel === undefined) return;
     if (this.#credentials?.serves(tunnel.target) === true) {
       client.write(tunnelOpened);
@@ -151,7 +151,7 @@ export class HttpSide {
         this.accept(socket, rest, tunnel),
       );
     }
-    const upstream = await this.#dial(tunnel, (answer) => endWith(client, answer));
+    const upstream = await this.#dial(tunnel, (own) => endWith(client, own));
     if (upstream === undefined) return;
     client.write(tunnelOpened);
     await carryTunnel(this.#gate, tunnel, client, head, upstream, (socket, rest) =>
@@ -160,27 +160,27 @@ export class HttpSide {
   }
 
   /** From a request to a connection: refused, failed, or dialled. Answers in the first two cases. */
-  async #route(request: IncomingMessage, answer: (answer: OwnResponse) => void): Promise<Route | undefined> {
+  async #route(request: IncomingMessage, respond: (own: OwnResponse) => void): Promise<Route | undefined> {
     const inside = this.#clients.tunnelOf(request.socket);
-    if (inside === "own") return void answer(unusable(400, "a tunnel can't lead to another proxy"));
+    if (inside === "own") return void respond(unusable(400, "a tunnel can't lead to another proxy"));
     const destination = this.#gate.checks.destination(request, inside);
     if (!destination.ok) {
-      if (destination.kind === "unusable") return void answer(unusable(400, destination.reason));
+      if (destination.kind === "unusable") return void respond(unusable(400, destination.reason));
       const shown = inside?.target ?? { host: escapeForReport(destination.raw), port: 0 };
       this.#gate.report(shown, inside?.protocol ?? "http", { allowed: false, reason: destination.reason });
-      return void answer(refusal(shown, destination.reason));
+      return void respond(refusal(shown, destination.reason));
     }
     const exposed = this.#credentials?.whyNotInTheClear(request);
     if (exposed !== undefined) {
       this.#gate.report(destination.target, inside?.protocol ?? "http", { allowed: false, reason: exposed });
-      return void answer(refusal(destination.target, exposed));
+      return void respond(refusal(destination.target, exposed));
     }
     const coding = valuesOf(request, "transfer-encoding").join().toLowerCase();
     if (coding !== "" && coding !== "chunked")
-      return void answer(unusable(501, "the only supported transfer coding is chunked"));
-    const tunnel = inside ?? (await this.#admit(destination.target, "http", answer));
+      return void respond(unusable(501, "the only supported transfer coding is chunked"));
+    const tunnel = inside ?? (await this.#admit(destination.target, "http", respond));
     if (tunnel === undefined) return;
-    const upstream = await this.#dial(tunnel, answer);
+    const upstream = await this.#dial(tunnel, respond);
     if (upstream === undefined) return;
     if (inside === undefined) this.#gate.reportOpened(tunnel, upstream);
     return { target: destination.target, path: destination.path, upstream };
@@ -189,19 +189,19 @@ export class HttpSide {
   async #admit(
     target: Target,
     protocol: EgressProtocol,
-    answer: (answer: OwnResponse) => void,
+    respond: (own: OwnResponse) => void,
   ): Promise<Admitted | undefined> {
     const admission = await this.#gate.admitOrReport(target, protocol);
     if (admission instanceof UpstreamFailure)
-      return void answer(upstreamFailure(target, admission.status, admission.message));
-    if (!admission.decision.allowed) return void answer(refusal(target, admission.decision.reason));
+      return void respond(upstreamFailure(target, admission.status, admission.message));
+    if (!admission.decision.allowed) return void respond(refusal(target, admission.decision.reason));
     return { target, protocol, addresses: admission.addresses, decision: admission.decision };
   }
 
-  async #dial(tunnel: Admitted, answer: (answer: OwnResponse) => void): Promise<Socket | undefined> {
+  async #dial(tunnel: Admitted, respond: (own: OwnResponse) => void): Promise<Socket | undefined> {
     const upstream = await this.#gate.dialOrReport(tunnel);
     if (!(upstream instanceof UpstreamFailure)) return upstream;
-    return void answer(upstreamFailure(tunnel.target, upstream.status, upstream.message));
+    return void respond(upstreamFailure(tunnel.target, upstream.status, upstream.message));
   }
 }
 

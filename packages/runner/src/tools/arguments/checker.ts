@@ -79,7 +79,7 @@ class CheckWorker {
   readonly #thread = new Worker(require.resolve("#arguments-worker"), { resourceLimits });
   readonly ready: Promise<void>;
   readonly ended: Promise<void>;
-  #answered: (checked: Checked) => void = () => {};
+  #settle: (checked: Checked) => void = () => {};
   #broken: (error: Error) => void = () => {};
 
   constructor() {
@@ -101,7 +101,7 @@ class CheckWorker {
         reject(new InternalError(error));
       };
       this.#thread.on("message", (message: CheckReply | "ready") => {
-        if (message !== "ready") return this.#answered(message);
+        if (message !== "ready") return this.#settle(message);
         clearTimeout(late);
         resolve();
       });
@@ -116,9 +116,9 @@ class CheckWorker {
         resolve({ gaveUp: "time" });
         void this.end();
       }, milliseconds);
-      this.#answered = (answer) => {
+      this.#settle = (checked) => {
         clearTimeout(late);
-        resolve(answer);
+        resolve(checked);
       };
       this.#broken = (error) => {
         clearTimeout(late);

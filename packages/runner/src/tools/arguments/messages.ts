@@ -8,7 +8,7 @@ export interface CheckRequest {
   readonly given: string;
 }
 
-/** What the worker answers. */
+/** What the worker replies. */
 export interface CheckReply {
   /** Undefined: the arguments fit. */
   readonly problem: string | undefined;
