@@ -86,7 +86,9 @@ export class BoundSessions {
   /** @throws StoreFailed */
   use(name: SessionName, use: SessionUse): Promise<SessionUse> {
     const { settings, log, store } = this.options;
-    return patiently("keep what a session used", settings.retryTimeoutMs, log, () => store.keepUse(name, use));
+    return patiently("keep what a session used", settings.retryTimeoutMs, log, () =>
+      store.keepUse(name, use),
+    );
   }
 
   closed({ session, project }: SessionName): Promise<void> {

@@ -115,7 +115,7 @@ export function storedPaths(): JsonObject {
           ...paging,
         ],
         responses: {
-          200: answer("A page of them.", "DeliveriesResponse"),
+          200: jsonResponse("A page of them.", "DeliveriesResponse"),
           ...failed(400, 401, 403, 404, 500, 503),
         },
       },
@@ -128,7 +128,7 @@ export function storedPaths(): JsonObject {
           "The same message under the same `webhook-id`, signed anew, immediately, and with as many attempts as a new one.",
         parameters: [inPath("deliveryId")],
         responses: {
-          202: answer("It is due.", "StoredDelivery"),
+          202: jsonResponse("It is due.", "StoredDelivery"),
           ...failed(400, 401, 403, 404, 500, 503),
         },
       },

@@ -5,7 +5,7 @@ import { sendJson } from "../response/send.js";
 import { callersProjects } from "./projects.js";
 import { limitOf, projectFilter, requireKnown } from "./query.js";
 import type { StoredRoute } from "./run-routes.js";
-import { deliveryInfo } from "./stored-answer.js";
+import { deliveryInfo } from "./stored-response.js";
 
 /** `GET /deliveries` */
 export async function handleDeliveries({ server, exchange, query }: StoredRoute): Promise<void> {
