@@ -24,6 +24,8 @@ export const probeSettingsSchema = z.strictObject({
   timeoutMs: z.int().positive().default(30_000),
   /** Milliseconds after which evidence is too old to plan with, and is taken again. */
   maxAgeMs: z.int().positive().default(3_600_000),
+  /** The same for an actor of which nothing was proven, such as one whose platform didn't answer. Never above `maxAgeMs`. */
+  retryMs: z.int().positive().default(15_000),
 });
 export type ProbeSettings = z.infer<typeof probeSettingsSchema>;
 

@@ -38,7 +38,11 @@ export class Prober {
   /** Whether its evidence is recent enough to plan with. */
   isFresh(actor: Actor<never>): boolean {
     const evidence = this.#evidence.get(actor);
-    return evidence !== undefined && Date.now() - evidence.probedAt < this.settings.maxAgeMs;
+    if (evidence === undefined) return false;
+    const { maxAgeMs, retryMs } = this.settings;
+    const isUseless =
+      actor.claims.length > 0 && ![...evidence.findings.values()].some(({ proven }) => proven);
+    return Date.now() - evidence.probedAt < (isUseless ? Math.min(retryMs, maxAgeMs) : maxAgeMs);
   }
 
   /** Restores evidence of an earlier process, as far as it is within the claims and not dated in the future. */

@@ -16,7 +16,7 @@ async function load(...registers: readonly ((registrar: Registrar, config: Confi
   );
   const entries = plugins.map((use, at) => ({ use, config: at === 0 ? {} : { place: `there ${at}` } }));
   const never = () => Promise.reject(new Error("nothing is imported here"));
-  const registry = await Registry.load(entries, never, { timeoutMs: 1, maxAgeMs: 1 }, log);
+  const registry = await Registry.load(entries, never, { timeoutMs: 1, maxAgeMs: 1, retryMs: 1 }, log);
   return { log, actors: registry.registrations.map(({ actor }) => actor) };
 }
 

@@ -12,7 +12,7 @@ describe("probing", () => {
   function probing(probe: (signal: AbortSignal) => Promise<readonly Finding[]>, timeoutMs = 5_000) {
     const actor = Object.assign(new FakeSandboxBackend({ claims }), { probe: vi.fn(probe) });
     const log = recordingLog();
-    return { actor, log, prober: new Prober({ timeoutMs, maxAgeMs: 60_000 }, log) };
+    return { actor, log, prober: new Prober({ timeoutMs, maxAgeMs: 60_000, retryMs: 15_000 }, log) };
   }
 
   test("evidence is kept for its age, and taken again after it, or when it was invalidated", async () => {
@@ -31,6 +31,28 @@ describe("probing", () => {
       expect(prober.probed(actor).findings.size).toBe(0);
       await prober.refresh([actor]);
       expect(actor.probe).toHaveBeenCalledTimes(3);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("evidence that proves nothing is taken again soon: what the actor needs may be back", async () => {
+    vi.useFakeTimers();
+    try {
+      const { actor, prober } = probing(async () => {
+        if (actor.probe.mock.calls.length < 2) throw new Error("no engine answers");
+        return proofsOf(claims);
+      });
+      await prober.refresh([actor]);
+      vi.setSystemTime(Date.now() + 14_999);
+      await prober.refresh([actor]);
+      expect(actor.probe).toHaveBeenCalledTimes(1);
+      vi.setSystemTime(Date.now() + 1);
+      await prober.refresh([actor]);
+      expect(actor.probe).toHaveBeenCalledTimes(2);
+      vi.setSystemTime(Date.now() + 59_999);
+      await prober.refresh([actor]);
+      expect(actor.probe).toHaveBeenCalledTimes(2);
     } finally {
       vi.useRealTimers();
     }

@@ -12,7 +12,7 @@ import { recordingLog } from "../fakes/log.js";
 import { FakeSandboxBackend } from "../fakes/sandbox-backend.js";
 import { FakeToolSource } from "../fakes/tool-source.js";
 
-const settings = { timeoutMs: 5_000, maxAgeMs: 60_000 };
+const settings = { timeoutMs: 5_000, maxAgeMs: 60_000, retryMs: 15_000 };
 
 function plugin(
   name: string,

@@ -8,7 +8,12 @@ const backend: StoreBackend = { name: "memory", open: () => Promise.reject(new E
 const offering = (name: string) =>
   definePlugin({ name, api: 1, config: z.strictObject({}), register: ({ add }) => add("store", backend) });
 const load = (...names: string[]) =>
-  Registry.load(names.map(offering), () => Promise.reject(new Error()), { timeoutMs: 1, maxAgeMs: 1 }, log);
+  Registry.load(
+    names.map(offering),
+    () => Promise.reject(new Error()),
+    { timeoutMs: 1, maxAgeMs: 1, retryMs: 15_000 },
+    log,
+  );
 
 describe("the seat of the store", () => {
   it("has what a plugin offers, which is no actor", async () => {

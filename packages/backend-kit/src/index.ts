@@ -13,4 +13,6 @@ export * from "./limits.js";
 export * from "./probe/bench.js";
 export * from "./probe/findings.js";
 export * from "./probe/trial.js";
+export * from "./requests/bounded-agent.js";
+export * from "./requests/time-limit.js";
 export * from "./seccomp.js";

@@ -25,6 +25,12 @@ describe("a claim", () => {
     ["no trial shows it", [], "nothing was tried", "the backend's fix"],
     ["a trial says nothing of it", [trial(async () => ({}))], "nothing was seen of it", "the backend's fix"],
     ["a trial fails", [trial(() => Promise.reject(new Error("broken")))], "broken", "the backend's fix"],
+    [
+      "a trial fails with an error that ends with the fix",
+      [trial(() => Promise.reject(new Error("broken: the backend's fix")))],
+      "broken",
+      "the backend's fix",
+    ],
     ["a trial throws no error", [trial(() => Promise.reject("odd"))], "odd", "the backend's fix"],
     [
       "what was seen isn't it",

@@ -20,7 +20,12 @@ import { createWorld } from "./fakes/world.js";
 async function containers() {
   const log = recordingLog();
   const never = () => Promise.reject(new Error("nothing is imported here"));
-  const registry = await Registry.load([], never, { timeoutMs: 5_000, maxAgeMs: 3_600_000 }, log);
+  const registry = await Registry.load(
+    [],
+    never,
+    { timeoutMs: 5_000, maxAgeMs: 3_600_000, retryMs: 15_000 },
+    log,
+  );
   const key = createSecretKey("k".repeat(32), "utf8");
   const limits = runLimitsSchema.parse({});
   const root = rootContainer({

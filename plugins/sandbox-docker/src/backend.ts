@@ -88,6 +88,7 @@ export class DockerSandbox implements SandboxBackend {
   }
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+    this.#reaper.reapBeside(this.#log);
     const { probeEngine } = await import("./probe.js");
     this.#findings = await probeEngine((...given) => this.#open(...given), this.#config, signal);
     return this.#findings;

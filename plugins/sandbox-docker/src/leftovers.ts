@@ -1,20 +1,37 @@
-import { type Leftover, labelsOfDeployment, ownershipOf } from "@ambit/backend-kit";
+import { type Leftover, labelsOfDeployment, ownershipOf, within } from "@ambit/backend-kit";
 import type { DockerConfig } from "./config.js";
-import { type Engine, within } from "./engine/engine.js";
+import type { Engine } from "./engine/engine.js";
+import { asSandboxFailed, statusOf } from "./engine/failure.js";
 import { removeContainer } from "./open/container.js";
 
-/** The deployment's containers, whatever their state. Their volumes go with them. */
+/** The deployment's containers, whatever their state, and the volumes that no container has any more. */
 export async function* leftoversOn(engine: Engine, config: DockerConfig): AsyncIterable<Leftover> {
   const label = Object.entries(labelsOfDeployment(config.deployment)).map(
     ([name, value]) => `${name}=${value}`,
   );
-  const all = { all: true, filters: { label }, abortSignal: within(config) };
-  for (const { Id, Names, Labels } of await engine.listContainers(all)) {
+  const abortSignal = within(config.requestTimeoutMs);
+  for (const { Id, Names, Labels } of await engine.listContainers({
+    all: true,
+    filters: { label },
+    abortSignal,
+  })) {
     const name = Names[0]?.slice(1) ?? Id;
     yield {
       name,
       owner: ownershipOf(Labels),
       remove: () => removeContainer(engine.getContainer(Id), config),
     };
+  }
+  const unused = { filters: { label, dangling: ["true"] }, abortSignal: within(config.requestTimeoutMs) };
+  for (const { Name, Labels } of (await engine.listVolumes(unused)).Volumes ?? []) {
+    yield { name: Name, owner: ownershipOf(Labels ?? {}), remove: () => removeVolume(engine, Name, config) };
+  }
+}
+
+async function removeVolume(engine: Engine, name: string, config: DockerConfig): Promise<void> {
+  try {
+    await engine.getVolume(name).remove({ abortSignal: within(config.requestTimeoutMs) });
+  } catch (error) {
+    if (statusOf(error) !== 404) throw asSandboxFailed(error, `remove the volume ${name}`, config);
   }
 }

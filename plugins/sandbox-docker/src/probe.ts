@@ -1,6 +1,6 @@
 import { type OpenOptions, probeSandboxes } from "@ambit/backend-kit/standard-probe";
 import type { RemoteSandbox } from "@ambit/bridge";
-import type { Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { Capability, Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { claims } from "./claims.js";
 import type { DockerConfig } from "./config.js";
@@ -18,7 +18,7 @@ export function probeEngine(
     closedPaths: [`${config.bridge.folder}/put`],
     perToolFix:
       "use an image with `mount` and `setpriv` (util-linux), the runtime runc (gVisor shows every user all arguments) and, on a host with AppArmor, a profile that allows `mount` (sandbox-docker's appArmor)",
-    fixFor: (error: unknown) => fixFor(error, config),
+    fixFor: (error: unknown, capability: Capability) => fixFor(error, config, capability),
   };
   return probeSandboxes(probe, signal);
 }

@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { runToEnd } from "@ambit/backend-kit";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { unavailableReason } from "@ambit/docker-engine";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { fixFor } from "../src/engine/failure.js";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { Left } from "./support/left.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";
@@ -132,6 +133,26 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
 });
 
 describe("an unusable engine", () => {
+  it("is named with the fix where DOCKER_HOST isn't an address that Ambit can use", async () => {
+    vi.stubEnv("DOCKER_HOST", "ssh://me@host");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const backend = backendWith({ engine: undefined });
+    const fix = 'set it, or sandbox-docker\'s engine, to "unix:///path/to/docker.sock" or "tcp://host:port"';
+    const failure = await failureOf(backend.open(specOf(closed), scope));
+    expect(failure.message).toBe(`DOCKER_HOST is "ssh://me@host": ${fix}`);
+    const [finding] = await backend.probe(AbortSignal.timeout(10_000));
+    expect(finding).toMatchObject({ reason: 'DOCKER_HOST is "ssh://me@host"', fix });
+  });
+
+  it.for([
+    ["runsc", "use the runtime runc: runsc doesn't hold this limit here"],
+    ["runc", "look at `docker info`: "],
+  ] as const)("gets a fix for a limit that doesn't hold with %s", ([runtime, fix]) => {
+    const config = configSchema.parse({ runtime });
+    expect(fixFor(new Error("0.9 cores were had"), config, "resources.cpu")).toContain(fix);
+    expect(fixFor(new Error("No such image: gone"), config, "resources.cpu")).toContain("build it");
+  });
+
   it("is reported with a fix when it doesn't run", async () => {
     const backend = backendWith({ engine: "unix:///nowhere/docker.sock" });
     const failure = await failureOf(backend.open(specOf(closed), scope));

@@ -1,5 +1,5 @@
 import { probeSandboxes } from "@ambit/backend-kit/standard-probe";
-import { capabilities } from "@ambit/core/plugin";
+import { capabilities, SandboxFailed } from "@ambit/core/plugin";
 import { attacks, bareControl, startDecoys } from "@ambit/testkit";
 import { expect, it, onTestFinished } from "vitest";
 
@@ -40,4 +40,33 @@ it("proves no capability of a backend that claims everything and enforces nothin
       /^[\d.]+ cores were had without a limit, and [\d.]+ with one of 0.1$/,
     ),
   });
+});
+
+it("proves nothing when a sandbox was lost in the middle, though other trials held", async () => {
+  const control = bareControl();
+  const [attack] = attacks["environment.named-only"];
+  const decoys = await startDecoys();
+  onTestFinished(() => decoys.close());
+  const probe = (isLost: boolean) =>
+    probeSandboxes(
+      {
+        claims: ["environment.named-only"],
+        open: async (spec, scope) => {
+          if (isLost) spec.onFailure?.(new SandboxFailed("the engine crashed"));
+          return control.open(attack, spec, scope, decoys);
+        },
+        node: process.execPath,
+        fixFor: () => "the backend's fix",
+      },
+      AbortSignal.timeout(60_000),
+    );
+  expect(await probe(false)).not.toMatchObject([{ reason: "the engine crashed" }]);
+  expect(await probe(true)).toEqual([
+    {
+      capability: "environment.named-only",
+      proven: false,
+      reason: "the engine crashed",
+      fix: "the backend's fix",
+    },
+  ]);
 });

@@ -62,9 +62,10 @@ describe("the report as a table", () => {
       "  escaped    tcp                          control reached    guarded reached    a decoy saw it  [31m",
       "  proven     udp                          control reached    guarded blocked    without network namespace · EPERM",
       "",
-      "REFUSED   resources.disk  no | sized file system: mount one",
+      "REFUSED   resources.disk  no | sized file system",
+      "  fix: mount one",
       "",
-      "0 proven, 1 refused, 1 not in order",
+      "0 proven, 1 refused, 1 failed",
     ]);
   });
 

@@ -2,8 +2,8 @@ import type { Capability, Finding } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
 import { NotProven, type Outcome } from "./trial.js";
 
-/** What a deployer does about an error that says nothing of it itself. */
-export type FixFor = (error: unknown) => string;
+/** What a deployer does about an error that says nothing of it itself. @param capability what it kept from being proven. */
+export type FixFor = (error: unknown, capability: Capability) => string;
 
 /** One finding for each claim: proven when at least one trial shows it, and every trial that does saw it. Pure. */
 export function findingsOf<Claim extends Capability>(
@@ -21,7 +21,9 @@ export function findingsOf<Claim extends Capability>(
 }
 
 export function unproven(capability: Capability, error: unknown, fixFor: FixFor): Finding {
-  const reason = messageOf(error);
-  const fix = error instanceof NotProven ? error.fix : undefined;
-  return { capability, proven: false, reason, fix: fix ?? fixFor(error) };
+  const fix = (error instanceof NotProven ? error.fix : undefined) ?? fixFor(error, capability);
+  const message = messageOf(error);
+  // An error for a run ends with its fix, which a finding has by itself.
+  const reason = message.endsWith(`: ${fix}`) ? message.slice(0, -fix.length - 2) : message;
+  return { capability, proven: false, reason, fix };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdtemp, readdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
@@ -23,9 +23,29 @@ export interface Decoys {
   close(): Promise<void>;
 }
 
+const prefix = "ambit-probe-";
+/** Milliseconds that no probe takes. */
+const longestProbeMs = 3_600_000;
+
+/** Removes what a probe left whose process was killed, in this user's name. Other users can put files there: they stay. */
+async function removeLeft(): Promise<void> {
+  for (const name of (await readdir(tmpdir())).filter((one) => one.startsWith(prefix))) {
+    const folder = join(tmpdir(), name);
+    try {
+      const { uid, mtimeMs } = await lstat(folder);
+      if (uid !== process.getuid?.() || Date.now() - mtimeMs < longestProbeMs) continue;
+      await rm(join(folder, "secret"), { force: true });
+      await rmdir(folder);
+    } catch {
+      // Another probe was faster, or it isn't empty.
+    }
+  }
+}
+
 export async function makeDecoys(): Promise<Decoys> {
+  await removeLeft();
   const secret = `ambit-decoy-${randomUUID()}`;
-  const folder = await mkdtemp(join(tmpdir(), "ambit-probe-"));
+  const folder = await mkdtemp(join(tmpdir(), prefix));
   await chmod(folder, 0o777);
   const file = join(folder, "secret");
   await writeFile(file, secret, { mode: 0o644 });

@@ -22,9 +22,15 @@ export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal):
     const settled = await Promise.allSettled(opened);
     await Promise.all(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
   };
+  let lost: Error | undefined;
   const bench = makeBench(probe, decoys, signal, async (spec, options) => {
     signal.throwIfAborted();
-    const sandbox = probe.open(spec, { signal, defer: () => undefined }, options);
+    const isLimited = Object.keys(spec.boundary.resources).length > 0;
+    // An attack on a limit may end its sandbox; nothing else may.
+    const onFailure = (failure: Error) => {
+      if (!isLimited) lost ??= failure;
+    };
+    const sandbox = probe.open({ ...spec, onFailure }, { signal, defer: () => undefined }, options);
     opened.push(sandbox);
     return await sandbox;
   });
@@ -38,6 +44,8 @@ export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal):
       const outcomes = await Promise.all(beside.map((trial) => runTrial(trial, bench)));
       // Last: it measures what the others leave.
       outcomes.push(...(await runInTurn([cpuTrial].filter(claimed), bench, signal)));
+      // Then what wasn't seen says nothing of the platform, and the whole must be tried again.
+      if (lost !== undefined) throw lost;
       return findingsOf(claims, outcomes, fixFor);
     });
   } catch (error) {

@@ -14,3 +14,4 @@ export { BOUNDARY_HEADER } from "./http/own-response.js";
 export { defaultLimits, type EgressLimits } from "./limits.js";
 export { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "./proxy.js";
 export { openSessionProxy, type SessionProxyOptions } from "./session-proxy.js";
+export { openWayOut, type WayOut, type WayOutOptions } from "./way-out.js";

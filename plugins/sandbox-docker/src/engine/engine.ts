@@ -1,3 +1,5 @@
+import { BoundedAgent } from "@ambit/backend-kit";
+import { SandboxFailed } from "@ambit/core/plugin";
 import Docker from "dockerode";
 import type { DockerConfig } from "../config.js";
 
@@ -16,23 +18,19 @@ export function isLocal(config: Pick<DockerConfig, "engine">): boolean {
   return addressOf(config).startsWith("unix://");
 }
 
+export const addressFix =
+  'set it, or sandbox-docker\'s engine, to "unix:///path/to/docker.sock" or "tcp://host:port"';
+
 /** Connects with the first request. Reads nothing of the environment but `DOCKER_HOST`. */
 export function connectTo(config: DockerConfig): Engine {
   const address = addressOf(config);
   const [, socketPath] = /^unix:\/\/(\/.*)$/.exec(address) ?? [];
   // A stream that is attached to a command may be silent for long, so only single requests have a time limit.
-  if (socketPath !== undefined) return new Docker({ socketPath });
+  const bounds = { agent: new BoundedAgent() };
+  if (socketPath !== undefined) return new Docker(Object.assign(bounds, { socketPath }));
   const [, host, port] = /^tcp:\/\/\[?([^/\s]+?)\]?:(\d+)$/.exec(address) ?? [];
   if (host === undefined || port === undefined) {
-    throw new TypeError(
-      `DOCKER_HOST is "${address}": must be "unix:///path/to/docker.sock" or "tcp://host:port"`,
-    );
+    throw new SandboxFailed(`DOCKER_HOST is "${address}": ${addressFix}`);
   }
-  return new Docker({ protocol: "http", host, port: Number(port) });
-}
-
-/** A request's time limit, combined with the signal of its caller. */
-export function within({ requestTimeoutMs }: DockerConfig, signal?: AbortSignal): AbortSignal {
-  const limit = AbortSignal.timeout(requestTimeoutMs);
-  return signal === undefined ? limit : AbortSignal.any([limit, signal]);
+  return new Docker(Object.assign(bounds, { protocol: "http" as const, host, port: Number(port) }));
 }

@@ -1,7 +1,8 @@
-import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { isLate } from "@ambit/backend-kit";
+import { type Capability, codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { DockerConfig } from "../config.js";
-import { addressOf } from "./engine.js";
+import { addressFix, addressOf } from "./engine.js";
 
 /** An engine's error response, as dockerode throws it. */
 const errorSchema = z.object({
@@ -19,6 +20,8 @@ export function wordsOf(error: unknown): string {
   const words = said ?? (error instanceof Error ? error.message : String(error));
   return words.replaceAll(/\s+/g, " ").trim().slice(0, 500);
 }
+
+const unknownFix = "see the engine's log, or name another sandbox";
 
 interface Explained {
   readonly reason: string;
@@ -55,6 +58,7 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
     /no space left|disk quota/i,
     () => "free space where the engine keeps its data, such as with `docker system prune`",
   ],
+  [/^DOCKER_HOST is/, () => addressFix],
   [/network .* not found/i, () => "set sandbox-docker's network to one of the engine's"],
   [
     /bind source path|no such file or directory.*mount/i,
@@ -66,9 +70,15 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
 export function explain(error: unknown, config: DockerConfig): Explained {
   const known = byCode[codeOf(error) ?? ""]?.(addressOf(config));
   if (known !== undefined && statusOf(error) === undefined) return known;
+  if (isLate(error)) {
+    return {
+      reason: `the engine at ${addressOf(config)} didn't answer within ${config.requestTimeoutMs / 1_000} s`,
+      fix: "see its log, restart it, or raise sandbox-docker's requestTimeoutMs",
+    };
+  }
   const reason = wordsOf(error);
   const fix = byWords.find(([words]) => words.test(reason))?.[1](config);
-  return { reason, fix: fix ?? "see the engine's log, or name another sandbox" };
+  return { reason, fix: fix ?? unknownFix };
 }
 
 /** @param doing what was asked of the engine: `create a container`. */
@@ -78,8 +88,12 @@ export function asSandboxFailed(error: unknown, doing: string, config: DockerCon
   return new SandboxFailed(`The engine couldn't ${doing}: ${reason}: ${fix}`, { cause: error });
 }
 
-/** For findings of a probe. */
-export function fixFor(error: unknown, config: DockerConfig): string {
-  return explain(error instanceof SandboxFailed && error.cause !== undefined ? error.cause : error, config)
-    .fix;
+/** For findings of a probe: what the engine said, or what is known of a runtime. */
+export function fixFor(error: unknown, config: DockerConfig, capability: Capability): string {
+  const cause = error instanceof SandboxFailed && error.cause !== undefined ? error.cause : error;
+  const { fix } = explain(cause, config);
+  if (fix !== unknownFix || !capability.startsWith("resources.")) return fix;
+  return config.runtime === undefined || config.runtime === "runc"
+    ? "look at `docker info`: it warns of limits that the host's cgroups don't have; with a rootless engine, delegate them to its user"
+    : `use the runtime runc: ${config.runtime} doesn't hold this limit here`;
 }

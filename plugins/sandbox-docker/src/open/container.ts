@@ -1,13 +1,14 @@
 import { relative } from "node:path/posix";
 import type { Duplex } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
+import { begunWithin, within } from "@ambit/backend-kit";
 import type { DirectPipe, DirectPlatform } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { archiveOf } from "../engine/archive.js";
 import { directPipeOf, payloadsOf } from "../engine/attached.js";
-import { type Engine, within } from "../engine/engine.js";
+import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf, wordsOf } from "../engine/failure.js";
 import { type Hiding, joiningCommand } from "./hiding.js";
 
@@ -48,11 +49,11 @@ export class Container implements DirectPlatform {
   }
 
   async start(signal: AbortSignal): Promise<void> {
-    await this.#container.start({ abortSignal: within(this.#config, signal) });
+    await this.#container.start({ abortSignal: within(this.#config.requestTimeoutMs, signal) });
   }
 
   inspect(signal?: AbortSignal): Promise<Docker.ContainerInspectInfo> {
-    return this.#container.inspect({ abortSignal: within(this.#config, signal) });
+    return this.#container.inspect({ abortSignal: within(this.#config.requestTimeoutMs, signal) });
   }
 
   async openDirectPipe(
@@ -69,7 +70,10 @@ export class Container implements DirectPlatform {
     const { folder } = this.#config.bridge;
     if (this.#options.hasVolume) {
       const archive = archiveOf(relative(folder, path), content);
-      await this.#container.putArchive(archive, { path: folder, abortSignal: within(this.#config, signal) });
+      await this.#container.putArchive(archive, {
+        path: folder,
+        abortSignal: within(this.#config.requestTimeoutMs, signal),
+      });
       return;
     }
     // The engine doesn't see mounts in memory: it would unpack archives below them.
@@ -93,7 +97,9 @@ export class Container implements DirectPlatform {
       if (input !== undefined) stream.write(input);
       let output = "";
       for await (const bytes of payloadsOf(stream)) output = `${output}${bytes}`.slice(-1_000);
-      const { ExitCode } = await stream.exec.inspect({ abortSignal: within(this.#config, signal) });
+      const { ExitCode } = await stream.exec.inspect({
+        abortSignal: within(this.#config.requestTimeoutMs, signal),
+      });
       return { code: ExitCode, output: output.trim() };
     } finally {
       signal.removeEventListener("abort", stop);
@@ -106,7 +112,7 @@ export class Container implements DirectPlatform {
     options: Docker.ExecCreateOptions,
     signal: AbortSignal,
   ): Promise<Duplex & { readonly exec: Docker.Exec }> {
-    const abortSignal = within(this.#config, signal);
+    const abortSignal = within(this.#config.requestTimeoutMs, signal);
     try {
       const exec = await this.#container.exec({
         Cmd: [...argv],
@@ -117,7 +123,9 @@ export class Container implements DirectPlatform {
         ...options,
         abortSignal,
       });
-      const stream = await exec.start({ hijack: true, stdin: true });
+      const stream = await begunWithin(this.#config.requestTimeoutMs, signal, (abortSignal) =>
+        exec.start({ hijack: true, stdin: true, abortSignal }),
+      );
       return Object.assign(stream, { exec });
     } catch (error) {
       throw await this.#whyNot(error);
@@ -168,7 +176,7 @@ export class Container implements DirectPlatform {
 
 /** Removes it with its volume. Settles when it is gone. @throws SandboxFailed when that takes too long. */
 export async function removeContainer(container: Docker.Container, config: DockerConfig): Promise<void> {
-  const abortSignal = within(config);
+  const abortSignal = within(config.requestTimeoutMs);
   try {
     for (;;) {
       try {

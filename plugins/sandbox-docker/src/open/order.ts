@@ -30,19 +30,20 @@ export function orderOf(
   const { network, resources } = shape.boundary;
   const { memoryMb, processes, cpus, diskMb } = resources;
   const { folder } = config.bridge;
+  const labels = { ...labelsOf(owner) };
   const scratch = `rw,exec,nosuid,nodev,mode=1777,size=${config.scratchMb}m`;
   const mounts: MountSettings[] = mountsAgents(config) ? shape.requiredPaths.map(mountOf) : [];
   for (const { source, target } of config.mounts) {
     mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
   }
-  if (diskMb === undefined) mounts.push(volumeAt(folder, true));
+  if (diskMb === undefined) mounts.push(volumeAt(folder, true, labels));
   // A copy of the image's store: root adds to it, and no process of a run is root.
-  if (shape.hasSecrets) mounts.push(volumeAt(imageStore, false));
+  if (shape.hasSecrets) mounts.push(volumeAt(imageStore, false, labels));
   const appArmor = config.appArmor === undefined ? [] : [`apparmor=${config.appArmor}`];
   return {
     name: `ambit-${owner.session}-${owner.replica.split("-")[1] ?? ""}`,
     Image: config.image,
-    Labels: labelsOf(owner),
+    Labels: labels,
     Hostname: "sandbox",
     User: "0:0",
     WorkingDir: "/",
@@ -78,8 +79,9 @@ export function orderOf(
   };
 }
 
-function volumeAt(Target: string, NoCopy: boolean): MountSettings {
-  const VolumeOptions = { NoCopy, Labels: {}, DriverConfig: { Name: "local", Options: {} } };
+/** It goes with its container; its labels find one whose container somebody else removed. */
+function volumeAt(Target: string, NoCopy: boolean, Labels: Record<string, string>): MountSettings {
+  const VolumeOptions = { NoCopy, Labels, DriverConfig: { Name: "local", Options: {} } };
   return { Type: "volume", Source: "", Target, VolumeOptions };
 }
 

@@ -4,8 +4,8 @@ import type { OpenOptions } from "@ambit/backend-kit/standard-probe";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
+import { openWayOut, type WayOut } from "@ambit/egress/proxy";
 import { asSandboxFailed } from "../engine/failure.js";
-import { openWayOut, type WayOut } from "./network.js";
 import { copyRoot, mountsAgents } from "./order.js";
 import { readBack } from "./read-back.js";
 import { type StartedContainer, type StartOptions, startContainer } from "./start-container.js";
@@ -73,7 +73,7 @@ export class PreparedSandbox implements Prepared {
       if (this.#options.id !== spec.id) await readBack(container, order, signal);
       if (spec.boundary.network.mode === "allowlist") {
         const folder = join(config.bridge.folder, this.#options.id);
-        this.#wayOut = await openWayOut({ sandbox, container, spec, folder, broker, lookup, signal });
+        this.#wayOut = await openWayOut({ sandbox, access: container, spec, folder, broker, lookup, signal });
       }
       return sandbox;
     } catch (error) {
@@ -91,9 +91,13 @@ export class PreparedSandbox implements Prepared {
     const { boundary, required, requiredPaths } = shape;
     const { container, evidence } = this.#started;
     const destroy = async () => {
-      await this.#wayOut?.close();
-      await container.destroy();
-      onGone();
+      try {
+        await this.#wayOut?.close();
+        await container.destroy();
+      } finally {
+        // What couldn't be removed is the reaper's from now on.
+        onGone();
+      }
     };
     // The session's log once it belongs to one: no other log may mention it.
     const log = forwardingLog(() => this.#session?.log);

@@ -1,8 +1,9 @@
-import { type Ownership, type Shape, seccompProfile, writeSeccompProfile } from "@ambit/backend-kit";
+import { type Ownership, type Shape, seccompProfile, within, writeSeccompProfile } from "@ambit/backend-kit";
 import type { Evidence, Log } from "@ambit/core/plugin";
+import type Docker from "dockerode";
 import type { ContainerCreateOptions } from "dockerode";
 import type { DockerConfig } from "../config.js";
-import { type Engine, within } from "../engine/engine.js";
+import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import { Container } from "./container.js";
 import { type EngineFacts, type Hiding, remount } from "./hiding.js";
@@ -12,7 +13,10 @@ import { readBack } from "./read-back.js";
 /** @param folder for the filter as a file, which a Podman on this host reads. @throws SandboxFailed */
 export async function factsOf(engine: Engine, config: DockerConfig, folder: string): Promise<EngineFacts> {
   try {
-    const isPodman = JSON.stringify((await engine.version()).Components ?? []).includes("Podman");
+    // The library's types don't have the option.
+    const asked: { version(options: object): Promise<Docker.DockerVersion> } = engine;
+    const { Components = [] } = await asked.version({ abortSignal: within(config.requestTimeoutMs) });
+    const isPodman = JSON.stringify(Components).includes("Podman");
     return { hiding: "exec", seccomp: isPodman ? await writeSeccompProfile(folder) : seccompProfile };
   } catch (error) {
     throw asSandboxFailed(error, "start a container", config);
@@ -59,7 +63,8 @@ export async function startContainer(
     if (whyNot === undefined) return { container, order, evidence: { ...evidence, "docker.hiding": hiding } };
     log.debug({ why: whyNot }, "the engine starts no command with all privileges");
   } catch (error) {
-    await container?.destroy();
+    // What can't be removed now is the reaper's.
+    await container?.destroy().catch(() => undefined);
     throw asSandboxFailed(error, "start a container", config);
   }
   await container.destroy();
@@ -75,7 +80,10 @@ async function create(
 ): Promise<Container> {
   const hasVolume = order.HostConfig?.Tmpfs?.[config.bridge.folder] === undefined;
   const make = async () => {
-    const { id } = await engine.createContainer({ ...order, abortSignal: within(config, signal) });
+    const { id } = await engine.createContainer({
+      ...order,
+      abortSignal: within(config.requestTimeoutMs, signal),
+    });
     return new Container(engine, id, config, { hasVolume, hiding });
   };
   try {

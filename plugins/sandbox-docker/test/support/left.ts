@@ -33,9 +33,10 @@ export class Left {
     return this.#volumes.size;
   }
 
-  async remove(session: string): Promise<void> {
+  /** @param options `v`: with its volumes. */
+  async remove(session: string, { v }: { readonly v: boolean } = { v: true }): Promise<void> {
     const filters = { label: [`ambit-session=${session}`] };
     for (const { Id } of await this.#docker.listContainers({ all: true, filters }))
-      await this.#docker.getContainer(Id).remove({ force: true, v: true });
+      await this.#docker.getContainer(Id).remove({ force: true, v });
   }
 }

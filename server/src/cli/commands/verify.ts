@@ -51,7 +51,11 @@ async function attack(options: VerifyOptions): Promise<number> {
   const text =
     options.json === true ? JSON.stringify(report, undefined, 2) : renderVerifyTable(report, { width });
   process.stdout.write(`${text}\n`);
-  return report.holds ? exitCodes.ok : exitCodes.runFailed;
+  if (!report.holds) return exitCodes.runFailed;
+  // Nothing was attacked: the sandbox can't be opened here.
+  return report.capabilities.some(({ assurance }) => assurance === "proven")
+    ? exitCodes.ok
+    : exitCodes.boundaryRefused;
 }
 
 function capabilitiesOf(names: readonly string[]): readonly Capability[] {

@@ -7,6 +7,13 @@ export interface RenderOptions {
   readonly width?: number;
 }
 
+/** Verdicts on single attacks whose name alone doesn't say that nothing is wrong. */
+const meanings = {
+  unproven: "the attack needs rights that the control doesn't have either, so it shows nothing on this host",
+  impossible: "this host has nothing of the kind",
+  refused: "a run that needs this part is refused, so there is nothing to attack",
+};
+
 /** The report as a table for a terminal: attack by attack, with the control's outcome. */
 export function renderVerifyTable(report: VerifyReport, options: RenderOptions = {}): string {
   const width = options.width ?? 120;
@@ -18,15 +25,20 @@ export function renderVerifyTable(report: VerifyReport, options: RenderOptions =
   for (const capability of report.capabilities) lines.push(...linesOf(capability, width), "");
   const count = (assurance: string) =>
     report.capabilities.filter((one) => one.assurance === assurance).length;
-  const bad = report.capabilities.length - count("proven") - count("refused");
-  lines.push(`${count("proven")} proven, ${count("refused")} refused, ${bad} not in order`);
+  const failed = report.capabilities.length - count("proven") - count("refused");
+  const seen = new Set(report.capabilities.flatMap((one) => one.attacks.map(({ verdict }) => verdict)));
+  const explained = Object.entries(meanings).filter(([verdict]) => [...seen].some((one) => one === verdict));
+  if (explained.length > 0) {
+    lines.push(...explained.map(([verdict, meaning]) => cut(`${verdict}: ${meaning}`, width)), "");
+  }
+  lines.push(`${count("proven")} proven, ${count("refused")} refused, ${failed} failed`);
   return lines.join("\n");
 }
 
 function linesOf(report: CapabilityReport, width: number): readonly string[] {
-  const fix = report.fix === undefined ? "" : `: ${report.fix}`;
   return [
-    cut(`${report.assurance.toUpperCase().padEnd(9)} ${report.capability}  ${report.reason}${fix}`, width),
+    cut(`${report.assurance.toUpperCase().padEnd(9)} ${report.capability}  ${report.reason}`, width),
+    ...(report.fix === undefined ? [] : [cut(`  fix: ${report.fix}`, width)]),
     ...report.allowances
       .filter(({ outcome }) => outcome.result !== "reached")
       .map(({ title, outcome }) =>

@@ -1,18 +1,13 @@
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { join } from "node:path/posix";
-import type { RemoteSandbox } from "@ambit/bridge";
 import type { Command, SandboxSpec } from "@ambit/core/plugin";
-import type { CredentialBroker } from "@ambit/egress/credentials";
-import {
-  clientEnvironment,
-  directHosts,
-  type Lookup,
-  nodePreload,
-  openSessionProxy,
-} from "@ambit/egress/proxy";
-import type { Container } from "./container.js";
-import { bringTrust } from "./trust.js";
+import type { CredentialBroker } from "../credentials/broker.js";
+import { bringTrust, type ImageAccess } from "../credentials/image-trust.js";
+import type { Lookup } from "../guarded-lookup.js";
+import { clientEnvironment, directHosts, nodePreload } from "./client-environment.js";
+import type { OwnServer } from "./http/own-address.js";
+import { openSessionProxy } from "./session-proxy.js";
 
 export interface WayOut {
   /** Variables that make a process use the proxy and trust it. */
@@ -21,8 +16,9 @@ export interface WayOut {
 }
 
 export interface WayOutOptions {
-  readonly sandbox: Pick<RemoteSandbox, "handOver">;
-  readonly container: Container;
+  /** Such as the bridge's `RemoteSandbox`: gives a server all connections to the exposures' port inside. */
+  readonly sandbox: { handOver(server: Server): Promise<OwnServer> };
+  readonly access: ImageAccess;
   readonly spec: SandboxSpec;
   /** The folder for Ambit's own files inside the sandbox. */
   readonly folder: string;
@@ -31,12 +27,17 @@ export interface WayOutOptions {
   readonly signal: AbortSignal;
 }
 
-/** A session's only way out: the filtering proxy on the runner, at the port of the exposures inside. */
+/**
+ * The only way out of a sandbox without a network: the filtering proxy on the runner, at the port of the exposures
+ * inside.
+ *
+ * @throws SandboxFailed
+ */
 export async function openWayOut(options: WayOutOptions): Promise<WayOut> {
-  const { sandbox, container, spec, folder, broker, lookup, signal } = options;
+  const { sandbox, access, spec, folder, broker, lookup, signal } = options;
   const preload = join(folder, "node-proxy.cjs");
-  await container.upload(preload, await readFile(nodePreload), signal);
-  const trust = broker && (await bringTrust(container, broker, join(folder, "trust"), signal));
+  await access.upload(preload, await readFile(nodePreload), signal);
+  const trust = broker && (await bringTrust(access, broker, join(folder, "trust"), signal));
   const server = createServer({ allowHalfOpen: true });
   const own = await sandbox.handOver(server);
   const opened = await openSessionProxy({ spec, listen: { server }, own, lookup, credentials: broker });

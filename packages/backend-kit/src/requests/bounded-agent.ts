@@ -1,0 +1,27 @@
+import { Agent } from "node:http";
+import { Socket } from "node:net";
+
+/** Milliseconds between two looks. */
+const lookAgainMs = 50;
+
+/**
+ * For HTTP clients that keep a platform's whole response in memory: a connection that brings more is closed. One that
+ * was upgraded carries a stream and has no limit.
+ */
+export class BoundedAgent extends Agent {
+  /** @param mostBytes of one response. Default 64 MiB: a list of a thousand containers has a few. */
+  constructor(readonly mostBytes = 64 * 1024 * 1024) {
+    super();
+  }
+
+  override createConnection(...given: Parameters<Agent["createConnection"]>) {
+    const socket = super.createConnection(...given);
+    if (!(socket instanceof Socket)) return socket;
+    const look = setInterval(() => {
+      if (socket.bytesRead > this.mostBytes)
+        socket.destroy(new Error(`the response is longer than ${this.mostBytes} bytes`));
+    }, lookAgainMs).unref();
+    const stop = () => clearInterval(look);
+    return socket.once("close", stop).once("agentRemove", stop);
+  }
+}
