@@ -31,6 +31,17 @@ describe.each(pipes)("processes over $over", ({ direct }) => {
     await expect(other.exit).resolves.toMatchObject({ signal: "SIGKILL" });
   });
 
+  it("leave all that they wrote, in order, to a reader who comes after their end", async () => {
+    await using bridged = await openBridged({ direct });
+    // More than the window: the rest waits in the pipe that the daemon reads, whose writer is gone.
+    const count = 100_000;
+    const argv = ["/usr/bin/seq", "1", `${count}`] as const;
+    const child = await bridged.sandbox.spawn({ argv, env: {} });
+    await child.exit;
+    const numbers = Array.from({ length: count }, (_, index) => `${index + 1}\n`).join("");
+    expect(digest(await textOf(child.stdout))).toBe(digest(numbers));
+  });
+
   it("may close their standard input while it is written to", async () => {
     await using bridged = await openBridged({ direct });
     const script = "exec <&-; sleep 0.3; echo done; exit 5";

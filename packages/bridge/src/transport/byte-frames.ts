@@ -27,10 +27,20 @@ export type ByteSignal = "hello" | "ping" | "pong";
 const none = Buffer.alloc(0);
 
 export function header(op: Op, channel: number, stream: StreamId, length: number): Buffer {
-  const bytes = Buffer.allocUnsafe(headerLength);
+  return writeHeader(Buffer.allocUnsafe(headerLength), op, channel, stream, length);
+}
+
+/** Header and payload in one piece. */
+export function frameBytes(op: Op, channel: number, stream: StreamId, payload: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(headerLength + payload.length);
+  bytes.set(payload, headerLength);
+  return writeHeader(bytes, op, channel, stream, payload.length);
+}
+
+function writeHeader(bytes: Buffer, op: Op, channel: number, stream: StreamId, length: number): Buffer {
   bytes.writeUInt32BE(length, 0);
-  bytes.writeUInt8(ops.indexOf(op), 4);
-  bytes.writeUInt8(stream, 5);
+  bytes[4] = ops.indexOf(op);
+  bytes[5] = stream;
   bytes.writeUInt32BE(channel, 6);
   return bytes;
 }
@@ -39,20 +49,16 @@ export function header(op: Op, channel: number, stream: StreamId, length: number
 export function plainBytes(frame: PlainFrame | readonly [op: ByteSignal, value: number]): Buffer {
   switch (frame[0]) {
     case "open":
-      return withPayload("open", frame[1], 0, Buffer.from(frame[2], "utf8"));
+      return frameBytes("open", frame[1], 0, Buffer.from(frame[2], "utf8"));
     case "end":
       return header("end", frame[1], frame[2], 0);
     case "windowUpdate":
-      return withPayload("windowUpdate", frame[1], frame[2], numberBytes(frame[3]));
+      return frameBytes("windowUpdate", frame[1], frame[2], numberBytes(frame[3]));
     case "close":
       return header("close", frame[1], 0, 0);
     default:
-      return withPayload(frame[0], 0, 0, numberBytes(frame[1]));
+      return frameBytes(frame[0], 0, 0, numberBytes(frame[1]));
   }
-}
-
-function withPayload(op: Op, channel: number, stream: StreamId, payload: Buffer): Buffer {
-  return Buffer.concat([header(op, channel, stream, payload.length), payload]);
 }
 
 function numberBytes(value: number): Buffer {

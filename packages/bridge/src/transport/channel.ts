@@ -24,12 +24,24 @@ interface Outgoing {
   wake: (() => void) | undefined;
 }
 
+/** A write that isn't over. */
+interface Writing {
+  readonly outgoing: Outgoing;
+  readonly stream: StreamId;
+  readonly bytes: Uint8Array;
+  /** Of `bytes`, sent so far. */
+  sent: number;
+}
+
+/** One of something for each stream, by its number. */
+type PerStream<Value> = Record<StreamId, Value>;
+
 /** Three byte streams each way, each with its own window, over one transport. */
 export class Channel {
   listener: ChannelListener = {};
-  readonly #outgoing = new Map<StreamId, Outgoing>();
-  readonly #untaken = new Map<StreamId, number>();
-  readonly #owed = new Map<StreamId, number>();
+  readonly #outgoing: PerStream<Outgoing> = [fresh(), fresh(), fresh()];
+  readonly #untaken: PerStream<number> = [0, 0, 0];
+  readonly #owed: PerStream<number> = [0, 0, 0];
   readonly #lines: Lines;
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -55,26 +67,33 @@ export class Channel {
     return this.#writing;
   }
 
-  /** One write of a stream at a time. Settles when everything is sent, or has no reader any more. */
-  async write(stream: StreamId, bytes: Uint8Array): Promise<void> {
-    const outgoing = this.#outgoingOf(stream);
-    for (let start = 0; start < bytes.length && !this.#isClosed; ) {
-      if (outgoing.credit === 0) {
-        await new Promise<void>((resolve) => {
-          outgoing.wake = resolve;
-        });
-        continue;
-      }
-      const room = this.transport.room();
-      if (room !== undefined) {
-        await room;
-        continue;
-      }
-      const end = this.transport.chunkEnd(bytes, start, outgoing.credit);
-      outgoing.credit -= end - start;
-      this.transport.sendData(this.id, stream, bytes.subarray(start, end));
-      start = end;
+  /**
+   * One write of a stream at a time. Undefined when everything is sent, which is the usual case and costs no promise.
+   * Otherwise a promise that settles when everything is sent, or has no reader any more.
+   */
+  write(stream: StreamId, bytes: Uint8Array): Promise<void> | undefined {
+    const writing: Writing = { outgoing: this.#outgoing[stream], stream, bytes, sent: 0 };
+    const wait = this.#proceed(writing);
+    return wait === undefined ? undefined : this.#finish(writing, wait);
+  }
+
+  /** Sends what may be sent now. @returns what the rest waits for, if there is any. */
+  #proceed(writing: Writing): Promise<void> | undefined {
+    const { outgoing, stream, bytes } = writing;
+    while (writing.sent < bytes.length && !this.#isClosed) {
+      const wait = outgoing.credit === 0 ? creditFor(outgoing) : this.transport.room();
+      if (wait !== undefined) return wait;
+      const end = this.transport.chunkEnd(bytes, writing.sent, outgoing.credit);
+      outgoing.credit -= end - writing.sent;
+      this.transport.sendData(this.id, stream, bytes.subarray(writing.sent, end));
+      writing.sent = end;
     }
+    return undefined;
+  }
+
+  async #finish(writing: Writing, first: Promise<void>): Promise<void> {
+    for (let wait: Promise<void> | undefined = first; wait !== undefined; wait = this.#proceed(writing))
+      await wait;
   }
 
   end(stream: StreamId): void {
@@ -99,7 +118,7 @@ export class Channel {
         this.listener.end?.(frame[2]);
         return;
       case "windowUpdate": {
-        const outgoing = this.#outgoingOf(frame[2]);
+        const outgoing = this.#outgoing[frame[2]];
         outgoing.credit = Math.min(window, outgoing.credit + frame[3]);
         outgoing.wake?.();
         outgoing.wake = undefined;
@@ -116,16 +135,16 @@ export class Channel {
   closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const outgoing of this.#outgoing.values()) outgoing.wake?.();
+    for (const stream of Object.values(streams)) this.#outgoing[stream].wake?.();
     this.forget();
     this.listener.closed?.();
   }
 
   /** @throws WindowExceeded */
   arrived(stream: StreamId, bytes: Uint8Array): void {
-    const untaken = (this.#untaken.get(stream) ?? 0) + bytes.length;
+    const untaken = this.#untaken[stream] + bytes.length;
     if (untaken > window) throw new WindowExceeded(`Channel ${this.id} received more than its window allows`);
-    this.#untaken.set(stream, untaken);
+    this.#untaken[stream] = untaken;
     if (stream === streams.messages) {
       // Whoever listens to none keeps none, however long they are.
       const lines = this.listener.message === undefined ? [] : this.#lines.push(bytes);
@@ -139,18 +158,20 @@ export class Channel {
   }
 
   #taken(stream: StreamId, bytes: number): void {
-    this.#untaken.set(stream, (this.#untaken.get(stream) ?? 0) - bytes);
-    const owed = (this.#owed.get(stream) ?? 0) + bytes;
+    this.#untaken[stream] -= bytes;
+    const owed = this.#owed[stream] + bytes;
     const isDue = owed >= window / 4 && !this.#isClosed;
-    this.#owed.set(stream, isDue ? 0 : owed);
+    this.#owed[stream] = isDue ? 0 : owed;
     if (isDue) this.transport.send(["windowUpdate", this.id, stream, owed]);
   }
+}
 
-  #outgoingOf(stream: StreamId): Outgoing {
-    const known = this.#outgoing.get(stream);
-    if (known !== undefined) return known;
-    const fresh: Outgoing = { credit: window, wake: undefined };
-    this.#outgoing.set(stream, fresh);
-    return fresh;
-  }
+function fresh(): Outgoing {
+  return { credit: window, wake: undefined };
+}
+
+function creditFor(outgoing: Outgoing): Promise<void> {
+  return new Promise((resolve) => {
+    outgoing.wake = resolve;
+  });
 }

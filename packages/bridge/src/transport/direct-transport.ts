@@ -3,6 +3,7 @@ import {
   type ByteFrameListener,
   ByteFrames,
   type ByteSignal,
+  frameBytes,
   header,
   longestByteFrame,
   plainBytes,
@@ -25,7 +26,9 @@ const copied = 4 * 1024;
 export class DirectTransport implements Transport {
   readonly #frames: ByteFrames;
   #output: Writable | undefined;
-  #isCorked = false;
+  /** What was said in this turn of the loop. */
+  #said: Uint8Array[] = [];
+  #saidBytes = 0;
   #waiting: (() => void)[] = [];
 
   constructor(listener: ByteFrameListener) {
@@ -41,7 +44,7 @@ export class DirectTransport implements Transport {
 
   /** @throws TransportBroken, or what the listener throws: the other side broke the protocol. */
   accept(bytes: Uint8Array): void {
-    if ((this.#output?.writableLength ?? 0) > mostUnread) throw new TransportBroken("The peer reads nothing");
+    if (this.#unread > mostUnread) throw new TransportBroken("The peer reads nothing");
     this.#frames.push(bytes);
   }
 
@@ -54,17 +57,16 @@ export class DirectTransport implements Transport {
   }
 
   sendData(channel: number, stream: StreamId, bytes: Uint8Array): void {
-    const head = header("data", channel, stream, bytes.length);
     if (bytes.length <= copied) {
-      this.#write(Buffer.concat([head, bytes]));
+      this.#write(frameBytes("data", channel, stream, bytes));
     } else {
-      this.#write(head);
+      this.#write(header("data", channel, stream, bytes.length));
       this.#write(bytes);
     }
   }
 
   room(): Promise<void> | undefined {
-    if ((this.#output?.writableLength ?? 0) <= mostWaiting) return undefined;
+    if (this.#unread <= mostWaiting) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
@@ -74,23 +76,33 @@ export class DirectTransport implements Transport {
 
   /** Permanently: nothing more is sent, and all waits end. */
   close(): void {
+    this.#flush();
     this.#output = undefined;
     this.#wake();
   }
 
+  get #unread(): number {
+    return this.#output === undefined ? 0 : this.#output.writableLength + this.#saidBytes;
+  }
+
   /** What is said in one turn of the loop goes to the kernel in one write. */
   #write(bytes: Uint8Array): void {
+    if (this.#output === undefined || this.#output.destroyed) return;
+    this.#saidBytes += bytes.length;
+    if (this.#said.push(bytes) === 1) process.nextTick(() => this.#flush());
+  }
+
+  #flush(): void {
     const output = this.#output;
-    if (output === undefined || output.destroyed) return;
-    if (!this.#isCorked) {
-      this.#isCorked = true;
-      output.cork();
-      process.nextTick(() => {
-        this.#isCorked = false;
-        output.uncork();
-      });
-    }
-    output.write(bytes);
+    const [first, ...others] = this.#said;
+    if (first === undefined || output === undefined) return;
+    this.#said = [];
+    this.#saidBytes = 0;
+    // One piece is the usual case, and the way through the stream's queue costs more than its write.
+    if (others.length > 0) output.cork();
+    output.write(first);
+    for (const bytes of others) output.write(bytes);
+    if (others.length > 0) output.uncork();
   }
 
   #wake(): void {

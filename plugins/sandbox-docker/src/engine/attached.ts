@@ -17,13 +17,16 @@ class Payloads {
   #hasPrinted = false;
 
   /** The payloads in one chunk, as views of it. */
-  *of(chunk: Buffer): Generator<Buffer, void, void> {
+  of(chunk: Buffer): readonly Buffer[] {
+    const found: Buffer[] = [];
     for (let at = 0; at < chunk.length; ) {
       if (this.#left === 0) {
         const end = at + headLength - this.#head.length;
-        this.#head = Buffer.concat([this.#head, chunk.subarray(at, end)]);
+        // Nearly always whole.
+        const part = chunk.subarray(at, end);
+        this.#head = this.#head.length === 0 ? part : Buffer.concat([this.#head, part]);
         at = end;
-        if (this.#head.length < headLength) return;
+        if (this.#head.length < headLength) break;
         this.#isError = this.#head[0] === standardError;
         this.#left = this.#head.readUInt32BE(4);
         this.#head = none;
@@ -33,8 +36,9 @@ class Payloads {
       at += piece.length;
       this.#left -= piece.length;
       if (!this.#isError) this.#hasPrinted = true;
-      if (!this.#isError || !this.#hasPrinted) yield piece;
+      if (!this.#isError || !this.#hasPrinted) found.push(piece);
     }
+    return found;
   }
 }
 

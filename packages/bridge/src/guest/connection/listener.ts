@@ -2,6 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import type { Channels } from "../../transport/channels.js";
 import { streams } from "../../transport/frame.js";
+import { Pouring } from "../pouring.js";
 import { replying } from "../replying.js";
 
 /** Connections at once, of one listener; others are dropped. Whoever makes more mustn't take every descriptor. */
@@ -49,12 +50,14 @@ export class Listeners {
     this.#channels().open("connection", (channel) => {
       socket.on("error", () => undefined);
       socket.once("close", () => channel.close());
-      void pour(socket, channel);
+      // A client that drops the connection ends nothing: its close is what the runner hears.
+      const pouring = new Pouring(socket, channel, streams.main);
+      socket.once("end", () => void pouring.sent().then(() => channel.end(streams.main)));
       let hasEnded = false;
       return {
         data: (_lane, bytes, taken) => {
           if (socket.destroyed) taken();
-          else socket.write(bytes, () => taken());
+          else socket.write(bytes, taken);
         },
         end: () => {
           hasEnded = true;
@@ -65,15 +68,4 @@ export class Listeners {
       };
     });
   }
-}
-
-async function pour(socket: Socket, channel: Channel): Promise<void> {
-  try {
-    for await (const bytes of socket.iterator({ destroyOnReturn: false }))
-      await channel.write(streams.main, bytes);
-  } catch {
-    // The client dropped the connection: its close is what the runner hears.
-    return;
-  }
-  channel.end(streams.main);
 }

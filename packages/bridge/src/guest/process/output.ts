@@ -1,45 +1,41 @@
 import type { Readable } from "node:stream";
 import type { Channel } from "../../transport/channel.js";
 import type { StreamId } from "../../transport/frame.js";
+import { Pouring } from "../pouring.js";
 
 /** Milliseconds without output from a pipe whose process is gone, after which waiting for it ends. */
 const idleMs = 500;
 
 /** A process's whole output, at the pace of its reader. */
 export class Output {
-  readonly #source: Readable | null;
+  readonly #source: Readable;
+  readonly #pouring: Pouring;
   readonly #done: Promise<void>;
-  /** Whether it waits for the pipe, and not for the reader. */
-  #isWaiting = true;
-  #pieces = 0;
 
-  constructor(source: Readable | null, channel: Channel, stream: StreamId) {
+  constructor(source: Readable, channel: Channel, stream: StreamId) {
     this.#source = source;
-    this.#done = this.#pour(channel, stream);
+    this.#pouring = new Pouring(source, channel, stream);
+    this.#done = this.#end(channel, stream);
   }
 
   /** All that the process wrote, now that it is gone. A child that inherited the pipe may hold it open forever. */
   async drained(): Promise<void> {
     let pieces = -1;
     const watch = setInterval(() => {
-      if (this.#isWaiting && pieces === this.#pieces) this.#source?.destroy();
-      pieces = this.#pieces;
+      if (this.#pouring.isIdle && pieces === this.#pouring.pieces) this.#source.destroy();
+      pieces = this.#pouring.pieces;
     }, idleMs);
     await this.#done;
     clearInterval(watch);
   }
 
-  async #pour(channel: Channel, stream: StreamId): Promise<void> {
-    try {
-      for await (const bytes of this.#source ?? []) {
-        this.#isWaiting = false;
-        this.#pieces += 1;
-        await channel.write(stream, bytes);
-        this.#isWaiting = true;
-      }
-    } catch {
+  async #end(channel: Channel, stream: StreamId): Promise<void> {
+    await new Promise<void>((resolve) => {
       // Given up above, or the pipe broke: either way this was all.
-    }
+      this.#source.on("error", () => undefined);
+      for (const over of ["end", "close"]) this.#source.once(over, resolve);
+    });
+    await this.#pouring.sent();
     channel.end(stream);
   }
 }

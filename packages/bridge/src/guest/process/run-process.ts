@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { chown, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { orderOf, type Requests, requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import { streams } from "../../transport/frame.js";
@@ -10,6 +11,8 @@ import type { Settings } from "../settings.js";
 import type { Users } from "../users.js";
 import { Output } from "./output.js";
 import { type ProcessReaper, reapTree, reapUser } from "./process-reaper.js";
+
+type PipedChild = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** Every process that the runner asked for. */
 export class Processes {
@@ -57,8 +60,8 @@ export class Processes {
         replying(channel, () => begin(requestOf("run", message)));
       },
       data: (_lane, bytes, taken) => {
-        input.push({ bytes, taken });
-        feed();
+        if (running === undefined) input.push({ bytes, taken });
+        else running.feed(bytes, taken);
       },
       end: () => {
         hasEnded = true;
@@ -147,13 +150,13 @@ export class Processes {
 }
 
 class RunningProcess {
-  readonly #child: ChildProcess;
+  readonly #child: PipedChild;
   readonly #reaper: ProcessReaper;
   /** Its number, and its user's, may be another's from then on. */
   #isGone = false;
 
   constructor(
-    child: ChildProcess,
+    child: PipedChild,
     readonly pid: number,
     readonly isAgent: boolean,
     reaper: ProcessReaper,
@@ -163,7 +166,7 @@ class RunningProcess {
     this.#child = child;
     this.#reaper = reaper;
     // What is written to a process that has left is lost, as with any pipe.
-    child.stdin?.on("error", () => undefined);
+    child.stdin.on("error", () => undefined);
     const outputs = [
       new Output(child.stdout, channel, streams.main),
       new Output(child.stderr, channel, streams.error),
@@ -184,12 +187,12 @@ class RunningProcess {
 
   feed(bytes: Uint8Array, taken: () => void): void {
     const { stdin } = this.#child;
-    if (stdin === null || stdin.destroyed) taken();
-    else stdin.write(bytes, () => taken());
+    if (stdin.destroyed) taken();
+    else stdin.write(bytes, taken);
   }
 
   endInput(): void {
-    this.#child.stdin?.end();
+    this.#child.stdin.end();
   }
 
   /** SIGKILL is sent again until none of them is left: a single one can miss a process that is just being made. */

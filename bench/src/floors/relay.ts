@@ -1,0 +1,19 @@
+/**
+ * One more process in a stream's way, as cheap as Node has it: what a guest daemon costs at least, which is one. As text,
+ * since a container hasn't the bench's files.
+ */
+const source = `
+const { spawn } = require("node:child_process");
+const [program, ...args] = process.argv.slice(1);
+const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"] });
+process.stdin.pipe(child.stdin);
+child.stdout.pipe(process.stdout);
+`;
+
+/** A command behind such a process. */
+export function relayed(
+  node: string,
+  argv: readonly [string, ...string[]],
+): readonly [program: string, ...args: string[]] {
+  return [node, "-e", source, ...argv];
+}

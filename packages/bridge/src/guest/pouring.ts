@@ -1,0 +1,50 @@
+import type { Readable } from "node:stream";
+import type { Channel } from "../transport/channel.js";
+import type { StreamId } from "../transport/frame.js";
+
+/** All that a source brings, sent on a channel at the pace of its reader. */
+export class Pouring {
+  readonly #source: Readable;
+  readonly #channel: Channel;
+  readonly #stream: StreamId;
+  /** For the reader: of the piece that was sent last. */
+  #wait: Promise<void> | undefined;
+  #pieces = 0;
+
+  constructor(source: Readable, channel: Channel, stream: StreamId) {
+    this.#source = source;
+    this.#channel = channel;
+    this.#stream = stream;
+    source.on("data", (bytes: Buffer) => this.#send(bytes));
+  }
+
+  /** Pieces that came so far. */
+  get pieces(): number {
+    return this.#pieces;
+  }
+
+  /** Whether it waits for the source, and not for the reader. */
+  get isIdle(): boolean {
+    return this.#wait === undefined;
+  }
+
+  /** Settles when everything that came is sent. */
+  async sent(): Promise<void> {
+    while (this.#wait !== undefined) await this.#wait;
+  }
+
+  #send(bytes: Buffer): void {
+    this.#pieces += 1;
+    const write = () => this.#channel.write(this.#stream, bytes);
+    // Node resumes a child's streams when it exits: what comes then waits its turn.
+    const wait = this.#wait === undefined ? write() : this.#wait.then(write);
+    if (wait === undefined) return;
+    this.#wait = wait;
+    this.#source.pause();
+    void wait.then(() => {
+      if (this.#wait !== wait) return;
+      this.#wait = undefined;
+      this.#source.resume();
+    });
+  }
+}
