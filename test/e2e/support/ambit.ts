@@ -2,9 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { RunResult, StreamRecord } from "@ambit/core";
@@ -12,8 +11,8 @@ import { execa } from "execa";
 import { afterAll, onTestFinished } from "vitest";
 
 export const repository = fileURLToPath(new URL("../../..", import.meta.url));
-const require = createRequire(import.meta.url);
-const program = join(dirname(require.resolve("ambit")), "cli/main.js");
+/** What users start. */
+const program = fileURLToPath(new URL("../bin/ambit.mjs", import.meta.resolve("ambit")));
 
 /** Evidence is kept from one command to the next within a test file, and not among files or with the tester's own. */
 const cache = mkdtempSync(join(tmpdir(), "ambit-e2e-cache-"));

@@ -1,13 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createRequire } from "node:module";
 import { createServer } from "node:net";
-import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-const require = createRequire(import.meta.url);
-const program = join(dirname(require.resolve("ambit")), "cli/main.js");
+const program = fileURLToPath(new URL("../bin/ambit.mjs", import.meta.resolve("ambit")));
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /** One `ambit serve` of several on one database. */
