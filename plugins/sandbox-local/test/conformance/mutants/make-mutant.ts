@@ -32,7 +32,10 @@ const built = {
 /** Inside this package, so that the copies find what they import; and where nothing transforms them. */
 const workshop = fileURLToPath(new URL("../../../node_modules/.mutants/", import.meta.url));
 
-/** A copy of the built plugin with some of it changed. A copy, so that the product has no switch that weakens it. */
+/**
+ * A copy of the built plugin with some of it changed. A copy, so that the product has no switch that weakens it. Of the
+ * packages that it uses, those without a change are the built ones: they are loaded once for all mutants.
+ */
 export async function makeMutant(name: string, patches: readonly Patch[], lookup: Lookup): Promise<Mutant> {
   const folder = join(workshop, name);
   rmSync(folder, { recursive: true, force: true });
@@ -43,9 +46,13 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
     egress: join(folder, "node_modules", "@ambit", "egress"),
   };
   copyPackage(built.plugin, folders.plugin, ["dist", "inside"]);
-  copyPackage(built.core, folders.core, ["dist"]);
-  copyPackage(built["backend-kit"], folders["backend-kit"], ["dist"]);
-  copyPackage(built.egress, folders.egress, ["dist", "inside"]);
+  mkdirSync(dirname(folders.core), { recursive: true });
+  // All of them use core.
+  const isPatched = (name: Patch["of"]) => patches.some((patch) => patch.of === name || patch.of === "core");
+  for (const name of ["core", "backend-kit", "egress"] as const) {
+    if (isPatched(name)) copyPackage(built[name], folders[name], ["dist", "inside"]);
+    else symlinkSync(built[name], folders[name]);
+  }
   for (const patch of patches) apply(patch, folders[patch.of]);
   const module = join(folder, "backend.mjs");
   writeFileSync(module, factory);
@@ -56,8 +63,9 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
 
 function copyPackage(from: string, to: string, folders: readonly string[]): void {
   mkdirSync(to, { recursive: true });
-  for (const name of ["package.json", ...folders])
-    cpSync(join(from, name), join(to, name), { recursive: true });
+  for (const name of ["package.json", ...folders]) {
+    if (existsSync(join(from, name))) cpSync(join(from, name), join(to, name), { recursive: true });
+  }
   // Its dependencies in versions of its own; the others are found further up.
   const own = join(from, "node_modules");
   if (!existsSync(own)) return;
