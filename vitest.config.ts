@@ -11,8 +11,8 @@ const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("packag
 /** Tests that measure what the machine has left for them: each runs alone, after all others. */
 const alone = "test/alone";
 
-/** Packages whose tests share nothing but modules: their files need no worker of their own each. */
-const unisolated = ["core", "packages/egress", "packages/runner", "plugins/harness-acp", "server"];
+/** Packages whose tests keep servers, jails or engines in what modules share: each file needs a worker of its own. */
+const isolated = ["plugins/sandbox-docker", "plugins/sandbox-local", "test", "test/replicas", "test/tools"];
 
 function projectsIn(folder: string): TestProjectInlineConfiguration[] {
   const common = { extends: "./vitest.package.ts", root: folder };
@@ -23,7 +23,7 @@ function projectsIn(folder: string): TestProjectInlineConfiguration[] {
       name: folder,
       exclude: ["**/node_modules/**", `${alone}/**`],
       globalSetup,
-      isolate: !unisolated.includes(folder),
+      isolate: isolated.includes(folder),
     },
   };
   if (!existsSync(join(folder, alone))) return [beside];
