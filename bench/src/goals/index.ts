@@ -4,6 +4,7 @@ import { warmAgents } from "./agents/a03-warm-turn.js";
 import { agentTools } from "./agents/a05-tool-turn.js";
 import { agentChunks } from "./agents/a11-events.js";
 import { agentMemory, agentsAtEight } from "./agents/a13-at-eight.js";
+import { cancelledAgents } from "./agents/a19-cancel.js";
 import { events } from "./events/g10-events.js";
 import { agentEvents } from "./events/g11-agent-events.js";
 import { unreadStream } from "./events/g12-unread-stream.js";
@@ -60,5 +61,6 @@ export const goals: readonly Goal[] = [
   agentChunks,
   agentMemory,
   agentsAtEight,
+  cancelledAgents,
   docker,
 ];

@@ -1,41 +1,27 @@
-import { appendFileSync } from "node:fs";
-import type { AgentEvent } from "@ambit/core";
 import type { ModelServer } from "@ambit/model-server";
 import type { Runner } from "@ambit/runner";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { answering, asking, modelKey, ownToolsAllowed } from "./support/agents.js";
+import { cancelled } from "./support/cancelled.js";
 import { LiveRun } from "./support/live-run.js";
-import { agentRequest, exampleRequest, openMatrix, price, testedAgents, testsAll } from "./support/matrix.js";
+import * as matrix from "./support/matrix.js";
 import { type Platform, startPlatform } from "./support/platform.js";
+import { record, recordFeature } from "./support/record.js";
 import { callbackTool, clientTool, pythonTool } from "./support/tools.js";
+
+const { agentRequest, price, testedAgents, testsAll } = matrix;
 
 let runner: Runner;
 let model: ModelServer;
 let platform: Platform;
 beforeAll(async () => {
-  [{ runner, model }, platform] = await Promise.all([openMatrix(), startPlatform()]);
+  [{ runner, model }, platform] = await Promise.all([matrix.openMatrix(), startPlatform()]);
 });
 afterAll(async () => {
   await runner.drain(0);
   await model.close();
   await platform[Symbol.asyncDispose]();
 });
-
-/** What the model's provider answers with, and whether a second try may help. The last is tried in every test run. */
-const statuses: readonly (readonly [status: number, retryable: boolean])[] = [
-  [401, false],
-  [402, false],
-  [403, false],
-  [429, true],
-  [500, true],
-  [529, true],
-];
-
-/** For `node scripts/agents.mjs`, which makes docs/agents.md of it. */
-function record(agent: string, row: string, note = "yes"): void {
-  const file = process.env.AMBIT_AGENTS_RESULTS;
-  if (file !== undefined) appendFileSync(file, `${JSON.stringify({ agent, row, note })}\n`);
-}
 
 describe.each(testedAgents)(
   "$id, confined, without a network, its key outside",
@@ -53,6 +39,8 @@ describe.each(testedAgents)(
       customTools: tools,
       agentsMd: "Be kind.",
       skills: [{ name: "greet", description: "How to greet politely.", body: "Say hello." }],
+      harnessFiles: [{ path: "given.txt", content: "From the request." }],
+      appendSystemPrompt: "Words behind the agent's own.",
       permissions: { default: "allow", rules: asksNobody ? ownToolsAllowed : held },
       sandboxPermission: {
         network: "off",
@@ -69,10 +57,11 @@ describe.each(testedAgents)(
       model.requests.filter(({ operation, toolNames }) => operation === "generate" && toolNames.length > 0);
 
     it("answers with text and calls a code tool, as in its example", async () => {
-      const { customTools: _tools, permissions, ...example } = await exampleRequest(agent, model);
+      const { customTools: _tools, permissions, ...example } = await matrix.exampleRequest(agent, model);
       const own = confined();
       expect(example.sandboxPermission).toEqual(own.sandboxPermission);
       expect(permissions.default).toBe("allow");
+      const before = asked().length;
       const done = await begin(example);
       const result = await done.result;
       expect(result).toMatchObject({
@@ -95,7 +84,16 @@ describe.each(testedAgents)(
       const body = JSON.stringify(asked().at(-1)?.body);
       expect(body).toContain("Be kind.");
       expect(body).toContain("How to greet politely.");
-      record(agent.id, "agentsMd, skills");
+      expect(body).toContain("Words behind the agent's own.");
+      for (const feature of ["agentsMd", "skills", "appendSystemPrompt"]) recordFeature(agent.id, feature);
+      const [first] = asked().slice(before);
+      expect(first?.toolNames).toContainEqual(expect.stringMatching(/twice$/));
+      recordFeature(agent.id, "tools without a search");
+      if (example.model !== undefined) expect(first?.model).toBe(example.model);
+      recordFeature(agent.id, "model");
+      // Of those that go by the proxy: without a network the others reach nothing, and nothing records them.
+      expect(done.of("boundary_decision").filter(({ allowed }) => !allowed)).toEqual([]);
+      recordFeature(agent.id, "no other host asked for");
       record(agent.id, "text");
       record(agent.id, "code tool");
       record(agent.id, "network off, key hidden");
@@ -103,16 +101,25 @@ describe.each(testedAgents)(
     });
 
     it("goes on in a warm session", async () => {
-      const { result } = await run("[[say second]]");
+      const text = { type: "text", text: "[[say second]]" };
+      const image = { type: "image", uri: `data:image/png;base64,${matrix.pixel}` };
+      const { result } = await run("", { messages: [{ role: "user", content: [text, image] }] });
       expect(result).toMatchObject({ ok: true, output: "second" });
-      expect(JSON.stringify(asked().at(-1)?.body)).toContain("Let me see.");
+      const body = JSON.stringify(asked().at(-1)?.body);
+      expect(body).toContain("Let me see.");
+      expect(body).toMatch(
+        new RegExp(`"(data|url|image_url)":"(data:image/png;base64,)?${matrix.pixel.replace(/\+/g, "\\+")}"`),
+      );
+      recordFeature(agent.id, "images");
       record(agent.id, "second turn, warm");
     });
 
     const isHeld = () =>
       it("is held to what its own tools are allowed, denied and asked", async () => {
         const { run: done } = await run("[[shell touch allowed]] [[shell ls]]");
-        expect(done.of("tool_result").at(-1)).toMatchObject({ output: expect.stringContaining("allowed") });
+        const listed = expect.stringMatching(/allowed[\s\S]*given\.txt/);
+        expect(done.of("tool_result").at(-1)).toMatchObject({ output: listed });
+        recordFeature(agent.id, "harnessFiles");
         const denied = await run("[[shell rm allowed]]");
         expect(denied.run.of("tool_result")).toMatchObject([{ denied: true }]);
         const first = "[[shell mkdir made]]";
@@ -139,13 +146,30 @@ describe.each(testedAgents)(
           await expect(refused).rejects.toMatchObject({ code: "request_invalid" });
         }
         const { run: done } = await run("[[shell touch allowed]] [[shell ls]]");
-        expect(done.of("tool_result").at(-1)).toMatchObject({ output: expect.stringContaining("allowed") });
+        const listed = expect.stringMatching(/allowed[\s\S]*given\.txt/);
+        expect(done.of("tool_result").at(-1)).toMatchObject({ output: listed });
+        recordFeature(agent.id, "harnessFiles");
         record(agent.id, "own tool allowed");
         for (const row of ["own tool denied", "own tool asked"]) record(agent.id, row, "refused");
       });
 
     if (asksNobody) isRefused();
     else isHeld();
+
+    const search = matrix.searches[agent.id];
+    const isRefusedSearch = () =>
+      it("goes on without its provider's search, and says what the boundary refused, with the fix", async () => {
+        const { run: done, result } = await run(`[[call =${search} {"query":"news"}]]`);
+        expect(result).toMatchObject({ ok: true, stopReason: "end_turn" });
+        const message = expect.stringMatching(
+          /model-route · network\.deny: .* the tool .*: deny .*allowProviderTools/,
+        );
+        expect(result.warnings).toEqual([{ path: "sandboxPermission.network", message }]);
+        expect(done.of("boundary_decision")).toContainEqual(expect.objectContaining({ allowed: false }));
+        recordFeature(agent.id, "provider's search");
+      });
+    if (search === undefined) recordFeature(agent.id, "provider's search", "–");
+    else isRefusedSearch();
 
     it("pauses for the user's part of a tool", async () => {
       const { run: done, result } = await run('[[call pick {"of":"two"}]]');
@@ -158,33 +182,28 @@ describe.each(testedAgents)(
 
     // Each of these ends the agent's process, and its next turn starts it again.
     it("is cancelled in mid-answer", async () => {
-      await cancelled(await begin(asking("[[slow 500 20]]")), "message_delta");
+      await cancelled(runner, await begin(asking("[[slow 500 20]]")), "message_delta");
       record(agent.id, "cancel");
     });
 
-    async function cancelled(begun: LiveRun, when: AgentEvent["type"]) {
-      await begun.until(when);
-      runner.cancel(begun.id);
-      expect(await begun.result).toMatchObject({ ok: true, stopReason: "cancelled" });
-      expect(begun.events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
-      const calls = begun.of("tool_call").map(({ id }) => id);
-      expect(begun.of("tool_result").map(({ id }) => id)).toEqual(calls);
-    }
-
     const isCancelledMidway = () =>
       it("is cancelled in mid-tool, and with a question open", async () => {
-        await cancelled(await begin(asking("[[shell sleep 100]]")), "tool_call");
+        await cancelled(runner, await begin(asking("[[shell sleep 100]]")), "tool_call");
         record(agent.id, "cancel, in mid-tool");
         if (asksNobody) return record(agent.id, "cancel, with a question open", "–");
         const waiting = { ...asking("[[shell mkdir other]]"), interactions: { waitMs: 60_000 } };
-        await cancelled(await begin(waiting), "interaction_request");
+        await cancelled(runner, await begin(waiting), "interaction_request");
         record(agent.id, "cancel, with a question open");
       });
     if (testsAll || agent.id === "pi") isCancelledMidway();
 
     it("tells of a failed model, its status, and whether a second try may help", async () => {
-      for (const [status, retryable] of testsAll ? statuses : statuses.slice(-1)) {
+      for (const [status, retryable] of testsAll ? matrix.statuses : matrix.statuses.slice(-1)) {
+        const before = model.requests.length;
         const { run: done, result } = await run(`[[http ${status}]]`);
+        const tries = model.requests.length - before;
+        expect(tries).toBeLessThanOrEqual(4);
+        if (status === 529) recordFeature(agent.id, "requests where a model answers 529", tries);
         const failure = { code: "model_failed", retryable, upstreamStatus: status };
         expect(result).toMatchObject({ ok: false, failure });
         expect(result.error).toContain(`The model answered with ${status}`);
@@ -222,7 +241,7 @@ describe.each(testedAgents)(
       expect(done.of("tool_call")).toMatchObject([{ name: "send", input: { to: "ann" } }]);
       expect(JSON.stringify(asked().at(-1)?.body)).toContain("my name is Ann");
       expect(JSON.stringify(asked().at(-1)?.body)).toContain("Words in place of the agent's own.");
-      record(agent.id, "systemPrompt");
+      recordFeature(agent.id, "systemPrompt");
       record(agent.id, "callback tool");
       record(agent.id, "second turn, cold");
     });

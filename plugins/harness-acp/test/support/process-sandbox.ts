@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Readable, Writable } from "node:stream";
@@ -67,6 +67,19 @@ export class ProcessSandbox implements Sandbox {
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
     return this.#read;
+  }
+
+  /** Commands of the processes that have `home` among their variables: all that descends from what was spawned. */
+  async processes(home: string): Promise<string[]> {
+    const ids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+    const found = await Promise.all(
+      ids.map(async (id) => {
+        const variables = await readFile(`/proc/${id}/environ`, "utf8").catch(() => "");
+        if (!variables.includes(`HOME=${home}\0`)) return [];
+        return [(await readFile(`/proc/${id}/cmdline`, "utf8").catch(() => "")).replaceAll("\0", " ")];
+      }),
+    );
+    return found.flat();
   }
 
   async writeFiles(files: readonly FileEntry[]): Promise<void> {

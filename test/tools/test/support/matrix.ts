@@ -84,3 +84,23 @@ export function agentRequest(agent: MatrixAgent, model: ModelServer): object {
     },
   };
 }
+
+/** What the model's provider answers with, and whether a second try may help. The last is tried in every test run. */
+export const statuses: readonly (readonly [status: number, retryable: boolean])[] = [
+  [401, false],
+  [402, false],
+  [403, false],
+  [429, true],
+  [500, true],
+  [529, true],
+];
+
+/** One pixel. */
+export const pixel =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Tools of an agent's own for which it asks its model's provider to search. */
+export const searches: Readonly<Record<string, string>> = {
+  claude: "WebSearch",
+  gemini: "google_web_search",
+};
