@@ -1,15 +1,9 @@
-import {
-  type AcceptedPlan,
-  type AmbitError,
-  carriedBy,
-  RunCancelled,
-  receiptOf,
-  stillVisible,
-} from "@ambit/core";
+import { type AcceptedPlan, type AmbitError, carriedBy, receiptOf, stillVisible } from "@ambit/core";
 import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import type { RunEvents } from "./events/run-events.js";
 import type { Warnings } from "./events/warnings.js";
+import { cancelledByCaller } from "./lifetime/cancelled-by-caller.js";
 import { asPluginError } from "./lifetime/plugin-error.js";
 import type { Progress, TurnEnd } from "./run-state.js";
 import type { Session } from "./session/session.js";
@@ -26,11 +20,6 @@ export interface RunOutcome {
   /** The session's, or the one that a run without a session goes by. */
   readonly sessionName: string;
   readonly warnings: Warnings;
-}
-
-/** What the caller ended itself is no failure to it: `ok`, with the stop reason `cancelled`. */
-export function cancelledByCaller(failure: AmbitError | undefined): boolean {
-  return failure instanceof RunCancelled && failure.by === "caller";
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { AmbitError } from "@ambit/core";
 import type { Receipt, RunResult } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
+import { cancelledByCaller } from "./lifetime/cancelled-by-caller.js";
 import type { Session } from "./session/session.js";
 
 /** What a run has by now. It is `admitted` until its records are read, and `starting` once it has its session. */
@@ -64,9 +65,14 @@ export function startingIn(session: Session): Progress {
   return { name: "starting", session, isReused: session.conversation !== undefined };
 }
 
-/** Whether the session of a run that closes may be kept. Pure. */
-export function endedWell(state: RunState): boolean {
-  return state.name === "closing" && state.end.how !== "failed";
+/**
+ * Whether the session of a run that closes may be kept. Pure.
+ * @param agentEnded whether the agent ended its turn itself, as it does when it is cancelled in time.
+ */
+export function endedWell(state: RunState, agentEnded: boolean): boolean {
+  if (state.name !== "closing") return false;
+  const { end } = state;
+  return end.how !== "failed" || (agentEnded && cancelledByCaller(end.failure));
 }
 
 /** Pure. */

@@ -186,7 +186,7 @@ export class Run {
         failed: (failure) => scope.abort(failure),
         warn: (message) => this.warnings.add({ path: "sessionId", message }),
       });
-      scope.defer(() => loan.release(endedWell(this.#state) && !scope.unclean));
+      scope.defer(() => loan.release(endedWell(this.#state, this.turn.agentEnded) && !scope.unclean));
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
       this.events.redactor.hide(loan.session.secrets);
@@ -206,18 +206,16 @@ export class Run {
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
     toolCalls.serve(started.router, started.toolNames);
     this.modelCalls.serve(started.modelRouter, agent);
-    let turnEnded = false;
     this.scope.defer(async () => {
       started.router.current = undefined;
       started.modelRouter.current = undefined;
       // An agent that didn't end its turn can't be given another.
-      if (!turnEnded) await dismiss(session, started);
+      if (!this.turn.agentEnded) await dismiss(session, started);
     });
     this.execution.prepare(session.sandbox);
 
     // 6 stream: the turn's events, each completed with what only we know
     const stopReason = await this.turn.stream(agent, composePrompt(request, remembers));
-    turnEnded = true;
     if (this.pause.isPaused) return { how: "paused" };
     this.modelCalls.requireResponse();
     requireListed(started.servers);

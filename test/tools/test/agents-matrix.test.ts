@@ -180,7 +180,7 @@ describe.each(testedAgents)(
       record(agent.id, "client tool");
     });
 
-    // Each of these ends the agent's process, and its next turn starts it again.
+    // It ends its turn itself, and goes on with the next.
     it("is cancelled in mid-answer", async () => {
       await cancelled(runner, await begin(asking("[[slow 500 20]]")), "message_delta");
       record(agent.id, "cancel");

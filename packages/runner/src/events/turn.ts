@@ -4,13 +4,13 @@ import type { Agent } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallEvents } from "../calls/call-events.js";
 import { readBounded } from "../lifetime/bounded.js";
+import { cancelledByCaller } from "../lifetime/cancelled-by-caller.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
-import { cancelledByCaller } from "../outcome.js";
 import { pathBeyondDepth } from "../parse/depth.js";
 import { UserInput } from "../permission/interaction/user-input.js";
 import { Pause } from "../permission/pause.js";
@@ -39,6 +39,8 @@ export class Turn {
 
   /** The agent's own figures, held back: its model's provider may know better. */
   #usage: Usage | undefined;
+  /** Whether the agent ended its turn itself, as one does that is cancelled in time: then it can take another. */
+  agentEnded = false;
 
   /**
    * Prompts the agent and passes its events on, until its turn ends. `done` isn't passed on: the run has more to do.
@@ -76,6 +78,7 @@ export class Turn {
     } catch (thrown) {
       throw asPluginError(who, thrown);
     }
+    this.agentEnded = done || pause.isPaused;
     scope.signal.throwIfAborted();
     if (!done && !pause.isPaused)
       throw new PluginBrokeContract(`${who} ended its turn without a done event.`);

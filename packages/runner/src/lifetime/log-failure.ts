@@ -1,6 +1,6 @@
 import type { AmbitError } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
-import { cancelledByCaller } from "../outcome.js";
+import { cancelledByCaller } from "./cancelled-by-caller.js";
 
 /**
  * Says why a run ended early. Only what an operator may have to mend comes with its stack and causes: a caller that

@@ -70,11 +70,12 @@ describe("a reader that leaves", () => {
 });
 
 describe("a run that goes on without a reader", () => {
-  test("can be cancelled by its id", async () => {
+  test("can be cancelled by its id; its session is there for the next", async () => {
     const { world, run, records } = await begun(named);
     await records.return();
     world.runner.cancel(run.id);
     expect(await run.ended).toMatchObject({ code: "run_cancelled" });
+    expect(await world.runner.endSession("one")).toBe(true);
     expect(world.sandbox.closed).toBe(world.sandbox.opened);
   });
 

@@ -1,6 +1,13 @@
-import { RequestInvalid, SandboxFailed } from "@ambit/core";
+import { RequestInvalid, RunCancelled, SandboxFailed } from "@ambit/core";
 import { describe, expect, test } from "vitest";
-import { calls, done, forever, says } from "../../../../core/test/fakes/harness.js";
+import {
+  calls,
+  done,
+  forever,
+  type Script,
+  says,
+  untilAborted,
+} from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
 
 const named = { sessionId: "one" };
@@ -185,7 +192,7 @@ describe("a named session", () => {
       },
     ],
     [
-      "is cancelled",
+      "is cancelled, and whose agent doesn't end its turn",
       async function* () {
         yield { type: "message" as const, text: "x" };
         await forever();
@@ -196,10 +203,29 @@ describe("a named session", () => {
     const run = await world.admit(named);
     const told = world.tell(run);
     await expect.poll(() => world.harness.prompts.length).toBe(1);
-    run.cancel(new (await import("@ambit/core")).RunCancelled("stop", "caller"));
+    run.cancel(new RunCancelled("stop", "caller"));
     await told;
     expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
     expect(await world.runner.endSession("one")).toBe(false);
+  });
+
+  test("keeps its sandbox and its agent when its caller cancels a run, and the agent ends its turn in time", async () => {
+    const waits: Script = async function* ({ signal }) {
+      yield { type: "message", text: "x" };
+      await untilAborted(signal, forever());
+      yield done;
+    };
+    const world = await createWorld({ script: [waits, says("ok")] });
+    const run = await world.admit(named);
+    const told = world.tell(run);
+    await expect.poll(() => world.harness.prompts.length).toBe(1);
+    run.cancel(new RunCancelled("stop", "caller"));
+    expect((await told).result).toMatchObject({ ok: true, stopReason: "cancelled" });
+    expect(world.sandbox).toMatchObject({ opened: 1, closed: 0 });
+    const { result } = await world.run(named);
+    expect(result).toMatchObject({ ok: true, receipt: { session: { history: "warm" } } });
+    expect(world.harness.starts).toHaveLength(1);
+    await world.runner.drain(0);
   });
 
   test("ends when it was unused for long enough", async () => {
