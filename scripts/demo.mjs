@@ -6,8 +6,9 @@
  * @typedef {{ toolCallId: string, toolName: string, input: unknown }} Question the payload of what is asked.
  * @typedef {(kind: string, payload: Question, answer: (body: object) => Promise<void>) => void} OnQuestion
  */
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { root, setUp } from "./setup.mjs";
@@ -101,6 +102,9 @@ async function withBoundary(url, request) {
 
 async function demonstrate() {
   const { openAmbit, startServer, takeEnvironment } = await import("../server/dist/index.js");
+  // A store of its own: the user's keeps the user's runs.
+  const folder = await mkdtemp(join(tmpdir(), "ambit-demo-"));
+  process.env.AMBIT_SQLITE_FILE = join(folder, "runs.sqlite");
   const environment = takeEnvironment({ AMBIT_PORT: "0" });
   const ambit = await openAmbit({ environment, configuration: {}, logLevel: "warn" });
   const [server, platform] = await Promise.all([startServer(ambit), startPlatform()]);
@@ -133,6 +137,7 @@ async function demonstrate() {
   } finally {
     platform.close();
     await server.close();
+    await rm(folder, { recursive: true, force: true });
   }
 }
 

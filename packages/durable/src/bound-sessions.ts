@@ -1,15 +1,10 @@
 import { messageOf, SessionElsewhere } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import type { Log, SessionUse, Store } from "@ambit/core/plugin";
+import type { Log, SessionName, SessionUse, Store } from "@ambit/core/plugin";
 import { patiently } from "./outage.js";
 import type { RecordedRun } from "./recorded-run.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
-
-export interface SessionName {
-  readonly project: string | undefined;
-  readonly session: string;
-}
 
 export interface BoundSessionsOptions {
   readonly store: Store;
@@ -114,6 +109,14 @@ export class BoundSessions {
   async addressOf(session: string, project: string | undefined): Promise<string | undefined> {
     const sessions = await this.options.store.sessions({ project: project ?? null, limit: 10_000 });
     return sessions.find((one) => one.session === session && one.replica !== this.replica)?.address;
+  }
+
+  /** Ends one whose replica is gone. Undefined where there is none. */
+  async endAbandoned(name: SessionName): Promise<Holding | undefined> {
+    const ended = await this.options.store.endSession(name);
+    if (ended === undefined) return undefined;
+    const { fence, handover } = ended;
+    return { fence, ...(handover === undefined ? {} : { record: this.#unsealed(keyOf(name), handover) }) };
   }
 
   /** A session of this replica was closed. */

@@ -1,7 +1,7 @@
 import { messageOf, NotFound, RunCancelled } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import type { NewRun, Renewal, RunQuota, Store, StoredRun } from "@ambit/core/plugin";
-import { BoundSessions, type SessionName } from "./bound-sessions.js";
+import type { NewRun, Renewal, RunQuota, SessionName, Store, StoredRun } from "@ambit/core/plugin";
+import { BoundSessions } from "./bound-sessions.js";
 import { follow, type Records } from "./follow.js";
 import { Heads } from "./heads.js";
 import { Lease } from "./lease.js";

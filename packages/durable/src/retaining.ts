@@ -7,6 +7,9 @@ import { aboutExpiry } from "./webhooks/messages.js";
 /** Milliseconds between two looks for what is too old: at least, and at most. */
 const everyMs = { least: 1_000, most: 60_000 };
 
+/** Where the result was when the run ended. A reader that has it continues with the next record. */
+const ended = eventRecord({ type: "data", name: "ambit.run_ended", data: {} });
+
 /** Deletes what has ended and is too old, or too much, and ends questions that waited too long. */
 export class Retaining {
   #timer: NodeJS.Timeout | undefined;
@@ -54,7 +57,8 @@ export class Retaining {
         const run = await store.get(runId);
         if (run === undefined) continue;
         const kind = interactionKindSchema.parse(question.kind);
-        const text = `${eventRecord({ type: "interaction_expired", id, kind })}\n`;
+        const expiry = eventRecord({ type: "interaction_expired", id, kind });
+        const text = `${ended}\n${expiry}\n`;
         const expired = await store.expire(question, { text, deliveries: aboutExpiry(run, question) });
         if (expired) log.info({ runId, interactionId: id }, "a question has expired");
       }

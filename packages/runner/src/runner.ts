@@ -16,9 +16,10 @@ import { type AnswerKeeper, UsedAnswers } from "./permission/interaction/used-an
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";
 import type { RunnerOptions } from "./runner-options.js";
-import type { SessionKeeper } from "./session/session-keeper.js";
+import type { SessionHolding, SessionKeeper } from "./session/session-keeper.js";
 import type { SessionName } from "./session/session-name.js";
 import { Sessions } from "./session/sessions.js";
+import { discardSession } from "./session/take-over.js";
 import { tokens } from "./tokens.js";
 import { ArgumentsChecker } from "./tools/arguments/checker.js";
 
@@ -155,6 +156,12 @@ export class Runner {
     for (const run of users) run.cancel(new RunCancelled("The session was ended.", "caller"));
     await Promise.all(users.map((run) => run.ended));
     return (await this.#sessions.end(sessionId, project)) || users.length > 0;
+  }
+
+  /** Removes what is left of a session that another runner had. */
+  discardSession(left: SessionHolding): Promise<void> {
+    const sandboxes = this.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
+    return discardSession(left, sandboxes, this.options.log);
   }
 
   /** No new runs; running ones finish within the limit or are cancelled, each with its result; sessions end. */

@@ -1,4 +1,4 @@
-import type { SessionPlace, SessionUse } from "@ambit/core/plugin";
+import type { SessionName, SessionUse } from "@ambit/core/plugin";
 import { dayMs } from "./counting.js";
 import { Columns, type Database, type Statement, statement } from "./database.js";
 
@@ -9,7 +9,7 @@ export class SessionUses {
   constructor(readonly database: Database) {}
 
   async keep(
-    { project = "", session }: Pick<SessionPlace, "project" | "session">,
+    { project = "", session }: SessionName,
     { requests, input, cached, output, usd, granted, isPriced }: SessionUse,
   ): Promise<SessionUse> {
     const { now } = this.database;

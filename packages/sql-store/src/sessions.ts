@@ -1,4 +1,4 @@
-import type { SessionHold, SessionPlace, StoredSession, Written } from "@ambit/core/plugin";
+import type { SessionHold, SessionName, SessionPlace, StoredSession, Written } from "@ambit/core/plugin";
 import { Columns, type Database, statement } from "./database.js";
 import { lives } from "./lease.js";
 import { sessionOf } from "./rows.js";
@@ -62,6 +62,29 @@ export class Sessions {
         ...[project, session, replica],
       ),
     ]);
+  }
+
+  /** The row stays, with no owner: should the earlier one live after all, its fence is too low. */
+  async end({
+    project = "",
+    session,
+  }: SessionName): Promise<{ fence: number; handover?: string } | undefined> {
+    const abandoned = `project = $1 AND session = $2 AND replica <> '' AND NOT ${lives(this.database, "ambit_sessions")}`;
+    const [[before] = [], [ended] = []] = await this.database.run([
+      statement(
+        `SELECT handover FROM ambit_sessions WHERE ${abandoned}${this.database.lock}`,
+        project,
+        session,
+      ),
+      statement(
+        `UPDATE ambit_sessions SET replica = '', handover = NULL, fence = fence + 1
+        WHERE ${abandoned} RETURNING fence`,
+        ...[project, session],
+      ),
+    ]);
+    if (before === undefined || ended === undefined) return undefined;
+    const handover = new Columns(before).optionalText("handover");
+    return { fence: new Columns(ended).number("fence"), ...(handover === undefined ? {} : { handover }) };
   }
 
   async list(query: {

@@ -148,14 +148,14 @@ export class Shared {
         "UPDATE ambit_interactions SET state = 'expiring' WHERE id = $1 AND state = 'open' RETURNING id",
         id,
       ),
-      // The number between is the result's: a reader that has the result gets this event as well.
+      // The first record takes the number that the result had: a reader that has the result gets the second.
       statement(
         `UPDATE ambit_runs SET events = events + 2, size = size + $3 WHERE ${expired}`,
         ...[runId, id, text.length],
       ),
       statement(
         `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
-        SELECT id, events, events, CAST($3 AS TEXT) FROM ambit_runs WHERE ${expired}`,
+        SELECT id, events - 1, events, CAST($3 AS TEXT) FROM ambit_runs WHERE ${expired}`,
         ...[runId, id, text],
       ),
       ...deliveries.map((one) => addDelivery(this.database, one, expired, runId, id)),

@@ -45,6 +45,7 @@ export function sqlStore(database: Database): Store {
     holdSession: (place) => sessions.hold(place),
     keepSession: (place, fence, handover) => sessions.keep(place, fence, handover),
     releaseSession: (place) => sessions.release(place),
+    endSession: (of) => sessions.end(of),
     keepUse: (of, use) => uses.keep(of, use),
     sessions: (query) => sessions.list(query),
     takeDeliveries: (limit, reserveMs, except) => deliveries.take(limit, reserveMs, except),

@@ -1,6 +1,8 @@
 import { type Leftover, labelsOfDeployment, ownershipOf } from "@ambit/backend-kit";
 import type { DaytonaConfig } from "./config.js";
 import { isOwnedBy } from "./open/owner.js";
+import { machineName } from "./open/start-machine.js";
+import { ServiceFailure } from "./platform/failure.js";
 import { deleteMachine } from "./platform/remote-machine.js";
 import type { Service } from "./platform/service.js";
 import { ownerOfSecret, removeSecret, secretPrefix } from "./secrets/organisation-secrets.js";
@@ -27,6 +29,20 @@ export async function* leftoversOn(account: {
   }
   for await (const secret of service.listSecrets(secretPrefix(namePrefix))) {
     const { name } = secret;
-    yield { name, owner: ownerOfSecret(secret), remove: () => removeSecret(service, secret, limitMs) };
+    const owner = ownerOfSecret(secret);
+    // It goes with its sandbox, which another runner than the one that made both may have by now.
+    if (owner?.fence !== undefined && (await isThere(service, machineName(account.config, owner.session))))
+      continue;
+    yield { name, owner, remove: () => removeSecret(service, secret, limitMs) };
+  }
+}
+
+async function isThere(service: Service, name: string): Promise<boolean> {
+  try {
+    await service.get(name);
+    return true;
+  } catch (error) {
+    if (error instanceof ServiceFailure && error.kind === "missing") return false;
+    throw error;
   }
 }

@@ -79,13 +79,26 @@ describe("a sandbox of a runner that is gone, or only silent", () => {
     const [taken1, waiting] = await Promise.all(["taken", "waiting"].map((id) => died(config, id)));
     const { log, lines } = logged();
     const next = new DaytonaSandbox(config);
-    const second = await taken(next, specOf({ id: "taken", boundary, fence: 2, log }), taken1 ?? "none");
+    const secrets = [{ name: "KEY", value: "value", hosts: ["name.example.test"] }];
+    const spec = specOf({ id: "taken", boundary, secrets, fence: 2, log });
+    const second = await taken(next, spec, taken1 ?? "none");
+    expect(second.placeholders?.KEY).toMatch(/./);
     expect(waiting).toContain("machine");
     // It wasn't taken at the first look.
-    expect(left(loopback()).toSorted()).toEqual(["ambit-taken", "ambit-waiting"]);
-    await expect.poll(() => left(loopback()), { timeout: 10_000 }).toEqual(["ambit-taken"]);
+    const machines = () => left(loopback()).filter((found) => found.startsWith("ambit-"));
+    const placeholders = () =>
+      loopback()
+        .secrets()
+        .map(({ placeholder }) => placeholder);
+    expect(machines().toSorted()).toEqual(["ambit-taken", "ambit-waiting"]);
+    await expect.poll(machines, { timeout: 10_000 }).toEqual(["ambit-taken"]);
+    // Its secret was the dead runner's by its label, and is its own nevertheless.
+    await expect.poll(placeholders, { timeout: 10_000 }).toEqual([second.placeholders?.KEY]);
     await expect.poll(() => lines.join()).toContain("ambit-waiting");
     expect(await printed(second, "echo here")).toBe("here\n");
+    expect(placeholders()).toHaveLength(1);
+    await second.close();
+    await expectNothingLeft(loopback());
   });
 });
 

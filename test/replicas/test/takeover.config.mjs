@@ -34,7 +34,7 @@ const shell = definePlugin({
 
 /** @param {import("@ambit/core/plugin").Sandbox} sandbox @param {string} line @param {AbortSignal} signal @param {string | undefined} resume */
 async function* printing(sandbox, line, signal, resume) {
-  const env = { PATH: sandbox.image?.searchPath ?? "", RESUMED: resume ?? "none" };
+  const env = { PATH: sandbox.image?.searchPath ?? "", RESUMED: resume ?? "none", ...sandbox.placeholders };
   const { stdout, exit } = await sandbox.spawn({ argv: ["/bin/sh", "-c", line], env, role: "agent", signal });
   const said = await new Response(stdout).text();
   const { code } = await exit;

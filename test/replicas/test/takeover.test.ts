@@ -12,8 +12,17 @@ const resultSchema = z.object({
   ok: z.boolean(),
   output: z.string().optional(),
   warnings: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-  failure: z.object({ code: z.string() }).optional(),
+  failure: z.looseObject({ code: z.string() }).optional(),
 });
+
+/** Hosts on the loopback's own network, which the probe tries. */
+const world = ["address", "name", "other"].map((name, index) => ({
+  ...{ name: `${name}.example.test`, address: `10.99.0.${10 + index}`, ports: [80, 7_777] },
+}));
+const canary = {
+  ...{ address: "10.99.0.10:80", name: "name.example.test:80", address6: "[fd99::10]:80" },
+  ...{ forbidden: ["other.example.test:80", "10.99.0.12:7777"], attemptMs: 500, settleMs: 0 },
+};
 
 describe("a session whose sandbox is remote", () => {
   const missing = postgresIsMissing() ?? unavailableReason();
@@ -28,12 +37,12 @@ describe("a session whose sandbox is remote", () => {
     cleaning.push(() => rm(folder, { recursive: true, force: true }));
     await writeFile(join(folder, "key"), randomBytes(32).toString("base64"), { mode: 0o600 });
     const snapshots = { root: { user: "root" as const } };
-    daytona = await startLoopbackDaytona({ snapshots, startDelayMs: 0, sessionGraceMs: 200 });
+    daytona = await startLoopbackDaytona({ snapshots, world, startDelayMs: 0, sessionGraceMs: 200 });
     postgres = await startPostgres();
     for (const name of ["one", "two"]) {
       const { apiKey, apiUrl } = daytona;
       // A data folder of its own, as on another host.
-      const settings = { apiKey, apiUrl, snapshot: "root", dataFolder: join(folder, name) };
+      const settings = { apiKey, apiUrl, canary, snapshot: "root", dataFolder: join(folder, name) };
       const environment = {
         AMBIT_POSTGRES_URL: postgres.url,
         AMBIT_TEST_DAYTONA: JSON.stringify(settings),
@@ -69,12 +78,12 @@ describe("a session whose sandbox is remote", () => {
     });
   const said = async (response: Promise<Response>) => resultSchema.parse(await (await response).json());
   /** Once the other replica's lease is over. */
-  const saidSoon = async (replica: Replica, sessionId: string, line: string) => {
+  const saidSoon = async (replica: Replica, sessionId: string, line: string, more: object = {}) => {
     let result: z.output<typeof resultSchema> | undefined;
     await expect
       .poll(
         async () => {
-          const response = await ask(replica, sessionId, line);
+          const response = await ask(replica, sessionId, line, more);
           if (response.status === 200) result = resultSchema.parse(await response.json());
           else await response.body?.cancel();
           return response.status;
@@ -132,9 +141,36 @@ describe("a session whose sandbox is remote", () => {
     expect([holds("indiscreet"), holds(secret)]).toEqual([true, false]);
   });
 
+  it("keeps its hidden credentials' placeholders, also in files, when its replica is killed; others begin anew", async () => {
+    const { one, two } = pair();
+    const value = "sk-hidden-of-a-session-7741";
+    const hidden = {
+      sandboxPermission: { network: { allowlist: ["*.example.test"] } },
+      credentials: [{ name: "API_KEY", value, hosts: ["name.example.test"], as: "bearer" }],
+    };
+    const first = await said(ask(one, "hidden", "echo $API_KEY > kept; cat kept", hidden));
+    expect(first, JSON.stringify(first)).toMatchObject({ ok: true, output: expect.stringMatching(/\S{8}/) });
+    const before = daytona?.secrets().length;
+    await one.kill();
+    // The same in a file of the sandbox, in the environment of a new agent, and on the platform.
+    const second = await saidSoon(two, "hidden", "cat kept; echo $API_KEY", hidden);
+    expect(second).toMatchObject({ ok: true, output: `${first.output}\n${first.output}` });
+    expect(second?.warnings).toBeUndefined();
+    expect(daytona?.secrets().length).toBe(before);
+    await one.start();
+    const rotated = { ...hidden, credentials: [{ ...hidden.credentials[0], value: "sk-another" }] };
+    const third = await said(ask(one, "hidden", "cat kept", rotated));
+    expect(third.warnings).toMatchObject([{ message: expect.stringContaining("other hidden credentials") }]);
+    await fetch(`${one.url}/sessions/hidden`, { method: "DELETE" });
+    await expect.poll(() => daytona?.secrets().length).toBe(0);
+  });
+
   it("outlives its replica: the run of a killed one ends as lost, and the next goes on in its workspace", async () => {
     const { one, two } = pair();
     expect(await said(ask(one, "killed", "echo of the dead > kept"))).toMatchObject({ ok: true });
+    expect(await said(ask(one, "abandoned", "echo kept > kept"))).toMatchObject({ ok: true });
+    const end = async () => (await fetch(`${two.url}/sessions/abandoned`, { method: "DELETE" })).status;
+    expect(await end()).toBe(409);
     const cut = ask(one, "killed", "echo more >> kept; sleep 60").catch(() => undefined);
     const lost = await running(two, "killed");
     // In the middle of a run, nobody else gets the session.
@@ -145,6 +181,10 @@ describe("a session whose sandbox is remote", () => {
       ok: true,
       output: expect.stringContaining("of the dead"),
     });
+    // One that has no next run is ended from here, with its sandbox.
+    const sandboxes = daytona?.sandboxes().length ?? 0;
+    expect([await end(), await end()]).toEqual([200, 404]);
+    await expect.poll(() => daytona?.sandboxes().length).toBe(sandboxes - 1);
     await expect
       .poll(async () => (await fetch(`${two.url}/runs/${lost}`)).json(), { timeout: 10_000 })
       .toMatchObject({

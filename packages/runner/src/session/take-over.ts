@@ -1,6 +1,6 @@
 import type { AcceptedPlan } from "@ambit/core";
 import { messageOf } from "@ambit/core";
-import type { Log } from "@ambit/core/plugin";
+import type { Log, SandboxBackend } from "@ambit/core/plugin";
 import { tooManySecrets } from "../events/redaction/secrets.js";
 import { fingerprintOf, Session } from "./session.js";
 import { type SessionHolding, type SessionRecord, sessionRecordSchema } from "./session-keeper.js";
@@ -36,7 +36,7 @@ export async function takeOver(
       warn(`is a session whose sandbox could not be taken over (${messageOf(error)}): its workspace is new`);
     }
   } else warn(`is a session that began anew, with a new workspace: ${why}`);
-  if (read.success) await discard(read.data, fence, plan, log);
+  if (read.success) await discard(read.data, fence, plan.sandbox.actor, log);
   return undefined;
 }
 
@@ -49,20 +49,30 @@ function whyUnusable(
   if (record.sandbox !== sandbox.actor.name || sandbox.actor.takeover === undefined)
     return `its sandbox was on ${record.sandbox}`;
   if (record.fingerprint !== fingerprintOf(plan))
-    return "its sandbox was opened under another boundary, or for another agent";
+    return "its sandbox was opened under another boundary, for another agent, or with other hidden credentials";
   if (tooManySecrets(new Set([...record.secrets, ...secrets])) !== undefined)
     return "its runs have had more credentials than are kept apart";
   return undefined;
+}
+
+/** Removes the sandbox of a session that has ended, where it outlived its runner and its backend is loaded here. */
+export async function discardSession(
+  { fence, record }: SessionHolding,
+  sandboxes: readonly SandboxBackend[],
+  log: Log,
+): Promise<void> {
+  const read = sessionRecordSchema.safeParse(record);
+  for (const actor of read.success ? sandboxes : [])
+    if (read.success) await discard(read.data, fence, actor, log);
 }
 
 /** What can't be removed is its backend's reaper's. */
 async function discard(
   { id, sandbox, handover }: SessionRecord,
   fence: number,
-  plan: AcceptedPlan,
+  actor: SandboxBackend,
   log: Log,
 ): Promise<void> {
-  const { actor } = plan.sandbox;
   if (actor.name !== sandbox) return;
   await actor.takeover?.discard({ id, fence, log }, handover).catch((error: unknown) => {
     log.warn({ error }, "a session's earlier sandbox could not be removed");

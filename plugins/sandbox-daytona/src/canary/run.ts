@@ -20,7 +20,7 @@ import { tryFrom } from "../inside/try-from.js";
 import { type StartedMachine, startMachine } from "../open/start-machine.js";
 import { ServiceFailure } from "../platform/failure.js";
 import { pauseFor } from "../platform/patience.js";
-import { storeSecrets } from "../secrets/organisation-secrets.js";
+import { removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import type { Bench, Decoys, Trial } from "./bench.js";
 import { isRestriction } from "./contradiction.js";
 import { daemonTrial } from "./daemon.js";
@@ -126,7 +126,9 @@ async function whyNoSecrets(account: Account, secrets: readonly HiddenCredential
   try {
     const owner = await account.reaper.begin(session);
     const settings = { namePrefix, limitMs: requestTimeoutMs };
-    await (await storeSecrets(await account.service(), secrets, owner, settings)).remove();
+    const service = await account.service();
+    const { ids } = await storeSecrets(service, secrets, owner, settings);
+    await removeSecrets(service, ids, settings.limitMs);
     return undefined;
   } catch (error) {
     return error;

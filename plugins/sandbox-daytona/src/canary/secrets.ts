@@ -9,7 +9,7 @@ export const secretTrials: readonly Trial[] = [
     async run(bench) {
       if (bench.withoutSecret !== undefined) throw bench.withoutSecret;
       const { limited, decoys } = bench;
-      const placeholder = limited.placeholders.canary;
+      const placeholder = limited.secrets.placeholders.canary;
       if (placeholder === undefined || placeholder.includes(decoys.secret)) {
         throw new NotProven("Daytona provided no placeholder for a secret", "use another sandbox");
       }

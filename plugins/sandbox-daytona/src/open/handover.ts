@@ -1,9 +1,11 @@
 import { SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
+import { mountedSecretsSchema } from "../secrets/organisation-secrets.js";
 
 const handoverSchema = z.strictObject({
   /** The platform's id of the sandbox. */
   machine: z.string().min(1),
+  secrets: mountedSecretsSchema.default({ ids: [], mounts: {}, placeholders: {} }),
   bridge: z.strictObject({ key: z.string(), epoch: z.string(), copied: z.array(z.string()).readonly() }),
 });
 /** What another runner goes on with. */

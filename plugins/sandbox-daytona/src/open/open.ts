@@ -15,10 +15,8 @@ import { watch } from "./watch.js";
  * @throws SandboxFailed; nothing is left then, or the message says what is.
  */
 export async function openSandbox(account: Account, spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
-  const { id: session, boundary, secrets = [], log } = spec;
+  const { id: session, boundary, secrets = [], fence, log } = spec;
   const { signal } = scope;
-  // A secret's owner can't be changed: with one, the sandbox ends with its runner.
-  const fence = secrets.length === 0 ? spec.fence : undefined;
   const started = await startMachine(account, { session, boundary, secrets, fence, log, signal });
   return enter(account, started, spec, scope, fence === undefined ? undefined : { fence });
 }
@@ -37,7 +35,7 @@ export async function enter(
 ): Promise<RemoteSandbox> {
   const { config } = account;
   const { boundary, log } = spec;
-  const { machine, order, platform, placeholders, view } = started;
+  const { machine, order, platform, secrets, view } = started;
   if (!view.hasTimeToLive)
     log.warn(
       { sandbox: machine.name },
@@ -56,7 +54,7 @@ export async function enter(
     // Each sandbox is a container or machine of its own: its /proc is nobody else's.
     openRemoteSandbox(
       {
-        ...{ platform, spec, bridge: config.bridge, evidence, placeholders: () => placeholders },
+        ...{ platform, spec, bridge: config.bridge, evidence, placeholders: () => secrets.placeholders },
         ownSystem: true,
         supervisor: daemon,
         ...(takeover === undefined ? {} : { takeover }),
@@ -78,7 +76,7 @@ export async function enter(
     log,
     onFailure: (failure) => spec.onFailure?.(failure),
   });
-  return opened(sandbox, machine.id, tried.value, unwatch);
+  return opened(sandbox, started, tried.value, unwatch);
 }
 
 function whatDaemonBreaks(
@@ -118,11 +116,18 @@ async function tryAgain(
 
 const againMs = 250;
 
-function opened(sandbox: RemoteSandbox, machine: string, more: Evidence, onClose: () => void): RemoteSandbox {
+function opened(
+  sandbox: RemoteSandbox,
+  { machine: { id: machine }, secrets }: StartedMachine,
+  more: Evidence,
+  onClose: () => void,
+): RemoteSandbox {
   const { workspace, home, confinement, image, placeholders, facts, resumption } = sandbox;
   return {
     resumption,
-    ...(resumption === undefined ? {} : { handover: writeHandover({ machine, bridge: resumption }) }),
+    ...(resumption === undefined
+      ? {}
+      : { handover: writeHandover({ machine, secrets, bridge: resumption }) }),
     leave: () => {
       onClose();
       return sandbox.leave();

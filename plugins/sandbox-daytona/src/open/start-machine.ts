@@ -7,7 +7,7 @@ import { type ResourceSettings, resourceSettings } from "../limits/resources.js"
 import { asSandboxFailed } from "../platform/failure.js";
 import { RemoteMachine } from "../platform/remote-machine.js";
 import type { Machine, MachineView, SandboxOrder } from "../platform/service.js";
-import { type MountedSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
+import { type MountedSecrets, removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import { createMachine } from "./create.js";
 import { isOwnedBy } from "./owner.js";
 import { differences } from "./read-back.js";
@@ -29,8 +29,7 @@ export interface StartedMachine {
   readonly machine: Machine;
   readonly order: SandboxOrder;
   readonly view: MachineView;
-  /** By the credential's name. */
-  readonly placeholders: Readonly<Record<string, string>>;
+  readonly secrets: MountedSecrets;
   /** Its `destroy` removes the secrets too. */
   readonly platform: RemoteMachine;
 }
@@ -58,10 +57,10 @@ export async function startMachine(account: Account, request: MachineRequest): P
     if (wrong.length > 0) {
       throw new LimitsNotApplied(`Daytona made another sandbox than was asked for: ${wrong.join("; ")}`);
     }
-    return { machine, order, view, placeholders: mounted.placeholders, platform };
+    return { machine, order, view, secrets: mounted, platform };
   } catch (error) {
     account.reaper.end(session);
-    await remove(platform, mounted).catch((left: unknown) =>
+    await remove(account, platform, mounted).catch((left: unknown) =>
       log.warn({ sandbox: session, error: left }, "the reaper removes what was created for a sandbox"),
     );
     if (signal.aborted) throw signal.reason;
@@ -70,15 +69,23 @@ export async function startMachine(account: Account, request: MachineRequest): P
 }
 
 async function remove(
+  account: Account,
   platform: RemoteMachine | undefined,
   mounted: MountedSecrets | undefined,
 ): Promise<void> {
-  if (platform === undefined) await mounted?.remove();
-  else await platform.destroy();
+  if (platform === undefined) {
+    const { requestTimeoutMs } = account.config;
+    if (mounted !== undefined) await removeSecrets(await account.service(), mounted.ids, requestTimeoutMs);
+  } else await platform.destroy();
 }
 
 /** What the canary had found no longer holds. */
 export class LimitsNotApplied extends SandboxFailed {}
+
+/** Unique in the organisation. */
+export function machineName({ namePrefix }: Pick<DaytonaConfig, "namePrefix">, session: string): string {
+  return `${namePrefix}-${session}`;
+}
 
 export function orderOf(
   config: DaytonaConfig,
@@ -88,7 +95,7 @@ export function orderOf(
 ): SandboxOrder {
   const resources: ResourceSettings = config.image === undefined ? {} : resourceSettings(boundary.resources);
   return {
-    name: `${config.namePrefix}-${session}`,
+    name: machineName(config, session),
     source:
       config.image === undefined
         ? config.snapshot === undefined
@@ -109,7 +116,7 @@ export function remoteMachine(
   account: Account,
   machine: Machine,
   owner: Ownership,
-  mounted: Pick<MountedSecrets, "remove">,
+  { ids }: Pick<MountedSecrets, "ids">,
   log: Log,
 ): RemoteMachine {
   return new RemoteMachine({
@@ -118,9 +125,10 @@ export function remoteMachine(
     requestTimeoutMs: account.config.requestTimeoutMs,
     log,
     ...(owner.fence === undefined ? {} : { isOwn: () => isOwnedBy(account, machine.id, owner) }),
-    onDestroyed: async () => {
+    onDestroyed: async (isLeft) => {
       account.reaper.end(owner.session);
-      await mounted.remove();
+      // Of a sandbox that another runner has taken over, they are that runner's.
+      if (!isLeft) await removeSecrets(await account.service(), ids, account.config.requestTimeoutMs);
     },
   });
 }

@@ -5,6 +5,7 @@ import type { Account } from "../account.js";
 import { ServiceFailure } from "../platform/failure.js";
 import { asGone, deleteMachine, endOf } from "../platform/remote-machine.js";
 import type { Machine } from "../platform/service.js";
+import { type MountedSecrets, removeSecrets } from "../secrets/organisation-secrets.js";
 import { readHandover } from "./handover.js";
 import { enter } from "./open.js";
 import { differences } from "./read-back.js";
@@ -22,13 +23,13 @@ export async function takeOverSandbox(
   handover: string,
   scope: Scope,
 ): Promise<RemoteSandbox> {
-  const { machine: id, bridge: resume } = readHandover(handover);
+  const { machine: id, bridge: resume, secrets } = readHandover(handover);
   const { fence } = spec;
   if (fence === undefined) throw new Error("A sandbox is taken over under a fence.");
   const owner = await account.reaper.begin(spec.id, fence);
   try {
     const machine = await found(account, id, spec.id, fence);
-    const started = await claimed(account, machine, owner, spec);
+    const started = await claimed(account, machine, owner, spec, secrets);
     return await enter(account, started, spec, scope, { fence, resume });
   } catch (error) {
     account.reaper.end(spec.id);
@@ -42,14 +43,16 @@ export async function discardSandbox(
   { id: session, fence = 0, log }: Pick<SandboxSpec, "id" | "fence" | "log">,
   handover: string,
 ): Promise<void> {
-  const { machine: id } = readHandover(handover);
+  const { machine: id, secrets } = readHandover(handover);
+  const limitMs = account.config.requestTimeoutMs;
   try {
     const machine = await found(account, id, session, fence + 1);
-    await deleteMachine(machine, account.config.requestTimeoutMs);
+    await deleteMachine(machine, limitMs);
     log.info({ sandbox: machine.name }, "a session's earlier sandbox is deleted");
   } catch (error) {
     if (!(error instanceof ServiceFailure) || error.kind !== "missing") throw error;
   }
+  await removeSecrets(await account.service(), secrets.ids, limitMs);
 }
 
 /** Of this session, and with an owner of a smaller fence. @throws SandboxFailed, ServiceFailure */
@@ -66,8 +69,9 @@ async function claimed(
   machine: Machine,
   owner: Ownership,
   { id: session, boundary, log }: SandboxSpec,
+  secrets: MountedSecrets,
 ): Promise<StartedMachine> {
-  const order = orderOf(account.config, owner, { session, boundary }, {});
+  const order = orderOf(account.config, owner, { session, boundary }, secrets.mounts);
   // Before it is entered: from now on its earlier owner deletes it no more.
   await machine.setLabels(order.labels);
   const view = await machine.refresh().catch((error: unknown) => {
@@ -80,6 +84,6 @@ async function claimed(
     throw new LimitsNotApplied(
       `Daytona: the session's sandbox isn't as asked for any more: ${wrong.join("; ")}`,
     );
-  const platform = remoteMachine(account, machine, owner, { remove: async () => undefined }, log);
-  return { machine, order, view, placeholders: {}, platform };
+  const platform = remoteMachine(account, machine, owner, secrets, log);
+  return { machine, order, view, secrets, platform };
 }

@@ -15,8 +15,11 @@ export interface RemoteMachineOptions {
   readonly removal?: RemovalTimes;
   /** Whether it may be deleted from here. Default: yes. */
   isOwn?(): Promise<boolean>;
-  /** Runs once, after the sandbox is gone or couldn't be deleted. */
-  onDestroyed(): Promise<void>;
+  /**
+   * Runs once, after the sandbox is gone or couldn't be deleted.
+   * @param isLeft whether it was left to another runner, which has it now.
+   */
+  onDestroyed(isLeft: boolean): Promise<void>;
 }
 
 /** The three primitives that the bridge needs of a sandbox. */
@@ -63,8 +66,10 @@ export class RemoteMachine implements RemotePlatform {
 
   async #destroy(): Promise<void> {
     const { machine, log, onDestroyed } = this.#options;
+    // What may be another runner's is left alone.
+    let isLeft = this.#options.isOwn !== undefined;
     try {
-      await this.#delete();
+      isLeft = (await this.#delete()) === "left";
     } catch (error) {
       const failure = error instanceof Error ? error.cause : undefined;
       if (!(failure instanceof ServiceFailure) || !(isPassing(failure) || failure.kind === "conflict"))
@@ -72,22 +77,23 @@ export class RemoteMachine implements RemotePlatform {
       const remove = () => this.#delete().then(() => true);
       removeLater({ name: machine.name, remove, log, holdsProcess: true, times: this.#options.removal });
     } finally {
-      await onDestroyed();
+      await onDestroyed(isLeft);
     }
   }
 
-  async #delete(): Promise<void> {
+  async #delete(): Promise<"deleted" | "left"> {
     const { machine, requestTimeoutMs, log, isOwn } = this.#options;
     try {
       if (isOwn !== undefined && !(await isOwn())) {
         log.info({ sandbox: machine.name }, "another replica has taken the sandbox over: it stays");
-        return;
+        return "left";
       }
     } catch (error) {
-      if (error instanceof ServiceFailure && error.kind === "missing") return;
+      if (error instanceof ServiceFailure && error.kind === "missing") return "deleted";
       throw error;
     }
     await deleteMachine(machine, requestTimeoutMs);
+    return "deleted";
   }
 
   /** Whether the sandbox is over, and not just one connection to it. */

@@ -6,14 +6,16 @@ import { isPassing, ServiceFailure } from "../platform/failure.js";
 import { withPatience } from "../platform/patience.js";
 import type { Service, StoredSecret } from "../platform/service.js";
 
-export interface MountedSecrets {
+/** The secrets of one sandbox, for whoever owns it next: without their values. */
+export const mountedSecretsSchema = z.strictObject({
+  /** The platform's ids. */
+  ids: z.array(z.string()).readonly(),
   /** Variable of the sandbox → name of the organisation's secret. */
-  readonly mounts: Readonly<Record<string, string>>;
+  mounts: z.record(z.string(), z.string()).readonly(),
   /** By the credential's name: what stands inside instead of the value. */
-  readonly placeholders: Readonly<Record<string, string>>;
-  /** Safe to call twice. */
-  remove(): Promise<void>;
-}
+  placeholders: z.record(z.string(), z.string()).readonly(),
+});
+export type MountedSecrets = Readonly<z.output<typeof mountedSecretsSchema>>;
 
 /** What our secrets' names begin with. */
 export function secretPrefix(namePrefix: string): string {
@@ -32,25 +34,20 @@ export async function storeSecrets(
   owner: Ownership,
   settings: { readonly namePrefix: string; readonly limitMs: number },
 ): Promise<MountedSecrets> {
-  const stored: StoredSecret[] = [];
-  const remove = async () => {
-    for (let secret = stored.pop(); secret !== undefined; secret = stored.pop()) {
-      await removeSecret(service, secret, settings.limitMs);
-    }
-  };
+  const ids: string[] = [];
   const mounts: Record<string, string> = {};
   const placeholders: Record<string, string> = {};
   try {
     for (const [index, { name: credential, value, hosts }] of secrets.entries()) {
       const name = `${secretPrefix(settings.namePrefix)}${randomBytes(12).toString("hex")}`;
       const secret = await service.createSecret({ name, value, hosts, description: JSON.stringify(owner) });
-      stored.push(secret);
+      ids.push(secret.id);
       mounts[`AMBIT_SECRET_${index + 1}`] = name;
       placeholders[credential] = secret.placeholder;
     }
-    return { mounts, placeholders, remove };
+    return { ids, mounts, placeholders };
   } catch (error) {
-    await remove();
+    await removeSecrets(service, ids, settings.limitMs);
     throw error;
   }
 }
@@ -71,8 +68,20 @@ export function ownerOfSecret({ description }: StoredSecret): Ownership | undefi
   return json.pipe(ownershipSchema).safeParse(description).data;
 }
 
+export async function removeSecrets(
+  service: Service,
+  ids: readonly string[],
+  limitMs: number,
+): Promise<void> {
+  for (const id of ids) await removeSecret(service, { id }, limitMs);
+}
+
 /** A secret that isn't there is removed. */
-export async function removeSecret(service: Service, { id }: StoredSecret, limitMs: number): Promise<void> {
+export async function removeSecret(
+  service: Service,
+  { id }: Pick<StoredSecret, "id">,
+  limitMs: number,
+): Promise<void> {
   try {
     await withPatience(
       () => service.deleteSecret(id),

@@ -14,9 +14,8 @@ const spec = {
   },
   required: [],
   requiredPaths: [],
-  ...(fence === undefined
-    ? { secrets: [{ name: "KEY", value: "value", hosts: ["name.example.test"] }] }
-    : { fence }),
+  secrets: [{ name: "KEY", value: "value", hosts: ["name.example.test"] }],
+  ...(fence === undefined ? {} : { fence }),
   onDecision: () => undefined,
   log,
 };

@@ -109,8 +109,11 @@ export async function handleDeleteSession(route: StoredRoute, session: string): 
   requireKnown(query, ["projectId"]);
   const projects = callersProjects(exchange.incoming);
   const { project } = projectFilter(query, projects);
-  const ended = await context.runner.endSession(session, project ?? undefined);
-  if (!ended) {
+  const name = { session, project: project ?? undefined };
+  const ended = await context.runner.endSession(session, name.project);
+  const left = ended ? undefined : await server.durable.sessions.endAbandoned(name);
+  if (left !== undefined) await context.runner.discardSession(left);
+  if (!ended && left === undefined) {
     const elsewhere = await server.durable.sessions.addressOf(session, project ?? undefined);
     if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
     const fix =
@@ -120,5 +123,5 @@ export async function handleDeleteSession(route: StoredRoute, session: string): 
     throw new NotFound(`There is no session ${JSON.stringify(session)}: ${fix}.`);
   }
   await server.durable.sessions.release(session, project ?? undefined);
-  sendJson(exchange.outgoing, 200, { ok: true, ended } satisfies EndedResponse);
+  sendJson(exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }

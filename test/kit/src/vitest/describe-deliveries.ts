@@ -126,7 +126,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     await expect.poll(async () => (await one.expiring(1)).map(({ id }) => id)).toEqual(["of-r"]);
     const [question] = await one.expiring(1);
     if (question === undefined) throw new Error("no question expires");
-    const expiry = (id: string) => ({ text: '{"n":4}\n', deliveries: [message(id)] });
+    const expiry = (id: string) => ({ text: '{"n":3}\n{"n":4}\n', deliveries: [message(id)] });
     const expired = await Promise.all([
       one.expire(question, expiry("m1")),
       two.expire(question, expiry("m2")),
@@ -134,8 +134,8 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(expired.toSorted()).toEqual([false, true]);
     expect(await one.expiring(1)).toEqual([]);
     expect(await one.answer("of-r", "1")).toMatchObject({ state: "expired" });
-    expect(await numbersOf(one, "r")).toEqual([1, 2, 4]);
-    expect(await numbersOf(one, "r", 3)).toEqual([4]);
+    expect(await numbersOf(one, "r")).toEqual([1, 2, 3, 4]);
+    expect(await one.read("r", 2, 1_000)).toEqual([{ first: 3, count: 2, text: '{"n":3}\n{"n":4}\n' }]);
     expect(await one.get("r")).toMatchObject({ state: "ended", events: 4 });
     expect(await one.deliveries({ runId: "r", limit: 5 })).toHaveLength(1);
   });

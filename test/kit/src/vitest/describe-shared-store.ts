@@ -26,6 +26,27 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(rest.toSorted()).toEqual(["of-p", "of-undefined"]);
   });
 
+  it("ends a session whose owner is gone, once, and gives what it kept to nobody else", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await one.renew("one", "http://one", 60_000);
+    const place = { project: "p", session: "s", sandbox: "x", replica: "one" };
+    await one.holdSession(place);
+    await one.keepSession(place, 1, "sealed");
+    expect(await two.endSession(place)).toBeUndefined();
+    await one.supersede("one", "another");
+    for (const other of [
+      { ...place, project: undefined },
+      { ...place, session: "t" },
+    ])
+      expect(await two.endSession(other)).toBeUndefined();
+    const ended = await Promise.all([one.endSession(place), two.endSession(place)]);
+    expect(ended.filter((end) => end !== undefined)).toEqual([{ fence: 2, handover: "sealed" }]);
+    // Its owner was only away for a while: what it had counts no more.
+    await one.renew("one", "http://one", 60_000);
+    expect(await one.keepSession(place, 1, "later")).toBe("fenced");
+    expect(await one.holdSession(place)).toEqual({ held: true, fence: 3 });
+  });
+
   it("keeps the larger figures of what a session has used, and a price that was unknown once", async () => {
     const [one, two] = [await opened(), await opened()];
     const use = { requests: 2, input: 100, cached: 10, output: 50, usd: 0.25, isPriced: true, granted: 0 };

@@ -140,7 +140,7 @@ export interface RunEnd {
 
 /** What is written when a question of an ended run expires. */
 export interface Expiry {
-  /** Its stream record, a line of NDJSON. It gets the number after the one that the result had. */
+  /** Two stream records, lines of NDJSON. The first gets the number that the result had: readers count records. */
   readonly text: string;
   readonly deliveries?: readonly NewDelivery[];
 }

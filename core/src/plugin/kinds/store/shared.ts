@@ -1,9 +1,12 @@
 import type { DeliveryState } from "../../../contract/index.js";
 import type { InteractionQuery, NewDelivery, OfProject } from "./run.js";
 
-/** Where a session lives. */
-export interface SessionPlace extends OfProject {
+export interface SessionName extends OfProject {
   readonly session: string;
+}
+
+/** Where a session lives. */
+export interface SessionPlace extends SessionName {
   readonly replica: string;
   readonly sandbox: string;
 }

@@ -19,6 +19,7 @@ import type {
   DeliveryOutcome,
   DeliveryQuery,
   SessionHold,
+  SessionName,
   SessionPlace,
   SessionUse,
   StoredSession,
@@ -134,8 +135,10 @@ export interface Store {
   /** Keeps what the next owner takes the session over with, sealed by its present one. Undefined: nothing any more. */
   keepSession(place: SessionPlace, fence: number, handover: string | undefined): Promise<Written>;
   releaseSession(place: SessionPlace): Promise<void>;
+  /** Ends a session whose owner's lease is over. @returns a higher fence and what was kept; undefined: there is none. */
+  endSession(of: SessionName): Promise<{ readonly fence: number; readonly handover?: string } | undefined>;
   /** Keeps the larger of each figure, for a day after the last use. @returns what is kept now. */
-  keepUse(of: Pick<SessionPlace, "project" | "session">, use: SessionUse): Promise<SessionUse>;
+  keepUse(of: SessionName, use: SessionUse): Promise<SessionUse>;
   sessions(query: {
     readonly project?: string | null;
     readonly limit: number;
