@@ -1,7 +1,6 @@
 import { type Leftover, labelsOfDeployment, ownershipOf } from "@ambit/backend-kit";
 import type { DaytonaConfig } from "./config.js";
-import { isOwnedBy } from "./open/owner.js";
-import { machineName } from "./open/start-machine.js";
+import { isOwnedBy, machineName } from "./open/owner.js";
 import { ServiceFailure } from "./platform/failure.js";
 import { deleteMachine } from "./platform/remote-machine.js";
 import type { Service } from "./platform/service.js";

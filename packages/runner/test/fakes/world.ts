@@ -73,7 +73,12 @@ export async function createWorld(options: WorldOptions = {}) {
     },
   });
   const never = () => Promise.reject(new Error("nothing is imported here"));
-  const registry = await Registry.load([plugin], never, { timeoutMs: 5_000, maxAgeMs: 3_600_000, retryMs: 15_000 }, log);
+  const registry = await Registry.load(
+    [plugin],
+    never,
+    { timeoutMs: 5_000, maxAgeMs: 3_600_000, retryMs: 15_000 },
+    log,
+  );
   const limits = runLimitsSchema.parse({ closeMs: 200, ...options.limits });
   const runner = new Runner({
     ...{ registry, limits, permissionCeiling: options.ceiling ?? [], log },

@@ -2,6 +2,11 @@ import { type Ownership, ownershipOf } from "@ambit/backend-kit";
 import { withPatience } from "../platform/patience.js";
 import type { Service } from "../platform/service.js";
 
+/** The name of a session's sandbox, unique in the organisation. */
+export function machineName({ namePrefix }: { readonly namePrefix: string }, session: string): string {
+  return `${namePrefix}-${session}`;
+}
+
 /**
  * Whether the sandbox still has this owner: another runner labels it anew before it enters.
  *

@@ -9,7 +9,7 @@ import { RemoteMachine } from "../platform/remote-machine.js";
 import type { Machine, MachineView, SandboxOrder } from "../platform/service.js";
 import { type MountedSecrets, removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import { createMachine } from "./create.js";
-import { isOwnedBy } from "./owner.js";
+import { isOwnedBy, machineName } from "./owner.js";
 import { differences } from "./read-back.js";
 
 export interface MachineRequest {
@@ -81,11 +81,6 @@ async function remove(
 
 /** What the canary had found no longer holds. */
 export class LimitsNotApplied extends SandboxFailed {}
-
-/** Unique in the organisation. */
-export function machineName({ namePrefix }: Pick<DaytonaConfig, "namePrefix">, session: string): string {
-  return `${namePrefix}-${session}`;
-}
 
 export function orderOf(
   config: DaytonaConfig,
