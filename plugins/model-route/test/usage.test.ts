@@ -72,6 +72,42 @@ describe("usage that isn't told", () => {
     expect(total()).toMatchObject({ input: Math.ceil(body.length / 4), output: events });
   });
 
+  it("is estimated when the agent leaves before the first byte: a budget would never see such requests", async () => {
+    let arrived = () => {};
+    const isHere = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    const origin = await serving(() => arrived());
+    const { send, total, ends } = routeTo(useOf({ endpoint: origin }), { prices });
+    const body = JSON.stringify({ model: "m-1", text: "x".repeat(4_000) });
+    const leaves = new AbortController();
+    const answer = send(body, "/v1/messages", { signal: leaves.signal });
+    await isHere;
+    leaves.abort();
+    expect((await answer).status).toBe(499);
+    expect(ends).toEqual([undefined]);
+    expect(total()).toMatchObject({ input: Math.ceil(body.length / 4), output: 0 });
+    expect(total().cost).toBeGreaterThan(0);
+  });
+
+  it("can't be hidden in the background, where the answer comes without it", async () => {
+    const seen: string[] = [];
+    const origin = await serving((request, response) => {
+      seen.push(request.url ?? "");
+      response.writeHead(200, { "content-type": "application/json" }).end('{"status":"queued","usage":null}');
+    });
+    const { send } = routeTo(useOf({ ...openai, endpoint: `${origin}/v1` }));
+    const asking = (background: unknown) =>
+      send(JSON.stringify({ model: "m-1", background }), "/v1/responses");
+    for (const background of [true, "yes", 1]) {
+      const answer = await asking(background);
+      expect(answer.status).toBe(400);
+      expect(await answer.text()).toContain("in the background");
+    }
+    expect(seen).toEqual([]);
+    for (const background of [false, null]) expect((await asking(background)).status).toBe(200);
+  });
+
   it("is estimated where the provider tells none, and costs what the estimate costs", async () => {
     const origin = await serving((_request, response) => {
       response

@@ -18,7 +18,8 @@ export type CredentialVerdict =
 /** Where model providers take a key, when a credential names no header. */
 const keyHeaders: readonly string[] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 /** Headers by which some servers read another method or path than the request line's. */
-const overrides = /^(x-(http-)?method(-override)?|x-original-url|x-rewrite-url|x-forwarded-(prefix|uri))$/i;
+const overrides =
+  /^(x-(http-)?method(-override)?|x-original-url|x-rewrite-url|x-(forwarded|original)-(method|prefix|uri))$/i;
 
 /**
  * Puts credentials in the place of their placeholders, or says why one may not go. A placeholder is replaced only as
@@ -36,6 +37,7 @@ export function judgeCredentials(
   if (outside !== undefined) return refuse(`${outside.name} was sent in the request line`);
   const rawHeaders = [...request.rawHeaders];
   let body: "lfs-download" | undefined;
+  let isCarried = false;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
     const named = credentials.find(({ placeholder }) => isName(name, placeholder));
@@ -57,8 +59,11 @@ export function judgeCredentials(
     if (typeof limits === "string") return refuse(limits);
     if (limits.needsBody) body = "lfs-download";
     rawHeaders[index + 1] = replaced;
+    isCarried = true;
   }
-  return { verdict: "pass", rawHeaders, ...(body === undefined ? {} : { body }) };
+  // A part of an answer that repeats the value would hold a part of it, which is found in no answer.
+  const sent = isCarried ? without(rawHeaders, partial) : rawHeaders;
+  return { verdict: "pass", rawHeaders: sent, ...(body === undefined ? {} : { body }) };
 }
 
 /** The first credential whose placeholder is in the request line. Pure. */
@@ -149,6 +154,15 @@ function readingsOf(value: string): readonly string[] {
 function unescaped(text: string): string {
   return text.replace(/%([0-9a-f]{2})/gi, (_match, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),
+  );
+}
+
+/** Headers by which a client asks for a part of an answer (RFC 9110 section 14). A server may ignore them. */
+const partial: readonly string[] = ["range", "if-range"];
+
+function without(rawHeaders: readonly string[], names: readonly string[]): string[] {
+  return rawHeaders.filter(
+    (_text, index) => !names.includes(rawHeaders[index - (index % 2)]?.toLowerCase() ?? ""),
   );
 }
 

@@ -29,6 +29,11 @@ beforeAll(async () => {
           return void response.end(String(request.socket.remotePort));
         case "/length":
           return void response.writeHead(200, { "content-length": "6" }).end("length");
+        case "/parts": {
+          const [, from = "", to = ""] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "") ?? [];
+          if (from === "") return void response.end(authorization);
+          return void response.writeHead(206).end(authorization.slice(Number(from), Number(to) + 1));
+        }
         case "/redirect":
           return void response
             .writeHead(302, { location: `https://${otherHost}/?token=${authorization}` })
@@ -101,6 +106,20 @@ describe("what a server repeats", () => {
   it("is taken out of a redirect, which the client may follow with what it has", async () => {
     const { headers } = await ask(world, "/redirect", { headers: bearer() });
     expect(headers.location).toContain(world.placeholder);
+  });
+
+  it("isn't given away in parts, none of which is the whole value", async () => {
+    const inParts = async (path: string, headers: Record<string, string>) => {
+      const parts = ["bytes=0-20", "bytes=21-60"];
+      const got = await Promise.all(
+        parts.map((range) => ask(world, path, { headers: { ...headers, range } })),
+      );
+      return got.map(({ body }) => body);
+    };
+    const whole = `Bearer ${world.placeholder}`;
+    expect(await inParts("/parts", bearer())).toEqual([whole, whole]);
+    // The control: a part is a part where no credential is on its way, and this is how a value would be put together.
+    expect((await inParts("/parts", { authorization: `Bearer ${value}` })).join("")).toBe(`Bearer ${value}`);
   });
 
   it("changes no length", async () => {

@@ -32,7 +32,7 @@ export interface BodyLimits {
   readonly receiveMs: number;
 }
 
-const paths = ["model", "stream", "stream_options"] as const;
+const paths = ["model", "stream", "stream_options", "background"] as const;
 
 /**
  * Takes in a whole body before anything of it is sent: what it asks for may stand at its end. It is looked through as it
@@ -71,6 +71,10 @@ export async function readBody(
   }
   // Two servers may take two different ones.
   if (repeated !== undefined) throw new BodyRefused(400, `its body has more than one '${repeated}'`);
+  // OpenAI's Responses: the answer comes without its usage, and a budget would never see what it costs.
+  const background = found.get("background")?.value ?? false;
+  if (background !== false && background !== null)
+    throw new BodyRefused(400, "it asks for work in the background, whose usage can't be counted");
   const model = found.get("model")?.value;
   return {
     parts,

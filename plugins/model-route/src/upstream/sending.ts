@@ -8,7 +8,7 @@ import { passedHeaders, passedResponseHeaders } from "../request/headers.js";
 import type { ReadBody } from "../request/read-body.js";
 import { askingForUsage } from "../request/stream-usage.js";
 import { failedConnection, failedResponse, NotAuthorized } from "../response/failures.js";
-import { Meter } from "../response/meter.js";
+import { Meter, type MeterOptions } from "../response/meter.js";
 import { ownAnswer } from "../response/refusals.js";
 import { relay } from "../response/relay.js";
 import type { RouteOptions } from "../route-options.js";
@@ -50,10 +50,9 @@ export class Sending {
 
   /** Never throws. */
   async send(sent: Sent): Promise<Response> {
-    const { operation, body, exchange, signal, over } = sent;
+    const { operation, exchange, signal, over } = sent;
     const { use, connections } = this.#options;
     const url = upstreamUrl(use, operation.path, operation.query);
-    const requestBytes = body.size;
     let answer: Dispatcher.ResponseData;
     let credential: Readonly<Record<string, string>>;
     try {
@@ -71,6 +70,9 @@ export class Sending {
     } catch (error) {
       over();
       if (signal.aborted) {
+        // It may have been sent: whoever leaves before the first byte is charged for what it asked, as far as is known.
+        const unanswered = this.#meter(sent, { contentType: "", isFine: true });
+        if (operation.kind === "generate") unanswered.end(false);
         exchange.ended();
         return ownAnswer(499, "the request was cancelled");
       }
@@ -78,7 +80,13 @@ export class Sending {
       exchange.ended(failure);
       return ownAnswer(502, failure.message);
     }
-    return this.#pass(answer, { ...sent, credential, requestBytes });
+    return this.#pass(answer, { ...sent, credential });
+  }
+
+  #meter({ model, exchange, body }: Sent, answer: Pick<MeterOptions, "contentType" | "isFine">): Meter {
+    const { protocol, config } = this.#options;
+    const price = priceOf(model, config.prices);
+    return new Meter({ protocol, model, price, exchange, requestBytes: body.size, ...answer });
   }
 
   async #authorize(unsigned: SignedRequest): Promise<Readonly<Record<string, string>>> {
@@ -110,10 +118,9 @@ export class Sending {
 
   #pass(
     answer: Dispatcher.ResponseData,
-    sent: Sent & { readonly credential: Readonly<Record<string, string>>; readonly requestBytes: number },
+    sent: Sent & { readonly credential: Readonly<Record<string, string>> },
   ): Response {
-    const { exchange, over, model, requestBytes } = sent;
-    const { protocol, config } = this.#options;
+    const { exchange, over } = sent;
     const { statusCode, headers, body } = answer;
     const refused = whyUnusable(statusCode, headers["content-encoding"]);
     if (refused !== undefined) {
@@ -126,9 +133,8 @@ export class Sending {
     }
     const replacements = this.#replacements(sent.credential);
     const contentType = typeof headers["content-type"] === "string" ? headers["content-type"] : "";
-    const price = priceOf(model, config.prices);
     const isFine = statusCode < 300;
-    const meter = new Meter({ protocol, model, price, exchange, requestBytes, contentType, isFine });
+    const meter = this.#meter(sent, { contentType, isFine });
     const stream = relay(body, {
       replacer: new StreamReplacer(replacements),
       signal: sent.signal,
