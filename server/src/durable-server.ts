@@ -1,6 +1,6 @@
 import { messageOf } from "@ambit/core";
-import type { Store } from "@ambit/core/plugin";
 import { DurableRuns, Sealing } from "@ambit/durable";
+import { openedStore, type Store } from "@ambit/durable/store";
 import { tellLost, tellPosted } from "@ambit/runner";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import { RunQueue } from "./http/runs/run-queue.js";
@@ -17,7 +17,7 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
   const backend = registry.store;
   if (backend === undefined) return undefined;
   try {
-    return await backend.open({ log });
+    return openedStore(backend, await backend.open({ log }));
   } catch (cause) {
     const reason = `the store '${backend.name}' can't be opened: ${messageOf(cause)}`;
     if (!settings.pluginsAreDefault) throw new ConfigurationInvalid("plugins", [reason], { cause });

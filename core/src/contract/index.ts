@@ -26,7 +26,6 @@ export * from "./result/events.js";
 export * from "./result/failure.js";
 export * from "./result/receipt.js";
 export * from "./result/result.js";
-export * from "./result/stored.js";
 export * from "./result/warning.js";
 export * from "./spelling.js";
 export * from "./values/json.js";

@@ -6,7 +6,7 @@ import type { Harness } from "./kinds/harness.js";
 import type { ModelGateway } from "./kinds/model-gateway.js";
 import type { RunObserver } from "./kinds/observer.js";
 import type { SandboxBackend } from "./kinds/sandbox.js";
-import type { StoreBackend } from "./kinds/store/index.js";
+import type { StoreBackend } from "./kinds/store.js";
 import type { ToolSource } from "./kinds/tool-source.js";
 import type { Log } from "./log.js";
 

@@ -39,7 +39,7 @@ export * from "./kinds/model-gateway.js";
 export * from "./kinds/observer.js";
 export * from "./kinds/own-tools.js";
 export * from "./kinds/sandbox.js";
-export * from "./kinds/store/index.js";
+export * from "./kinds/store.js";
 export * from "./kinds/tool-source.js";
 export * from "./log.js";
 export * from "./plugin-abort.js";

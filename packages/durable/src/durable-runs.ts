@@ -1,6 +1,5 @@
 import { messageOf, NotFound, RunCancelled } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import type { NewRun, Renewal, RunQuota, SessionName, Store, StoredRun } from "@ambit/core/plugin";
 import { BoundSessions } from "./bound-sessions.js";
 import { follow, type Records } from "./follow.js";
 import { Heads } from "./heads.js";
@@ -12,6 +11,7 @@ import { Recorder } from "./recorder.js";
 import { newReplica, placePrefix } from "./replica.js";
 import { Retaining } from "./retaining.js";
 import type { StoreSettings } from "./settings.js";
+import type { NewRun, Renewal, RunQuota, SessionName, Store, StoredRun } from "./store/index.js";
 import { StoredAnswers } from "./stored-answers.js";
 import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";
 import { sealedWebhook } from "./webhooks/target.js";

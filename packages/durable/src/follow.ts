@@ -1,8 +1,9 @@
 import { NotFound } from "@ambit/core";
-import type { EventChunk, Log, Store } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
 import type { Heads } from "./heads.js";
 import type { LogTail } from "./log-tail.js";
 import { patiently } from "./outage.js";
+import type { EventChunk, Store } from "./store/index.js";
 
 /** Characters that are read for one reader at a time. */
 const pageCharacters = 262_144;

@@ -1,5 +1,6 @@
 import { messageOf } from "@ambit/core";
-import type { Log, RunHead, Store } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
+import type { RunHead, Store } from "./store/index.js";
 
 /** Milliseconds between two looks at runs that other replicas have. */
 const pollMs = 100;

@@ -1,6 +1,6 @@
 import { messageOf } from "@ambit/core";
-import type { Renewal, Store } from "@ambit/core/plugin";
 import { endLost, type LostRunEnder } from "./lost-result.js";
+import type { Renewal, Store } from "./store/index.js";
 
 /** Milliseconds between two renewals while runs are here: what others ask of them comes with the answer. */
 const busyMs = 250;

@@ -1,6 +1,7 @@
 import { type AmbitError, RunnerLost } from "@ambit/core";
 import type { RunResult } from "@ambit/core/contract";
-import type { Log, RunEnd, Store, StoredRun } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
+import type { RunEnd, Store, StoredRun } from "./store/index.js";
 import { aboutEnd, type MessageSource } from "./webhooks/messages.js";
 
 /** The end of a run that has no result of its own. */

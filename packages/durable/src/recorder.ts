@@ -1,10 +1,11 @@
 import { AtCapacity, messageOf, RunCancelled, toAmbitError } from "@ambit/core";
 import { type AgentEvent, type AgentEventOf, eventRecord, type RunResult } from "@ambit/core/contract";
-import type { EventGroup, Log, NewDelivery, NewInteraction, Store } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
 import { LogTail } from "./log-tail.js";
 import { patiently } from "./outage.js";
 import type { RecordedRun } from "./recorded-run.js";
 import type { StoreSettings } from "./settings.js";
+import type { EventGroup, NewDelivery, NewInteraction, Store } from "./store/index.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages.js";
 
 /** Characters that may gather while a group is on its way to the store; then the run waits until that is there. */

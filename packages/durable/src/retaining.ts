@@ -1,7 +1,8 @@
 import { messageOf } from "@ambit/core";
 import { eventRecord, interactionKindSchema } from "@ambit/core/contract";
-import type { Log, Store } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
 import type { StoreSettings } from "./settings.js";
+import type { Store } from "./store/index.js";
 import { aboutExpiry } from "./webhooks/messages.js";
 
 /** Milliseconds between two looks for what is too old: at least, and at most. */

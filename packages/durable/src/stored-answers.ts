@@ -1,8 +1,9 @@
 import { messageOf } from "@ambit/core";
-import type { InteractionState, Log, Store, StoredInteraction } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
 import { patiently } from "./outage.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
+import type { InteractionState, Store, StoredInteraction } from "./store/index.js";
 
 /** Questions of one conversation that are looked at. */
 const mostQuestions = 1_000;

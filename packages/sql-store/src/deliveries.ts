@@ -1,4 +1,4 @@
-import type { Backlog, Delivery, DeliveryOutcome, DeliveryQuery, NewDelivery } from "@ambit/core/plugin";
+import type { Backlog, Delivery, DeliveryOutcome, DeliveryQuery, NewDelivery } from "@ambit/durable/store";
 import { Columns, type Database, type Row, type Statement, statement, type Value } from "./database.js";
 import { deliveryOf } from "./rows.js";
 import { Where } from "./where.js";

@@ -1,4 +1,4 @@
-import type { NewRun, ProjectUsage, RunQuota, StoredRun } from "@ambit/core/plugin";
+import type { NewRun, ProjectUsage, RunQuota, StoredRun } from "@ambit/durable/store";
 import { countStart, dayMs, today } from "./counting.js";
 import { Columns, type Database, type Row, statement } from "./database.js";
 import { runOf } from "./rows.js";

@@ -1,4 +1,4 @@
-import type { Retention } from "@ambit/core/plugin";
+import type { Retention } from "@ambit/durable/store";
 import { type Database, statement } from "./database.js";
 import { lives } from "./lease.js";
 import { forgetUse } from "./session-use.js";

@@ -6,7 +6,7 @@ import type {
   StoredInteraction,
   StoredRun,
   StoredSession,
-} from "@ambit/core/plugin";
+} from "@ambit/durable/store";
 import { Columns, type Row } from "./database.js";
 
 const runStates: readonly RunStateName[] = ["queued", "running", "ended"];

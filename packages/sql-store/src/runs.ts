@@ -7,7 +7,7 @@ import type {
   RunQuery,
   StoredRun,
   Written,
-} from "@ambit/core/plugin";
+} from "@ambit/durable/store";
 import { countMoney, countStart } from "./counting.js";
 import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
 import { addDelivery } from "./deliveries.js";

@@ -1,4 +1,4 @@
-import type { SessionName, SessionUse } from "@ambit/core/plugin";
+import type { SessionName, SessionUse } from "@ambit/durable/store";
 import { dayMs } from "./counting.js";
 import { Columns, type Database, type Statement, statement } from "./database.js";
 

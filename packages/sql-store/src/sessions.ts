@@ -1,4 +1,4 @@
-import type { SessionHold, SessionName, SessionPlace, StoredSession, Written } from "@ambit/core/plugin";
+import type { SessionHold, SessionName, SessionPlace, StoredSession, Written } from "@ambit/durable/store";
 import { Columns, type Database, statement } from "./database.js";
 import { lives } from "./lease.js";
 import { sessionOf } from "./rows.js";

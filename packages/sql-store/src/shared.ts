@@ -5,7 +5,7 @@ import type {
   Renewal,
   StoredInteraction,
   StoredRun,
-} from "@ambit/core/plugin";
+} from "@ambit/durable/store";
 import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
 import { addDelivery } from "./deliveries.js";
 import { lives } from "./lease.js";

@@ -1,4 +1,4 @@
-import type { Store } from "@ambit/core/plugin";
+import type { Store } from "@ambit/durable/store";
 import type { Database } from "./database.js";
 import { Deliveries } from "./deliveries.js";
 import { Quotas } from "./quotas.js";

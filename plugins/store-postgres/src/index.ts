@@ -1,4 +1,5 @@
 import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
+import type { Store } from "@ambit/durable/store";
 import { z } from "zod";
 
 const configSchema = z.strictObject({
@@ -18,7 +19,7 @@ const configSchema = z.strictObject({
 export type PostgresStoreConfig = z.output<typeof configSchema>;
 
 /** A store that many replicas share. Nothing is connected or imported before `open`. */
-export function postgresStore(config: PostgresStoreConfig): StoreBackend {
+export function postgresStore(config: PostgresStoreConfig): StoreBackend<Store> {
   // Read once, and taken away: what runs later in this process can't find the password there.
   const url = config.url ?? process.env.AMBIT_POSTGRES_URL;
   delete process.env.AMBIT_POSTGRES_URL;

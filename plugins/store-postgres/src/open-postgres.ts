@@ -1,4 +1,5 @@
-import type { Log, Store } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
+import type { Store } from "@ambit/durable/store";
 import { createRun, sqlStore } from "@ambit/sql-store";
 import { migrate } from "./migrate.js";
 import { all, newPool, type PoolSettings, PostgresDatabase } from "./pool.js";

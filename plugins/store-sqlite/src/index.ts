@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
+import type { Store } from "@ambit/durable/store";
 import { z } from "zod";
 
 const configSchema = z.strictObject({
@@ -18,7 +19,7 @@ const configSchema = z.strictObject({
 export type SqliteStoreConfig = z.output<typeof configSchema>;
 
 /** A store in one file. The database is opened by `open`, and everything with it is imported then. */
-export function sqliteStore(config: SqliteStoreConfig): StoreBackend {
+export function sqliteStore(config: SqliteStoreConfig): StoreBackend<Store> {
   return {
     name: "sqlite",
     open: async ({ log }) => {

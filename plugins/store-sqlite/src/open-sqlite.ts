@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
-import type { Log, Store } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
+import type { Store } from "@ambit/durable/store";
 import { type Database, type Row, type Statement, sqlStore } from "@ambit/sql-store";
 import type { Question, Reply, WorkerSettings } from "./messages.js";
 

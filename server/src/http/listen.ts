@@ -1,5 +1,5 @@
 import { createServer, type Server } from "node:http";
-import type { Store } from "@ambit/core/plugin";
+import type { Store } from "@ambit/durable/store";
 import { getRequestListener } from "@hono/node-server";
 import { tokenFix } from "../configuration/environment.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";

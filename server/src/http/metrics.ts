@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { messageOf, NotFound } from "@ambit/core";
-import type { Backlog } from "@ambit/core/plugin";
+import type { Backlog } from "@ambit/durable/store";
 import { send } from "./response/send.js";
 import type { ServerContext } from "./server-context.js";
 

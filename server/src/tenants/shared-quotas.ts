@@ -1,5 +1,5 @@
 import { AtCapacity, isJsonObject } from "@ambit/core";
-import type { RunQuota, Store } from "@ambit/core/plugin";
+import type { RunQuota, Store } from "@ambit/durable/store";
 import type { Caller } from "../http/caller/caller.js";
 import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";

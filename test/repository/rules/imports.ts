@@ -4,7 +4,7 @@ import { importsOf, type SourceFile } from "./source-file.js";
 const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
-  /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs|standard-probe))?|bridge|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
+  /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs|standard-probe))?|bridge|durable\/store|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import besides. */
 const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-postgres)$/;
@@ -33,12 +33,19 @@ const publicToBridge = /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http
 /** What tests of packages share with core's: its fakes, and the table of the fields of a request. */
 const sharedWithTests = ["core/test/fakes", "core/scripts"];
 
-/** The middle floor: a package imports core's public entry points, the bridge the backend kit too. */
+/** A store implements the interface of those who use it. */
+const publicToSqlStore = /^@ambit\/(core(\/(contract|plugin))?|durable\/store)$/;
+
+/** The middle floor: a package imports core's public entry points, the bridge the backend kit too, `sql-store` the store's. */
 export function packageImports(files: readonly SourceFile[]): string[] {
   const packages = files.filter(({ path }) => path.startsWith("packages/"));
   return violations(packages, (file, specifier) => {
     const [floor, name, place] = file.path.split("/");
-    const allowed = name === "bridge" ? publicToBridge : publicCore;
+    const further = new Map([
+      ["bridge", publicToBridge],
+      ["sql-store", publicToSqlStore],
+    ]);
+    const allowed = further.get(name ?? "") ?? publicCore;
     if (isRelative(specifier)) {
       return (
         staysIn(`${floor}/${name}`, file, specifier) ||
@@ -96,7 +103,10 @@ export function kitImports(files: readonly SourceFile[]): string[] {
   return violations(kit, (file, specifier) =>
     isRelative(specifier)
       ? staysIn("test/kit", file, specifier)
-      : !isOurs(specifier) || publicCore.test(specifier) || specifier === "@ambit/model-server",
+      : !isOurs(specifier) ||
+        publicCore.test(specifier) ||
+        specifier === "@ambit/model-server" ||
+        specifier === "@ambit/durable/store",
   );
 }
 

@@ -89,6 +89,7 @@ const cases: Case[] = [
       ["packages/one/src/index.ts", `import "@ambit/core"; import "@ambit/core/plugin"; import "./two.js";`],
       ["packages/one/test/one.test.ts", `import "../../../core/test/fakes/log.js"; import "@ambit/one";`],
       ["packages/bridge/src/index.ts", `import "@ambit/backend-kit";`],
+      ["packages/sql-store/src/index.ts", `import type { Store } from "@ambit/durable/store";`],
     ],
   },
   {

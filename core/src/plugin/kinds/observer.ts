@@ -1,7 +1,7 @@
 import type { AgentEvent, Finding, RunRequest, RunResult } from "../../contract/index.js";
 import type { Log } from "../log.js";
 import type { ModelExchange } from "./model-gateway.js";
-import type { Backlog } from "./store/index.js";
+import type { Backlog } from "./store.js";
 
 /**
  * Observes runs: for traces, metrics, an audit log. It acts in none, so it claims nothing and is never planned. The run

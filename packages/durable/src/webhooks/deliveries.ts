@@ -1,6 +1,7 @@
 import { messageOf } from "@ambit/core";
-import type { Delivery, DeliveryOutcome, Log, Store, WebhookAttempt } from "@ambit/core/plugin";
+import type { Log, WebhookAttempt } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
+import type { Delivery, DeliveryOutcome, Store } from "../store/index.js";
 import { urlOf } from "./target.js";
 
 /** Milliseconds between two looks for deliveries that are due. */

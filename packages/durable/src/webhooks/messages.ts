@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type AgentEventOf, interactionKindSchema, type RunResult } from "@ambit/core/contract";
-import type { NewDelivery, RunWebhook, StoredInteraction } from "@ambit/core/plugin";
+import type { NewDelivery, RunWebhook, StoredInteraction } from "../store/index.js";
 import type { WebhookMessage } from "../wire/webhook-message.js";
 
 /** Characters of an output or of a question in a message: receivers refuse large bodies. */

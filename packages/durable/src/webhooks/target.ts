@@ -1,6 +1,6 @@
 import type { RunRequest } from "@ambit/core/contract";
-import type { Delivery, RunWebhook } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
+import type { Delivery, RunWebhook } from "../store/index.js";
 
 /** The webhook of a request as it is stored: the address often holds a secret of the receiver's. */
 export function sealedWebhook(

@@ -1,12 +1,6 @@
-import {
-  deliveryStateSchema,
-  interactionKindSchema,
-  interactionStateSchema,
-  runResultSchema,
-  runStateSchema,
-  webhookEventSchema,
-} from "@ambit/core/contract";
+import { interactionKindSchema, runResultSchema, webhookEventSchema } from "@ambit/core/contract";
 import { z } from "zod";
+import { deliveryStateSchema, interactionStateSchema, runStateSchema } from "../store/index.js";
 
 const time = z.iso.datetime();
 

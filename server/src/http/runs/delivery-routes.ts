@@ -1,6 +1,6 @@
-import { deliveryStateSchema, NotFound, RequestInvalid } from "@ambit/core";
-import type { Delivery } from "@ambit/core/plugin";
+import { NotFound, RequestInvalid } from "@ambit/core";
 import type { DeliveriesResponse, StoredDelivery } from "@ambit/durable";
+import { type Delivery, deliveryStateSchema } from "@ambit/durable/store";
 import { sendJson } from "../response/send.js";
 import { callersProjects } from "./projects.js";
 import { limitOf, projectFilter, requireKnown } from "./query.js";

@@ -7,8 +7,8 @@ import {
   RequestInvalid,
   RunCancelled,
 } from "@ambit/core";
-import type { StoredRun } from "@ambit/core/plugin";
 import type { AcceptedResponse, Recorder } from "@ambit/durable";
+import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
 import { type Caller, callerOf } from "../caller/caller.js";
 import { callerOption } from "../caller/quota-place.js";

@@ -2,14 +2,13 @@ import {
   type AmbitError,
   InteractionExpired,
   interactionKindSchema,
-  interactionStateSchema,
   limits,
   NotFound,
   RequestInvalid,
   SessionElsewhere,
 } from "@ambit/core";
-import type { InteractionState, StoredInteraction } from "@ambit/core/plugin";
 import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
+import { type InteractionState, interactionStateSchema, type StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { AtCapacity, type Log, messageOf, RunCancelled, toAmbitError, Unauthorized } from "@ambit/core";
-import type { StoredRun } from "@ambit/core/plugin";
 import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
+import type { StoredRun } from "@ambit/durable/store";
 import type { CallerRules, Runner, Slot } from "@ambit/runner";
 import { z } from "zod";
 import type { SharedQuotas } from "../../tenants/shared-quotas.js";

@@ -1,6 +1,6 @@
-import { NotFound, RequestInvalid, runStateSchema } from "@ambit/core";
-import type { StoredRun } from "@ambit/core/plugin";
+import { NotFound, RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
+import { runStateSchema, type StoredRun } from "@ambit/durable/store";
 import { responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
 import type { EndedResponse } from "../route-schemas.js";

@@ -7,8 +7,8 @@ import {
   type StreamRecord,
   webhookEventSchema,
 } from "@ambit/core";
-import type { Delivery, StoredRun } from "@ambit/core/plugin";
 import type { DurableRuns, RunInfo } from "@ambit/durable";
+import type { Delivery, StoredRun } from "@ambit/durable/store";
 import { coalesced } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 

@@ -1,4 +1,4 @@
-import type { EventGroup, NewRun, Store } from "@ambit/core/plugin";
+import type { EventGroup, NewRun, Store } from "@ambit/durable/store";
 
 export function newRun(id: string, more: Partial<NewRun> = {}): NewRun {
   return {

@@ -1,5 +1,6 @@
 import { isPlugin, probeSettingsSchema, Registry } from "@ambit/core";
-import type { Store, StoreBackend } from "@ambit/core/plugin";
+import type { StoreBackend } from "@ambit/core/plugin";
+import { openedStore, type Store } from "@ambit/durable/store";
 
 /** A database of its own for one test, and what a test may do to it behind the store's back. */
 export interface StoreRig {
@@ -39,5 +40,5 @@ export async function backendOf({
 
 export async function openStore(rig: Pick<StoreRig, "module" | "config">): Promise<Store> {
   const backend = await backendOf(rig);
-  return backend.open({ log: silentLog });
+  return openedStore(backend, await backend.open({ log: silentLog }));
 }

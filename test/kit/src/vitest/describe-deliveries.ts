@@ -1,4 +1,4 @@
-import type { NewDelivery, Store } from "@ambit/core/plugin";
+import type { NewDelivery, Store } from "@ambit/durable/store";
 import { expect, it } from "vitest";
 import { ending, groupOf, newRun, numbersOf } from "../store/samples.js";
 

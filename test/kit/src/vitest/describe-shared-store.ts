@@ -1,4 +1,4 @@
-import type { Store } from "@ambit/core/plugin";
+import type { Store } from "@ambit/durable/store";
 import { expect, it } from "vitest";
 import { ending, groupOf, newRun } from "../store/samples.js";
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Store } from "@ambit/core/plugin";
+import type { Store } from "@ambit/durable/store";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ending, groupOf, newRun, numbersOf, upTo } from "../store/samples.js";
 import { openStore, type StoreRig } from "../store/store-rig.js";

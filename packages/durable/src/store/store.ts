@@ -1,4 +1,4 @@
-import type { Log } from "../../log.js";
+import type { Backlog, SessionUse } from "@ambit/core/plugin";
 import type {
   EventChunk,
   EventGroup,
@@ -21,20 +21,8 @@ import type {
   SessionHold,
   SessionName,
   SessionPlace,
-  SessionUse,
   StoredSession,
 } from "./shared.js";
-
-/** Keeps runs beyond the connection and the process. `ambit run` opens none. */
-export interface StoreBackend {
-  /** `sqlite`, `postgres`. */
-  readonly name: string;
-  /**
-   * Opens it, and brings an older schema up to date, once, under a lock that other replicas wait for.
-   * @throws Error for a schema that is newer than this version, or a database that can't be reached.
-   */
-  open(options: { readonly log: Log }): Promise<Store>;
-}
 
 /** What a replica holds a lease on, as the store knows it. */
 export interface HeldRun {
@@ -54,12 +42,6 @@ export interface Renewal {
   /** Every run of this replica that hasn't ended. A run that is missing here was taken over by another replica. */
   readonly runs: readonly HeldRun[];
   readonly answers: readonly ArrivedAnswer[];
-}
-
-export interface Backlog {
-  readonly queuedRuns: number;
-  readonly pendingDeliveries: number;
-  readonly failedDeliveries: number;
 }
 
 /** How long ended runs are kept. */

@@ -1,4 +1,4 @@
-import type { InteractionState, RunStateName } from "../../../contract/index.js";
+import type { InteractionState, RunStateName } from "./states.js";
 
 /** What belongs to a project: every row names its project, so that a caller sees only its own. */
 export interface OfProject {

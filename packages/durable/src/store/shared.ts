@@ -1,5 +1,5 @@
-import type { DeliveryState } from "../../../contract/index.js";
 import type { InteractionQuery, NewDelivery, OfProject } from "./run.js";
+import type { DeliveryState } from "./states.js";
 
 export interface SessionName extends OfProject {
   readonly session: string;
@@ -21,20 +21,6 @@ export type SessionHold =
     }
   /** Another replica has it, which can be reached there. */
   | { readonly held: false; readonly address: string };
-
-/** What a session has used of its models: requests, tokens, money. */
-export interface SessionUse {
-  readonly requests: number;
-  readonly input: number;
-  readonly cached: number;
-  readonly output: number;
-  /** US dollars. */
-  readonly usd: number;
-  /** Whether all of it had a price. */
-  readonly isPriced: boolean;
-  /** How many times its user has granted its budget again. */
-  readonly granted: number;
-}
 
 export interface StoredSession extends OfProject {
   readonly session: string;

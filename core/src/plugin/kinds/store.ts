@@ -1,0 +1,36 @@
+import type { Log } from "../log.js";
+
+/**
+ * Keeps runs beyond the connection and the process. It acts in no run, so it claims nothing and is never planned.
+ *
+ * @template Opened a `Store` of `@ambit/durable/store`, which checks it.
+ */
+export interface StoreBackend<Opened = unknown> {
+  /** `sqlite`, `postgres`. */
+  readonly name: string;
+  /**
+   * Opens it, and brings an older schema up to date, once, under a lock that other replicas wait for.
+   * @throws Error for a schema that is newer than this version, or a database that can't be reached.
+   */
+  open(options: { readonly log: Log }): Promise<Opened>;
+}
+
+/** What a session has used of its models: requests, tokens, money. */
+export interface SessionUse {
+  readonly requests: number;
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+  /** US dollars. */
+  readonly usd: number;
+  /** Whether all of it had a price. */
+  readonly isPriced: boolean;
+  /** How many times its user has granted its budget again. */
+  readonly granted: number;
+}
+
+export interface Backlog {
+  readonly queuedRuns: number;
+  readonly pendingDeliveries: number;
+  readonly failedDeliveries: number;
+}

@@ -1,3 +1,0 @@
-export * from "./run.js";
-export * from "./shared.js";
-export * from "./store.js";
