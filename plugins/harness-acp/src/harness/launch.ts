@@ -31,6 +31,7 @@ export function planLaunch(options: LaunchOptions): Launch {
     model,
     endpoint: endpointOf(options, access),
     servers,
+    searchPath: program.searchPath,
     ...(credential === undefined ? {} : { credential }),
     ...(companion === undefined ? {} : { companion }),
   });

@@ -52,7 +52,8 @@ export const pi: Profile = {
 /** Compiled with this package; Pi loads it from the agent's home. */
 const extensionFile = new URL("../../dist/profiles/pi/extension.js", import.meta.url);
 
-function prepare({ request, home, model, endpoint, servers, companion }: Preparation): Prepared {
+function prepare(preparation: Preparation): Prepared {
+  const { request, home, model, endpoint, servers, companion, searchPath } = preparation;
   const folder = join(home, ".pi/agent");
   const own = join(home, ".pi/ambit");
   const extension = join(own, "extension.cjs");
@@ -94,6 +95,7 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
     enableInstallTelemetry: false,
     retry: { enabled: false },
   };
+  const program = [...(companion ?? ["pi"]), ...options].map(quoted).join(" ");
   const text = (path: string, content: string | undefined) =>
     content === undefined ? [] : [{ path: join(own, path), content }];
   return {
@@ -109,13 +111,24 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
       ...text("append.md", appendSystemPrompt),
       {
         path: command,
-        content: `#!/bin/sh\nexec ${[...(companion ?? ["pi"]), ...options].map(quoted).join(" ")} "$@"\n`,
+        content: `#!/bin/sh\n${withoutVersion}\nPATH=${quoted(searchPath)}\nexec ${program} "$@"\n`,
         executable: true,
       },
     ],
-    environment: { PI_ACP_PI_COMMAND: command, AMBIT_PI_SERVERS: join(own, "servers.json") },
+    environment: {
+      PI_ACP_PI_COMMAND: command,
+      AMBIT_PI_SERVERS: join(own, "servers.json"),
+      // The adapter's alone, so that it finds this `pi` first: Pi and its commands get the image's or the runner's.
+      PATH: `${own}:${searchPath}`,
+    },
   };
 }
+
+/**
+ * The adapter looks for updates at each session: it asks the `pi` on its PATH for its version, which takes Pi most of a
+ * second, and then npm for the newest one. It leaves that when it gets no version.
+ */
+const withoutVersion = '[ "$*" = --version ] && exit';
 
 /** Pi would load a compiler for a module that exports as ECMAScript does: a tenth of a second of CPU for each start. */
 function commonJs(module: string): string {

@@ -105,6 +105,8 @@ export interface Preparation {
   readonly companion?: Command["argv"];
   /** The MCP servers over HTTP that publish the run's tools, with the headers that they ask for. */
   readonly servers: readonly ToolEndpoint[];
+  /** `PATH` of the agent, unless `Prepared.environment` has another. */
+  readonly searchPath: string;
 }
 
 export interface Prepared {

@@ -64,7 +64,8 @@ describe("what is shown of the runner", () => {
       },
     });
     const servers = [{ name: "ambit", url: "http://127.0.0.1:1/mcp", headers: {} }];
-    const prepared = codex.prepare({ request, home: "/h", model: 'x"\ny = 1', endpoint: {}, servers });
+    const given = { request, home: "/h", endpoint: {}, servers, searchPath: "/bin" };
+    const prepared = codex.prepare({ ...given, model: 'x"\ny = 1' });
     expect(JSON.stringify(prepared)).not.toContain("sk-secret");
     const config = String(prepared.files.find(({ path }) => path.endsWith("config.toml"))?.content);
     expect(config.split("\n")[0]).toBe('model = "x\\"\\ny = 1"');

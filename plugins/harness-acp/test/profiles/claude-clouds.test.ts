@@ -6,7 +6,8 @@ import { requestOf } from "../support/runs.js";
 
 const harness = new AcpHarness(claude, { ...here, command: process.execPath });
 const prepared = (request: ReturnType<typeof requestOf>, endpoint: object) =>
-  claude.prepare({ request, home: "/h", model: "m", endpoint, servers: [] }).environment;
+  claude.prepare({ request, home: "/h", model: "m", endpoint, servers: [], searchPath: "/usr/bin" })
+    .environment;
 const route = { baseUrl: "http://127.0.0.1:1", key: "of-the-run" };
 
 describe("Claude Code in a cloud", () => {

@@ -5,7 +5,8 @@ import { requestOf } from "../support/runs.js";
 function denials(path: string, content: string): unknown {
   const request = requestOf({ harnessFiles: [{ path, content }] });
   const servers = [{ name: "ambit", url: "http://127.0.0.1:9/", headers: {} }];
-  const { sessionMeta } = claude.prepare({ request, home: "/home", model: "m", endpoint: {}, servers });
+  const given = { request, home: "/home", model: "m", endpoint: {}, searchPath: "/bin" };
+  const { sessionMeta } = claude.prepare({ ...given, servers });
   return Object(sessionMeta).claudeCode.options.settings.permissions.deny;
 }
 
