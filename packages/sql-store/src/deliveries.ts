@@ -89,12 +89,15 @@ export class Deliveries {
     return rows.map(deliveryOf);
   }
 
-  async backlog(): Promise<Backlog> {
+  async backlog(project: string | null | undefined): Promise<Backlog> {
+    const where = new Where().equals("project", project);
+    const of = where.toString().replace("WHERE", "AND");
     const count = (table: string, state: string) =>
-      `(SELECT COUNT(*) FROM ${table} WHERE state = '${state}')`;
+      `(SELECT COUNT(*) FROM ${table} WHERE state = '${state}' ${of})`;
     const [row = {}] = await this.#rows({
       text: `SELECT ${count("ambit_runs", "queued")} AS queued, ${count("ambit_deliveries", "pending")} AS pending,
         ${count("ambit_deliveries", "failed")} AS failed`,
+      values: where.values,
     });
     const columns = new Columns(row);
     return {

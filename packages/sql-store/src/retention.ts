@@ -16,6 +16,9 @@ export async function deleteRun(database: Database, id: string): Promise<boolean
   return deleted?.length === 1;
 }
 
+/** Characters that a run without events takes: many small runs fill a disk, too. */
+const rowSize = 1_024;
+
 /** Deletes what has ended and is too old or too much. @returns how many runs. */
 export async function retain(database: Database, { maxAgeMs, maxSize }: Retention): Promise<number> {
   const { now } = database;
@@ -26,14 +29,15 @@ export async function retain(database: Database, { maxAgeMs, maxSize }: Retentio
     ),
     statement(
       `DELETE FROM ambit_runs WHERE state = 'ended' AND id IN (
-        SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY ended_at DESC, id DESC) AS total
+        SELECT id FROM (SELECT id, SUM(size + ${rowSize}) OVER (ORDER BY ended_at DESC, id DESC) AS total
           FROM ambit_runs WHERE state = 'ended') AS kept
         WHERE total > CAST($1 AS BIGINT)) RETURNING id`,
       maxSize,
     ),
     // One that is pending outlives its run, so that its receiver hears of it.
     statement(
-      `DELETE FROM ambit_deliveries WHERE state <> 'pending' AND created_at < ${now} - CAST($1 AS BIGINT)`,
+      `DELETE FROM ambit_deliveries WHERE state <> 'pending' AND (created_at < ${now} - CAST($1 AS BIGINT)
+        OR NOT EXISTS (SELECT 1 FROM ambit_runs WHERE ambit_runs.id = ambit_deliveries.run_id))`,
       maxAgeMs,
     ),
     // Longer than any run that could bring an answer again.

@@ -95,7 +95,7 @@ export class Sessions {
     const most = where.value(query.limit);
     const [rows = []] = await this.database.run([
       {
-        text: `SELECT s.*, p.address FROM ambit_sessions s JOIN ambit_replicas p ON p.id = s.replica AND
+        text: `SELECT s.project, s.session, s.sandbox, s.replica, s.created_at, s.used_at, p.address FROM ambit_sessions s JOIN ambit_replicas p ON p.id = s.replica AND
         p.expires_at > ${this.database.now} ${where} ORDER BY s.used_at DESC LIMIT ${most}`,
         values: where.values,
       },

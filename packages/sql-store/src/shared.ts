@@ -91,14 +91,18 @@ export class Shared {
   }
 
   async interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]> {
-    const { project, state, runId, session, after, limit } = query;
+    const { project, state, runId, session, after, limit, maxCharacters } = query;
     const where = new Where().equals("project", project).equals("state", state);
     where.equals("run_id", runId).equals("session", session).before("ambit_interactions", after);
     const most = where.value(limit);
-    const rows = await this.#rows({
-      text: `SELECT * FROM ambit_interactions ${where} ORDER BY created_at DESC, id DESC LIMIT ${most}`,
-      values: where.values,
-    });
+    const order = "ORDER BY created_at DESC, id DESC";
+    const page = `SELECT * FROM ambit_interactions ${where} ${order} LIMIT ${most}`;
+    const text =
+      maxCharacters === undefined
+        ? page
+        : `SELECT * FROM (SELECT page.*, SUM(LENGTH(payload)) OVER (${order}) - LENGTH(payload) AS before_it
+            FROM (${page}) AS page) AS measured WHERE before_it < ${where.value(maxCharacters)} ${order}`;
+    const rows = await this.#rows({ text, values: where.values });
     return rows.map(interactionOf);
   }
 

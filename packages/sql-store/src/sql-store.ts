@@ -52,7 +52,7 @@ export function sqlStore(database: Database): Store {
     settleDelivery: (id, attempt, outcome) => deliveries.settle(id, attempt, outcome),
     redeliver: (id, project) => deliveries.again(id, project),
     deliveries: (query) => deliveries.list(query),
-    backlog: () => deliveries.backlog(),
+    backlog: (project) => deliveries.backlog(project),
     close: () => database.close(),
   };
 }

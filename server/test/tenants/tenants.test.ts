@@ -182,6 +182,29 @@ describe("what the operator lets a tenant do", () => {
     expect((await run(one.token)).status).toBe(200);
   });
 
+  it("gets no more of the queue than it leaves to others", async () => {
+    const { run } = await serveStoredTenants(
+      waiting,
+      { limits: { concurrentRuns: 1 } },
+      {
+        limits: { concurrentRuns: 1 },
+        store: { queuedRuns: 4 },
+      },
+    );
+    const detach = async (token: string) => (await run(token, {}, { prefer: "respond-async" })).status;
+    // The first one runs. Of the four places its project gets two, and another one still finds one.
+    expect([await detach(one.token), await detach(one.token), await detach(one.token)]).toEqual([
+      202, 202, 202,
+    ]);
+    const refused = await run(one.token, {}, { prefer: "respond-async" });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      ...[429, { error: "2 runs of the project wait for a place already." }],
+    ]);
+    expect([await detach(two.token), await detach(operator), await detach(operator)]).toEqual([
+      202, 202, 429,
+    ]);
+  });
+
   it("detached, waits in line, and keeps no other project waiting", async () => {
     const gates: (() => void)[] = [];
     const script: Script = async function* () {

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
+import { createServer as createTcpServer } from "node:net";
 import { operatorPolicy } from "@ambit/egress";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { post } from "../../src/webhooks/post.js";
@@ -48,6 +49,37 @@ describe("posting a webhook", () => {
       expect(await send(`http://${host}/`)).toEqual(refused);
     },
   );
+
+  it.each([
+    [
+      "another protocol",
+      "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
+      { status: 101 },
+    ],
+    [
+      "nothing but interim answers",
+      "HTTP/1.1 102 Processing\r\n\r\n".repeat(100),
+      { error: "no answer in time" },
+    ],
+    [
+      "a body that doesn't end",
+      "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
+      { error: "no answer in time" },
+    ],
+    ["no HTTP", "\0\r\n\r\n", { error: expect.stringContaining("HPE_INVALID") }],
+  ])("is over in time when its receiver answers %s", async (_, answer, outcome) => {
+    const server = createTcpServer((socket) => {
+      socket.on("error", () => {}).on("data", () => socket.write(answer));
+      onTestFinished(() => void socket.destroy());
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : 0;
+    const sent = send(`http://127.0.0.1:${port}/`, open, AbortSignal.timeout(300));
+    expect(await sent).toMatchObject({ delivered: false, ...outcome });
+  });
 
   it("follows no redirect", async () => {
     const { paths, port } = await receiver((_request, response) => {

@@ -176,4 +176,6 @@ export interface InteractionQuery {
   /** Those asked before the one of this id: the next page. */
   readonly after?: string;
   readonly limit: number;
+  /** Of all payloads: what exceeds it is left out, but one. Default: no limit. */
+  readonly maxCharacters?: number;
 }

@@ -74,7 +74,7 @@ export interface Store {
   /** The run's one end. A second end with the same fence changes nothing, and is `written`. */
   finish(id: string, fence: number, end: RunEnd): Promise<Written>;
   get(id: string): Promise<StoredRun | undefined>;
-  /** The newest first. */
+  /** The newest first, without their results. */
   list(query: RunQuery): Promise<readonly StoredRun[]>;
   heads(ids: readonly string[]): Promise<readonly RunHead[]>;
   /** Events after that number, in order: at least one chunk if there is one, then up to `maxCharacters`. */
@@ -139,8 +139,8 @@ export interface Store {
   /** The newest first. */
   deliveries(query: DeliveryQuery): Promise<readonly Delivery[]>;
 
-  /** What waits, over all replicas. */
-  backlog(): Promise<Backlog>;
+  /** What waits, over all replicas. @param project only its own; null: of none. */
+  backlog(project?: string | null): Promise<Backlog>;
 
   close(): Promise<void>;
 }

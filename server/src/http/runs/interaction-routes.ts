@@ -35,6 +35,7 @@ export async function handleInteractions({ server, exchange, query }: StoredRout
     ...(query.has("sessionId") ? { session: query.get("sessionId") ?? "" } : {}),
     ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
     limit: limitOf(query),
+    maxCharacters: limits.bodyBytes,
   });
   const interactions = found.map(interactionInfo);
   sendJson(exchange.outgoing, 200, { interactions } satisfies InteractionsResponse);

@@ -54,12 +54,17 @@ export class RunQueue {
     const { durable, runner, sealing, mostQueued } = this.options;
     const { request, plan } = await runner.plan(body, rulesOf(caller));
     const runId = request.runId ?? id ?? randomUUID();
-    const waiting = await durable.store.list({ state: "queued", limit: mostQueued });
-    if (waiting.length >= mostQueued) throw new AtCapacity(`${mostQueued} runs wait for a place already.`);
+    const { queuedRuns: waiting } = await durable.store.backlog();
+    if (waiting >= mostQueued) throw new AtCapacity(`${mostQueued} runs wait for a place already.`);
+    const project = projectOfCaller(caller);
+    // What is left is for other projects, too: one that has as much waiting gets no more of it.
+    const own = project === null ? 0 : (await durable.store.backlog(project)).queuedRuns;
+    if (own >= mostQueued - waiting)
+      throw new AtCapacity(`${own} runs of the project wait for a place already.`);
     const existing = await durable.store.create({
       ...durable.newRun({ id: runId, request, plan }, digest),
       state: "queued",
-      sealedRequest: sealing.seal(runId, { body, project: projectOfCaller(caller) } satisfies Queued),
+      sealedRequest: sealing.seal(runId, { body, project } satisfies Queued),
     });
     return existing === undefined ? { runId } : { existing };
   }

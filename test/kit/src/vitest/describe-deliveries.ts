@@ -98,6 +98,9 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect([await ids({ project: "p" }), await ids({ project: null })]).toEqual([["of-a"], []]);
     expect([await ids({ state: "failed" }), await ids({ runId: "a" })]).toEqual([[first?.id], ["of-a"]]);
     expect(await store.backlog()).toEqual({ queuedRuns: 1, pendingDeliveries: 1, failedDeliveries: 1 });
+    const [ofP, ofQ] = [await store.backlog("p"), await store.backlog("q")];
+    expect(ofP.pendingDeliveries + ofQ.pendingDeliveries).toBe(1);
+    expect([ofP.queuedRuns, (await store.backlog(null)).queuedRuns]).toEqual([0, 1]);
   });
 
   it("gives messages that are due, of other hosts and projects than those that are named", async () => {

@@ -79,6 +79,25 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await ids({ limit: 2, after: "r2" })).toEqual(["r1", "r0"]);
   });
 
+  it("gives lists in pieces that fit into memory: no results of runs, and payloads up to a size", async () => {
+    const store = await opened();
+    const large = "x".repeat(100_000);
+    await store.create(newRun("r"));
+    const payload = JSON.stringify({ large });
+    const asked = ["a", "b", "c"].map((id) => ({ id, kind: "user_approval", payload }));
+    await store.append({ ...groupOf("r", 1, 1), asked });
+    await store.finish("r", 1, { ...ending(), result: JSON.stringify({ large }), paused: true });
+    expect((await store.list({ limit: 5 })).map(({ id, result }) => [id, result])).toEqual([
+      ["r", undefined],
+    ]);
+    expect((await store.get("r"))?.result).toContain(large);
+    const ids = async (query: object) =>
+      (await store.interactions({ limit: 5, ...query })).map(({ id }) => id);
+    expect(await ids({})).toEqual(["c", "b", "a"]);
+    expect(await ids({ maxCharacters: 150_000 })).toEqual(["c", "b"]);
+    expect(await ids({ maxCharacters: 1, after: "b" })).toEqual(["a"]);
+  });
+
   it("tells a run's owner that others want it cancelled, and what they answered", async () => {
     const [owner, other] = [await opened(), await opened()];
     await owner.renew("one", "http://one", 60_000);

@@ -193,7 +193,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(await store.delete("a")).toBe(true);
       expect(await store.delete("a")).toBe(false);
       expect(await store.read("a", 0, 100)).toEqual([]);
-      expect(await store.retain({ maxAgeMs: 60_000, maxSize: size })).toBe(1);
+      expect(await store.retain({ maxAgeMs: 60_000, maxSize: size + 1_024 })).toBe(1);
       expect((await store.list({ state: "ended", limit: 10 })).map(({ id }) => id)).toEqual(["c"]);
       await expect.poll(() => store.retain({ maxAgeMs: 1, maxSize: 1_000_000 })).toBe(1);
       expect((await store.list({ limit: 10 })).map(({ id }) => id)).toEqual(["running"]);
