@@ -138,7 +138,8 @@ ${table("features", features)}
 - **requests where a model answers 529**: how many it makes before the run fails. OpenCode and Qwen Code have no setting for
   their retries: the run ends at the third failure in a row (\`limits.modelFailures\`).
 - **no other host asked for**: telemetry, update checks and lists are off: no connection was refused in a turn without a
-  network. It counts those that go by the proxy which its variables name.
+  network. It counts those that go by the proxy which its variables name. OpenCode looks for its plugins' package at each start,
+  and goes on without it.
 - **provider's search**: a search that the model's provider would make is refused where the network is restricted; the result's
   \`warnings\` name the tool, the boundary and the fix. **–**: it has no such tool, or it is off.
 - **\`$/cancel_request\`**: ends a turn as \`session/cancel\` does. **ignored**: it does no harm.

@@ -92,8 +92,10 @@ describe.each(testedAgents)(
       if (example.model !== undefined) expect(first?.model).toBe(example.model);
       recordFeature(agent.id, "model");
       // Of those that go by the proxy: without a network the others reach nothing, and nothing records them.
-      expect(done.of("boundary_decision").filter(({ allowed }) => !allowed)).toEqual([]);
-      recordFeature(agent.id, "no other host asked for");
+      const refused = done.of("boundary_decision").filter(({ allowed }) => !allowed);
+      const hosts = [...new Set(refused.map(({ target }) => target))];
+      expect(hosts).toEqual(hosts.length === 0 ? [] : matrix.askedFor[agent.id]);
+      recordFeature(agent.id, "no other host asked for", hosts.length === 0 ? "yes" : `no: \`${hosts}\``);
       record(agent.id, "text");
       record(agent.id, "code tool");
       record(agent.id, "network off, key hidden");

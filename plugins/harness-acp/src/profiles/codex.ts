@@ -24,7 +24,7 @@ export const codex: Profile = {
     isKnown: () => true,
     endpoint: { url: "https://api.openai.com/v1", variables: ["OPENAI_BASE_URL"] },
     // It asks a second model for the conversation's title.
-    route: { protocol: "openai", auxiliaryModels: ["gpt-*-mini", "gpt-*-nano"] },
+    route: { protocol: "openai", auxiliaryModels: ["gpt-*-mini", "gpt-*-nano", "gpt-*-luna"] },
   },
   instructions: {
     agentsFile: "AGENTS.md",

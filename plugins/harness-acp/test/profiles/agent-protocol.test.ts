@@ -14,7 +14,7 @@ import { pi } from "../../src/profiles/pi.js";
 import type { Profile } from "../../src/profiles/profile.js";
 import { qwen } from "../../src/profiles/qwen.js";
 import { AgentStage, testsAll } from "../support/agent-stage.js";
-import { recordingLog } from "../support/runs.js";
+import { eventsOf, recordingLog, textOf, turnOf } from "../support/runs.js";
 
 const all: readonly Profile[] = [claude, codex, gemini, opencode, pi, qwen];
 const file = process.env.AMBIT_AGENTS_RESULTS;
@@ -173,6 +173,20 @@ describe.each(testsAll ? all : [pi])("$title, over ACP", { timeout: 120_000 }, (
     });
 
   if (testsAll) isRefused();
+
+  const hasModes = () =>
+    it("runs in each of its modes", async () => {
+      const { modes } = profile.instructions;
+      for (const harnessMode of modes) {
+        const request = stage.requestWith({ harnessMode });
+        const { agent, scope } = await stage.start({ request });
+        // Claude Code adds a notice of its own.
+        expect(textOf(await eventsOf(agent, turnOf({ prompt: "[[say done]]" })))).toMatch(/^done/);
+        await scope.close();
+      }
+      record("harnessMode", modes.length === 0 ? "none" : modes.map((mode) => `\`${mode}\``).join(", "));
+    });
+  if (testsAll) hasModes();
 
   it("leaves no process behind", async () => {
     const { home } = stage.sandbox;

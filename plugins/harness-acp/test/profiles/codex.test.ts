@@ -1,9 +1,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { InputQuestion } from "@ambit/core/plugin";
 import { type ModelServer, startModelServer } from "@ambit/model-server";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AcpHarness } from "../../src/index.js";
 import { codex } from "../../src/profiles/codex.js";
+import type { Preparation } from "../../src/profiles/profile.js";
 import { ProcessSandbox } from "../support/process-sandbox.js";
 import { eventsOf, ofType, TestScope, textOf, turnOf } from "../support/runs.js";
 import { startToolServer } from "../support/tool-server.js";
@@ -34,7 +36,11 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
     await model.close();
   });
 
-  async function started(options: ConstructorParameters<typeof TestScope>[1] = {}, changes: object = {}) {
+  async function started(
+    options: ConstructorParameters<typeof TestScope>[1] = {},
+    changes: object = {},
+    by: AcpHarness = harness,
+  ) {
     const request = {
       // A model that it doesn't know: of those it does, it hides MCP tools behind a search.
       model: "scripted-model",
@@ -45,7 +51,7 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
       ...changes,
     };
     const scope = new TestScope(sandbox, { request, ...options });
-    return { scope, agent: await harness.start(scope) };
+    return { scope, agent: await by.start(scope) };
   }
 
   it("answers with text, takes both prompts, and keeps its warnings out of the text", async () => {
@@ -69,6 +75,29 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
     expect(tools.calls).toEqual([{ key: "k" }]);
     expect(ofType(events, "tool_call")).toMatchObject([{ name: "lookup", input: { key: "k" } }]);
     expect(ofType(events, "tool_result")).toMatchObject([{ output: "value of k" }]);
+    await scope.close();
+  });
+
+  it("asks its user in its plan mode, and gets the form's answer", async () => {
+    const planning = {
+      ...codex,
+      prepare: (preparation: Preparation) => ({
+        ...codex.prepare(preparation),
+        session: { options: { collaboration_mode: "plan" } },
+      }),
+    };
+    const { agent, scope } = await started({}, {}, new AcpHarness(planning, { limits, folder, env: {} }));
+    const options = ["main", "dev"].map((label) => ({ label, description: label }));
+    const asks = { questions: [{ id: "branch", header: "Branch", question: "Which branch?", options }] };
+    const questions: InputQuestion[] = [];
+    const onInput = async (question: InputQuestion) => {
+      questions.push(question);
+      return { action: "accept", content: { branch: "main" } } as const;
+    };
+    const prompt = `[[call =request_user_input ${JSON.stringify(asks)}]]`;
+    await eventsOf(agent, turnOf({ prompt, onInput }));
+    expect(JSON.stringify(questions)).toContain("Which branch?");
+    expect(model.requests.at(-1)?.toolResults).toMatchObject([{ text: expect.stringContaining("main") }]);
     await scope.close();
   });
 

@@ -99,6 +99,11 @@ export const statuses: readonly (readonly [status: number, retryable: boolean])[
 export const pixel =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/** Hosts that an agent asks for at each start, and has no setting for that. */
+export const askedFor: Readonly<Record<string, readonly string[]>> = {
+  opencode: ["registry.npmjs.org:443"],
+};
+
 /** Tools of an agent's own for which it asks its model's provider to search. */
 export const searches: Readonly<Record<string, string>> = {
   claude: "WebSearch",
