@@ -26,7 +26,7 @@ import type { OpenOptions } from "./confined/session.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
 import type { ConnectionOwners } from "./process/connection-owner.js";
 
-/** What a sandbox of this host is opened with. */
+/** Options that every sandbox of this host is opened with. */
 export interface LocalSetup {
   readonly config: LocalConfig;
   readonly dataFolder: string;
@@ -46,12 +46,12 @@ export class LocalSandbox implements SandboxBackend {
   readonly #config: LocalConfig;
   readonly #dataFolder: string;
   readonly #lookup: Lookup | undefined;
-  /** The first use reaps what dead runners left, and takes a folder for this one. */
+  /** The first use cleans up after dead runners and creates a folder for this one. */
   readonly #runner: () => Promise<RunnerFolder>;
   #kit: (() => Promise<RunnerKit>) | undefined;
   #owners: ConnectionOwners | undefined;
 
-  /** @param lookup how the boundary's proxy resolves names; default: as this host does. */
+  /** @param lookup how the boundary's proxy resolves names; default: like this host. */
   constructor(config: LocalConfig, lookup?: Lookup) {
     this.#config = config;
     this.#dataFolder = config.dataFolder ?? defaultDataFolder();
@@ -92,7 +92,7 @@ export class LocalSandbox implements SandboxBackend {
 
   async open(spec: SandboxSpec, _scope: Scope): Promise<Sandbox> {
     const sandbox = await this.#open(spec);
-    // What the first use found left of dead runners, which may have been a probe's: nobody reads its log.
+    // What the first use found of dead runners. That may have been a probe, whose log is discarded.
     (await this.#runner()).trash.report(spec.log);
     return sandbox;
   }
@@ -120,7 +120,7 @@ export class LocalSandbox implements SandboxBackend {
   ): Promise<ConfinedSandbox> {
     const hides = (secret: HiddenCredential) => this.hides(secret, spec.boundary);
     refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary), hides }, spec);
-    // Sixty modules, loaded with the first sandbox or probe: a server's start does without them.
+    // Sixty modules, loaded with the first sandbox or probe, so that a server starts without them.
     const { openConfined } = await import("./confined/open.js");
     const { checkHost, makeRunnerKit } = await import("./confined/runner-kit.js");
     checkHost();

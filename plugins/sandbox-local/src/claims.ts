@@ -1,7 +1,7 @@
 import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
 import { loopbackGaps } from "./confined/loopback.js";
 
-/** What confined sandboxes of this host enforce, as far as the probe sees it. Unconfined ones: nothing. */
+/** What confined sandboxes of this host enforce, as far as the probe proves it. Unconfined ones enforce nothing. */
 export const claims = [
   "network.deny",
   "network.allow-cidr",
@@ -22,7 +22,7 @@ export const claims = [
 
 export type Claim = (typeof claims)[number];
 
-/** What of a boundary can't be had here, whatever the host offers. Pure. */
+/** The parts of a boundary that this backend can't enforce on any host. Pure. */
 export function limitsOf({ network, filesystem, secrets }: Boundary): readonly ActorGap[] {
   const gaps: ActorGap[] = [...loopbackGaps(network)];
   if (filesystem.mode === "readonly" && filesystem.writable.length > 0) {

@@ -19,7 +19,7 @@ const protectedPaths = [
   ...[".bash_login", ".bash_profile", ".bashrc", ".envrc", ".profile", ".zprofile", ".zshenv", ".zshrc"],
 ];
 
-/** What a deployer may set for the local sandbox. Every default stands here, or where a field says. */
+/** Settings of a deployer for the local sandbox. Every default is here, or where a field names the place. */
 export const configSchema = z.strictObject({
   /**
    * Absolute path of a folder for sessions. Default: `/var/lib/ambit` when the runner is root, else
@@ -27,12 +27,12 @@ export const configSchema = z.strictObject({
    */
   dataFolder: z.string().startsWith("/", "must be an absolute path").optional(),
   /**
-   * What happens to a run without a boundary. `allow`: confined where the host can, else not · `prefer`: never
-   * confined · `refuse`: confined or not at all. A run with a boundary is confined or refused, whatever this says.
+   * What happens to a run without a boundary. `allow`: confined if the host can, else not · `prefer`: never confined ·
+   * `refuse`: confined, or refused. A run with a boundary is confined or refused, whatever this setting is.
    */
   unconfined: z.enum(["allow", "prefer", "refuse"]).default("allow"),
   /**
-   * User ids of the host for sessions, one each, when the runner is root. Nobody else may have them. `records` is a
+   * User ids of the host for sessions, one each, when the runner is root. Nothing else may use them. `records` is a
    * folder, the same one for all runners of the host; only root may enter it.
    */
   userIds: z
@@ -52,13 +52,13 @@ export const configSchema = z.strictObject({
    */
   trustedAuthorities: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
   /**
-   * Paths in the workspace that stay as they are once they exist: other programs trust what they say. Those below
-   * `.git` hold for every repository in it, the first 64.
+   * Paths in the workspace that are read-only once they exist, because other programs trust their content. Those below
+   * `.git` apply to every repository in it, up to 64.
    */
   protectedPaths: z.array(z.string().min(1)).default([...protectedPaths]),
-  /** What happens when the workspace holds a file that has a name outside it too: `refuse`, or `copy` it. */
+  /** What happens when the workspace holds a file that also has a name outside it: `refuse`, or `copy` the file. */
   hardLinks: z.enum(["refuse", "copy"]).default("refuse"),
-  /** Milliseconds until a jail that isn't up is given up. */
+  /** Time limit for the start of a jail, in milliseconds. */
   startMs: z.int().min(100).default(10_000),
 });
 

@@ -5,7 +5,7 @@ import { configSchema } from "./config.js";
 export { LocalSandbox } from "./backend.js";
 export { configSchema, type LocalConfig } from "./config.js";
 
-/** Sandboxes on this host, confined by bubblewrap where the host can. */
+/** Sandboxes on this host, confined by bubblewrap if the host can. */
 export default definePlugin({
   name: "sandbox-local",
   api: 1,

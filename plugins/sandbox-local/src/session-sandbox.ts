@@ -11,7 +11,7 @@ import {
 } from "@ambit/core/plugin";
 import { exposeOnLoopback } from "./expose/loopback.js";
 
-/** What confined and unconfined sandboxes do alike: keep count of what is open, and close all of it. */
+/** What confined and unconfined sandboxes have in common: they track what is open, and close all of it. */
 export abstract class SessionSandbox implements Sandbox {
   abstract readonly confinement: Sandbox["confinement"];
   abstract readonly workspace: string;
@@ -30,10 +30,10 @@ export abstract class SessionSandbox implements Sandbox {
     this.#files = files;
   }
 
-  /** Starts a command; whether the sandbox is open, and its end, is seen to. */
+  /** Starts a command. The caller checks that the sandbox is open, and tracks the process. */
   protected abstract start(command: Command): Promise<Process>;
 
-  /** Takes down the session itself, when no process and no exposure of it is left. */
+  /** Closes the session itself, when no process and no exposure of it is left. */
   protected abstract closeSession(): Promise<void>;
 
   async spawn(command: Command): Promise<Process> {
@@ -91,7 +91,7 @@ export abstract class SessionSandbox implements Sandbox {
   async #close(): Promise<void> {
     const killAll = () => Promise.all([...this.#processes].map((started) => started.kill()));
     await killAll();
-    // What was being started meanwhile finds the sandbox closed, and ends by itself.
+    // What was being started meanwhile finds the sandbox closed and ends.
     await Promise.allSettled(this.#starting);
     await killAll();
     await Promise.all([...this.#exposures].map((exposure) => exposure.close()));

@@ -98,7 +98,7 @@ export class SafeSessionFiles implements SessionFiles {
       if (names !== undefined && name !== undefined) return { root, folders: names.slice(0, -1), name };
     }
     const where = this.#mappings.map(({ guest }) => guest).join(" or ");
-    throw ofSession(`${JSON.stringify(path)} doesn't lie in ${where}`);
+    throw ofSession(`${JSON.stringify(path)} isn't in ${where}`);
   }
 }
 

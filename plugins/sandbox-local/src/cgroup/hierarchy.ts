@@ -3,12 +3,12 @@ import { join } from "node:path";
 
 export type Controller = "memory" | "pids" | "cpu";
 
-/** Where a controller's groups are, as this process sees them. */
+/** Where this process sees a controller's groups. */
 export interface Hierarchy {
   readonly version: 1 | 2;
   /** The runner's own group, as a folder. */
   readonly own: string;
-  /** The folder of the topmost group that is mounted. */
+  /** The folder of the topmost group in this mount. */
   readonly root: string;
 }
 
@@ -38,7 +38,7 @@ export function parseHierarchies(mounts: string, groups: string): Hierarchies {
           : candidate.type === "cgroup" && candidate.options.includes(controller),
       );
       if (mount === undefined || (version === 1 && !(names ?? "").split(",").includes(controller))) continue;
-      // A controller is in one hierarchy only; version 1's line says so by name and comes first.
+      // A controller is in one hierarchy only; the line of version 1 names it and comes first.
       found[controller] ??= { version, own: join(mount.point, within(path, mount.top)), root: mount.point };
     }
   }
@@ -48,7 +48,7 @@ export function parseHierarchies(mounts: string, groups: string): Hierarchies {
 interface Mount {
   readonly type: string;
   readonly point: string;
-  /** The group that is mounted there. */
+  /** The mounted group. */
   readonly top: string;
   readonly options: readonly string[];
 }

@@ -10,10 +10,13 @@ export interface Setting {
 
 const mebibyte = 1024 * 1024;
 const periodUs = 100_000;
-/** The kernel's own least quota. */
+/** The kernel's minimum quota. */
 const leastQuotaUs = 1_000;
 
-/** What each controller has to be told for these limits, in order. Pure; kernel: cgroup-v1 and cgroup-v2 docs. */
+/**
+ * What to write to each controller for these limits, in order. Pure. Reference: the kernel's cgroup-v1 and cgroup-v2
+ * documentation.
+ */
 export function settingsFor(
   limits: ResourceLimits,
   version: 1 | 2,

@@ -7,7 +7,7 @@ import { signal } from "../process/signal.js";
 import { type Controller, findHierarchies, type Hierarchy } from "./hierarchy.js";
 import { type Setting, settingsFor } from "./limits.js";
 
-/** A session's own groups: one for each controller under version 1, one for all under version 2. */
+/** The groups of one session: one for each controller under version 1, one for all under version 2. */
 export interface SessionGroups {
   /** Folders. */
   readonly paths: readonly string[];
@@ -15,28 +15,28 @@ export interface SessionGroups {
   readonly evidence: Evidence;
   /** How often each limit was reached so far. */
   hits(): LimitHits;
-  /** Puts one process in; what it starts later belongs to them by itself. Synchronous: nothing runs in between. */
+  /** Adds one process; what it starts later inherits the groups. Synchronous, so that nothing runs in between. */
   join(pid: number): void;
-  /** Removes them. What still runs in them is ended first. Safe to call twice. */
+  /** Removes them, and ends the processes that are still in them. Safe to call twice. */
   remove(): Promise<void>;
 }
 
 export interface LimitHits {
-  /** Processes that couldn't be started. */
+  /** Processes that couldn't be started because of the limit. */
   readonly processes: number;
-  /** Processes that were ended. */
+  /** Processes that were killed because of the limit. */
   readonly memory: number;
 }
 
 const fixes: Readonly<Record<1 | 2, string>> = {
-  1: "run as root, or give the runner's user a folder of its own in each hierarchy",
+  1: "run as root, or give the runner's user a folder in each hierarchy",
   2: "run as root, or let systemd delegate (Delegate=yes with DelegateSubgroup=runner)",
 };
 
 /**
  * Makes groups below the runner's own and sets every limit in them.
  *
- * @param record where the folders are noted down before they are made, for the start after a crash.
+ * @param record the file that lists the folders, written before they are made, for the start after a crash.
  * @throws SandboxFailed when a limit can't be set; no group remains then.
  */
 export async function makeSessionGroups(
@@ -90,7 +90,7 @@ async function makeIn(
     try {
       if (hierarchy.version === 2) await enable(parent, controller);
       if (isNew) {
-        // In one step: a record that is half written would lose the groups it named before.
+        // Atomically: a half-written record would lose the groups that it listed before.
         await writeFile(`${record}.new`, JSON.stringify([...made, path]));
         await rename(`${record}.new`, record);
         await mkdir(path);
@@ -109,14 +109,16 @@ async function makeIn(
       }
     }
   }
-  // Not the system's whole sentence: it names the group, and with it the runner.
+  // Without the rest of the system's message, which names the group and so the runner.
   const why = codeOf(refusal) ?? messageOf(refusal);
   throw new SandboxFailed(`The ${controller} limit can't be set (${why}): ${fixes[hierarchy.version]}`, {
     cause: refusal,
   });
 }
 
-/** Version 2 lets a group hold either processes or limited groups: the runner's own, then the one above it. */
+/**
+ * Under version 2 a group holds either processes or limited groups, so this tries the runner's group, then its parent.
+ */
 function parentsIn({ version, own, root }: Hierarchy): readonly string[] {
   return version === 2 && own !== root ? [own, dirname(own)] : [own];
 }
@@ -127,7 +129,7 @@ async function enable(parent: string, controller: Controller): Promise<void> {
     await writeFile(join(parent, "cgroup.subtree_control"), `+${controller}`);
 }
 
-/** Whether the kernel has the file at all. @throws when it doesn't read back what it was told. */
+/** Whether the kernel has the file at all. @throws when it doesn't read back what was written. */
 async function apply(path: string, { file, value, optional }: Setting): Promise<boolean> {
   try {
     await writeFile(join(path, file), value, { flag: "r+" });
@@ -140,7 +142,7 @@ async function apply(path: string, { file, value, optional }: Setting): Promise<
   return true;
 }
 
-/** The count of this name in whichever of the files the groups have; 0 where none has one. */
+/** The count of this name, from whichever of the groups' files has it; 0 if none has. */
 function countIn(paths: readonly string[], files: readonly string[], name: string): number {
   const texts = paths.flatMap((path) => files.map((file) => contentOf(join(path, file))));
   return texts.reduce(
@@ -158,7 +160,7 @@ function contentOf(path: string): string {
   }
 }
 
-/** Ends what runs in groups and removes them. A folder that isn't a group any more is passed over. */
+/** Ends the processes in the groups and removes the groups. A folder that is no longer a group is skipped. */
 export async function removeGroups(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     for (let round = 0; ; round++) {

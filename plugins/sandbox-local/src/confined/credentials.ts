@@ -4,7 +4,7 @@ import type { LocalConfig } from "../config.js";
 import { makeTrustStore } from "./files/trust-store.js";
 import type { ShownPath } from "./launch/arguments.js";
 
-/** What stays outside a session's jails, and what stands there for it. */
+/** The credentials that stay outside a session's jails, and their placeholders. */
 export interface SessionCredentials {
   readonly broker: CredentialBroker;
   /** The trust store of every jail of the session. */
@@ -14,8 +14,8 @@ export interface SessionCredentials {
 /**
  * Takes the spec's secrets; undefined when it has none.
  *
- * @param folder the session's own.
- * @param trusted authorities in PEM in place of the host's and the configuration's.
+ * @param folder the session's folder.
+ * @param trusted authorities in PEM that replace the host's and the configuration's.
  */
 export async function keepCredentials(
   { secrets }: SandboxSpec,

@@ -4,8 +4,8 @@ import { channelUrl, inside } from "./launch/inside.js";
 import { directHosts } from "./loopback.js";
 
 /**
- * The complete environment of a jail's program: what the command names, and what confinement needs. A home and a
- * scratch folder that the command names stand; a proxy doesn't, for in an empty network there is only ours. Pure.
+ * The complete environment of a jail's program: what the command names, and what confinement needs. The command's home
+ * and scratch folder win; its proxy doesn't, since an empty network has only Ambit's. Pure.
  */
 export function jailEnvironment(
   command: Pick<Command, "env" | "role">,
@@ -26,7 +26,7 @@ export function jailEnvironment(
     TMPDIR: inside.scratch,
     USER: inside.user,
     LOGNAME: inside.user,
-    // A leak sanitizer looks at its process with ptrace, which is refused; it would end every program that has one.
+    // A leak sanitizer traces its process with ptrace, which the filter refuses; every program with one would fail.
     ASAN_OPTIONS: "detect_leaks=0",
     LSAN_OPTIONS: "detect_leaks=0",
     ...command.env,

@@ -13,7 +13,7 @@ export const jailInfoSchema = z.object({
 });
 export type JailInfo = z.infer<typeof jailInfoSchema>;
 
-/** The rows of `/proc/<pid>/status` that say who a process is and what it may do. */
+/** The rows of `/proc/<pid>/status` that identify a process and its privileges. */
 export interface ProcessStatus {
   /** Real, effective, saved and file system user, as the host numbers them. */
   readonly uids: readonly number[];
@@ -40,7 +40,7 @@ export function parseStatus(text: string): ProcessStatus {
   };
 }
 
-/** Synchronous, as all that is read of `/proc` while a jail waits: a few microseconds, and no queue. */
+/** Synchronous, like every read of `/proc` while a jail waits: it takes a few microseconds and no queue. */
 export function statusOf(pid: number): ProcessStatus {
   return parseStatus(readFileSync(`/proc/${pid}/status`, "latin1"));
 }
@@ -56,22 +56,22 @@ export function ownNamespaces(): Namespaces {
 /** What must be true of a jail's program before its first instruction. */
 export interface Expected {
   readonly uid: number;
-  /** Namespaces that stay the runner's. */
+  /** Namespaces that are shared with the runner. */
   readonly shared: readonly (keyof Namespaces)[];
   readonly seccomp: boolean;
-  /** Whether the jail's first process is one that its payload can't change. */
+  /** Whether the payload is kept from changing the jail's first process. */
   readonly firstGuarded: boolean;
-  /** Whether a difference refuses the jail. Only a control of the conformance kit goes without. */
+  /** Whether a difference fails the jail. Only a control of the conformance kit turns this off. */
   readonly isJudged: boolean;
 }
 
-/** Whether processes of the same user are kept out of a process: the kernel then gives these files to root. */
+/** Whether other processes of the same user are kept out of a process: the kernel then gives these files to root. */
 export function isGuarded(pid: number, expected: Expected): boolean {
   return statSync(`/proc/${pid}/mem`).uid !== expected.uid;
 }
 
 /**
- * Compares what was seen with what was asked for.
+ * Compares the observed state with the planned one.
  *
  * @throws SandboxFailed naming every difference.
  */

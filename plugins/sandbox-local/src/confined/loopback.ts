@@ -7,12 +7,12 @@ export interface LoopbackForward {
   readonly port: number;
 }
 
-/** Each is one more process in every jail. */
+/** Each takes one more process in every jail. */
 const mostForwards = 16;
-/** Below it, a jail's user may not listen. */
+/** A jail's user can't listen on lower ports. */
 const firstFreePort = 1_024;
 
-/** What the relay puts through to the host's loopback: single addresses with a port, each once. Pure. */
+/** The forwards of the relay to the host's loopback: single addresses with a port, without duplicates. Pure. */
 export function loopbackForwards({ rules }: NetworkBoundary): readonly LoopbackForward[] {
   const forwards = rules.flatMap((rule) => {
     const address = loopbackAddress(rule);
@@ -23,9 +23,9 @@ export function loopbackForwards({ rules }: NetworkBoundary): readonly LoopbackF
 }
 
 /**
- * Hosts that a jail's programs reach without the proxy: its own loopback, with the forwards on it. Where an address
- * of the host's loopback is listed that can't be forwarded (all of its ports, or one below 1024), programs ask the
- * proxy for `127.…`, and `localhost` alone remains the jail's own. Pure.
+ * Hosts that a jail's programs reach without the proxy: its own loopback, with the forwards on it. If an address of the
+ * host's loopback is listed that can't be forwarded (with all of its ports, or one below 1024), programs use the proxy
+ * for `127.…`, and only `localhost` stays the jail's own. Pure.
  */
 export function directHosts({ rules }: NetworkBoundary): readonly string[] {
   const asksProxy = rules.some((rule) => isLoopbackRange(rule) && rule.family === 4 && !isForwarded(rule));
@@ -33,7 +33,7 @@ export function directHosts({ rules }: NetworkBoundary): readonly string[] {
   return ["localhost", inside.hostName, ...addresses, "::1"];
 }
 
-/** What an allowlist says of loopback that can't be kept in a jail. Pure. */
+/** Loopback entries of an allowlist that a jail can't enforce. Pure. */
 export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
   const gaps: ActorGap[] = [];
   const own = `${inside.channelAddress}:${inside.port}`;

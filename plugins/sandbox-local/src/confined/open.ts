@@ -3,7 +3,7 @@ import { openSession, type SessionOptions } from "./session.js";
 import { spawnConfined } from "./spawn.js";
 
 /**
- * Opens a confined sandbox. Its first jail runs nothing: it shows that this session's limits can be had at all.
+ * Opens a confined sandbox. Its first jail runs nothing; it shows that the session's limits can be applied.
  *
  * @throws SandboxFailed when they can't; nothing of the session remains then.
  */

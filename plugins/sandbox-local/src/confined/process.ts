@@ -5,7 +5,7 @@ import { pipesOf } from "../process/pipes.js";
 import { endProcess, type HostProcess, hasEnded, signalProcess } from "./launch/host-process.js";
 import type { Launched } from "./launch/launch.js";
 
-/** Milliseconds between a polite end and the other one. */
+/** Milliseconds between SIGTERM and SIGKILL. */
 const politeMs = 2_000;
 
 /** One jail: the payload, and with it everything in its pid namespace. */
@@ -36,7 +36,7 @@ export class ConfinedProcess implements Process {
         : new Promise<Exit>((resolve) => child.once("exit", (code, name) => resolve({ code, signal: name })));
     this.exit = ended.then(async (exit) => {
       signal?.removeEventListener("abort", onAbort);
-      // bubblewrap ends after the jail's first process; were bubblewrap itself killed, that one follows.
+      // bubblewrap ends after the jail's first process; if bubblewrap itself is killed, that process follows.
       endProcess(init);
       await gone(init);
       if (this.#killed) return { code: null, signal: "SIGKILL" };

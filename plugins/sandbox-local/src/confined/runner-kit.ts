@@ -19,7 +19,7 @@ export interface RunnerKit {
   readonly coveredProc: readonly string[];
   readonly etc: Etc;
   readonly seccompFile: string;
-  /** The shell that every jail's first process runs. */
+  /** The shell of every jail's first process. */
   readonly shell: string;
   /** Programs that are shown inside. */
   readonly nodeProxy: string;
@@ -30,9 +30,9 @@ export interface RunnerKit {
 }
 
 /**
- * Whether this kind of host can confine at all, before anything is asked of it.
+ * Whether this kind of host can confine at all, checked before anything else.
  *
- * @throws SandboxFailed naming what would.
+ * @throws SandboxFailed naming a kind of host that can.
  */
 export function checkHost(
   platform: string = process.platform,
@@ -49,7 +49,7 @@ export function checkHost(
   return architecture;
 }
 
-/** @param folder the runner's own; written to once. */
+/** @param folder the runner's folder; written to once. */
 export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
   const architecture = checkHost();
   const [programs, system, coveredProc] = await Promise.all([

@@ -5,7 +5,7 @@ import { channelUrl, inside } from "./launch/inside.js";
 import type { ConfinedSession } from "./session.js";
 import { spawnConfined } from "./spawn.js";
 
-/** A session whose every process has a jail of its own. */
+/** A session in which every process has a separate jail. */
 export class ConfinedSandbox extends SessionSandbox {
   readonly confinement = "confined";
   readonly workspace = inside.workspace;
@@ -14,7 +14,7 @@ export class ConfinedSandbox extends SessionSandbox {
   readonly placeholders: Readonly<Record<string, string>>;
   readonly #session: ConfinedSession;
 
-  /** @param evidence what a first jail of this session showed. */
+  /** @param evidence what the first jail of this session showed. */
   constructor(session: ConfinedSession, evidence: Evidence) {
     super(session.spec.id, filesOf(session));
     this.#session = session;

@@ -28,7 +28,7 @@ export interface ConfinedSession {
   readonly kit: RunnerKit;
   readonly folder: SessionFolder;
   readonly network: "own" | "shared";
-  /** The host's user that its jails run as; undefined when it is the runner's. */
+  /** The host user that its jails run as; undefined if that is the runner's. */
   readonly user: UserIdLease | undefined;
   readonly groups: SessionGroups | undefined;
   /** Undefined when the network is the host's. */
@@ -37,13 +37,13 @@ export interface ConfinedSession {
   readonly credentials: SessionCredentials | undefined;
   readonly requiredPaths: RequiredPaths;
   readonly weakening: Weakening | undefined;
-  /** Whether the workspace was looked through for links that lead out. A jail can't make one. */
+  /** Whether the workspace was searched for links that lead outside. A jail can't make one. */
   linksSettled: boolean;
-  /** Repositories in the workspace, by the path of their `.git`: those that were found first, for as long as it lives. */
+  /** Repositories in the workspace, by the path of their `.git`: the first ones found, for the life of the session. */
   repositories: readonly string[];
-  /** How many jails were started. */
+  /** The number of jails started. */
   spawned: number;
-  /** Takes down everything above, in reverse. Safe to call twice. */
+  /** Closes everything above, in reverse order. Safe to call twice. */
   close(): Promise<void>;
 }
 
@@ -54,16 +54,16 @@ export interface SessionOptions {
   readonly runner: RunnerFolder;
   readonly kit: RunnerKit;
   readonly lookup?: Lookup | undefined;
-  /** Authorities in PEM, in place of the host's, of servers that credentials may be sent to. */
+  /** Authorities in PEM, replacing the host's, of servers that credentials may be sent to. */
   readonly trusted?: readonly string[] | undefined;
-  /** For controls of the conformance kit alone. */
+  /** Only for controls of the conformance kit. */
   readonly weakening?: Weakening;
 }
 
-/** What tests and probes open a sandbox with, in place of the host's own. */
+/** What tests and probes open a sandbox with, replacing the host's own. */
 export type OpenOptions = Pick<SessionOptions, "lookup" | "trusted">;
 
-/** Opens all that is shared, or nothing. */
+/** Opens everything that is shared, or nothing. */
 export async function openSession(options: SessionOptions): Promise<ConfinedSession> {
   const { spec, config, runner, kit, weakening } = options;
   const opened: (() => Promise<void>)[] = [];
@@ -164,7 +164,7 @@ async function showRequiredPaths(
   return requiredPaths;
 }
 
-/** bubblewrap reaches the session's folders as the session's user, which has no rights of its own. */
+/** bubblewrap reaches the session's folders as the session's user, which is unprivileged. */
 async function checkReachable(folder: string, dataFolder: string): Promise<void> {
   if (await isPassable(folder)) return;
   throw new SandboxFailed(

@@ -20,9 +20,9 @@ import type { ConfinedSession } from "./session.js";
 import { limitReached, withoutHost } from "./start-failure.js";
 
 /**
- * Starts a command in a jail of its own.
+ * Starts a command in a new jail.
  *
- * @param rules whether the workspace's path rules apply. Not for a trial: it would make what they name too early.
+ * @param rules whether the workspace's path rules apply. Not in a trial, which would create the listed paths too early.
  */
 export async function spawnConfined(
   session: ConfinedSession,
@@ -38,7 +38,7 @@ export async function spawnConfined(
   const giveFolder = async (mapping: PathMapping) => {
     const { handle } = await openBeneath(mapping, []);
     closing.push(() => handle.close());
-    // Its owner may have closed it, and then no jail could enter it.
+    // Its owner may have closed it, and no jail could enter it then.
     const { mode } = await handle.stat();
     if ((mode & 0o700) !== 0o700) await handle.chmod((mode & 0o7777) | 0o700);
     return give(handle.fd);
@@ -133,7 +133,7 @@ export async function spawnConfined(
   }
 }
 
-/** The command with the variables by which its programs send placeholders, and trust who replaces them. */
+/** The command with the variables that make its programs send placeholders and trust the proxy that replaces them. */
 function withCredentials(command: Command, { credentials }: ConfinedSession): Command {
   if (credentials === undefined) return command;
   return {
@@ -142,7 +142,7 @@ function withCredentials(command: Command, { credentials }: ConfinedSession): Co
   };
 }
 
-/** The parts of a jail that are the same for all of a session's. */
+/** The parts of a jail that all jails of a session share. */
 function sharedParts(
   { kit, requiredPaths, network, channel, credentials, config, weakening }: ConfinedSession,
   isAgent: boolean,

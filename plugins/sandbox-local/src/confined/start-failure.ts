@@ -3,14 +3,14 @@ import { type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
 import type { LimitHits } from "../cgroup/session-groups.js";
 import { markArgument } from "../process/marked-processes.js";
 
-/** What of a session a caller isn't told. */
+/** Details of a session that a caller must not learn. */
 export interface Concealed {
   /** The session's folder on the host. */
   readonly folder: string;
   readonly mark: string;
 }
 
-/** bubblewrap's own words about a failed start, without the host's folders and the runner's mark. Pure. */
+/** bubblewrap's own message about a failed start, without the host's folders and the runner's mark. Pure. */
 export function withoutHost(words: string, { folder, mark }: Concealed): string {
   return words
     .replaceAll(markArgument(mark), "sandbox")
@@ -20,7 +20,7 @@ export function withoutHost(words: string, { folder, mark }: Concealed): string 
 }
 
 /**
- * The session's own limit that kept a jail from coming up, if one did: what fails inside then gives no reason. Pure.
+ * The session limit that kept a jail from starting, if one did: a failure inside then has no other reason. Pure.
  *
  * @param before how often each limit was reached before the start.
  */

@@ -7,11 +7,14 @@ import type { Exposure, FetchHandler } from "@ambit/core/plugin";
 import { closed, listening } from "./serve.js";
 
 /**
- * A session's own unix socket, the only way out of its jails' empty network. Everything that is exposed answers at
- * one place and is told apart by its token, so that one relay in a jail reaches also what is exposed later.
+ * A session's own unix socket, the only connection out of its jails' empty network. All exposures share one address and
+ * are distinguished by token, so that one relay in a jail also reaches what is exposed later.
  */
 export class SessionChannel {
-  /** Its connections, for the boundary's proxy: it judges each request, and hands over to `answer` what is ours. */
+  /**
+   * Its connections, for the boundary's proxy, which decides on each request and passes requests for exposures to
+   * `answer`.
+   */
   readonly connections = createServer({ allowHalfOpen: true });
   /** Answers a request for a path. */
   readonly listener: ExposedHandlers["listener"];
@@ -32,12 +35,12 @@ export class SessionChannel {
     });
   }
 
-  /** @param owner the only one who may connect, when the session has a user of its own. */
+  /** @param owner the only user that may connect, if the session has a separate user. */
   static async open(sessionFolder: string, owner: Ownership | undefined): Promise<SessionChannel> {
     const folder = await openFolder(sessionFolder);
     const channel = new SessionChannel(folder, join(sessionFolder, name));
     try {
-      // By descriptor: a socket's path may have 107 bytes at most.
+      // By descriptor: the path of a socket is limited to 107 bytes.
       await listening(channel.connections, { path: inFolder(folder, name) });
       await chmod(channel.path, 0o600);
       if (owner !== undefined) await chown(channel.path, owner.uid, owner.gid);

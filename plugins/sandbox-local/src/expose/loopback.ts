@@ -16,7 +16,7 @@ export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure>
     },
     listenerOf(requireBearer(token, handler)),
   );
-  // Every process of the host can connect, so what is open is bounded before anything is read.
+  // Every process of the host can connect, so the number of open connections is limited before anything is read.
   server.maxConnections = defaultLimits.connections;
   const share = serverBudget().join();
   server.on("connection", (connection) => {

@@ -2,7 +2,7 @@ import { chmod, lstat, mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
-/** Not Node's own recursive `mkdir`, which never returns where the kernel answers ENOENT for a parent that is there. */
+/** Replaces Node's recursive `mkdir`, which never returns if the kernel answers ENOENT for an existing parent. */
 async function makeFolders(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o711 });
@@ -24,11 +24,11 @@ async function isFolder(path: string): Promise<boolean> {
 }
 
 /**
- * Makes a folder that only this user can change. Others may pass through it, for a session's own user id has to
- * reach its folders; nobody else may list it.
+ * Makes a folder that only this user can change or list. Others may pass through it, since a session's separate user id
+ * has to reach its folders.
  *
- * @param mode 0o700 where others mustn't pass through either.
- * @throws SandboxFailed when somebody else owns it, or it is a link.
+ * @param mode 0o700 if others mustn't pass through either.
+ * @throws SandboxFailed when another user owns it, or it is a link.
  */
 export async function makePassage(path: string, mode = 0o711): Promise<void> {
   await makeFolders(path);

@@ -6,25 +6,25 @@ import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
 const execute = promisify(execFile);
 const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
-/** In ms. Each takes a few. */
+/** In milliseconds. Each command takes a few. */
 const longestCommandMs = 20_000;
 
 /** In a session's folder: where the file system with a size is mounted. */
 export const diskMount = "disk";
 const image = "disk.img";
 
-/** A file system of a session's own. */
+/** A file system for one session. */
 export interface SessionDisk {
   readonly path: string;
-  /** Its size as the kernel reads it back. Less than the limit: the file system's own records are part of it. */
+  /** Its size as the kernel reads it back, which is less than the limit by the file system's metadata. */
   readonly bytes: number;
 }
 
 /**
- * Makes a file system of `sizeMb` MiB in a sparse file and mounts it in the session's folder. Takes root, a loop device
- * and mkfs.ext4. What it occupies on the host's disk is what is written there; removed files give it back.
+ * Makes a file system of `sizeMb` MiB in a sparse file and mounts it in the session's folder. Needs root, a loop device
+ * and mkfs.ext4. It occupies as much of the host's disk as is written to it; removed files free their space.
  *
- * @throws SandboxFailed when this host can't; nothing of it remains then.
+ * @throws SandboxFailed when this host can't do that; nothing of it remains then.
  */
 export async function makeSessionDisk(session: string, sizeMb: number): Promise<SessionDisk> {
   if (process.getuid?.() !== 0) throw refused("only root can mount a file system");
@@ -33,7 +33,7 @@ export async function makeSessionDisk(session: string, sizeMb: number): Promise<
     const handle = await open(file, "wx", 0o600);
     await handle.truncate(sizeMb * 1024 * 1024).finally(() => handle.close());
     await mkdir(path);
-    // Nothing is kept for root, and nothing outlives the session: no reserve, no journal.
+    // No reserve for root and no journal: nothing outlives the session.
     const features = ["-m", "0", "-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"];
     await run("mkfs.ext4", ["-q", "-F", ...features, file]);
     await run("mount", ["-t", "ext4", "-o", "loop,nosuid,nodev,noatime,discard", file, path]);
@@ -53,12 +53,13 @@ export async function makeSessionDisk(session: string, sizeMb: number): Promise<
 export async function unmountBelow(folder: string): Promise<void> {
   if (process.platform !== "linux") return;
   for (const path of await mountsBelow(folder)) {
-    // A process that can't be ended yet may hold it: then it is out of the way at once, and gone with that process.
+    // A process that can't be killed yet may hold it: a lazy unmount detaches it now and frees it when that process
+    // ends.
     await run("umount", [path]).catch(() => run("umount", ["--lazy", path]));
   }
 }
 
-/** Paths in the kernel's list have their blanks and backslashes as octal numbers. */
+/** The kernel's list has blanks and backslashes in paths as octal numbers. */
 async function mountsBelow(folder: string): Promise<readonly string[]> {
   let real: string;
   try {
@@ -79,7 +80,7 @@ async function run(program: string, argv: readonly string[]): Promise<void> {
   await execute(program, argv, { env: environment, cwd: "/", timeout: longestCommandMs });
 }
 
-/** The program's own words, without the paths in them, which name the runner. */
+/** The program's own message, without the paths in it, which name the runner. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "ENOENT") return `${String(Reflect.get(error, "path"))} is missing`;

@@ -6,29 +6,28 @@ import type { Readable } from "node:stream";
 import { messageOf } from "@ambit/core/plugin";
 
 /**
- * Of a folder that its owner made unreadable, rm(1) can't remove what is in it: then the modes are mended first. Both
- * programs go down by descriptor and take names as bytes, however deep a tree is and whatever it is called.
+ * rm(1) can't remove the content of a folder that its owner made unreadable, so the modes are corrected first. Both
+ * programs descend by descriptor and handle names as bytes, for a tree of any depth and with any names.
  */
 const script = `rm -rf -- "$1" 2>/dev/null && exit
 chmod -R u+rwx -- "$1" 2>/dev/null
 exec rm -rf -- "$1"`;
 
-/** Bytes of what the programs complain of. */
+/** Bytes of the programs' messages. */
 const mostReason = 300;
 
 /**
- * Removes a folder and all in it, in a process of its own: the work for a million files, which whoever filled the
- * folder chose, takes no time of this one. Nothing there is fine; links aren't followed. For folders in which nothing
- * runs any more.
+ * Removes a folder and everything in it, in a separate process: the folder's content, and so the amount of work, was
+ * chosen by an agent. A missing folder is fine; links aren't followed. Only for folders that no process uses any more.
  *
- * @returns why something is left; undefined when nothing is. Never rejects.
+ * @returns why something is left; undefined if nothing is. Never rejects.
  */
 export async function removeTree(path: string): Promise<string | undefined> {
   try {
     const child = spawn("/bin/sh", ["-c", script, "ambit-remove", path], {
       cwd: "/",
       env: { PATH: "/usr/bin:/bin", LC_ALL: "C" },
-      // It goes on when this process is told to end, and when it has ended.
+      // It continues when this process is told to end, and after it has ended.
       detached: true,
       stdio: ["ignore", "ignore", "pipe"],
     });

@@ -10,14 +10,14 @@ import { diskMount } from "./disk.js";
 import { Trash } from "./trash.js";
 
 const lifeline = "alive";
-/** What every session's folder has one of. */
+/** Folders that each session has one of. */
 const sessionMarks = ["workspace", diskMount];
 const unfinished = ".new-";
 const unfinishedForMs = 60_000;
 
 /**
- * When the process ends of its own accord with all sessions closed. With one open, the folder is what the next start
- * needs to find its processes and cgroups.
+ * When the process ends by itself with all sessions closed. If one is open, the next start needs the folder to find its
+ * processes and cgroups.
  */
 function removeUnused(path: string): void {
   if (!existsSync(path)) return;
@@ -32,14 +32,14 @@ export interface RunnerFolder {
   /** Unguessable, and unique among all runners that share the data folder. */
   readonly key: string;
   readonly path: string;
-  /** Takes what isn't needed any more. */
+  /** Receives what is no longer needed. */
   readonly trash: Trash;
-  /** Removes the folder; afterwards other runners see this one as gone. Safe to call twice. */
+  /** Removes the folder; other runners then consider this one gone. Safe to call twice. */
   close(): Promise<void>;
 }
 
 /**
- * Makes the folder, with a lifeline in it that shows others whether this runner lives.
+ * Makes the folder, with a lifeline in it that shows other runners whether this one lives.
  */
 export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolder> {
   await makePassage(dataFolder);
@@ -48,7 +48,7 @@ export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolde
   const trash = await Trash.open(dataFolder);
   const key = randomBytes(12).toString("hex");
   const path = join(runners, key);
-  // It gets its final name when it answers, so that no reaper takes it for a dead one meanwhile.
+  // It gets its final name once it responds, so that no reaper takes it for a dead one.
   const early = join(runners, `${unfinished}${key}`);
   await mkdir(early);
   await chmod(early, 0o711);
@@ -96,7 +96,7 @@ async function isAlive(path: string): Promise<boolean> {
   try {
     folder = await openFolder(path);
   } catch (error) {
-    // Somebody else removed it since it was listed: nothing to reap.
+    // Another runner removed it since it was listed: nothing to reap.
     return ["ENOENT", "EACCES"].includes(codeOf(error) ?? "") || isNoFolder(error);
   }
   try {
@@ -106,7 +106,7 @@ async function isAlive(path: string): Promise<boolean> {
   }
 }
 
-/** Something that no runner put there: left alone. */
+/** Something that no runner put there is not touched. */
 function isNoFolder(error: unknown): boolean {
   return codeOf(error) === "ENOTDIR" || codeOf(error) === "ELOOP";
 }

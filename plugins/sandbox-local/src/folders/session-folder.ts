@@ -13,15 +13,15 @@ export interface SessionFolder {
   readonly path: string;
   readonly workspace: string;
   readonly home: string;
-  /** Bytes of the file system that both are on, where they have one of their own. */
+  /** Bytes of the separate file system that both are on, if there is one. */
   readonly diskBytes: number | undefined;
-  /** Takes everything away. Safe to call twice; never rejects. */
+  /** Removes everything. Safe to call twice; never rejects. */
   remove(): Promise<void>;
 }
 
 /**
- * @param owner whose the workspace and home become, when that isn't the runner's own user.
- * @param diskMb MiB that the workspace and home have together. Default: no limit.
+ * @param owner the user who owns the workspace and home, if that isn't the runner's own.
+ * @param diskMb MiB for the workspace and home together. Default: no limit.
  */
 export async function makeSessionFolder(
   runner: Pick<RunnerFolder, "path" | "trash">,

@@ -8,11 +8,11 @@ import { makePassage } from "./data-folder.js";
 import { unmountBelow } from "./disk.js";
 import { removeTree } from "./remove-tree.js";
 
-/** Milliseconds for which a caller is kept waiting for a removal; it then goes on by itself. */
+/** Milliseconds that a caller waits for a removal, which then continues in the background. */
 const patienceMs = 1_000;
-/** Removals at the same time, of all sessions. */
+/** Most simultaneous removals of all sessions. */
 const together = 2;
-/** Problems that are kept until somebody logs them. */
+/** Most problems that are kept until they are logged. */
 const mostProblems = 100;
 
 interface Problem {
@@ -21,8 +21,8 @@ interface Problem {
 }
 
 /**
- * Where folders of ended sessions go at once, and are removed. What can't be removed stays here, in quarantine: no
- * session sees it, no start is refused for it, and the next start tries again. Only the runner's user may enter.
+ * Where folders of ended sessions are moved at once, and then removed. What can't be removed stays here, in quarantine:
+ * no session sees it, it fails no start, and the next start tries again. Only the runner's user may enter.
  */
 export class Trash {
   readonly #path: string;
@@ -42,9 +42,9 @@ export class Trash {
   }
 
   /**
-   * Takes a folder away, and removes it. Never rejects.
+   * Moves a folder here and removes it. Never rejects.
    *
-   * @param waits for the removal, as long as that takes no longer than a moment. Default true.
+   * @param waits whether to wait a moment for the removal. Default true.
    */
   async discard(folder: string, waits = true): Promise<void> {
     await this.#unmount(folder);
@@ -52,7 +52,7 @@ export class Trash {
     if (waits) await unlessLate(removed);
   }
 
-  /** Tries again to remove what is left here. Never rejects, and waits for nothing. */
+  /** Tries again to remove what is left here. Never rejects, and doesn't wait. */
   async retry(): Promise<void> {
     try {
       await this.#unmount(this.#path);
@@ -62,7 +62,7 @@ export class Trash {
     }
   }
 
-  /** Something else that is left behind. */
+  /** Reports something else that is left behind. */
   note(path: string, error: unknown): void {
     this.#note({ path, reason: messageOf(error) });
   }
@@ -77,7 +77,7 @@ export class Trash {
     }
   }
 
-  /** Where the folder is from now on: gone is fine, and one that can't be moved is removed where it is. */
+  /** The folder's new path. A missing folder is fine, and one that can't be moved is removed where it is. */
   async #take(folder: string): Promise<string> {
     const place = join(this.#path, `${basename(folder)}-${randomBytes(6).toString("hex")}`);
     try {
@@ -88,7 +88,7 @@ export class Trash {
     }
   }
 
-  /** What is still mounted is no part of the host's disk, and can't be removed with the folder. */
+  /** A mount is no part of the host's disk, and can't be removed with the folder. */
   async #unmount(folder: string): Promise<void> {
     await unmountBelow(folder).catch((error: unknown) => this.note(folder, error));
   }
@@ -112,7 +112,7 @@ export class Trash {
 
 async function unlessLate(removed: Promise<void>): Promise<void> {
   const waited = new AbortController();
-  // Keeps the process until then; the removal itself doesn't.
+  // Keeps the process alive until then; the removal itself doesn't.
   const late = delay(patienceMs, undefined, { signal: waited.signal });
   await Promise.race([removed, late.catch(() => undefined)]);
   waited.abort();

@@ -12,7 +12,7 @@ export interface UserIdRange {
   readonly count: number;
 }
 
-/** A user id of the host that is this session's alone. */
+/** A user id of the host that belongs to one session only. */
 export interface UserIdLease {
   readonly uid: number;
   readonly gid: number;
@@ -20,17 +20,18 @@ export interface UserIdLease {
   release(): Promise<void>;
 }
 
-/** A record that isn't one yet. */
+/** Prefix of a record that isn't complete yet. */
 const unfinished = "new-";
-/** How often the range is gone through anew when two asked for the same id at once and both gave way. */
+/** How often the range is tried again when two runners asked for the same id at once and both withdrew. */
 const rounds = 20;
 
 /**
- * Takes a user id that no other session on this host has, of any runner. The record is a socket in a folder that only
- * the runners' user can enter; it answers while its runner lives, and the kernel takes it back at any death.
+ * Reserves a user id that no other session on this host has, in any runner. The record is a socket in a folder that
+ * only the runners' user can enter; it responds while its runner lives, and the kernel closes it when the runner ends
+ * in any way.
  *
  * @param folder the same one for all runners of the host.
- * @throws SandboxFailed when all are taken, or the folder can't be used.
+ * @throws SandboxFailed when all are in use, or the folder can't be used.
  */
 export async function leaseUserId({ first, count }: UserIdRange, folder: string): Promise<UserIdLease> {
   const records = await openRecords(folder);
@@ -38,7 +39,7 @@ export async function leaseUserId({ first, count }: UserIdRange, folder: string)
     for (let round = 0; round < rounds; round++) {
       if (round > 0) await delay(Math.random() * 20);
       let contested = false;
-      // Not always the lowest: what a just ended session's id could still touch is left alone the longest.
+      // Not always the lowest, so that an id is reused as late as possible after its session ended.
       const start = Math.floor(Math.random() * count);
       for (let step = 0; step < count; step++) {
         const lease = await take(records, first + ((start + step) % count));
@@ -71,8 +72,8 @@ async function openRecords(folder: string): Promise<OpenFolder> {
 }
 
 /**
- * First the own record, then a look at those of others: of two who take the same id at the same time, at least one
- * sees the other, and gives way.
+ * Writes its own record first, then reads those of others: if two runners reserve the same id at the same time, at
+ * least one of them sees the other and withdraws.
  */
 async function take(records: OpenFolder, uid: number): Promise<UserIdLease | "taken" | "contested"> {
   if (await isTaken(records, uid)) return "taken";
@@ -95,7 +96,7 @@ async function take(records: OpenFolder, uid: number): Promise<UserIdLease | "ta
   return { uid, gid: uid, release };
 }
 
-/** Whether another record of this id answers. Those that don't are removed: each name is used once. */
+/** Whether another record of this id responds. Those that don't are removed, since each name is used once. */
 async function isTaken(records: OpenFolder, uid: number, own?: string): Promise<boolean> {
   for (const name of await readdir(inFolder(records, "."))) {
     if (!name.startsWith(`${uid}-`) || name === own) continue;

@@ -41,7 +41,7 @@ const namedOnly: Trial = {
 
 const closed: NetworkBoundary = { mode: "off", rules: [] };
 
-/** Names of variables that neither the command nor confinement gives. `PWD` is the shell's that starts it. */
+/** Names of variables that neither the command nor confinement sets. `PWD` is set by the shell that starts it. */
 async function unnamedIn(sandbox: ConfinedSandbox): Promise<readonly string[]> {
   const env = { NAMED: "1" };
   const { stdout } = await runIn(sandbox, ["/usr/bin/env"], { env });
@@ -51,7 +51,7 @@ async function unnamedIn(sandbox: ConfinedSandbox): Promise<readonly string[]> {
   return names.filter((name) => name !== "" && !given.has(name));
 }
 
-/** Everything a neighbour might see of a process: variables, arguments, scratch, home, memory. */
+/** Everything that another process might see of a process: variables, arguments, scratch, home, memory. */
 const search = `
 cat /proc/*/environ /proc/*/cmdline /tmp/* "$HOME"/* /dev/shm/* 2>/dev/null | tr '\\0' '\\n'
 ls /proc | grep -c '^[0-9]'

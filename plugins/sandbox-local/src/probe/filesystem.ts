@@ -33,7 +33,7 @@ async function withDecoy<Result>(use: (folder: string) => Promise<Result>): Prom
   try {
     await writeFile(join(folder, "secret"), randomBytes(8).toString("hex"));
     await chmod(join(folder, "secret"), 0o644);
-    // Everybody may: what keeps a jail from it is the jail.
+    // World-accessible, so that only the jail can deny access.
     await chmod(folder, 0o777);
     return await use(folder);
   } finally {
@@ -76,23 +76,23 @@ const trial: Trial = {
       };
       only(inWrite, ["write-workspace", "write-scratch", "read-workspace"], "with a workspace");
       only(inRead, ["write-scratch", "read-workspace"], "with a read-only workspace");
-      // What is at its place is scratch: gone with the process, and nowhere on the host.
+      // What is at its place is scratch: gone with the process, and not on the host.
       only(inNone, ["write-workspace", "write-scratch"], "without a workspace");
       expectThat(
         new TextDecoder().decode(await write.readFile("/workspace/made")) === "x\n",
         "a write in the workspace didn't arrive",
       );
       const again = await runIn(none, shell("ls -A /workspace; echo ran"));
-      expectThat(again.stdout === "ran\n", "something stayed where no workspace should be");
+      expectThat(again.stdout === "ran\n", "a file remained where there should be no workspace");
       expectThat((await readdir(folder)).join() === "secret", "a jail wrote beside the decoy");
       const outside = "/usr, /etc, /, /dev, kernel settings and a host folder open to everybody";
       return {
         "filesystem.host-hidden":
-          "a file that everybody may read was read on the host, and in no jail: not by path, by .., through /proc/1/root",
+          "a world-readable file could be read on the host but in no jail: not by path, through .. or /proc/1/root",
         "filesystem.workspace-only": `a write in the workspace arrived; writes to ${outside}, and a remount, failed`,
         "filesystem.read-only": `a given file was read; writes to the workspace, ${outside} failed; scratch could be written`,
         "filesystem.none":
-          "a given workspace wasn't there, and what was written at its place was gone with the process",
+          "the workspace didn't exist inside, and what was written at its place was gone with the process",
       };
     }),
 };

@@ -1,4 +1,4 @@
-/** What a deployer does about a jail that can't be opened, by bubblewrap's own words. The first that fits stands. */
+/** The fix for a jail that can't be opened, by bubblewrap's message. The first match applies. */
 import { messageOf } from "@ambit/core/plugin";
 
 const fixes: readonly (readonly [words: RegExp, fix: string])[] = [

@@ -6,7 +6,7 @@ import { createServer as createPlainServer } from "node:net";
 import type { ConnectionDecision } from "@ambit/core/plugin";
 import { expectThat, node, runIn, type Trial } from "./trial.js";
 
-/** Tries plain ways to the host, then the proxy; prints what came of each. */
+/** Tries plain connections to the host, then the proxy; prints the outcome of each. */
 const reach = `
 const net = require("node:net"), http = require("node:http"), os = require("node:os");
 const [port, abstract, ...urls] = process.argv.slice(1);
@@ -40,7 +40,7 @@ interface Reached {
   readonly links: readonly string[];
 }
 
-/** Servers of this host's that a jail tries to get at. */
+/** Servers of this host that a jail tries to reach. */
 async function withDecoys<Result>(use: (port: number, abstract: string) => Promise<Result>): Promise<Result> {
   const server = createServer((_request, response) => response.end("decoy"));
   const local = createPlainServer((connection) => connection.destroy());

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { Command } from "@ambit/core/plugin";
 
-/** What a harmless command prints as the same user, with nothing around it: a trial's control. */
+/** What a harmless command prints as the same user without a jail: a trial's control. */
 export async function outcomeOnHost(
   [program, ...args]: Command["argv"],
   uid: unknown,

@@ -17,7 +17,7 @@ import { viewTrial } from "./view.js";
 
 export type OpenForProbe = (spec: SandboxSpec, options?: OpenOptions) => Promise<ConfinedSandbox>;
 
-/** Everything that is tried. @param config of the sandboxes under probe. */
+/** All trials. @param config of the sandboxes under probe. */
 export const trialsOf = (config: Pick<LocalConfig, "scratchMb">): readonly Trial[] => [
   ...networkTrials,
   ...filesystemTrials,
@@ -29,14 +29,14 @@ export const trialsOf = (config: Pick<LocalConfig, "scratchMb">): readonly Trial
   systemCalls,
 ];
 
-/** Runs every trial, side by side, and says of every claim what was seen. */
+/** Runs every trial, in parallel, and returns a finding for every claim. */
 export async function probeConfinement(
   open: OpenForProbe,
   signal: AbortSignal,
   trials: readonly Trial[],
 ): Promise<readonly Finding[]> {
   try {
-    // When this fails there is one reason for everything, and it is bubblewrap's.
+    // If this fails there is one reason for every claim: bubblewrap's.
     await withBench(open, signal, (bench) => bench.open({}));
   } catch (error) {
     return claims.map((capability) => unproven(capability, error, fixFor));
@@ -65,7 +65,7 @@ async function withBench<Result>(
       return sandbox;
     },
   };
-  // Also what is still being opened while another of the trial's sandboxes was refused.
+  // Includes a sandbox that is still being opened while another one of the trial was refused.
   const closeAll = async () => {
     const settled = await Promise.allSettled(opened);
     await Promise.all(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));

@@ -11,7 +11,7 @@ const look = (pid: number) => `kill -0 ${pid} 2>/dev/null && echo signalled
 [ -e /proc/${pid}/status ] && echo seen
 echo ran`;
 
-/** Detached twice, deaf to every signal that can be ignored, and with a number that names them on the host. */
+/** Detached twice, ignoring every signal that can be ignored, and with a number that identifies them on the host. */
 const daemons = (seconds: number) => `
 for each in 1 2 3; do
   setsid sh -c 'trap "" TERM HUP INT; sleep ${seconds} & sleep ${seconds}' </dev/null >/dev/null 2>&1 &
@@ -35,7 +35,7 @@ const contained: Trial = {
         (await outcomeOnHost(shell(look(pid)), uid)) === "signalled\nseen\nran\n",
         "the control couldn't see or signal a decoy on this host either, so nothing is proven",
       );
-      // A jail has few processes: a number this high is never one of its own.
+      // A jail has few processes, so a number this high never belongs to one of them.
       const { stdout } = await runIn(sandbox, shell(pid > 100 ? look(pid) : "echo ran; ls /proc/100/status"));
       expectThat(stdout === "ran\n", `from inside, a process of the host was ${stdout.split("\n")[0]}`);
     } finally {
@@ -54,14 +54,14 @@ const contained: Trial = {
     const after = await countOnHost(String(seconds));
     expectThat(after === 0, `${after} daemons outlived their jail`);
     return {
-      "process.contained": `a decoy of the same user was signalled outside and wasn't there inside; ${before} processes, detached and deaf to signals, were gone with their jail`,
+      "process.contained": `a decoy of the same user was signalled outside and wasn't there inside; ${before} processes, detached and ignoring signals, ended with their jail`,
     };
   },
 };
 
 /**
- * What becomes of a jail whose launcher is killed with the runner: looked for in one go, so that nothing of this process
- * can end it meanwhile.
+ * Checks that a jail ends when its launcher is killed with the runner. Synchronous, so that nothing in this process can
+ * end the jail meanwhile.
  */
 const endsWithItsLauncher: Trial = {
   shows: ["process.contained"],
@@ -95,7 +95,7 @@ function aboveUntil(pid: number, is: (status: ProcessStatus) => boolean): number
   return undefined;
 }
 
-/** Doesn't return to the event loop before, which is why it is short. */
+/** Blocks the event loop, so it is short. */
 function hasEndedWithin(pid: number, ms: number): boolean {
   const process = hostProcess(pid);
   const pause = new Int32Array(new SharedArrayBuffer(4));
@@ -114,7 +114,7 @@ async function countOnHost(argument: string): Promise<number> {
 async function onHost(argument: string): Promise<readonly number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(
-    // Gone since it was listed: not there.
+    // Gone since it was listed.
     pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")),
   );
   return pids.map(Number).filter((_pid, index) => lines[index]?.split("\0").includes(argument));

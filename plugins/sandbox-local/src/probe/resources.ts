@@ -51,7 +51,7 @@ const processes: Trial = {
   },
 };
 
-/** Wants a whole core until it is ended. */
+/** Uses a whole core until it is ended. */
 const burn = shell("while :; do :; done");
 
 const cpu: Trial = {
@@ -81,7 +81,7 @@ const cpu: Trial = {
   },
 };
 
-/** How often the kernel held these groups back (`nr_throttled` of `cpu.stat`). */
+/** How often the kernel throttled these groups (`nr_throttled` of `cpu.stat`). */
 async function throttled(groups: readonly string[]): Promise<number> {
   const stats = await Promise.all(
     groups.map((path) => readFile(join(path, "cpu.stat"), "latin1").catch(() => "")),
@@ -91,7 +91,7 @@ async function throttled(groups: readonly string[]): Promise<number> {
 
 const diskMb = 8;
 const tooMuchMb = 12;
-/** How many MiB a workspace takes. */
+/** How many MiB fit into a workspace. */
 const occupy = shell(`head -c $((${tooMuchMb} << 20)) /dev/zero > fill; stat -c %s fill; rm fill; echo ran`);
 
 const disk: Trial = {
@@ -111,7 +111,7 @@ const disk: Trial = {
     const bytes = await written(limited);
     expectThat(bytes > 0 && bytes <= diskMb * 1024 * 1024, `${bytes} bytes were written under the limit`);
     return {
-      "resources.disk": `${tooMuchMb} MiB were written without a limit, and ${bytes >> 20} under one of ${diskMb} MiB, on a file system of the session's own`,
+      "resources.disk": `${tooMuchMb} MiB were written without a limit, and ${bytes >> 20} under one of ${diskMb} MiB, on the session's own file system`,
     };
   },
 };

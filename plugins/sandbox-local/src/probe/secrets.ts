@@ -9,7 +9,7 @@ import { expectThat, node, runIn, type Trial } from "./trial.js";
 const host = "credentials.ambit-probe.test";
 const name = "AMBIT_PROBE_KEY";
 
-/** Sends what stands in the variable to its host, and prints the answer and every environment that can be read. */
+/** Sends the variable's value to its host, and prints the response and every readable environment. */
 const send = `
 const http = require("node:http"), tls = require("node:tls"), fs = require("node:fs");
 const [authority, variable] = process.argv.slice(1);
@@ -35,7 +35,7 @@ interface Sent {
   readonly seen: readonly string[];
 }
 
-/** A credential arrives at its host, and is nowhere inside; the same value, named as a variable, is found. */
+/** A credential arrives at its host, and isn't found inside; the same value as a plain variable is found. */
 export const secretTrial: Trial = {
   shows: ["secrets.hidden"],
   run: async (bench) => {

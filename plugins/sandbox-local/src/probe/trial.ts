@@ -6,7 +6,7 @@ import type { OpenOptions } from "../confined/session.js";
 
 export { expectThat, filesystem, NotProven, unlimitedBoundary } from "@ambit/backend-kit";
 
-/** What a trial may do: open sandboxes of the backend under probe, and have them closed afterwards. */
+/** What a trial may do: open sandboxes of the probed backend, which are closed afterwards. */
 export interface Bench {
   open(boundary: Partial<Boundary>, options?: BenchOptions): Promise<ConfinedSandbox>;
   readonly signal: AbortSignal;
@@ -19,7 +19,7 @@ export interface BenchOptions extends OpenOptions {
 
 export type Trial = kit.Trial<Bench, Claim>;
 
-/** Runs a command to its end. Every script prints a marker, so that one which never ran can't look refused. */
+/** Runs a command to its end. Every script prints a marker, so that one that never ran can't look refused. */
 export async function runIn(
   sandbox: ConfinedSandbox,
   argv: Command["argv"],

@@ -5,8 +5,8 @@ import { inside } from "../confined/launch/inside.js";
 import { expectThat, filesystem, NotProven, node, runIn, type Trial } from "./trial.js";
 
 /**
- * Says of every mount whether it can be written, by giving it the mode that it has: a read-only one answers EROFS before
- * any permission is looked at, and nothing changes where it isn't one. Sockets and devices are no places to write to.
+ * Reports of every mount whether it can be written, by setting the mode that it already has: a read-only mount answers
+ * EROFS before any permission is checked, and nothing changes on others. Sockets and devices are skipped.
  */
 const look = `
 const fs = require("node:fs"), os = require("node:os");
@@ -40,7 +40,7 @@ const viewSchema = z.object({
 });
 type View = z.output<typeof viewSchema>;
 
-/** What a process may write to; `/proc` has rules of its own, which other trials try. */
+/** What a process may write to; `/proc` has separate rules, which other trials test. */
 const writable = [
   inside.workspace,
   inside.toolHome,
@@ -54,7 +54,7 @@ const writable = [
 const scratch: readonly string[] = [inside.toolHome, inside.scratch, "/dev/shm"];
 const isScratch = (path: string, hasWorkspace: boolean) =>
   scratch.includes(path) || (path === inside.workspace && !hasWorkspace);
-/** A mount below scratch is the host's: Node, where it lies in the host's `/tmp`. */
+/** A mount below scratch comes from the host: Node, if it is in the host's `/tmp`. */
 const mayWrite = (path: string) =>
   writable.some((top) => path === top || (!scratch.includes(top) && path.startsWith(`${top}/`)));
 
@@ -98,7 +98,7 @@ export function viewTrial(scratchBytes: number): Trial {
   };
 }
 
-/** Each shows something that the others don't: an agent's home, a network of the host's, a workspace that isn't there. */
+/** Each shows something that the others don't: an agent's home, the host's network, a missing workspace. */
 const places: readonly { readonly boundary: Partial<Boundary>; readonly role: "agent" | "tool" }[] = [
   { role: "tool", boundary: { network: { mode: "off", rules: [] }, filesystem: filesystem("workspace") } },
   { role: "agent", boundary: { network: { mode: "on", rules: [] }, filesystem: filesystem("readonly") } },
@@ -115,7 +115,7 @@ function mountsOf({ mounts }: View, scratchBytes: number, hasWorkspace: boolean)
   ];
   return wrong.length > 0
     ? new NotProven(wrong.join("; "))
-    : `each of ${shown.length} other mounts refused as read-only to be changed`;
+    : `each of ${shown.length} other mounts refused a change as read-only`;
 }
 
 function hostOf({ uncovered, hostname, uid, gid, groups }: View): string | NotProven {

@@ -3,10 +3,10 @@ import { codeOf, type LocalConnection } from "@ambit/core/plugin";
 import { markArgument } from "./marked-processes.js";
 import { ownSessions } from "./own-sessions.js";
 
-/** What the kernel says of a socket: whose it is, and its number. */
+/** The kernel's data on a socket: its owner and its inode. */
 export interface SocketRow {
   readonly uid: number;
-  /** 0 when no process holds it any more. */
+  /** 0 if no process holds it any more. */
   readonly inode: number;
 }
 
@@ -29,9 +29,10 @@ interface HostProcess {
 }
 
 /**
- * Marked processes, what they started, and what shares a session with one of them. Pure.
+ * Marked processes, their descendants, and the processes that share a session with one of them. Pure.
  *
- * @param ownSession the runner's: what else is in it is no run's. @param known sessions that are runs' in any case.
+ * @param ownSession the runner's session: other processes in it belong to no run. @param known sessions that belong to
+ * runs in any case.
  */
 export function processesOfRuns(
   all: readonly HostProcess[],
@@ -49,7 +50,7 @@ export function processesOfRuns(
   return found;
 }
 
-/** Answers whether a process of some run made a connection to this host. One look at all processes serves many. */
+/** Whether a process of some run made a connection to this host. One scan of all processes serves many questions. */
 export class ConnectionOwners {
   readonly #isSessionUser: (uid: number) => boolean;
   #next: Promise<ReadonlySet<number>> | undefined;
@@ -60,7 +61,7 @@ export class ConnectionOwners {
     this.#isSessionUser = isSessionUser;
   }
 
-  /** True too where it can't be told: a caller that is gone already reads no answer. */
+  /** Also true if that can't be determined: a caller that is gone already reads no response. */
   async isOfRun(connection: LocalConnection): Promise<boolean> {
     const tables = await Promise.all(["/proc/net/tcp", "/proc/net/tcp6"].map(textOf));
     const row = tables.map((table) => socketOf(table, connection)).find((one) => one !== undefined);
@@ -72,7 +73,7 @@ export class ConnectionOwners {
     return false;
   }
 
-  /** Shares a look that hasn't begun yet; one that is under way may have missed the caller. */
+  /** Shares a scan that hasn't begun yet; one that is running may have missed the caller. */
   #lookAtAll(): Promise<ReadonlySet<number>> {
     this.#next ??= this.#last.then(async () => {
       this.#next = undefined;
@@ -102,10 +103,10 @@ async function sessionOf(pid: string): Promise<number> {
   return Number(fieldsOf(await textOf(`/proc/${pid}/stat`))[3]);
 }
 
-/** State, parent, process group, session: what follows the program's name, which may hold anything. */
+/** State, parent, process group, session: the fields after the program's name, which may contain any character. */
 const fieldsOf = (stat: string) => stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 
-/** Whether the process has the socket open, or may have: one of the same user that can't be looked into. */
+/** Whether the process has the socket open, or may have: a process of the same user whose descriptors can't be read. */
 async function holds(pid: number, { uid, inode }: SocketRow): Promise<boolean> {
   const folder = `/proc/${pid}/fd`;
   try {
@@ -121,7 +122,7 @@ async function holds(pid: number, { uid, inode }: SocketRow): Promise<boolean> {
   }
 }
 
-/** Empty for what is gone, or another user's. */
+/** Empty if it is gone, or another user's. */
 function textOf(path: string): Promise<string> {
   return readFile(path, "latin1").catch(() => "");
 }

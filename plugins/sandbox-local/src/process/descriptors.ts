@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 const closeOnExec = 0o2000000;
 
 /**
- * Descriptors of this process that a child would inherit: neither Node nor bubblewrap closes what the runner's own
- * parent left open. Looked up anew for each spawn.
+ * Descriptors of this process that a child would inherit: neither Node nor bubblewrap closes those that the runner's
+ * parent left open. Read again for each spawn.
  */
 export function inheritableDescriptors(): readonly number[] {
   if (process.platform !== "linux") return [];
@@ -25,8 +25,8 @@ function isInheritable(descriptor: number): boolean {
 }
 
 /**
- * What a child gets at each number: what is planned for it, `/dev/null` over every other descriptor that it would
- * inherit, and nothing at the rest.
+ * What a child gets at each number: the planned descriptor, `/dev/null` over every other one that it would inherit, and
+ * nothing at the rest.
  */
 export function descriptorTable<Planned>(
   planned: readonly Planned[],

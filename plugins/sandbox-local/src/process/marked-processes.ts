@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { signal } from "./signal.js";
 
-/** Names the process's origin in its environment, which its descendants inherit also when they detach. */
+/** Identifies the process's origin in its environment, which its descendants inherit even if they detach. */
 export const markerVariable = "AMBIT_SANDBOX";
 
 /**
- * The same as an argument, for jails: another user's environment can't be read without CAP_SYS_PTRACE, which a
- * container's root doesn't have, but everybody's command line can.
+ * The same as an argument, for jails: another user's environment can't be read without CAP_SYS_PTRACE, which root in a
+ * container doesn't have, but its command line can.
  */
 export function markArgument(mark: string): string {
   return `${markerVariable}=${mark}`;
@@ -22,17 +22,18 @@ export interface MarkedOptions {
   /** Also the processes of this process group. */
   readonly group?: number;
   /**
-   * How often nothing must be found. One that is just becoming another program shows no mark: where something was cut
-   * off in the middle, look again. Default: once.
+   * How often none must be found. A process that is just becoming another program shows no mark: check again if
+   * something was interrupted. Default: once.
    */
   readonly looks?: number;
-  /** As `startOf` says: nothing that started earlier is sought, and so no more of it is read. Default: everything is. */
+  /** In the unit of `startOf`: processes that started earlier are skipped unread. Default: none are. */
   readonly since?: number | undefined;
 }
 
 /**
- * Kills every process that carries a mark beginning so, until none is found. Of an unconfined run, a process that
- * drops its environment and its group escapes this: without a pid namespace nothing can promise more, and nothing is claimed.
+ * Kills every process whose mark begins with this, until none is found. In an unconfined run, a process that drops its
+ * environment and leaves its group escapes this. Without a pid namespace that can't be prevented, and nothing is
+ * claimed.
  *
  * @returns how many were killed.
  */
@@ -46,13 +47,13 @@ export async function killMarked(mark: string, options: MarkedOptions = {}): Pro
       killed.add(pid);
       signal(pid, "SIGKILL");
     }
-    // A killed one is gone in a moment; what shows no mark yet takes longer.
+    // A killed one is gone in a moment; one that shows no mark yet takes longer.
     await delay(found.length > 0 ? Math.min(10, 1 + round) : 10);
   }
   return killed.size;
 }
 
-/** When a process started, in the kernel's ticks: none of its descendants is older. Undefined when it is gone. */
+/** When a process started, in the kernel's ticks; no descendant is older. Undefined when it is gone. */
 export function startOf(pid: number): number | undefined {
   return statOf(pid)?.started;
 }
@@ -88,12 +89,12 @@ interface Stat {
 function statOf(pid: number): Stat | undefined {
   const stat = readProcess(pid, "stat");
   if (stat === "") return undefined;
-  // The second field is the program's name in parentheses, and may hold anything.
+  // The second field is the program's name in parentheses, and may contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return { state: fields[0], group: Number(fields[2]), started: Number(fields[19]) };
 }
 
-/** Empty for a process that is gone, or another user's: neither is ours. */
+/** Empty for a process that is gone, or another user's: neither belongs to this runner. */
 function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "latin1");

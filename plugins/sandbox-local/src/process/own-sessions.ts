@@ -1,5 +1,5 @@
 /**
- * Numbers of the sessions (as of `setsid`) that this runner's unconfined processes lead, while something of them may
- * live: a program that is started without its environment shows no mark, and is still in its session.
+ * Ids of the sessions (setsid(2)) that this runner's unconfined processes lead, as long as one of their processes may
+ * live: a program started without its environment shows no mark, but is still in its session.
  */
 export const ownSessions = new Set<number>();

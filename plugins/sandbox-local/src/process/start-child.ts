@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { basename } from "node:path";
 import { type Command, codeOf, SandboxFailed } from "@ambit/core/plugin";
 
-/** @throws SandboxFailed for what no program can be started with. */
+/** @throws SandboxFailed for arguments or a folder that no program can be started with. */
 export function checkCommand({ argv, cwd }: Command): void {
   if (argv.some((argument) => argument.includes("\0"))) {
     throw ofCommand("A program's argument must not contain NUL");
@@ -14,8 +14,8 @@ export function checkCommand({ argv, cwd }: Command): void {
 }
 
 /**
- * @param concerns what it says of the host when the program can't be started: nothing, where the command names it.
- * @throws SandboxFailed naming the program, however the system refuses it: some refusals are thrown, others told.
+ * @param concerns the capabilities that a failed start disproves: none, if the command names the program.
+ * @throws SandboxFailed naming the program, whether the system throws the error or reports it as an event.
  */
 export async function startChild(
   program: string,

@@ -1,8 +1,8 @@
 import type { Readable, Writable } from "node:stream";
 
-/** Pulled one chunk at a time: what nobody reads stays in the pipe, and slows its writer instead of filling memory. */
+/** Pulled one chunk at a time: unread output stays in the pipe and slows its writer instead of filling memory. */
 export function readableOf(source: Readable): ReadableStream<Uint8Array> {
-  // Node throws away, at the process's exit, what a pipe without a listener still holds.
+  // When the process exits, Node discards what a pipe without a listener still holds.
   source.on("readable", () => undefined);
   const chunks = source.iterator({ destroyOnReturn: true });
   return new ReadableStream<Uint8Array>(
@@ -27,7 +27,7 @@ export function readableOf(source: Readable): ReadableStream<Uint8Array> {
   );
 }
 
-/** Each write settles when the pipe took it; a reader that is gone fails the write, never the runner. */
+/** Each write settles when the pipe took it; if its reader is gone the write fails, never the runner. */
 export function writableOf(target: Writable): WritableStream<Uint8Array> {
   return new WritableStream<Uint8Array>({
     start(controller) {
@@ -40,7 +40,7 @@ export function writableOf(target: Writable): WritableStream<Uint8Array> {
       }),
     close: () =>
       new Promise<void>((resolve) => {
-        // A pipe that its reader has left never calls back, and closes once at most.
+        // A pipe whose reader is gone never calls back, and closes at most once.
         if (target.destroyed) return resolve();
         target.once("close", resolve);
         target.end(resolve);

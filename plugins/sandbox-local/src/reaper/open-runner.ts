@@ -4,9 +4,9 @@ import { reap } from "./reap.js";
 import { watchOver } from "./watch.js";
 
 /**
- * Reaps what dead runners left in the data folder, and takes a place in it for this one.
+ * Cleans up what dead runners left in the data folder, and creates this runner's folder in it.
  *
- * @param isWatched whether what it leaves when it is killed ends at once, and not at the next start.
+ * @param isWatched whether its leftovers are removed as soon as it is killed, and not at the next start.
  * @throws SandboxFailed when the folder can't be used.
  */
 export async function openRunner(dataFolder: string, isWatched = true): Promise<RunnerFolder> {

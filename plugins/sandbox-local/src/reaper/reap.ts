@@ -14,8 +14,8 @@ export interface Reaped {
 }
 
 /**
- * Ends and removes what runners that are gone left in the data folder. A live runner's is never touched. What can't be
- * ended or removed is noted and left: it says nothing against this start.
+ * Ends and removes what dead runners left in the data folder, never what belongs to a live one. What can't be ended or
+ * removed is recorded and left; it doesn't fail this start.
  */
 export async function reap(dataFolder: string, trash: Trash): Promise<Reaped> {
   let processes = 0;
@@ -37,18 +37,18 @@ async function sessionsIn(path: string): Promise<readonly string[]> {
     const entries = await readdir(path, { withFileTypes: true });
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name));
   } catch (error) {
-    // Another start reaps it at the same time.
+    // Another start is reaping it at the same time.
     if (codeOf(error) === "ENOENT") return [];
     throw error;
   }
 }
 
-/** Only the runner can write into a session's own folder, so the record is its word. */
+/** Only the runner can write into a session's own folder, so the record can be trusted. */
 async function recordedGroups(session: string): Promise<readonly string[]> {
   try {
     return z.array(z.string()).parse(JSON.parse(await readFile(join(session, groupsRecord), "utf8")));
   } catch (error) {
-    // Not limited; or the runner died while it wrote, before it made the first group.
+    // No limits, or the runner died while it wrote, before it made the first group.
     if (codeOf(error) === "ENOENT" || error instanceof SyntaxError) return [];
     throw error;
   }

@@ -7,9 +7,9 @@ import { descriptorTable, inheritableDescriptors } from "../process/descriptors.
 import { markerVariable } from "../process/marked-processes.js";
 
 /**
- * Waits for the end of its input, which comes with the runner's, however that ends. Then kills whatever carries the
- * runner's mark, until nothing has been found for a while: what was being started in that moment shows up late. At last
- * it unmounts the disks in the runner's folder.
+ * Waits for the end of its input, which comes when the runner ends in any way. Then kills every process that carries
+ * the runner's mark, until none has been found for a while, since a process that was just being started shows up late.
+ * Finally it unmounts the disks in the runner's folder.
  */
 const script = `
 read -r _
@@ -30,11 +30,11 @@ while read -r _ _ _ _ place _; do
 done < /proc/self/mountinfo`;
 
 /**
- * Starts the process that outlives this one for a moment. Jails and unconfined processes end with the runner only
- * from some point of their start on: bubblewrap's child waits for bubblewrap, and asks to end with it afterwards.
+ * Starts the process that briefly outlives this one. Jails and unconfined processes end with the runner only from some
+ * point of their start on: bubblewrap's child waits for bubblewrap, and asks to end with it afterwards.
  */
 export async function watchOver(runnerKey: string, folder: string): Promise<void> {
-  if (process.platform !== "linux") return; // Nothing to look through.
+  if (process.platform !== "linux") return; // There is no /proc to search.
   const devNull = openSync("/dev/null", "r+");
   try {
     const child = spawn(
@@ -43,7 +43,7 @@ export async function watchOver(runnerKey: string, folder: string): Promise<void
       {
         cwd: "/",
         env: { PATH: "/usr/bin:/bin" },
-        // A group of its own: what a terminal tells the runner isn't meant for it.
+        // In a separate process group: a terminal's signals to the runner must not reach it.
         detached: true,
         stdio: [...descriptorTable(["pipe", "ignore", "ignore"] as const, inheritableDescriptors(), devNull)],
       },
@@ -51,7 +51,7 @@ export async function watchOver(runnerKey: string, folder: string): Promise<void
     await once(child, "spawn");
     const { stdin } = child;
     if (stdin === null) throw new SandboxFailed("The runner's monitor was started without its pipe");
-    stdin.on("error", () => undefined); // Were it killed, the next start would do what it is there for.
+    stdin.on("error", () => undefined); // If it is killed, the next start cleans up.
     child.unref();
     if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();
   } catch (error) {

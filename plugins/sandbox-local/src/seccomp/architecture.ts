@@ -1,4 +1,4 @@
-/** The machines whose system call numbers we know, by Node's names for them. */
+/** Machines with a table of system call numbers, by Node's names. */
 export type SeccompArchitecture = "x64" | "arm64";
 
 /** AUDIT_ARCH_* of linux/audit.h: what the kernel writes into `seccomp_data.arch`. */

@@ -3,7 +3,7 @@
  * labels in, `struct sock_filter[]` out.
  */
 
-/** Offsets into `struct seccomp_data`. An argument is 64 bits wide: low half first, on both of our machines. */
+/** Offsets into `struct seccomp_data`. An argument is 64 bits wide, low half first on both machines. */
 export const NUMBER_OFFSET = 0;
 export const ARCHITECTURE_OFFSET = 4;
 export const argumentOffset = (index: number): number => 16 + 8 * index;

@@ -12,8 +12,8 @@ export const seccompErrno = {
 } as const;
 
 /**
- * __X32_SYSCALL_BIT: the 32-bit pointer ABI of x86-64 has its own numbers, which no rule would match. Refused in other
- * words than by a kernel that doesn't have it (ENOSYS), so that a probe can tell them apart.
+ * __X32_SYSCALL_BIT: the 32-bit pointer ABI of x86-64 has separate numbers, which no rule would match. Refused with
+ * another error than that of a kernel without it (ENOSYS), so that a probe can tell them apart.
  */
 export const x32Bit = { number: 0x40000000, errno: constants.errno.EPERM } as const;
 
@@ -23,7 +23,7 @@ export const x32Bit = { number: 0x40000000, errno: constants.errno.EPERM } as co
  * A call of another architecture (`int 0x80` on x86-64, 32-bit ARM on arm64) kills the process with SIGSYS: its
  * numbers mean other calls.
  *
- * @param rules default: the whole table. Others are for tests, as is `without`, which lets through what it names.
+ * @param rules default: the whole table. Other rules are for tests, as is `without`, the names of calls to let through.
  */
 export function compileSeccompFilter(
   architecture: SeccompArchitecture,
@@ -69,7 +69,7 @@ function ruleStatements(rule: SeccompRule, architecture: SeccompArchitecture, na
   ];
 }
 
-/** Falls through where the test holds, jumps to `otherwise` where it doesn't. */
+/** Continues if the test holds, jumps to `otherwise` if it doesn't. */
 function testStatements(test: ArgumentTest, name: string, otherwise: string): Statement[] {
   const load: Statement = { do: "load", offset: argumentOffset(test.argument) };
   const holds = `${name}: holds`;
@@ -83,7 +83,7 @@ function testStatements(test: ArgumentTest, name: string, otherwise: string): St
   return [load, ...checks, { do: "jump", to: otherwise }, { do: "label", name: holds }];
 }
 
-/** The `errno` that the rules give a call, as the compiled filter would; undefined where none refuses it. */
+/** The `errno` that the compiled filter would give a call; undefined if no rule refuses it. */
 export function errnoOf(
   call: SyscallName,
   given: readonly bigint[],

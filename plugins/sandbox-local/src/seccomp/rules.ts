@@ -1,13 +1,13 @@
 import { constants } from "node:os";
 import type { SyscallName } from "./syscall-numbers.js";
 
-/** A test of the low 32 bits of one argument. The kernel reads no more of the arguments that we test. */
+/** A test of the low 32 bits of one argument. The kernel reads no more of the tested arguments. */
 export type ArgumentTest =
   | { readonly argument: number; readonly anyBitOf: number }
   | { readonly argument: number; readonly isOneOf: readonly number[] }
   | { readonly argument: number; readonly isNoneOf: readonly number[] };
 
-/** The calls fail with `errno`: always, or when every test of `when` holds. The first rule that holds decides. */
+/** The calls fail with `errno`: always, or when every test of `when` holds. The first rule that applies decides. */
 export interface SeccompRule {
   readonly calls: readonly SyscallName[];
   readonly errno: number;
@@ -18,7 +18,9 @@ const { EPERM, EACCES, ENOSYS, EAFNOSUPPORT } = constants.errno;
 
 /** S_ISUID | S_ISGID (linux/stat.h). */
 const SET_ID_BITS = 0o6000;
-/** O_CREAT | __O_TMPFILE: only with one of them does open() read its mode; without, the register holds chance. */
+/**
+ * O_CREAT | __O_TMPFILE: open() reads its mode only with one of them; otherwise the register has an arbitrary value.
+ */
 const CREATES_A_FILE = 0o100 | 0o20000000;
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h). */
@@ -30,12 +32,14 @@ const NEW_TIME_NAMESPACE = 0x80;
 const TIOCSTI = 0x5412;
 const TIOCLINUX = 0x541c;
 
-/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: the first three end in our network namespace, the last is read-only. */
+/**
+ * AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: the first three end in the jail's network namespace, the last is read-only.
+ */
 const SOCKET_FAMILIES = [1, 2, 10, 16];
 
 /**
- * What a sandboxed process may not ask of the kernel. Everything that isn't named is allowed: namespaces and the
- * missing capabilities hold the rest, and programs keep working.
+ * What a sandboxed process may not ask of the kernel. Every other call is allowed: namespaces and missing capabilities
+ * restrict the rest, and programs keep working.
  */
 export const seccompRules: readonly SeccompRule[] = [
   {
@@ -89,7 +93,7 @@ export const seccompRules: readonly SeccompRule[] = [
     ],
   },
   {
-    // Without this a payload attaches to the sandbox's own init and hangs it.
+    // Without this a payload attaches to the sandbox's own init and stops it.
     calls: ["ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd"],
     errno: EPERM,
   },
@@ -105,8 +109,9 @@ export const seccompRules: readonly SeccompRule[] = [
     errno: EPERM,
   },
   { calls: ["create_module", "uselib"], errno: EPERM },
-  // Nothing without capabilities may make the calls below, and the kernel says EPERM before it looks at an argument, or
-  // ENOSYS where it was built without them. Other words say the same to a program, and show a probe that we refuse them.
+  // Nothing without capabilities may make the calls below, and the kernel answers EPERM before it checks an argument,
+  // or ENOSYS if it was built without them. Another error means the same to a program, and shows a probe that the
+  // filter refused.
   { calls: ["pivot_root", "move_mount", "fsopen", "fsmount", "fspick"], errno: ENOSYS },
   {
     calls: [

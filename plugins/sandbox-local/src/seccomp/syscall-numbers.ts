@@ -11,7 +11,7 @@ const onlyX64 = (x64: number): Numbers => ({ x64 });
 type Numbers = Partial<Readonly<Record<SeccompArchitecture, number>>>;
 
 export const syscallNumbers = {
-  // Files: only those that can set a mode.
+  // Files: only calls that can set a mode.
   open: onlyX64(2),
   openat: on(257, 56),
   openat2: both(437),
@@ -60,7 +60,7 @@ export const syscallNumbers = {
   socket: on(41, 198),
   socketpair: on(53, 199),
 
-  // Interfaces of the kernel that no namespace fences.
+  // Interfaces of the kernel that no namespace isolates.
   io_uring_setup: both(425),
   io_uring_enter: both(426),
   io_uring_register: both(427),

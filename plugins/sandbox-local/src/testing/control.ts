@@ -5,20 +5,20 @@ import { runnerModule } from "./runner.js";
 import { WeakenedSandboxes } from "./weakened/index.js";
 import { withoutFor } from "./without.js";
 
-/** The local sandbox's own jail with what stops the attack taken out of it. Undefined for another backend. */
+/** The local sandbox's own jail without the mechanism that stops the attack. Undefined for another backend. */
 export function control(backend: SandboxBackend): Control | undefined {
   const weakened = WeakenedSandboxes.beside(backend);
   if (weakened === undefined) return undefined;
   const bare = bareControl();
   return {
-    what: "the same jail without what is named beside each attack",
+    what: "the same jail without the mechanism named for each attack",
     without: (attack) => {
       const without = withoutFor(attack);
       return without === "bare" ? "the whole jail" : without.join(", ");
     },
     open: (attack, spec, scope, decoys) => {
       const without = withoutFor(attack);
-      // Never as root: what needs it is said to prove nothing here.
+      // Never as root: an attack that needs root is reported as impossible here.
       if (without === "bare") return bare.open({ ...attack, asRoot: false }, spec, scope, decoys);
       return weakened.open(spec, without, standIns(attack, decoys), decoyList(decoys));
     },

@@ -1,6 +1,6 @@
 /**
- * `@ambit/sandbox-local/testing`: the control of the conformance kit for the local sandbox. For tests and `ambit verify`
- * alone: needs `@ambit/testkit`, and nothing of the plugin itself imports it.
+ * `@ambit/sandbox-local/testing`: the conformance kit's control for the local sandbox. Only for tests and `ambit
+ * verify`: it needs `@ambit/testkit`, and the plugin itself doesn't import it.
  */
 export { control } from "./control.js";
 export { renderMutants } from "./mutation/render-mutants.js";

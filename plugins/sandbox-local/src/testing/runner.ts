@@ -7,16 +7,16 @@ import { LocalSandbox } from "../backend.js";
 import { configSchema } from "../config.js";
 import { type Mechanism, mechanisms, WeakenedSandboxes } from "./weakened/index.js";
 
-/** What a runner of its own is told in the query of this module's address. */
+/** Parameters of a separate runner, in the query of this module's address. */
 const orderSchema = z.object({
   config: configSchema,
-  /** Empty: the sandbox as it is. */
+  /** Empty for the unchanged sandbox. */
   without: z.array(z.enum(mechanisms)),
 });
 
 const here = new URL("../../dist/testing/runner.js", import.meta.url);
 
-/** This module as one that makes the local sandbox, for a runner in a process of its own. */
+/** This module as one that makes the local sandbox, for a runner in a separate process. */
 export function runnerModule(config: z.output<typeof configSchema>, without: readonly Mechanism[]): URL {
   const url = new URL(here);
   url.searchParams.set("order", JSON.stringify({ config, without }));
@@ -28,7 +28,7 @@ const listsNothing = { mode: "off", rules: [] } as const;
 export default function localBackend(): SandboxBackend {
   const order: unknown = JSON.parse(new URL(import.meta.url).searchParams.get("order") ?? "null");
   const { config, without } = orderSchema.parse(order);
-  // Goes with the kit's temporary folder: this runner may be killed, and nobody starts after it.
+  // Removed with the kit's temporary folder: this runner may be killed, and none starts after it.
   const dataFolder = mkdtempSync(join(tmpdir(), "runner-"));
   chmodSync(dataFolder, 0o755);
   const backend = new LocalSandbox({ ...config, dataFolder });

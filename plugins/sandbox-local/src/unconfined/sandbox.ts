@@ -8,7 +8,7 @@ import { killMarked, markOf } from "../process/marked-processes.js";
 import { SessionSandbox } from "../session-sandbox.js";
 import { spawnUnconfined } from "./spawn.js";
 
-/** A session's folders on the host, and processes that nothing confines. */
+/** A session's folders on the host, and unconfined processes. */
 export class UnconfinedSandbox extends SessionSandbox {
   readonly confinement = "unconfined";
   readonly evidence: Evidence = { confinement: "unconfined" };
@@ -19,7 +19,7 @@ export class UnconfinedSandbox extends SessionSandbox {
   readonly #id: string;
   readonly #log: Log;
   #spawned = 0;
-  /** When the first process started; 0 where that isn't known. */
+  /** When the first process started; 0 if that isn't known. */
   #since: number | undefined;
 
   constructor(options: { folder: SessionFolder; runner: RunnerFolder; id: string; log: Log }) {

@@ -8,23 +8,23 @@ import { pipesOf } from "../process/pipes.js";
 import { signal } from "../process/signal.js";
 import { checkCommand, startChild } from "../process/start-child.js";
 
-/** Milliseconds between a polite end and the other one. */
+/** Milliseconds between SIGTERM and SIGKILL. */
 const politeMs = 2_000;
 
-/** What a command needs beyond what it says itself. */
+/** What a command needs in addition to its own fields. */
 export interface UnconfinedPlace {
   readonly cwd: string;
   readonly home: string;
   readonly scratch: string;
-  /** Found again by it when the process is gone, with all that it started. */
+  /** Used to find everything that the process started after it is gone. */
   readonly mark: string;
-  /** Called with what `startOf` says of it. */
+  /** Called with the result of `startOf`. */
   onStarted(started: number | undefined): void;
-  /** Called once everything of the process is gone. */
+  /** Called once the process and everything it started are gone. */
   onGone(stragglers: number): Promise<void>;
 }
 
-/** Starts a command on the host in a process group of its own, with exactly the variables it names. */
+/** Starts a command on the host in a separate process group, with exactly the variables it names. */
 export async function spawnUnconfined(command: Command, place: UnconfinedPlace): Promise<Process> {
   const [program, ...args] = command.argv;
   const devNull = openSync("/dev/null", "r+");
@@ -100,7 +100,7 @@ class UnconfinedProcess implements Process {
     await this.exit;
   }
 
-  /** Once the leader's exit is known, its number may be another process's. */
+  /** Once the leader's exit is known, its number may belong to another process. */
   #running(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { parseHierarchies } from "../../src/cgroup/hierarchy.js";
 import { settingsFor } from "../../src/cgroup/limits.js";
 
-describe("where the groups are", () => {
+describe("the locations of the groups", () => {
   const version1 = [
     "30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct",
     "31 25 0:27 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory",
@@ -19,7 +19,7 @@ describe("where the groups are", () => {
     });
   });
 
-  test("version 2: all in one", () => {
+  test("version 2: one hierarchy for all", () => {
     const mounts = "32 25 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw";
     const own = "/sys/fs/cgroup/user.slice/runner";
     const everywhere = { version: 2, own, root: "/sys/fs/cgroup" };
@@ -42,7 +42,7 @@ describe("where the groups are", () => {
   });
 });
 
-describe("what the kernel is told", () => {
+describe("values written to the kernel", () => {
   test.each([
     [{}, 1, {}],
     [

@@ -30,7 +30,7 @@ test.runIf(isRoot)(
 );
 
 test.runIf(isRoot)(
-  "every process is in the groups, the launcher too, and they are gone after close",
+  "every process is in the groups, including the launcher, and close removes them",
   async () => {
     const backend = await confinedBackend();
     const sandbox = await backend.open(specOf({ boundary: { ...closed, ...limits } }), scope);
@@ -56,7 +56,7 @@ test.runIf(isRoot)(
   },
 );
 
-test("what can't be limited refuses the sandbox, and leaves no group", async () => {
+test("a limit that can't be applied refuses the sandbox, and leaves no group", async () => {
   const backend = await confinedBackend();
   const impossible = { ...closed, resources: { memoryMb: 1 } };
   const boundary = isRoot ? impossible : { ...closed, ...limits };

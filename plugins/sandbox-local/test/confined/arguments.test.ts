@@ -22,7 +22,7 @@ const plain: Jail = {
   descriptors: { seccomp: 6, info: 4 },
 };
 
-/** Where a sequence of arguments stands; -1 when it doesn't. */
+/** The index of a sequence of arguments; -1 if it isn't there. */
 function at(jail: Partial<Jail>, ...sequence: string[]): number {
   const built = bubblewrapArguments({ ...plain, ...jail });
   return built.findIndex((_argument, index) =>
@@ -59,19 +59,19 @@ describe("every jail", () => {
   });
 });
 
-describe("what differs", () => {
+describe("the differences between jails", () => {
   test.each<[string, Partial<Jail>, string[], boolean]>([
-    ["a network of its own", { network: "own" }, ["--unshare-net"], true],
+    ["a separate network", { network: "own" }, ["--unshare-net"], true],
     ["the host's network", { network: "shared" }, ["--unshare-net"], false],
-    ["a workspace to write", {}, ["--bind-fd", "7", "/workspace"], true],
+    ["a writable workspace", {}, ["--bind-fd", "7", "/workspace"], true],
     [
-      "a workspace to read",
+      "a read-only workspace",
       { workspace: { descriptor: 7, writable: false } },
       ["--ro-bind-fd", "7", "/workspace"],
       true,
     ],
     [
-      "a workspace to read, not to write",
+      "a readable but not writable workspace",
       { workspace: { descriptor: 7, writable: false } },
       ["--bind-fd", "7"],
       false,
@@ -84,7 +84,7 @@ describe("what differs", () => {
     ["a required path", { requiredPaths: [{ source: "/a", path: "/b" }] }, ["--ro-bind", "/a", "/b"], true],
     ["the channel", { channel: [{ source: "/s", path: "/c", socket: true }] }, ["--bind", "/s", "/c"], true],
     [
-      "a program of ours",
+      "one of Ambit's programs",
       { channel: [{ source: "/s", path: "/c", socket: false }] },
       ["--ro-bind", "/s", "/c"],
       true,
@@ -102,7 +102,7 @@ describe("what differs", () => {
       true,
     ],
     [
-      "a path to read",
+      "a read-only path",
       { workspaceMounts: [{ kind: "read", path: "a/b", descriptor: 9 }] },
       ["--ro-bind-fd", "9", "/workspace/a/b"],
       true,

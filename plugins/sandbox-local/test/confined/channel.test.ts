@@ -9,7 +9,7 @@ import { openConfined, path, run, temporaryFolder } from "../support/specs.js";
 
 const attempts = 3 * defaultLimits.connections;
 
-/** Opens connections with half a request on each, and says how many of them stay open. */
+/** Opens connections with half a request on each, and counts those that stay open. */
 const exhaust = `
 const net = require("node:net");
 const open = new Set();
@@ -30,7 +30,7 @@ const begin = () => new Promise((done) => {
 
 const descriptors = () => readdirSync("/proc/self/fd").length;
 
-test("half-open requests hold as many of the runner's descriptors as a session may have, and no other session's", async () => {
+test("half-open requests use only the descriptors that their session may have", async () => {
   const [hostile, neighbour] = await Promise.all([openConfined(), openConfined()]);
   const exposure = await neighbour.expose(() => new Response("served"));
   const before = descriptors();
@@ -40,7 +40,7 @@ test("half-open requests hold as many of the runner's descriptors as a session m
   });
   const { value } = await started.stdout.getReader().read();
   expect(Number(new TextDecoder().decode(value))).toBe(defaultLimits.connections);
-  // Pipes of the processes that were started meanwhile are among them.
+  // They include pipes of processes started meanwhile.
   expect(descriptors() - before).toBeLessThan(defaultLimits.connections + 32);
   const argv = ["curl", "-sS", "-H", `authorization: Bearer ${exposure.token}`, exposure.url] as const;
   expect((await run(neighbour, argv)).stdout).toBe("served");
@@ -48,7 +48,7 @@ test("half-open requests hold as many of the runner's descriptors as a session m
   await expect.poll(descriptors, { timeout: 5_000 }).toBeLessThan(before + 32);
 });
 
-test("the same attack takes all that a server without a limit has to give", async () => {
+test("the same attack takes every descriptor of a server without a limit", async () => {
   const socketPath = join(await temporaryFolder(), "open.sock");
   const taken = new Set<Socket>();
   const server = createServer((socket) => {

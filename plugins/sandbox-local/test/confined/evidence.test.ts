@@ -27,7 +27,7 @@ const status: ProcessStatus = {
 };
 const expected: Expected = { uid: 64_001, shared: [], seccomp: true, firstGuarded: true, isJudged: true };
 
-test("what is as planned becomes the evidence", () => {
+test("a jail that matches the plan yields the evidence", () => {
   expect(judge(info, status, runner, expected)).toEqual({
     confinement: "confined",
     uid: 64_001,
@@ -47,13 +47,19 @@ describe("a difference fails the jail", () => {
     ["the runner's mounts", { "mnt-namespace": 2 }, {}, {}, /mnt namespace is the runner's/],
     ["the runner's processes", { "pid-namespace": 4 }, {}, {}, /pid namespace is the runner's/],
     ["the runner's network", { "net-namespace": 3 }, {}, {}, /net namespace is the runner's/],
-    ["no word of the network", { "net-namespace": undefined }, {}, {}, /net namespace is the runner's/],
+    [
+      "no information on the network",
+      { "net-namespace": undefined },
+      {},
+      {},
+      /net namespace is the runner's/,
+    ],
     ["another user", {}, { uids: [1000, 1000, 1000, 1000] }, {}, /user is 1000/],
     ["a saved user of root's", {}, { uids: [64_001, 64_001, 0, 64_001] }, {}, /user is 64001\/64001\/0/],
     ["no users at all", {}, { uids: [] }, {}, /user is/],
     ["root as planned", {}, { uids: [0, 0, 0, 0] }, { uid: 0 }, /user is root/],
     ["a capability", {}, { capabilities: "0000000000200000" }, {}, /capabilities/],
-    ["privileges to gain", {}, { noNewPrivileges: 0 }, {}, /gain privileges/],
+    ["may gain privileges", {}, { noNewPrivileges: 0 }, {}, /gain privileges/],
     ["no filter", {}, { seccomp: 0 }, {}, /seccomp mode is 0/],
   ])("%s", (_name, otherInfo, otherStatus, otherPlan, message) => {
     const act = () =>
@@ -61,13 +67,13 @@ describe("a difference fails the jail", () => {
     expect(act).toThrow(message);
   });
 
-  test("except the network, when the run shares it", () => {
+  test("except for a network that the run shares", () => {
     const shared = judge({ ...info, "net-namespace": 3 }, status, runner, { ...expected, shared: ["net"] });
     expect(shared).not.toHaveProperty("netNamespace");
   });
 });
 
-test("a status is read row by row", () => {
+test("a process status is parsed by row", () => {
   const text = [
     "Name:\tsh\nUmask:\t0022\nState:\tS (sleeping)\nPPid:\t100\nUid:\t64001\t64001\t64001\t64001",
     "NSpid:\t101\t2\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000",

@@ -20,7 +20,7 @@ const filesystem = (over: Partial<FilesystemBoundary>): Partial<Boundary> => ({
   filesystem: { ...everythingOn.filesystem, mode: "workspace", ...over },
 });
 
-/** A sandbox, and its workspace as the host has it: what an operator, or an earlier run, may have put there. */
+/** A sandbox, and its workspace on the host, where an operator or an earlier run may have left files. */
 async function openWithHostSide(
   boundary: Partial<Boundary>,
   config: object = {},
@@ -44,10 +44,10 @@ ln ${path} other 2>/dev/null && echo x > other && echo linked
 cat ${path} 2>/dev/null
 echo ran`;
 
-describe("a path that is kept", () => {
+describe("a protected path", () => {
   test("survives write, removal, renaming, hard links and the renaming of its folders", async () => {
     const file = { path: "/workspace/.git/hooks/pre-commit", content: "kept\n" };
-    // The control: a path that nobody keeps doesn't survive.
+    // The control: an unprotected path doesn't survive.
     const control = await openConfined({}, { config: { protectedPaths: [] } });
     await control.writeFiles([file]);
     expect((await run(control, shell(attempts(".git/hooks/pre-commit")))).stdout).toBe(
@@ -67,7 +67,7 @@ describe("a path that is kept", () => {
     expect(new TextDecoder().decode(await sandbox.readFile("/workspace/.git/z"))).toBe("y\n");
   });
 
-  test("gets no placeholder when it isn't there", async () => {
+  test("gets no placeholder if it doesn't exist", async () => {
     const { sandbox, workspace } = await openWithHostSide({});
     await run(sandbox, ["true"], { role: "agent" });
     expect(await readdir(workspace)).toEqual([]);
@@ -85,7 +85,7 @@ describe("the request's lists", () => {
     expect(stdout).toBe("a\nfree\n");
   });
 
-  test("writable is all that can be written", async () => {
+  test("only writable paths can be written", async () => {
     const sandbox = await openConfined(filesystem({ writable: ["out/made"] }));
     await sandbox.writeFiles([{ path: "/workspace/in", content: "in\n" }]);
     const { stdout } = await run(
@@ -98,7 +98,7 @@ describe("the request's lists", () => {
     expect(new TextDecoder().decode(await sandbox.readFile("/workspace/out/made/a"))).toBe("x\n");
   });
 
-  test("denied is neither read nor written, also below what is writable, and also when it wasn't there", async () => {
+  test("denied can't be read or written, even below a writable path, and even if it didn't exist", async () => {
     const sandbox = await openConfined(
       filesystem({ writable: ["out"], denied: ["key", "out/keys", "later/key"] }),
     );
@@ -116,13 +116,13 @@ describe("the request's lists", () => {
     expect(new TextDecoder().decode(await sandbox.readFile("/workspace/key"))).toBe("secret");
   });
 
-  test("a link in a listed path is refused, and what it leads to isn't shown", async () => {
+  test("a link in a listed path is refused, and its target isn't shown", async () => {
     const secret = await temporaryFolder();
     await writeFile(join(secret, "key"), "outside", { mode: 0o644 });
     const { sandbox, workspace } = await openWithHostSide(filesystem({ writable: ["out"] }));
     await rm(join(workspace, "out"), { recursive: true, force: true });
     await symlink(secret, join(workspace, "out"));
-    // The control: it does lead there.
+    // The control: the link leads there.
     expect(await readFile(join(workspace, "out", "key"), "utf8")).toBe("outside");
     await expect(sandbox.spawn({ argv: ["cat", "out/key"], env: {} })).rejects.toThrow(
       /without following links/,
@@ -134,7 +134,7 @@ describe("the request's lists", () => {
   });
 });
 
-test("a listed folder that is exchanged for a link all the while never leads out", async () => {
+test("a listed folder that is repeatedly exchanged for a link never leads outside", async () => {
   const secret = await temporaryFolder();
   await chmod(secret, 0o755);
   await writeFile(join(secret, "key"), "outside");
@@ -143,7 +143,7 @@ test("a listed folder that is exchanged for a link all the while never leads out
   const exchange = `
     const fs = require("node:fs"), [secret] = process.argv.slice(1);
     const cell = new Int32Array(new SharedArrayBuffer(4));
-    // As long as there is between looking at a path and mounting it.
+    // The time between checking a path and mounting it.
     const rest = () => Atomics.wait(cell, 0, 0, 1 + Math.random() * 7);
     for (;;) {
       fs.renameSync("out", "hold"); fs.symlinkSync(secret, "out"); rest();
@@ -151,7 +151,7 @@ test("a listed folder that is exchanged for a link all the while never leads out
     }`;
   const exchanger = spawn(process.execPath, ["-e", exchange, secret], { cwd: workspace, stdio: "ignore" });
   onTestFinished(() => void exchanger.kill("SIGKILL"));
-  // The control: whoever goes by the name is led out sooner or later.
+  // The control: access by name leads outside sooner or later.
   await expect
     .poll(() => readFile(join(workspace, "out", "key"), "utf8").catch(() => "not now"), { interval: 3 })
     .toBe("outside");
@@ -171,7 +171,7 @@ test("a listed folder that is exchanged for a link all the while never leads out
 });
 
 describe("modes", () => {
-  test("readonly: the workspace is read, and only scratch is written", async () => {
+  test("readonly: the workspace can be read, and only scratch can be written", async () => {
     const sandbox = await openConfined(filesystem({ mode: "readonly" }));
     await sandbox.writeFiles([{ path: "/workspace/in", content: "in\n" }]);
     const { stdout } = await run(
@@ -181,18 +181,16 @@ describe("modes", () => {
     expect(stdout).toBe("in\n\n\nscratch\n");
   });
 
-  test("off: there is no workspace, for the runner neither", async () => {
+  test("off: there is no workspace, not even for the runner", async () => {
     const sandbox = await openConfined(filesystem({ mode: "off" }));
-    await expect(sandbox.writeFiles([{ path: "/workspace/in", content: "in" }])).rejects.toThrow(
-      /doesn't lie in/,
-    );
+    await expect(sandbox.writeFiles([{ path: "/workspace/in", content: "in" }])).rejects.toThrow(/isn't in/);
     expect((await run(sandbox, shell("echo x > made; ls"))).stdout).toBe("made\n");
     expect((await run(sandbox, shell("ls; echo ran"))).stdout).toBe("ran\n");
-    await expect(sandbox.readFile("/workspace/made")).rejects.toThrow(/doesn't lie in/);
+    await expect(sandbox.readFile("/workspace/made")).rejects.toThrow(/isn't in/);
   });
 });
 
-describe("hard links that lead out", () => {
+describe("hard links that lead outside", () => {
   async function withLink(config: object) {
     const opened = await openWithHostSide({}, config);
     const beside = join(dirname(dirname(dirname(dirname(opened.workspace)))), "outside");
@@ -203,19 +201,19 @@ describe("hard links that lead out", () => {
     return { ...opened, beside };
   }
 
-  test("are told from links among the workspace's own files", async () => {
+  test("are distinguished from links among the workspace's own files", async () => {
     const { workspace } = await withLink({});
     expect((await lookThrough(workspace)).outsideLinks).toEqual([{ links: 2, paths: ["inside"] }]);
   });
 
-  test("refuse the spawn by name", async () => {
+  test("refuse the spawn and are named", async () => {
     const { sandbox } = await withLink({});
     await expect(sandbox.spawn({ argv: ["true"], env: {}, role: "agent" })).rejects.toThrow(
       /hard links\): inside/,
     );
   });
 
-  test("become copies where configured, and what is written then stays inside", async () => {
+  test("become copies if configured, so that writes stay inside", async () => {
     const { sandbox, beside, workspace } = await withLink({ hardLinks: "copy" });
     const { stdout } = await run(sandbox, shell("cat inside; ls"), { role: "agent" });
     expect(stdout).toBe("outside\ninside\none\ntwo\n");
@@ -224,7 +222,7 @@ describe("hard links that lead out", () => {
   });
 });
 
-test("files are written for the session's user, and never through a link that a process made", async () => {
+test("files belong to the session's user, and are never written through a link that a process made", async () => {
   const sandbox = await openConfined();
   await sandbox.writeFiles([
     { path: "/workspace/a/b/run.sh", content: "#!/bin/sh\necho ran >> log; cat log\n", executable: true },

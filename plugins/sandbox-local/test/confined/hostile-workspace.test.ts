@@ -10,7 +10,7 @@ import { limitReached, withoutHost } from "../../src/confined/start-failure.js";
 import { closed, openConfined, path, run, shell, specOf, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";
 
-/** What the scripts write, each in a jail of its own of one session, under a runner of this user. */
+/** What the scripts write. Each runs in a separate jail of one session, under a runner of this user. */
 async function turnsOf(
   user: typeof ordinaryUser | undefined,
   scripts: readonly string[],
@@ -37,7 +37,7 @@ const users = [
   ...(isRoot ? ([["an ordinary user", ordinaryUser]] as const) : []),
 ] as const;
 
-/** What an agent may do to its workspace in one turn: each of these once kept the next jail from coming up. */
+/** What an agent may do to its workspace in one turn: each of these once kept the next jail from starting. */
 const deeds: readonly (readonly [string, string, string, string])[] = [
   ["close the workspace itself", "echo x > file; chmod 000 /workspace", "cat file", "x\n"],
   ["close its home", "echo x > $HOME/file; chmod 000 $HOME", "cat $HOME/file", "x\n"],
@@ -62,28 +62,28 @@ const deeds: readonly (readonly [string, string, string, string])[] = [
   ],
 ];
 
-describe.each(users)("run by %s, the next jail comes up after an agent may", (_name, user) => {
+describe.each(users)("run by %s, the next jail starts after an agent did this", (_name, user) => {
   test.each(deeds)("%s", async (_what, deed, next, expected) => {
     expect(await turnsOf(user, [deed, next])).toEqual(["", expected]);
   });
 });
 
-describe.each(users)("run by %s, between two tools' jails", (_name, user) => {
-  test("a kept setting stays kept in a folder that was closed", async () => {
+describe.each(users)("run by %s, between the jails of two tools", (_name, user) => {
+  test("a setting stays protected in a folder that was closed", async () => {
     const close = "mkdir -p .git/hooks; chmod 000 .git/hooks .git";
     const attack = "chmod 700 .git .git/hooks; touch .git/hooks/x 2>/dev/null || echo kept";
     expect(await turnsOf(user, ["true", close, attack], { role: "tool" })).toEqual(["", "", "kept\n"]);
   });
 
-  test("a path of the boundary that was closed is there again", async () => {
+  test("a path of the boundary that was closed is accessible again", async () => {
     const boundary = { ...closed, filesystem: { ...closed.filesystem, writable: ["out"] } };
     const scripts = ["echo x > out/file; chmod 000 out", "chmod 700 out; cat out/file; touch y || echo held"];
     expect(await turnsOf(user, scripts, { boundary })).toEqual(["", "x\nheld\n"]);
   });
 });
 
-describe("hard links that lead out", () => {
-  test("are found under names that aren't UTF-8, in closed folders, and given copies of their own", async () => {
+describe("hard links that lead outside", () => {
+  test("are found under names that aren't UTF-8 and in closed folders, and become separate copies", async () => {
     const dataFolder = await temporaryFolder();
     await chmod(dataFolder, 0o711);
     const sandbox = await openConfined({}, { config: { dataFolder, hardLinks: "copy" } });
@@ -110,7 +110,7 @@ describe("hard links that lead out", () => {
   });
 });
 
-describe("a start that fails says why, and nothing of the host", () => {
+describe("a failed start reports the reason, and nothing about the host", () => {
   test.runIf(isRoot)("a limit of the session is named", async () => {
     const sandbox = await openConfined({ resources: { processes: 20 } });
     const hold = { argv: shell("read _"), env: { PATH: path } };
@@ -126,7 +126,7 @@ describe("a start that fails says why, and nothing of the host", () => {
     }
   });
 
-  test("a jail that can't be opened names no folder of the host, and not the runner's mark", async () => {
+  test("the error of a jail that can't be opened names no folder of the host and no runner's mark", async () => {
     const dataFolder = await temporaryFolder();
     await chmod(dataFolder, 0o711);
     const sandbox = await openConfined({}, { config: { dataFolder } });

@@ -8,7 +8,7 @@ import { hostPids, statusRow } from "../support/host-processes.js";
 import { isRunning, openConfined, openUnconfined, path, run, shell } from "../support/specs.js";
 import { isRoot } from "../support/user.js";
 
-test("every process is shown to be confined, and each is apart from the others", async () => {
+test("every process is shown to be confined and isolated from the others", async () => {
   const sandbox = await openConfined();
   expect(sandbox.confinement).toBe("confined");
   const own = Number(/\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0]);
@@ -30,7 +30,7 @@ test("every process is shown to be confined, and each is apart from the others",
   }
 });
 
-test("a process sees exactly the variables it names, and what confinement needs", async () => {
+test("a process sees exactly the variables it names, and those that confinement needs", async () => {
   const sandbox = await openConfined({ network: { mode: "on", rules: [] } });
   const { stdout } = await run(sandbox, ["env"], { env: { PATH: path, GREETING: "hello" } });
   const leaks = ["ASAN_OPTIONS=detect_leaks=0", "LSAN_OPTIONS=detect_leaks=0"];
@@ -86,7 +86,7 @@ test("the launcher's own arguments hold no variable's value", async () => {
   await started.kill();
 });
 
-test("a process of the host can't be seen or signalled; the same user outside could", async () => {
+test("a process of the host can't be seen or signalled, though the same user outside can", async () => {
   const sandbox = await openConfined();
   const uid = Number(sandbox.evidence.uid);
   const user = process.getuid?.() === 0 ? { uid, gid: uid } : {};
@@ -105,7 +105,7 @@ test("a process of the host can't be seen or signalled; the same user outside co
   expect(stdout).toBe("ran\n");
 });
 
-test("a listener of the host's loopback is out of reach; with the network on it isn't", async () => {
+test("a listener on the host's loopback can be reached only with the network on", async () => {
   const server = createServer((connection) => connection.end("host\n")).listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());
   await once(server, "listening");
@@ -119,14 +119,14 @@ test("a listener of the host's loopback is out of reach; with the network on it 
   expect(refused.stderr).toContain("Connection refused");
 });
 
-test("the filter is there: no namespace can be made, and what it refuses works without a jail", async () => {
+test("the filter refuses new namespaces, which work without a jail", async () => {
   const control = await openUnconfined();
   const attempt = shell("unshare -U true && echo made; echo ran");
   expect((await run(control, attempt)).stdout).toBe("made\nran\n");
   expect((await run(await openConfined(), attempt)).stdout).toBe("ran\n");
 });
 
-test("the system is there and can't be changed", async () => {
+test("the system's files are present and can't be changed", async () => {
   const sandbox = await openConfined();
   const script = `
     id -un; cat /etc/hostname; ls /usr/bin/env; cat /etc/passwd | wc -l
@@ -139,7 +139,7 @@ test("the system is there and can't be changed", async () => {
   );
 });
 
-test("a scratch file system has its size", async () => {
+test("a scratch file system has the configured size", async () => {
   const sandbox = await openConfined({}, { config: { scratchMb: 4 } });
   const { stdout } = await run(
     sandbox,

@@ -13,7 +13,7 @@ import {
   specOf,
 } from "../support/specs.js";
 
-test("what detaches, forks twice and ignores every signal ends with its jail, at exit and at kill", async () => {
+test("a process that detaches, forks twice and ignores every signal ends with its jail, at exit and at kill", async () => {
   const seconds = String(randomInt(1_000_000, 9_999_999));
   const daemon = `setsid sh -c 'trap "" TERM HUP INT; sleep ${seconds} & wait' </dev/null >/dev/null 2>&1 &`;
   const script = `${daemon} ${daemon} echo up`;
@@ -21,7 +21,7 @@ test("what detaches, forks twice and ignores every signal ends with its jail, at
   const bare = await control.spawn({ argv: shell(`${script}; read _`), env: { PATH: path } });
   await bare.stdout.getReader().read();
   const count = () => countWith(seconds);
-  // The control: nothing but our own search would have ended these.
+  // The control: only this test's own search ends these.
   await expect.poll(count).toBe(2);
   await bare.kill();
 
@@ -40,7 +40,7 @@ test("what detaches, forks twice and ignores every signal ends with its jail, at
   expect(await count()).toBe(0);
 });
 
-test("nothing of a jail is left to be collected, neither after its end nor after a kill", async () => {
+test("a jail leaves no zombie, neither after its exit nor after a kill", async () => {
   const sandbox = await openConfined();
   const start = async () => {
     const known = new Set(hostPids());
@@ -55,18 +55,18 @@ test("nothing of a jail is left to be collected, neither after its end nor after
   const ended = await start();
   await ended.started.stdin.close();
   await ended.started.exit;
-  // Not even as a zombie: a runner that is a container's first process collects nobody else's children.
+  // Not even as a zombie: a runner that is a container's first process doesn't reap orphans.
   expect(ended.own.filter(isThere)).toEqual([]);
   const killed = await start();
   await killed.started.kill();
   expect(killed.own.filter(isThere)).toEqual([]);
 });
 
-test("a sandbox that can't open leaves nothing, and says why", async () => {
+test("a sandbox that can't open reports the reason and leaves nothing", async () => {
   const backend = await confinedBackend({ userIds: { first: 62_950, count: 1 } });
   const spec = specOf({ boundary: closed, requiredPaths: [{ path: "/nowhere/agent", what: "The agent" }] });
   await expect(backend.open(spec, scope)).rejects.toThrow(/The agent isn't at \/nowhere\/agent/);
-  // The same id again: neither its folder nor its user is taken.
+  // The same id again: neither its folder nor its user is in use.
   const sandbox = await backend.open({ ...spec, requiredPaths: [] }, scope);
   await sandbox.close();
 });

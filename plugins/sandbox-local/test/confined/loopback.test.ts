@@ -38,7 +38,7 @@ test.each([
   ],
   [["127.0.0.1", "127.0.0.0/8:8768", "10.0.0.1:8768", "localhost:8768", "a.test:8768"], []],
   [["127.0.0.1:80", "127.0.0.1:3128"], []],
-])("of %j a jail puts through %j", (entries, forwards) => {
+])("for %j a jail forwards %j", (entries, forwards) => {
   const found = loopbackForwards(listing(...entries)).map(({ address, port }) => `${address}:${port}`);
   expect(found).toEqual(forwards);
 });
@@ -59,12 +59,12 @@ test.each([
   [["127.0.0.1:3128"], /the address of the sandbox's own channel.*another port/],
   [["localhost:11434"], /no listed range contains it.*list "127.0.0.1:11434" instead/],
   [Array.from({ length: 17 }, (_, index) => `127.0.0.1:${8000 + index}`), /17 ports.*16 at most/],
-])("%j can't be kept, and the gap says what could", (entries, words) => {
+])("%j can't be enforced, and the gap names a fix", (entries, words) => {
   const gaps = limitsOf({ ...everythingOn, network: listing(...entries) });
   expect(gaps.map(({ reason, fix }) => `${reason}: ${fix}`)).toEqual([expect.stringMatching(words)]);
 });
 
-test("a service on the host's loopback that is listed answers inside, at its own address", async () => {
+test("a listed service on the host's loopback can be reached inside at its own address", async () => {
   const [listed, other] = await Promise.all([
     startServer("127.0.0.1", "host"),
     startServer("127.0.0.1", "other"),
@@ -75,7 +75,7 @@ test("a service on the host's loopback that is listed answers inside, at its own
     { onDecision: (decision) => decisions.push(decision) },
   );
   const url = `http://127.0.0.1:${listed}`;
-  // By the variables, around the proxy, through it, and by a name of the jail's own.
+  // With the variables, past the proxy, through it, and by one of the jail's own names.
   const curl = (...args: string[]) => run(sandbox, ["curl", "-sS", ...args]);
   expect((await curl(`${url}/a`)).stdout).toBe("host GET /a");
   expect((await curl("--noproxy", "*", "-d", "x=y", `${url}/b`)).stdout).toBe("host POST /b");
@@ -86,11 +86,11 @@ test("a service on the host's loopback that is listed answers inside, at its own
   expect(new Set(decisions.map(({ target, allowed }) => `${target} ${allowed}`))).toEqual(
     new Set([`127.0.0.1:${listed} true`]),
   );
-  // Its neighbour isn't listed, and isn't there.
+  // The next port isn't listed and can't be reached.
   expect((await curl(`http://127.0.0.1:${other}/`)).stderr).toMatch(/Failed to connect|refused/);
 });
 
-test("an address of loopback in IPv6, and one beside 127.0.0.1, answer inside too", async (context) => {
+test("an IPv6 loopback address, and one other than 127.0.0.1, can be reached inside too", async (context) => {
   const other = await startServer("127.0.0.2", "other");
   const six = await startServer("::1", "six").catch((error: Error) => error.message);
   if (typeof six === "string") return context.skip(`host: no IPv6 loopback (${six})`);
@@ -101,7 +101,7 @@ test("an address of loopback in IPv6, and one beside 127.0.0.1, answer inside to
   );
 });
 
-test("a whole listed address is asked of the proxy, and the rest of loopback stays the jail's own", async () => {
+test("an address that is listed with all ports goes through the proxy, and the rest of loopback stays the jail's own", async () => {
   const port = await startServer("127.0.0.1", "host");
   const sandbox = await openConfined({ network: listing("127.0.0.1") });
   expect((await run(sandbox, ["curl", "-sS", `http://127.0.0.1:${port}/a`])).stdout).toBe("host GET /a");
@@ -111,7 +111,7 @@ test("a whole listed address is asked of the proxy, and the rest of loopback sta
   expect((await run(sandbox, ["node", "-e", script])).stdout).toBe("exposed\n");
 });
 
-test("a jail's own servers answer at its name and at 127.0.1.1, past the proxy", async () => {
+test("a jail's own servers can be reached at its name and at 127.0.1.1, without the proxy", async () => {
   const sandbox = await openConfined();
   const script = `
     const { hostname } = require("node:os");

@@ -23,7 +23,7 @@ async function startServer(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test("curl reaches a listed host by its variables, is told of a refusal, and gets nowhere without the proxy", async () => {
+test("curl reaches a listed host with its variables, reports a refusal, and reaches nothing without the proxy", async () => {
   const port = await startServer();
   const decisions: ConnectionDecision[] = [];
   const sandbox = await openConfined(
@@ -43,7 +43,7 @@ test("curl reaches a listed host by its variables, is told of a refusal, and get
   ]);
 });
 
-test("a proxy that can't record fails the sandbox, and lets nothing through; one that can doesn't", async () => {
+test("a proxy that can't record fails the sandbox and allows nothing", async () => {
   const port = await startServer();
   for (const records of [true, false]) {
     const failures: SandboxFailed[] = [];
@@ -60,7 +60,7 @@ test("a proxy that can't record fails the sandbox, and lets nothing through; one
   }
 });
 
-test("Node's fetch and http reach a listed host, and learn of a refusal", async () => {
+test("Node's fetch and http reach a listed host, and report a refusal", async () => {
   const port = await startServer();
   const sandbox = await openConfined({ network: allowlist }, { lookup });
   const script = `
@@ -83,7 +83,7 @@ test("Node's fetch and http reach a listed host, and learn of a refusal", async 
   for (const words of [unfetched, ungot]) expect(words).toMatch(/^failed: .*403[\s\S]*boundary/);
 });
 
-test("Node's fetch and https reach a listed host by TLS, whose certificate they check themselves", async () => {
+test("Node's fetch and https reach a listed host over TLS, and check its certificate themselves", async () => {
   const { key, cert } = makeCertificate("ok.test");
   const server = createSecureServer({ key, cert }, (_request, response) => response.end("secure"));
   onTestFinished(() => {
@@ -118,7 +118,7 @@ test("Node's fetch and https reach a listed host by TLS, whose certificate they 
   for (const words of [distrusted, distrustedToo]) expect(words).toMatch(/self-signed|certificate/);
 });
 
-test("what is exposed answers inside to its token only, also when it was exposed after the start", async () => {
+test("an exposure responds inside only to its token, also if it was exposed after the start", async () => {
   const sandbox = await openConfined();
   const early = await sandbox.expose(() => new Response("early"));
   const started = await sandbox.spawn({
@@ -139,7 +139,7 @@ test("what is exposed answers inside to its token only, also when it was exposed
   expect((await ask(late.token)).stdout).toBe("late /");
 });
 
-test("a session's channel is its own: another's token opens nothing", async () => {
+test("a session's channel accepts no token of another session", async () => {
   const [one, other] = await Promise.all([openConfined(), openConfined()]);
   const exposure = await one.expose(() => new Response("one"));
   const argv = ["curl", "-sS", "-H", `authorization: Bearer ${exposure.token}`, exposure.url] as const;
@@ -181,7 +181,7 @@ test("without socat a relay in Node does the same", async () => {
   expect((await finish(started)).stdout).toBe(`host ok.test:${port}host 127.0.0.1:${port}`);
 });
 
-test("loopback inside is a jail's own: its servers answer it, and no other jail", async () => {
+test("each jail has a separate loopback: its servers can't be reached from other jails", async () => {
   const sandbox = await openConfined();
   const serve = shell(
     "socat TCP4-LISTEN:8080,bind=127.0.0.1,fork SYSTEM:'echo mine' & sleep 0.3; socat -u TCP4:127.0.0.1:8080 -; read _",

@@ -14,7 +14,7 @@ import { everythingOn } from "../support/specs.js";
 const off = { mode: "off", rules: [] } as const;
 
 describe("the environment of a jail's program", () => {
-  test("is what the command names, a home and a scratch folder", () => {
+  test("consists of what the command names, a home and a scratch folder", () => {
     expect(jailEnvironment({ env: { A: "1" } }, "shared", everythingOn.network)).toEqual({
       A: "1",
       HOME: "/home/tool",
@@ -32,7 +32,7 @@ describe("the environment of a jail's program", () => {
     );
   });
 
-  test("has our proxy, whatever the command names, when the network is its own", () => {
+  test("names Ambit's proxy, whatever the command names, if the network is separate", () => {
     const { HTTP_PROXY, https_proxy, NO_PROXY, NODE_USE_ENV_PROXY, NODE_OPTIONS } = jailEnvironment(
       { env: { HTTP_PROXY: "http://elsewhere", NODE_OPTIONS: "--no-warnings" } },
       "own",
@@ -56,12 +56,12 @@ describe("the environment of a jail's program", () => {
   });
 });
 
-describe("the way to bubblewrap", () => {
+describe("the command that starts bubblewrap", () => {
   const jail = ["/usr/bin/bwrap", "--args", "5"];
   const user = { uid: 64_001, gid: 64_001 };
   const lifts = [{ source: "/closed/node", place: "/data/lifts/0" }];
 
-  test("is direct, as the session's user, when nothing else has to happen", () => {
+  test("is direct, as the session's user, if no other step is needed", () => {
     expect(launchOf({ jail, waitsForGroups: false, lifts: [], user })).toEqual({ argv: jail, user });
   });
 
@@ -72,7 +72,7 @@ describe("the way to bubblewrap", () => {
     expect(as).toEqual(user);
   });
 
-  test("lifts as root, in mounts of its own, and gives that up before bubblewrap", () => {
+  test("mounts as root, in a separate mount namespace, and drops root before bubblewrap", () => {
     const { argv, user: as } = launchOf({ jail, waitsForGroups: false, lifts, user });
     expect(argv.slice(0, 5)).toEqual(["unshare", "--mount", "--propagation", "private", "--"]);
     const drop = [
@@ -90,7 +90,7 @@ describe("the way to bubblewrap", () => {
   });
 });
 
-test("a child gets what is planned, nothing over what it can't inherit, and /dev/null over what it would", () => {
+test("a child gets the planned descriptors, and /dev/null over others that it would inherit", () => {
   expect(descriptorTable(["a", "b"], [], 9)).toEqual(["a", "b"]);
   expect(descriptorTable(["a", "b"], [1, 3, 5], 9)).toEqual(["a", "b", "ignore", 9, "ignore", 9]);
 });
@@ -98,7 +98,7 @@ test("a child gets what is planned, nothing over what it can't inherit, and /dev
 describe("the rules of a workspace", () => {
   const filesystem = { ...everythingOn.filesystem, mode: "workspace" as const };
 
-  test("go from broad to narrow, and nothing stands below what is denied", () => {
+  test("go from broad to narrow, and nothing lies below a denied path", () => {
     const rules = pathRules(
       { ...filesystem, writable: ["a/b/", "c", "c/d"], readable: ["./a"], denied: ["c"] },
       [".git/config"],
@@ -111,12 +111,12 @@ describe("the rules of a workspace", () => {
     ]);
   });
 
-  test("leave the workspace itself alone", () => {
+  test("don't apply to the workspace itself", () => {
     expect(pathRules({ ...filesystem, writable: ["."], denied: ["./"] }, [])).toEqual([]);
   });
 });
 
-describe("what no host can do for a boundary", () => {
+describe("parts of a boundary that no host can enforce", () => {
   const range = { kind: "range", cidr: "192.0.2.0/24", family: 4 } as const;
   const filesystem = everythingOn.filesystem;
   test.each<[string, Partial<Boundary>, string[]]>([
@@ -140,7 +140,7 @@ describe("what no host can do for a boundary", () => {
   });
 });
 
-test("the gate never starts a payload before it was told to", () => {
+test("the gate never starts a payload before the runner allows it", () => {
   for (const relay of [{ kind: "none" }, { kind: "socat", program: "/usr/bin/socat" }] as const) {
     const lines = gateScript(relay).split("\n");
     const start = lines.indexOf('exec "$@"');
@@ -149,19 +149,19 @@ test("the gate never starts a payload before it was told to", () => {
   }
 });
 
-test("the relay holds no small packet back until the one before it was acknowledged", async () => {
+test("the relay doesn't delay small packets (TCP_NODELAY)", async () => {
   const script = gateScript({ kind: "socat", program: "/usr/bin/socat" });
   expect(script).toMatch(/TCP4-LISTEN:\S*,nodelay /);
   const relay = await readFile(new URL("../../inside/relay.cjs", import.meta.url), "utf8");
   expect(relay).toContain("noDelay: true");
 });
 
-test("an unknown setting is refused by name", () => {
+test("an unknown setting is refused and named", () => {
   expect(configSchema.safeParse({ unconfigned: "allow" }).error?.message).toContain("unconfigned");
   expect(configSchema.parse({})).toMatchObject({ unconfined: "allow", hardLinks: "refuse", scratchMb: 256 });
 });
 
-describe("a host that can't confine says what could", () => {
+describe("a host that can't confine names one that can", () => {
   test.each([
     ["darwin", "arm64", /darwin.*run Ambit on Linux/],
     ["win32", "x64", /win32.*run Ambit on Linux/],
@@ -170,7 +170,7 @@ describe("a host that can't confine says what could", () => {
     expect(() => checkHost(platform, architecture)).toThrow(message);
   });
 
-  test("Linux on x64 and arm64 may", () => {
+  test("Linux on x64 and arm64 can confine", () => {
     expect([checkHost("linux", "x64"), checkHost("linux", "arm64")]).toEqual(["x64", "arm64"]);
   });
 });

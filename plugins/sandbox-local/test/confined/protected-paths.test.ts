@@ -19,7 +19,7 @@ async function workspaceOf(entries: Readonly<Record<string, string>>): Promise<s
   return root;
 }
 
-describe("kept paths are found where they are", () => {
+describe("protected paths are found at their real place", () => {
   test.each<[string, Record<string, string>, string[]]>([
     [
       "as folders and files",
@@ -28,15 +28,11 @@ describe("kept paths are found where they are", () => {
     ],
     ["not there", { src: "/" }, []],
     ["behind a folder that is a link", { ".git": "-> real", "real/hooks": "/" }, ["real/hooks"]],
-    [
-      "behind a link as it is seen inside",
-      { ".git": "-> /workspace/real", "real/hooks": "/" },
-      ["real/hooks"],
-    ],
+    ["behind a link as resolved inside", { ".git": "-> /workspace/real", "real/hooks": "/" }, ["real/hooks"]],
     ["as a link", { ".mcp.json": "-> conf/mcp.json", "conf/mcp.json": "{}" }, ["conf/mcp.json"]],
     ["hooks that are a link", { ".git/hooks": "-> ../tools/hooks", "tools/hooks": "/" }, ["tools/hooks"]],
     [
-      "outside: not there inside",
+      "outside: doesn't exist inside",
       { ".git": "-> /etc", ".mcp.json": "-> ../../../etc/passwd", ".idea": "-> /" },
       [],
     ],
@@ -108,9 +104,9 @@ async function attacked(sandbox: Sandbox, setUp: string, git: string): Promise<s
   return (await run(sandbox, shell(attack(git)), { role: "agent" })).stdout;
 }
 
-describe("a repository's hooks and settings are kept where .git is", () => {
+describe("a repository's hooks and settings are protected if .git is", () => {
   test.each(shapes)("%s", async (_what, setUp, git) => {
-    // The control: where nothing is kept, the attack works.
+    // The control: without protection the attack works.
     expect(await attacked(await openConfined({}, { config: { protectedPaths: [] } }), setUp, git)).toBe(
       "hook\nconfig\nreplaced\nmoved\nran\n",
     );
@@ -118,7 +114,7 @@ describe("a repository's hooks and settings are kept where .git is", () => {
   });
 });
 
-test("settings that an agent turns into links, files or pipes stop no later jail", async () => {
+test("settings that an agent turns into links, files or pipes don't keep a later jail from starting", async () => {
   const sandbox = await openConfined();
   const setUp = `
     ln -s /etc .git; ln -s loop .claude; ln -s .claude loop; ln -s ../../.. .vscode; echo x > .idea
@@ -130,7 +126,7 @@ test("settings that an agent turns into links, files or pipes stop no later jail
   }
 });
 
-test("a path of the request's own that became a link refuses the jail, and says which", async () => {
+test("a path of the request that became a link refuses the jail and is named", async () => {
   const sandbox = await openConfined({
     filesystem: { mode: "workspace", readable: ["docs"], writable: [], denied: [] },
   });

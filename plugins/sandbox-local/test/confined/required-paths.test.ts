@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { resolveRequiredPaths } from "../../src/confined/files/required-paths.js";
 import { confinedBackend, openConfined, run, shell, temporaryFolder } from "../support/specs.js";
 
-/** An agent in a home that is closed to others, with a secret beside it. */
+/** An agent in a home that is closed to others, next to a secret. */
 async function closedHome(): Promise<{ home: string; agent: string }> {
   const home = await temporaryFolder();
   const agent = join(home, "versions", "agent");
@@ -16,7 +16,7 @@ async function closedHome(): Promise<{ home: string; agent: string }> {
   return { home, agent };
 }
 
-test("an agent in a closed home is shown read-only at its path, and nothing beside it", async () => {
+test("an agent in a closed home is shown read-only at its path, without anything next to it", async () => {
   const { home, agent } = await closedHome();
   const sandbox = await openConfined({}, { requiredPaths: [{ path: agent, what: "The agent" }] });
   expect((await run(sandbox, [join(agent, "run.sh")])).stdout).toBe("runs\n");
@@ -40,7 +40,7 @@ test("a link leads to the same content at both paths", async () => {
   expect((await run(sandbox, shell(script))).stdout).toBe("runs\nruns\nagent\n");
 });
 
-test("what a deployer makes visible is, and is read-only", async () => {
+test("what a deployer makes visible is visible and read-only", async () => {
   const folder = await temporaryFolder();
   await chmod(folder, 0o777);
   await writeFile(join(folder, "tool"), "tool\n");
@@ -50,7 +50,7 @@ test("what a deployer makes visible is, and is read-only", async () => {
   ).toBe("tool\nrefused\n");
 });
 
-test("the data folder stays hidden where something around it is shown", async () => {
+test("the data folder stays hidden if one of its parents is shown", async () => {
   const { shown, covered } = await resolveRequiredPaths(
     [{ path: "/opt", what: "Tools" }],
     [],
@@ -66,7 +66,7 @@ test("the data folder stays hidden where something around it is shown", async ()
   expect(stdout).toBe("ran\n");
 });
 
-test("what is part of the system needs nothing, and the whole host isn't shown", async () => {
+test("a path of the system needs no mount, and the whole host can't be shown", async () => {
   const system = [{ kind: "folder", path: "/usr" }] as const;
   expect(
     await resolveRequiredPaths([{ path: "/usr/bin/env", what: "env" }], system, "/data", undefined),

@@ -2,7 +2,7 @@ import type { Command } from "@ambit/core/plugin";
 import { expect, onTestFinished, test } from "vitest";
 import { confinedBackend, finish, openConfined, path, scope, shell, specOf } from "../support/specs.js";
 
-test("streams, exit code and signal come through", async () => {
+test("streams, exit code and signal are passed on", async () => {
   const sandbox = await openConfined();
   const started = await sandbox.spawn({ argv: shell("cat; echo problem >&2; exit 7"), env: { PATH: path } });
   const writer = started.stdin.getWriter();
@@ -28,7 +28,7 @@ test("streams, exit code and signal come through", async () => {
   expect(await polite.exit).toEqual({ code: 3, signal: null });
 });
 
-test("an aborted signal ends the process, also before it began", async () => {
+test("an aborted signal ends the process, even before it began", async () => {
   const sandbox = await openConfined();
   const abort = new AbortController();
   const started = await sandbox.spawn({
@@ -49,19 +49,19 @@ test.each<[Command["argv"], Partial<Command>, RegExp]>([
   [["true"], { cwd: "elsewhere" }, /must be an absolute path/],
   [["true", "x".repeat(200_000)], {}, /can't be started: .*E2BIG/],
   [["true"], { cwd: "/nowhere" }, /bwrap: Can't chdir to \/nowhere/],
-])("%# fails the spawn in words", async (argv, options, message) => {
+])("%# fails the spawn with the reason", async (argv, options, message) => {
   const sandbox = await openConfined();
   await expect(sandbox.spawn({ argv, env: { PATH: path }, ...options })).rejects.toThrow(message);
 });
 
-test("what a boundary keeps it from enforcing is refused", async () => {
+test("a boundary that it can't enforce is refused", async () => {
   const backend = await confinedBackend({ unconfined: "allow" });
   await expect(
     backend.open(specOf({ boundary: { ...specOf().boundary, secrets: "hidden" } }), scope),
   ).rejects.toThrow(/secrets.hidden/);
 });
 
-test("without a boundary it is confined where the host can, unless configured otherwise", async () => {
+test("without a boundary it is confined if the host can, unless configured otherwise", async () => {
   const confined = await (await confinedBackend()).open(specOf(), scope);
   onTestFinished(() => confined.close());
   expect(confined.confinement).toBe("confined");

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { makeEtc } from "../../src/confined/files/etc.js";
 import { openConfined, run, shell, temporaryFolder } from "../support/specs.js";
 
-test("the stand-in for /etc holds what packages need, and no passwords of a mirror", async (context) => {
+test("the replacement for /etc holds what packages need, and no passwords of a mirror", async (context) => {
   const etc = await makeEtc(await temporaryFolder());
   expect(await readFile(join(etc.folder, "machine-id"), "utf8")).toMatch(/^[0-9a-f]{32}\n$/);
   if (!existsSync("/etc/maven/settings.xml")) return context.skip("host: no Maven settings in /etc");
@@ -13,7 +13,7 @@ test("the stand-in for /etc holds what packages need, and no passwords of a mirr
   expect(existsSync(join(etc.folder, "maven", "settings.xml"))).toBe(false);
 });
 
-test("a program finds its user, a home that is there, shared scratch and the processors", async () => {
+test("a program finds its user, an existing home, shared scratch and the processors", async () => {
   const sandbox = await openConfined();
   const script = `
     echo "$USER $LOGNAME $(whoami)"

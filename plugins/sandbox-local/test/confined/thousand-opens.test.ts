@@ -13,7 +13,7 @@ import { isRoot } from "../support/user.js";
 const atOnce = 10;
 const opens = repetitions({ short: 100, soak: 1_000 });
 
-/** Megabytes in use once everything that can be collected is. */
+/** Megabytes in use after garbage collection. */
 function heapMegabytes(): number {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();
@@ -32,7 +32,7 @@ test(`${opens} opens and closes leak no descriptor, memory, user id, group or fo
   timeout: 400_000,
 }, async () => {
   const dataFolder = await temporaryFolder();
-  // As few ids as are in use at once: a single one that isn't given back is missed at the next turn.
+  // Only as many ids as are in use at once: a single one that isn't freed is missed in the next round.
   const userIds = { first: 63_000, count: atOnce };
   const backend = new LocalSandbox(configSchema.parse({ dataFolder, userIds }));
   const resources: ResourceLimits = isRoot ? { memoryMb: 64, processes: 40, cpus: 0.5 } : {};

@@ -7,7 +7,7 @@ import makeBackend, { makeDataFolder } from "./backend.mjs";
 const dataFolder = makeDataFolder();
 afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
 
-it("puts a capability to the test alone, where nothing else is claimed", {
+it("tests a capability alone, with nothing else claimed", {
   timeout: 60_000,
 }, async (context) => {
   const capability = "filesystem.host-hidden";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
 
-/** The local backend with a data folder of its own, which every user may pass through. */
+/** The local backend with a separate data folder, which every user may pass through. */
 /**
  * @param {(name: string) => Promise<readonly string[]>} [lookup] in place of the host's resolver
  * @param {string[]} [trustedAuthorities] PEM files

@@ -31,7 +31,7 @@ describeSandboxBackend(() => backend, {
   names,
   credentialHost,
   runnerModule: new URL("backend.mjs", import.meta.url),
-  // The runner keeps one folder of its own; what a session had in it is gone with the session.
+  // The runner keeps one folder; what a session had in it is gone with the session.
   remains: async () => {
     const runners = await readdir(dataFolder, { recursive: true });
     return runners.filter((path) => path.includes("kit-"));

@@ -18,15 +18,15 @@ const claims = findings.filter(({ proven }) => proven).map(({ capability }) => c
 const isProven = (capability: string) => claims.some((claim) => claim === capability);
 
 const decoys = await startDecoys();
-// What the runner's own environment holds: attacks on environments look for it.
+// The content of the runner's own environment, which attacks on environments search for.
 process.env[canary] = decoys.secret;
 afterAll(async () => {
   delete process.env[canary];
   await decoys.close();
 });
 
-describe("jails of the local sandbox with mechanisms taken out", () => {
-  it("are named for attacks that there are", () => {
+describe("jails of the local sandbox with mechanisms removed", () => {
+  it("are defined for existing attacks", () => {
     const ids = new Set<string>(all.map(({ id }) => id));
     expect(namedAttacks.filter((id) => !ids.has(id))).toEqual([]);
     expect(all.filter((attack) => withoutFor(attack).length === 0)).toEqual([]);
@@ -40,13 +40,13 @@ describe("jails of the local sandbox with mechanisms taken out", () => {
       : without.map((kept) => ({ attack, id: attack.id, kept, without }));
   });
   it.for(several)(
-    "must lack all that is named: $id is stopped by the $kept alone",
+    "need every removal that is named: the $kept alone stops $id",
     { timeout: 60_000 },
     async ({ attack, kept, without }, { skip, onTestFinished }) => {
       const { capability } = attack;
       if (!isProven(capability)) skip(`host: ${capability} isn't proven here`);
       const weakened = WeakenedSandboxes.beside(backend);
-      if (weakened === undefined) throw new Error("the local sandbox has no weakened one beside it");
+      if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
       const rest = without.filter((mechanism) => mechanism !== kept);
       const untouched = await startDecoys();
       onTestFinished(() => untouched.close());

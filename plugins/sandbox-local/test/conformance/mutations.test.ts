@@ -24,7 +24,7 @@ describe("the local sandbox without one part of its jail", () => {
     rows = (await runMutants(backend)) ?? [];
   }, 400_000);
 
-  it("is noticed, whichever part it is", (context) => {
+  it("is detected, whichever part is missing", (context) => {
     if (reason !== undefined) context.skip(reason);
     const survivors = rows.filter((row) => !isCaught(row)).map(({ name }) => name);
     // bubblewrap gives an ordinary user no capabilities to drop.
@@ -32,17 +32,17 @@ describe("the local sandbox without one part of its jail", () => {
     expect(rows.length).toBeGreaterThan(100);
   });
 
-  it("lets an attack through that the whole jail stops", (context) => {
+  it("allows an attack that the complete jail stops", (context) => {
     if (reason !== undefined) context.skip(reason);
     const made = rows.flatMap(({ name, attack }) => (attack === undefined ? [] : [{ name, ...attack }]));
     expect(made.length).toBeGreaterThan(30);
     expect(made.filter((one) => one.with.result === "reached")).toEqual([]);
-    // Where the attack gets nowhere without the part either, this host lacks what it needs: vsock, io_uring, keyrings.
+    // If the attack fails without the part too, this host lacks what it needs: vsock, io_uring, keyrings.
     const idle = made.filter((one) => one.without.result !== "reached");
     expect(idle.filter(({ attack }) => !needsOfHost.includes(attack))).toEqual([]);
   });
 
-  it("is told in docs/mutations.md", (context) => {
+  it("is listed in docs/mutations.md", (context) => {
     if (reason !== undefined) context.skip(reason);
     const told = rows.filter(({ name, kind }) => kind === "system call filter" || name.startsWith("--"));
     const missing = told.filter(({ name }) => !table.includes(`| \`${name}\` |`)).map(({ name }) => name);

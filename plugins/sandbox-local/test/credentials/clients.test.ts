@@ -55,20 +55,20 @@ const git = "git -c user.name=a -c user.email=a@example.com";
 const change = (name: string) =>
   `cd ${name} && head -c 3000000 /dev/urandom > big && git add big && ${git} commit -qm ${name}`;
 const called = "API_TOKEN";
-/** In two parts, for it looks like a credential. */
+/** In two parts, since it looks like a credential. */
 const npmSetting = ["_auth", "Token"].join("");
 
 describe("with credentials that stay outside its jail", { timeout: 60_000 }, () => {
   test.for<[name: string, needs: string, script: string, prints: RegExp]>([
     [
-      "git clones and pushes a private repository, and leaves no trace of a credential in it",
+      "git clones and pushes a private repository, and leaves no credential in it",
       "git",
       `git clone -q https://$HOST/repository one && ${change("one")} && git push -q origin HEAD
        git fetch -q && git status -sb | head -1; grep -rsl "$GIT_TOKEN" .git | wc -l; git config --local -l | grep -ci extraheader`,
       /^## \S+\.\.\.origin\/\S+\n0\n0\n$/,
     ],
     [
-      "git clones with a credential for reading, and says why it can't push",
+      "git clones with a read-only credential, and reports why it can't push",
       "git",
       `git clone -q https://$HOST/shared/repository two && ${change("two")} && git push -q origin HEAD`,
       /remote: Ambit's boundary refused this request: READ_TOKEN is for reading only/,
@@ -120,7 +120,7 @@ print(requests.get("https://%s/api" % os.environ["HOST"], headers={"Authorizatio
     expect(await inside(`'${process.execPath}' -e '${script}'`)).toMatch(/^served to Bearer /);
   });
 
-  test("a store without variables is trusted too", async (context) => {
+  test("the trust store works without variables too", async (context) => {
     if (!existsSync("/usr/bin/curl") || !existsSync("/etc/ssl/certs"))
       context.skip("host: no curl, or no /etc/ssl/certs");
     const script = `for name in SSL_CERT_FILE CURL_CA_BUNDLE; do unset $name; done; curl -sS -H "Authorization: Bearer $${called}" https://$HOST/api`;
@@ -133,7 +133,7 @@ print(requests.get("https://%s/api" % os.environ["HOST"], headers={"Authorizatio
     expect(stdout).toMatch(/SSL_CERT_FILE=\/run\/ambit/);
   });
 
-  test("the server had the values, and what was recorded hasn't", () => {
+  test("the server got the values, and no record contains them", () => {
     expect(server.authorizations).toContain(`Bearer ${token}`);
     expect(decisions.some(({ allowed, reason }) => allowed && reason.includes("TLS ends here"))).toBe(true);
     expect(decisions.some(({ allowed, reason }) => !allowed && reason.includes("for reading only"))).toBe(

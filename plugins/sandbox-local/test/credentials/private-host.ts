@@ -14,7 +14,7 @@ export const host = "private.test";
 
 export interface PrivateHost {
   readonly port: number;
-  /** In PEM: what the proxy must trust. */
+  /** In PEM: the authority that the proxy must trust. */
   readonly authority: string;
   /** `Authorization` of every request. */
   readonly authorizations: readonly string[];
@@ -22,8 +22,8 @@ export interface PrivateHost {
 }
 
 /**
- * A TLS server that lets nobody in without the values: git repositories (`/repository`, the same below `/shared/`), an
- * index of pip's and a registry of npm's, and `/api`.
+ * A TLS server that requires the values: git repositories (`/repository`, the same below `/shared/`), a pip index, an
+ * npm registry, and `/api`.
  */
 export async function startPrivateHost(password: string, token: string): Promise<PrivateHost> {
   const folder = mkdtempSync(join(tmpdir(), "ambit-private-host-"));

@@ -4,7 +4,7 @@ import { defaultLimits } from "@ambit/egress/proxy";
 import { expect, onTestFinished, test } from "vitest";
 import { exposeOnLoopback } from "../../src/expose/loopback.js";
 
-test("what is exposed on loopback holds no more connections than a session may have", async () => {
+test("exposures on loopback hold no more connections than a session may have", async () => {
   const exposure = await exposeOnLoopback(() => new Response("served"));
   onTestFinished(() => exposure.close());
   const port = Number(new URL(exposure.url).port);

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { makePassage } from "../../src/folders/data-folder.js";
 import { temporaryFolder } from "../support/specs.js";
 
-test("others may pass through it and not list it", async () => {
+test("others may pass through it but not list it", async () => {
   const folder = join(await temporaryFolder(), "a", "b");
   await makePassage(folder);
   expect((await stat(folder)).mode & 0o777).toBe(0o711);

@@ -8,21 +8,21 @@ import { startRunner } from "../support/runner.js";
 import { closed, openConfined, run, shell, silent, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";
 
-/** What an agent can leave in its workspace: each of these could once not be removed. */
+/** What an agent can leave in its workspace. Each of these once couldn't be removed. */
 const leftovers: readonly (readonly [string, string])[] = [
   [
     "a path longer than any call takes",
     "name=$(printf 'd%.0s' $(seq 200)); for i in $(seq 30); do mkdir $name && cd $name; done; touch end",
   ],
   [
-    "names that aren't UTF-8, and a folder that nobody may open in one",
+    "names that aren't UTF-8, and a folder in one without any permission",
     "mkdir -p $(printf '\\377')/closed/in && chmod 000 $(printf '\\377')/closed",
   ],
   [
     "a folder whose own entries can't be changed",
     "mkdir -p fixed/in && touch fixed/in/x && chmod 500 fixed fixed/in",
   ],
-  ["a workspace that is closed itself", "mkdir in && chmod 000 ."],
+  ["a workspace without permissions", "mkdir in && chmod 000 ."],
 ];
 
 const users = [
@@ -60,7 +60,7 @@ test.each(leftovers)("closing a session removes %s", async (_what, script) => {
   await expect.poll(() => readdir(join(dataFolder, "trash")), { timeout: 10_000 }).toEqual([]);
 });
 
-test.runIf(isRoot)("what can't be removed is kept, and no start is refused for it", async () => {
+test.runIf(isRoot)("what can't be removed is kept, and doesn't fail a start", async () => {
   const dataFolder = await temporaryFolder();
   await chmod(dataFolder, 0o711);
   await chown(dataFolder, ordinaryUser.uid, ordinaryUser.gid);
@@ -81,7 +81,7 @@ test.runIf(isRoot)("what can't be removed is kept, and no start is refused for i
   expect(existsSync(join(dataFolder, "trash", kept[0] ?? "", "foreign", "file"))).toBe(true);
 });
 
-test("a link is removed, and not what it leads to; nothing there is fine", async () => {
+test("a link is removed but not its target, and a missing folder is fine", async () => {
   const folder = await temporaryFolder();
   await mkdir(join(folder, "kept"));
   await mkdir(join(folder, "tree"));
@@ -91,7 +91,7 @@ test("a link is removed, and not what it leads to; nothing there is fine", async
   expect(await readdir(folder)).toEqual(["kept"]);
 });
 
-test("what is left is logged once", async () => {
+test("leftovers are logged once", async () => {
   const folder = await temporaryFolder();
   const trash = await Trash.open(folder);
   trash.note("/somewhere", new Error("EBUSY"));

@@ -14,7 +14,7 @@ import {
 } from "../support/specs.js";
 import { isRoot } from "../support/user.js";
 
-test("a user id is held by one session at a time, and free again afterwards", async () => {
+test("a user id belongs to one session at a time, and is free again afterwards", async () => {
   const range = { first: 64_900, count: 2 };
   const folder = await temporaryFolder();
   const [one, other] = await Promise.all([leaseUserId(range, folder), leaseUserId(range, folder)]);
@@ -27,7 +27,7 @@ test("a user id is held by one session at a time, and free again afterwards", as
   expect(await readdir(folder)).toEqual([]);
 });
 
-test("however many ask at once, each gets another", async () => {
+test("simultaneous requests all get different ids", async () => {
   const range = { first: 64_900, count: 12 };
   const folder = await temporaryFolder();
   const leases = await Promise.all(Array.from({ length: 12 }, () => leaseUserId(range, folder)));
@@ -35,7 +35,7 @@ test("however many ask at once, each gets another", async () => {
   await Promise.all(leases.map((lease) => lease.release()));
 });
 
-test("the folder of the records is closed to others; one that can't be used is refused with the fix", async () => {
+test("the folder of the records is closed to others; an unusable one is refused with the fix", async () => {
   const folder = await temporaryFolder();
   await chmod(folder, 0o777);
   await (await leaseUserId({ first: 64_900, count: 1 }, folder)).release();
@@ -45,11 +45,11 @@ test("the folder of the records is closed to others; one that can't be used is r
   await expect(leaseUserId({ first: 64_900, count: 1 }, `${folder}-link`)).rejects.toThrow(/userIds.records/);
 });
 
-test.runIf(isRoot)("a run without a boundary can't keep the others from their user ids", async () => {
+test.runIf(isRoot)("a run without a boundary can't block the user ids of others", async () => {
   const backend = await confinedBackend({ userIds: { first: 62_930, count: 2 } });
   const hostile = await backend.open(specOf(), scope);
   onTestFinished(() => hostile.close());
-  // The host's network namespace, and with it its abstract sockets: once these names were the records.
+  // The host's network namespace includes its abstract sockets; the records once were such names.
   const script = `
 import socket, sys
 held = []
@@ -61,7 +61,7 @@ print("bound", len(held), flush=True)
 sys.stdin.read()`;
   const started = await hostile.spawn({ argv: ["/usr/bin/python3", "-c", script], env: { PATH: path } });
   const { value } = await started.stdout.getReader().read();
-  // The control: this run is one that can take such names.
+  // The control: this run can take such names.
   expect(new TextDecoder().decode(value)).toBe("bound 2\n");
   const other = await backend.open(specOf({ boundary: closed }), scope);
   onTestFinished(() => other.close());
@@ -71,43 +71,43 @@ sys.stdin.read()`;
   expect(look.stdout).toBe("ran\n");
 });
 
-test.runIf(isRoot)("another runner on this host gets another user, and a dead one's comes back", async () => {
-  const dataFolder = await temporaryFolder();
-  await chmod(dataFolder, 0o711);
-  const config = { dataFolder, userIds: { first: 62_940, count: 2 } };
-  const wait = "echo up; read _";
-  const one = await startRunner(config, wait, { spec: { boundary: closed } });
-  const other = await startRunner(config, wait, { spec: { boundary: closed } });
-  expect(new Set([one.evidence.uid, other.evidence.uid])).toEqual(new Set([62_940, 62_941]));
-  const third = await confinedBackend(config);
-  await expect(third.open(specOf({ boundary: closed }), scope)).rejects.toThrow(/are in use/);
-  await one.kill();
-  const sandbox = await third.open(specOf({ boundary: closed }), scope);
-  onTestFinished(() => sandbox.close());
-  expect(sandbox.evidence.uid).toBe(one.evidence.uid);
-});
-
 test.runIf(isRoot)(
-  "run by root, a session is somebody else on the host, and another session somebody else again",
+  "two runners on this host get different users, and a dead runner's user is free again",
   async () => {
-    const backend = await confinedBackend();
-    const open = async () => {
-      const sandbox = await backend.open(specOf({ boundary: closed }), scope);
-      onTestFinished(() => sandbox.close());
-      return sandbox;
-    };
-    const [one, other] = await Promise.all([open(), open()]);
-    expect(one.evidence.uid).toBeGreaterThanOrEqual(64_000);
-    expect(one.evidence.uid).not.toBe(other.evidence.uid);
-    // What made running bubblewrap as uid 0 no sandbox: the kernel would run this as root.
-    const { stdout } = await run(
-      one,
-      shell("true >> /proc/sys/kernel/core_pattern && echo opened; id -u; echo ran"),
-    );
-    expect(stdout).toBe("1000\nran\n");
-    expect((await stat("/proc/sys/kernel/core_pattern")).uid).toBe(0);
+    const dataFolder = await temporaryFolder();
+    await chmod(dataFolder, 0o711);
+    const config = { dataFolder, userIds: { first: 62_940, count: 2 } };
+    const wait = "echo up; read _";
+    const one = await startRunner(config, wait, { spec: { boundary: closed } });
+    const other = await startRunner(config, wait, { spec: { boundary: closed } });
+    expect(new Set([one.evidence.uid, other.evidence.uid])).toEqual(new Set([62_940, 62_941]));
+    const third = await confinedBackend(config);
+    await expect(third.open(specOf({ boundary: closed }), scope)).rejects.toThrow(/are in use/);
+    await one.kill();
+    const sandbox = await third.open(specOf({ boundary: closed }), scope);
+    onTestFinished(() => sandbox.close());
+    expect(sandbox.evidence.uid).toBe(one.evidence.uid);
   },
 );
+
+test.runIf(isRoot)("run by root, each session has a different user on the host", async () => {
+  const backend = await confinedBackend();
+  const open = async () => {
+    const sandbox = await backend.open(specOf({ boundary: closed }), scope);
+    onTestFinished(() => sandbox.close());
+    return sandbox;
+  };
+  const [one, other] = await Promise.all([open(), open()]);
+  expect(one.evidence.uid).toBeGreaterThanOrEqual(64_000);
+  expect(one.evidence.uid).not.toBe(other.evidence.uid);
+  // The reason why bubblewrap as uid 0 is no sandbox: the kernel would run this as root.
+  const { stdout } = await run(
+    one,
+    shell("true >> /proc/sys/kernel/core_pattern && echo opened; id -u; echo ran"),
+  );
+  expect(stdout).toBe("1000\nran\n");
+  expect((await stat("/proc/sys/kernel/core_pattern")).uid).toBe(0);
+});
 
 test.runIf(isRoot)("a data folder that a session's user can't reach is refused with the fix", async () => {
   const dataFolder = await temporaryFolder();

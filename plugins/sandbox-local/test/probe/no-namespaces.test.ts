@@ -30,8 +30,8 @@ const program = (boundary: object, restricted: object) => `
     refused: await open("refused", ${JSON.stringify(boundary)}, { unconfined: "refuse" }),
   }));`;
 
-test("where no namespace can be made, as in a default container, nothing is proven and every boundary refused", async () => {
-  // A jail of ours is such a place: its filter refuses what a default container's refuses.
+test("without namespaces, as in a default container, nothing is proven and every boundary is refused", async () => {
+  // One of Ambit's jails is such a place: its filter refuses what a default container's refuses.
   const sandbox = await openConfined({}, { config: { readOnlyMounts: [repository] } });
   const script = program(everythingOn, closed);
   const { stdout, stderr } = await run(sandbox, [process.execPath, "--input-type=module", "-e", script]);

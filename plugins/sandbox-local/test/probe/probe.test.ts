@@ -19,14 +19,14 @@ const proven = (findings: readonly Finding[]) =>
 
 const ofRoot = ["resources.memory", "resources.processes", "resources.cpu", "resources.disk"];
 
-test.runIf(isRoot)("as root this host shows every claim, each with what was done", async () => {
+test.runIf(isRoot)("as root this host proves every claim, and describes each trial", async () => {
   const findings = await (await confinedBackend()).probe(AbortSignal.timeout(20_000));
   expect(findings.filter((finding) => !finding.proven)).toEqual([]);
   expect(proven(findings).sort()).toEqual([...claims].sort());
   for (const finding of findings) expect(finding.proven && finding.how.length).toBeGreaterThan(20);
 });
 
-test("as an ordinary user it shows all but the limits, and says what those would need", async () => {
+test("as an ordinary user it proves all claims but the limits, and names what those need", async () => {
   const dataFolder = await temporaryFolder();
   if (isRoot) await chown(dataFolder, ordinaryUser.uid, ordinaryUser.gid);
   const program = `
@@ -57,7 +57,7 @@ test("as an ordinary user it shows all but the limits, and says what those would
   expect(await readdir(join(dataFolder, "runners"))).toEqual([]);
 });
 
-test("nothing of a probe outlives a runner that is killed without warning", async () => {
+test("no process of a probe outlives a runner that is killed without warning", async () => {
   const dataFolder = await temporaryFolder();
   const program = `
     import { configSchema, LocalSandbox } from ${JSON.stringify(fileURLToPath(new URL("../../dist/index.js", import.meta.url)))};
@@ -91,7 +91,7 @@ const commandOf = (pid: number) => readProcess(`${pid}/comm`).trim();
 const childrenOf = (pid: number) =>
   readProcess(`${pid}/task/${pid}/children`).trim().split(" ").filter(Boolean).map(Number);
 
-test("where no jail comes up, nothing is proven, and bubblewrap says why", async () => {
+test("if no jail starts, nothing is proven, and bubblewrap's message is the reason", async () => {
   const words =
     "The jail can't be opened: bwrap: No permissions to create new namespace, likely because the kernel does not allow it";
   const findings = await probeConfinement(
@@ -110,7 +110,7 @@ test("where no jail comes up, nothing is proven, and bubblewrap says why", async
   }
 });
 
-test("a probe that runs out of time settles, with nothing proven that wasn't seen", async () => {
+test("a probe that runs out of time settles, and proves only what it has tried", async () => {
   const abort = new AbortController();
   const probing = (await confinedBackend()).probe(abort.signal);
   setTimeout(() => abort.abort(new Error("out of time")), 30);
@@ -119,7 +119,7 @@ test("a probe that runs out of time settles, with nothing proven that wasn't see
   expect(proven(findings).length).toBeLessThan(claims.length);
 });
 
-describe("the fix follows bubblewrap's words", () => {
+describe("the fix depends on bubblewrap's message", () => {
   test.each([
     ["bubblewrap isn't installed: apt install bubblewrap socat", "apt install bubblewrap"],
     ["bwrap: No permissions to create new namespace", "seccomp=unconfined"],

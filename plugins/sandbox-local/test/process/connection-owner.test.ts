@@ -28,7 +28,7 @@ describe("the other end of a connection in the kernel's table", () => {
   });
 });
 
-test("of a run are marked processes, their descendants, and what shares their session", () => {
+test("marked processes, their descendants, and processes that share their session belong to a run", () => {
   const one = (pid: number, parent: number, session: number, isMarked = false) => ({
     pid,
     parent,
@@ -50,7 +50,7 @@ test("of a run are marked processes, their descendants, and what shares their se
   expect([...processesOfRuns(all, 10, new Set([40]))].sort()).toEqual([20, 21, 22, 23, 30, 40]);
 });
 
-describe("who made a connection to this host", () => {
+describe("the process that made a connection to this host", () => {
   let backend: LocalSandbox;
   let dataFolder: string;
   const server = createServer();
@@ -97,7 +97,7 @@ describe("who made a connection to this host", () => {
     expect(sandbox.confinement).toBe("unconfined");
     const started = () => sandbox.spawn({ argv: [...argv, String(port())], env: { PATH: path } });
     expect(await madeBy(started)).toBe(true);
-    // Beside it, a caller that is no run's.
+    // For comparison, a caller that belongs to no run.
     expect(await madeBy(async () => callFromHere())).toBe(false);
     await sandbox.close();
   });
@@ -117,7 +117,7 @@ describe("who made a connection to this host", () => {
     await sandbox.close();
   });
 
-  test("nobody, where no run is", async () => {
+  test("none, if there is no run", async () => {
     expect(await madeBy(async () => callFromHere())).toBe(false);
   });
 

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { killMarked, markerVariable, startOf } from "../../src/process/marked-processes.js";
 
-it("kills what carries the mark, and looks at nothing that started earlier than it is told", async () => {
+it("kills what carries the mark, and skips processes that started before the given time", async () => {
   const mark = randomUUID();
   const sleeping = async () => {
     const child = spawn("sleep", ["600"], { env: { [markerVariable]: mark }, stdio: "ignore" });

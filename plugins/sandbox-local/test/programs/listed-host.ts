@@ -10,7 +10,7 @@ import { temporaryFolder } from "../support/specs.js";
 
 type Answer = string | Buffer | undefined;
 
-/** A server on this host's loopback with a file, a git repository, an index of pip's and a registry of npm's. */
+/** A server on this host's loopback with a file, a git repository, a pip index and an npm registry. */
 export async function startListedHost(): Promise<number> {
   const folder = await temporaryFolder();
   makeRepository(folder);
@@ -58,7 +58,7 @@ export function packument(tarball: string, content: Buffer): object {
   return { name: "part", "dist-tags": { latest: "1.0.0" }, versions: { "1.0.0": version } };
 }
 
-/** As npm and pip take it; undefined where the host has no Python, and so no pip either. */
+/** In the formats of npm and pip; undefined if the host has no Python, and so no pip. */
 export function makePackages(folder: string): {
   readonly wheel: Buffer | undefined;
   readonly tarball: Buffer;

@@ -1,8 +1,8 @@
 import type { Program } from "./program.js";
 
 /**
- * Programs that ask a listed host, `$HOST` (a name that only the proxy resolves), for `/file`, whose content is
- * `served`, and a service on this host's loopback, `$GATEWAY`, for the same. Neither is given anything but its URL.
+ * Programs that request `/file`, whose content is `served`, from a listed host, `$HOST` (a name that only the proxy
+ * resolves), and from a service on this host's loopback, `$GATEWAY`. Neither is configured beyond its URL.
  */
 export const network: readonly Program[] = [
   {
@@ -55,7 +55,7 @@ export const network: readonly Program[] = [
     prints: /"name":"part"/,
   },
   {
-    name: "a server of one's own",
+    name: "a local server",
     does: "answers at localhost, 127.0.0.1, 127.0.1.1 and the host name",
     needs: ["python3", "curl"],
     script: `echo mine > file; python3 -m http.server 8080 >/dev/null 2>&1 & for i in 1 2 3 4 5 6 7 8 9; do curl -s http://localhost:8080/ >/dev/null && break; sleep 0.2; done; for host in localhost 127.0.0.1 127.0.1.1 $(hostname); do curl -sS http://$host:8080/file; done`,

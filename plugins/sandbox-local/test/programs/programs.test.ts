@@ -14,7 +14,7 @@ import { tools } from "./tools.js";
 
 const plainPaths = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/** Rust as rustup installs it, in a home: what a deployer lists in `visible`. */
+/** Rust as rustup installs it, in a home: a deployer lists it in `visible`. */
 const rust = sysroot();
 const searched = [...plainPaths, ...(rust === undefined ? [] : [join(rust, "bin")])];
 const timeout = 90_000;
@@ -23,7 +23,7 @@ function sysroot(): string | undefined {
   try {
     return execFileSync("rustc", ["--print", "sysroot"], { encoding: "utf8", stdio: "pipe" }).trim();
   } catch {
-    // This host has no Rust; the program that needs it says so.
+    // This host has no Rust; the program that needs it is skipped with that reason.
     return undefined;
   }
 }
@@ -78,7 +78,7 @@ describe("ordinary work runs inside, with an allowlist", () => {
   }
 });
 
-describe("what is refused on purpose says so", () => {
+describe("what is refused by design fails with a clear error", () => {
   for (const program of refused) {
     test(`${program.name}: ${program.does}`, { timeout }, async (context) => {
       skipWithout(program, context);
@@ -88,6 +88,6 @@ describe("what is refused on purpose says so", () => {
   }
 });
 
-test("the documentation names what is tried", async () => {
+test("the documentation lists these programs", async () => {
   await expect(programsPage()).toMatchFileSnapshot("../../../../docs/programs.md");
 });

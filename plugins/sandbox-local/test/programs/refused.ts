@@ -1,6 +1,6 @@
 import type { RefusedProgram } from "./program.js";
 
-/** What a jail refuses on purpose, and what to do instead. */
+/** What a jail refuses by design, and what to do instead. */
 export const refused: readonly RefusedProgram[] = [
   {
     name: "set-user-id and set-group-id",
@@ -49,6 +49,6 @@ export const refused: readonly RefusedProgram[] = [
     needs: ["mount"],
     script: `mount -t tmpfs none /mnt 2>&1; grep NoNewPrivs /proc/self/status`,
     prints: /(must be superuser|permission denied)[\s\S]*NoNewPrivs:\s*1/i,
-    instead: "install what a run needs on the host, or list it in `visible`",
+    instead: "install what a run needs on the host, or list it in `readOnlyMounts`",
   },
 ];

@@ -10,7 +10,7 @@ function rows(programs: readonly Program[]): string {
   return programs.map(({ name, does }) => `| ${cell(name)} | ${cell(does)} |`).join("\n");
 }
 
-/** The page of the documentation that names what is tried: `docs/programs.md`. */
+/** The page of the documentation that lists the programs: `docs/programs.md`. */
 export function programsPage(): string {
   return `# Programs that work inside
 
@@ -38,7 +38,7 @@ ${rows(network)}
 Java's own clients don't read the variables: give them \`-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128\`, and the same
 for \`https\`.
 
-## Refused on purpose
+## Refused by design
 
 | program | what it would do | instead |
 |---|---|---|

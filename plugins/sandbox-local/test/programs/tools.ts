@@ -2,7 +2,7 @@ import type { Program } from "./program.js";
 
 const git = "git -c user.name=a -c user.email=a@example.com -c init.defaultBranch=main";
 
-/** What a developer uses beside a language. */
+/** What a developer uses besides a language. */
 export const tools: readonly Program[] = [
   {
     name: "git",

@@ -12,7 +12,7 @@ import { hostPids, statusRow } from "../support/host-processes.js";
 import { closed, everythingOn, openConfined, path, run, specOf, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";
 
-/** Processes that hold something of the data folder open, as one does that is left over in the middle of its start. */
+/** Processes with an open file of the data folder, as a process has that is left over in the middle of its start. */
 function holdersOf(dataFolder: string): readonly string[] {
   return hostPids().filter((pid) => {
     try {
@@ -47,7 +47,7 @@ async function markedIn(folder: string): Promise<readonly string[]> {
 const confined = { unconfined: "refuse", boundary: closed };
 const bare = { unconfined: "prefer", boundary: everythingOn };
 
-/** As a container's root is by default: of another user's process it can't read the environment. */
+/** Like root in a container by default, which can't read the environment of another user's process. */
 const withoutTracing = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", "--"];
 
 test.each([
@@ -68,7 +68,7 @@ test.each([
   ],
   ["unconfined", repetitions({ short: 4, soak: 40 }), bare, undefined, []],
 ])(
-  "a runner that is killed while processes come up leaves none: %s, %i times",
+  "a runner that is killed while processes start leaves none: %s, %i times",
   { timeout: 240_000 },
   async (_name, kills, { unconfined, boundary }, user, prefix) => {
     const dataFolder = await temporaryFolder();
@@ -77,7 +77,7 @@ test.each([
     const program = fileURLToPath(new URL("../support/starter.mjs", import.meta.url));
     const { onDecision: _unused, log: _too, ...spec } = specOf({ boundary });
     const startAndKill = async (number: number) => {
-      // A data folder each: no start of another cleans up behind it.
+      // Separate data folders, so that no other start cleans up.
       const config = { dataFolder: join(dataFolder, String(number)), unconfined };
       const texts = [config, spec].map((part) => JSON.stringify(part));
       const [command = process.execPath, ...args] = [...prefix, process.execPath, program, ...texts];
@@ -88,7 +88,7 @@ test.each([
       });
       onTestFinished(() => void runner.kill("SIGKILL"));
       await once(runner.stdout, "data");
-      // Somewhere in the start of one process or another: there are always four under way.
+      // Some process is always in the middle of its start: four are under way.
       await delay(Math.random() * 40);
       const gone = once(runner, "exit");
       runner.kill("SIGKILL");
@@ -111,7 +111,7 @@ function namesLauncher(pid: string, uid: string): boolean {
   return isRunning && statusRow(pid, "Name") === "bwrap" && statusRow(pid, "Uid")?.startsWith(uid) === true;
 }
 
-test("a start that is given up leaves no process, also with the runner alive", async () => {
+test("an abandoned start leaves no process while the runner lives", async () => {
   const sandbox = await openConfined();
   const uid = String(sandbox.evidence.uid);
   const known = new Set(hostPids());

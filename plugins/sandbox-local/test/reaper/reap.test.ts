@@ -13,7 +13,7 @@ import { isRoot, ordinaryUser } from "../support/user.js";
 
 const daemon = 'setsid sh -c "trap \\"\\" TERM HUP; echo \\$\\$; while :; do sleep 1; done" & wait';
 
-test("the next start ends and removes what a killed runner left, and touches no live runner's", async () => {
+test("the next start ends and removes what a killed runner left, but nothing of a live runner", async () => {
   const dataFolder = await temporaryFolder();
   const config = { dataFolder, unconfined: "prefer" };
   const [dead, alive] = await Promise.all([startRunner(config, daemon), startRunner(config, daemon)]);
@@ -27,15 +27,15 @@ test("the next start ends and removes what a killed runner left, and touches no 
   expect(await isRunning(Number(alive.said))).toBe(true);
   // The live runner's, and this test's own.
   expect(await readdir(join(dataFolder, "runners"))).toHaveLength(2);
-  // With its watch, it needs no next start.
+  // Its watch process cleans up without a next start.
   await alive.kill();
   await expect.poll(() => isRunning(Number(alive.said))).toBe(false);
   await restart(dataFolder);
-  // This test's own, of two starts.
+  // Those of this test, from two starts.
   expect(await readdir(join(dataFolder, "runners"))).toHaveLength(2);
 });
 
-/** The next start of a runner, as far as the sandbox sees one: its first use. */
+/** The next start of a runner; for the sandbox, that is its first use. */
 async function restart(dataFolder: string): Promise<void> {
   const sandbox = await (await unconfinedBackend(dataFolder)).open(specOf(), scope);
   await sandbox.close();
@@ -67,7 +67,7 @@ test("the next start unmounts the disk of a killed runner's session", async (con
   await expect.poll(loops).toEqual([]);
   await expect.poll(() => readdir(join(dataFolder, "trash"))).toEqual([]);
 
-  // With its watch, it needs no next start.
+  // Its watch process cleans up without a next start.
   const watched = await startRunner({ dataFolder }, "echo up; sleep 60", { spec });
   expect(await mounted()).toHaveLength(1);
   await watched.kill();
@@ -90,7 +90,7 @@ test.each([
   ["an ordinary user", isRoot, ordinaryUser, closed],
   ["this user", !isRoot, undefined, closed],
 ] as const)(
-  "a confined run of %s ends at once with its killed runner; the rest goes at the next start",
+  "a confined run of %s ends at once with its killed runner; the next start removes the rest",
   async (_name, applies, user, boundary) => {
     if (!applies) return;
     const dataFolder = await temporaryFolder();
@@ -132,7 +132,7 @@ async function groupsOf(dataFolder: string): Promise<readonly string[]> {
   return found;
 }
 
-test("a runner that ends with a session open leaves the next start what it needs; one without leaves nothing", async () => {
+test("a runner that ends with an open session leaves what the next start needs; one without leaves nothing", async () => {
   const dataFolder = await temporaryFolder();
   const config = { dataFolder, unconfined: "prefer" };
   const seconds = String(randomInt(1_000_000, 9_999_999));

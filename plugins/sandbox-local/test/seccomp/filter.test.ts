@@ -61,7 +61,7 @@ const table: [SyscallName, (number | bigint)[], number][] = [
   ["chmod", [0, 0o4755], fail(EPERM)],
   ["chmod", [0, 0o2755], fail(EPERM)],
   ["fchmod", [3, 0o1777], allow],
-  ["fchmod", [3, 101], allow], // a mode that is ptrace's number on x64: an argument is never taken for a call
+  ["fchmod", [3, 101], allow], // a mode that is ptrace's number on x64: an argument is never mistaken for a call
   ["fchmod", [3, 117], allow], // and on arm64
   ["fchmod", [3, 0o6755], fail(EPERM)],
   ["fchmodat", [0, 0, 0o644], allow],
@@ -152,7 +152,7 @@ describe.each(["x64", "arm64"] as const)("the filter for %s", (architecture) => 
     );
   });
 
-  it("kills on every other architecture, and on a named call too", () => {
+  it("kills calls of every other architecture, including named ones", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 0xffffffff }).filter((other) => other !== audit[architecture]),
@@ -166,14 +166,14 @@ describe.each(["x64", "arm64"] as const)("the filter for %s", (architecture) => 
   });
 });
 
-it("refuses x32 calls, named or not, in other words than a kernel without them", () => {
+it("refuses x32 calls, named or not, with another error than a kernel without them", () => {
   const filter = compileSeccompFilter("x64");
   for (const number of [0, 39, 101, 520, 547]) {
     expect(interpret(filter, { architecture: audit.x64, number: number | 0x40000000 })).toBe(fail(EPERM));
   }
 });
 
-it("knows the machines it has tables for", () => {
+it("supports the machines it has tables for", () => {
   expect(["x64", "arm64", "ia32", "riscv64", "toString"].map(isSeccompArchitecture)).toEqual([
     true,
     true,
@@ -203,7 +203,7 @@ describe("the assembler", () => {
       /256 instructions away/,
     ],
     [
-      "a label that stands twice",
+      "a duplicate label",
       [{ do: "label", name: "a" } as const, { do: "label", name: "a" } as const],
       /twice/,
     ],

@@ -1,4 +1,4 @@
-/** A second reading of the kernel's filter format, written apart from the assembler, to check its programs. */
+/** A second reader of the kernel's filter format, written independently of the assembler, to check its programs. */
 export interface SystemCall {
   readonly architecture: number;
   readonly number: number;
@@ -34,5 +34,5 @@ export function interpret(program: Buffer, call: SystemCall): number {
     else if (code === 0x06) return value;
     else throw new Error(`instruction ${index} has an unknown code ${code}`);
   }
-  throw new Error("the program ends without an answer");
+  throw new Error("the program ends without a result");
 }

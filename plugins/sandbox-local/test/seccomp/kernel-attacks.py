@@ -16,7 +16,7 @@ def call(name, *arguments):
 
 
 def in_child(attempt):
-    """The attempt's result, from a process of its own: some of them can't be undone."""
+    """The attempt's result, from a separate process: some of them can't be undone."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -44,7 +44,7 @@ const guarded: Record<string, number> = {
   "foreign-architecture": KILLED_BY_SIGSYS,
 };
 
-/** These need no setting of the host: a control that fails here is a broken test, not a careful host. */
+/** These need nothing of the host: a control that fails here is a broken test, not a restrictive host. */
 const worksEverywhere = ["clone3", "openat2", "ptrace", "process_vm_readv", "pidfd_getfd", "chmod", "fchmod"];
 worksEverywhere.push("openat", "openat-tmpfile", "mknodat", "keyctl", "open_tree", "adjtimex");
 
@@ -95,7 +95,7 @@ describe.skipIf(missing !== undefined)("the filter in the kernel, in a jail", ()
     }
   });
 
-  it("leaves ordinary programs alone", () => {
+  it("doesn't affect ordinary programs", () => {
     const ordinary = [...filtered].filter(([name]) => name.startsWith("allowed-"));
     expect(ordinary).toHaveLength(8);
     expect(ordinary.filter(([, result]) => result < 0)).toEqual([]);

@@ -8,7 +8,7 @@ export function hostPids(): readonly string[] {
 
 /** Its arguments, each ended by NUL; empty when it is gone. */
 export async function argumentsOf(pid: string): Promise<string> {
-  // Gone since it was listed: not there.
+  // Gone since it was listed.
   return readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "");
 }
 

@@ -1,4 +1,4 @@
-/** A runner of its own process, so that a test may kill it: opens a sandbox, starts a daemon, and waits. */
+/** A runner in a separate process, so that a test may kill it: opens a sandbox, starts a daemon, and waits. */
 import { configSchema, LocalSandbox } from "../../dist/index.js";
 
 const [config, spec, script] = process.argv.slice(2).map((text) => JSON.parse(text));
@@ -16,6 +16,6 @@ const { value } = await reader.read();
 process.stdout.write(
   `${JSON.stringify({ said: new TextDecoder().decode(value), evidence: started.evidence })}\n`,
 );
-// An end of its own accord, with the sandbox still open.
+// A voluntary exit with the sandbox still open.
 process.on("SIGUSR2", () => process.exit(0));
 setInterval(nothing, 1_000);

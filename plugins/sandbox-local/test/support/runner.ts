@@ -8,12 +8,12 @@ import { specOf } from "./specs.js";
 
 export interface OtherRunner {
   readonly child: ChildProcess;
-  /** What its daemon's script printed first. */
+  /** The first output of its daemon's script. */
   readonly said: string;
   readonly evidence: Record<string, string | number | boolean>;
-  /** SIGKILL, and the end of it. */
+  /** Sends SIGKILL and waits for its end. */
   kill(): Promise<void>;
-  /** SIGKILL also to the process that watches over it: nothing cleans up then. */
+  /** Sends SIGKILL to its watch process too, so that nothing cleans up. */
   killWithWatch(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export interface RunnerOptions {
   readonly extra?: number;
 }
 
-/** A runner in a process of its own, with one sandbox in which `script` runs. */
+/** A runner in a separate process, with one sandbox in which `script` runs. */
 export async function startRunner(
   config: object,
   script: string,
@@ -58,7 +58,7 @@ export async function startRunner(
   return { child, kill, killWithWatch, ...JSON.parse(String(line)) };
 }
 
-/** A runner's watch ends with its runner; without it, what was started is left. */
+/** The watch process ends with its runner; without it, started processes are left. */
 export async function killWatchOf(runner: number): Promise<void> {
   for (const pid of hostPids()) {
     const isChild = statusRow(pid, "PPid") === String(runner);

@@ -48,7 +48,7 @@ export function specOf(overrides: Partial<SandboxSpec> = {}): SandboxSpec {
 
 export const scope: Scope = { signal: new AbortController().signal, defer: () => undefined };
 
-/** A folder of the test's own that every user id may pass through; gone with the test. */
+/** A temporary folder that every user id may pass through, removed after the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-local-"));
   onTestFinished(async () => {
@@ -69,7 +69,7 @@ export async function openUnconfined(overrides: Partial<SandboxSpec> = {}): Prom
   return sandbox;
 }
 
-/** What a runner without a boundary's confinement would have had to refuse, and this host can do. */
+/** A boundary that a runner without confinement would have to refuse, and that this host can enforce. */
 export async function confinedBackend(config: object = {}, lookup?: Lookup): Promise<LocalSandbox> {
   const dataFolder = await temporaryFolder();
   // A session's own user has to reach it.
@@ -82,7 +82,7 @@ export interface ConfinedOptions extends Partial<SandboxSpec> {
   readonly lookup?: Lookup;
 }
 
-/** A confined sandbox without network, and with a workspace that may be written, unless `boundary` says otherwise. */
+/** A confined sandbox without network, with a writable workspace, unless `boundary` says otherwise. */
 export async function openConfined(
   boundary: Partial<Boundary> = {},
   { config, lookup, ...overrides }: ConfinedOptions = {},

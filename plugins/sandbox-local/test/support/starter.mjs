@@ -1,4 +1,4 @@
-/** A runner that does nothing but start jails, so that a test may kill it while one comes up. */
+/** A runner that only starts jails, so that a test may kill it during a start. */
 import { configSchema, LocalSandbox } from "../../dist/index.js";
 
 const [config, spec] = process.argv.slice(2).map((text) => JSON.parse(text));

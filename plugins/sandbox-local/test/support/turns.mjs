@@ -1,4 +1,4 @@
-// A runner in a process of its own: one session, and one jail after the other in it. Prints what each wrote, as JSON.
+// A runner in a separate process: one session, with one jail after the other. Prints what each wrote, as JSON.
 import { configSchema, LocalSandbox } from "../../dist/index.js";
 
 const [config, spec, scripts, role] = process.argv.slice(2).map((text) => JSON.parse(text));

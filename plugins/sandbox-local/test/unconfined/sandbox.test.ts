@@ -35,7 +35,7 @@ test("a process sees exactly the variables it names, and its home, scratch and m
   expect(stdout).not.toContain("canary-7c1");
 });
 
-test("streams, exit code and signal come through", async () => {
+test("streams, exit code and signal are passed on", async () => {
   const sandbox = await openUnconfined();
   const started = await sandbox.spawn({ argv: shell("cat; echo problem >&2; exit 7"), env: { PATH: path } });
   const writer = started.stdin.getWriter();
@@ -48,7 +48,7 @@ test("streams, exit code and signal come through", async () => {
   expect(await killed.exit).toEqual({ code: null, signal: "SIGKILL" });
 });
 
-test("output that nobody has read yet is still there after the exit", async () => {
+test("unread output is still available after the exit", async () => {
   const sandbox = await openUnconfined();
   const started = await sandbox.spawn({ argv: ["echo", "late"], env: { PATH: path } });
   await started.exit;
@@ -61,7 +61,7 @@ test.each<[Command["argv"], Partial<Command>, RegExp]>([
   [["true", "a\0b"], {}, /must not contain NUL/],
   [["true"], { cwd: "elsewhere" }, /must be an absolute path/],
   [["true", "x".repeat(200_000)], {}, /can't be started: .*E2BIG/],
-])("%# fails the spawn in words", async (argv, options, message) => {
+])("%# fails the spawn with the reason", async (argv, options, message) => {
   const sandbox = await openUnconfined();
   await expect(sandbox.spawn({ argv, env: { PATH: path }, ...options })).rejects.toThrow(message);
 });
@@ -75,7 +75,7 @@ test("a writer whose reader is gone gets an error, and the runner lives", async 
   await expect(writer.write(new Uint8Array(100_000))).rejects.toThrow();
 });
 
-test("what a process leaves behind in a session of its own is gone at its exit", async () => {
+test("processes left in a separate session end with the process that started them", async () => {
   const sandbox = await openUnconfined();
   const script =
     'setsid sh -c "trap \\"\\" TERM HUP INT; while :; do sleep 1; done" </dev/null >/dev/null 2>&1 & echo $!';
@@ -102,7 +102,7 @@ test("an aborted signal ends the process, also when it ignores everything", asyn
   expect(await started.exit).toEqual({ code: null, signal: "SIGKILL" });
 });
 
-test("SIGTERM lets a process end by itself, and ends the one that won't", async () => {
+test("SIGTERM lets a process end by itself, and kills one that doesn't", async () => {
   const sandbox = await openUnconfined();
   const polite = await sandbox.spawn({
     argv: shell('trap "exit 3" TERM; echo up; while :; do sleep 0.05; done'),
@@ -121,7 +121,7 @@ test("SIGTERM lets a process end by itself, and ends the one that won't", async 
   expect(await stubborn.exit).toEqual({ code: null, signal: "SIGKILL" });
 });
 
-test("the agent keeps its home; a tool's home and scratch are its own and go with it", async () => {
+test("the agent keeps its home; a tool has a private home and scratch, which are removed with it", async () => {
   const sandbox = await openUnconfined();
   const agent = { role: "agent" } as const;
   await run(sandbox, shell("echo kept > $HOME/note"), agent);
@@ -144,7 +144,7 @@ test("files are written and read in workspace and home, never through a link", a
 
   await symlink(outside, join(sandbox.workspace, "link"));
   await symlink(join(outside, "secret"), join(sandbox.workspace, "file-link"));
-  // The control: the links do lead there.
+  // The control: the links lead there.
   expect(await readFile(join(sandbox.workspace, "link", "secret"), "utf8")).toBe("outside");
   await expect(sandbox.readFile(`${sandbox.workspace}/link/secret`)).rejects.toThrow(
     /without following links/,
@@ -159,16 +159,16 @@ test("files are written and read in workspace and home, never through a link", a
 });
 
 test.each(["/etc/passwd", "relative", "WORKSPACE", "WORKSPACE/../x", "WORKSPACE/a\0b", "WORKSPACE-beside/x"])(
-  "%s is no place for a file",
+  "a file can't be written to %s",
   async (place) => {
     const sandbox = await openUnconfined();
     const target = place.replace("WORKSPACE", sandbox.workspace);
-    await expect(sandbox.writeFiles([{ path: target, content: "x" }])).rejects.toThrow(/doesn't lie in/);
-    await expect(sandbox.readFile(target)).rejects.toThrow(/doesn't lie in/);
+    await expect(sandbox.writeFiles([{ path: target, content: "x" }])).rejects.toThrow(/isn't in/);
+    await expect(sandbox.readFile(target)).rejects.toThrow(/isn't in/);
   },
 );
 
-test("reading a pipe, a folder or nothing fails and doesn't wait", async () => {
+test("reading a pipe, a folder or a missing file fails without waiting", async () => {
   const sandbox = await openUnconfined();
   await run(sandbox, ["mkfifo", "pipe"]);
   await mkdir(join(sandbox.workspace, "folder"));
@@ -177,7 +177,7 @@ test("reading a pipe, a folder or nothing fails and doesn't wait", async () => {
   }
 });
 
-test("an exposed handler answers inside, only with its token, until it is closed", async () => {
+test("an exposed handler responds inside, only to its token, until it is closed", async () => {
   const sandbox = await openUnconfined();
   const exposure = await sandbox.expose(async (request) => new Response(`got ${await request.text()}`));
   const call = `fetch(process.argv[1], { method: "POST", body: "this", headers: { authorization: "Bearer " + process.argv[2] } })
@@ -218,7 +218,7 @@ test("two sandboxes can't share an id, and a bad id is refused", async () => {
   await expect(backend.open(specOf({ id: "../up" }), scope)).rejects.toThrow(/must match/);
 });
 
-test("a run with a boundary is never opened unconfined", async () => {
+test("a sandbox with a boundary is never opened unconfined", async () => {
   const backend = await unconfinedBackend();
   const spec = specOf({ boundary: { ...everythingOn, network: { mode: "off", rules: [] } } });
   const opened = await backend.open(spec, scope).catch((error: unknown) => error);

@@ -22,11 +22,11 @@ const changeOf = (change: Partial<Rewriting>) => {
   };
 };
 
-test("a jail that lacks nothing is the planned one", () => {
+test("a jail without removals is the planned one", () => {
   expect(weakenedArguments(planned, whole)).toEqual(planned);
 });
 
-describe("only what is named is taken out", () => {
+describe("only what is named is removed", () => {
   test.each<[string, Partial<Rewriting>, readonly string[], readonly string[]]>([
     ["the ipc namespace", { without: ["ipc namespace"] }, ["--unshare-ipc"], []],
     [
@@ -35,7 +35,7 @@ describe("only what is named is taken out", () => {
       ["--unshare-pid", "--as-pid-1", "--proc"],
       ["--ro-bind"],
     ],
-    ["the end with the runner", { without: ["end with the runner"] }, ["--die-with-parent"], []],
+    ["the exit with the runner", { without: ["exit with the runner"] }, ["--die-with-parent"], []],
     ["nested namespaces", { without: ["refusal of nested user namespaces"] }, ["--disable-userns"], []],
     ["the user namespace", { userNamespace: 9 }, ["--unshare-user", "--disable-userns"], ["--userns", "9"]],
     ["the filter", { without: ["system call filter"] }, ["6"], []],
@@ -52,9 +52,9 @@ describe("only what is named is taken out", () => {
     expect(result.slice(-3)).toEqual(["--setenv", "A", "--seccomp"]);
   });
 
-  test("and nothing at all by what isn't on the command line", () => {
+  test("mechanisms outside the command line change nothing", () => {
     const onIt = [
-      ...["ipc namespace", "pid namespace", "end with the runner", "refusal of nested user namespaces"],
+      ...["ipc namespace", "pid namespace", "exit with the runner", "refusal of nested user namespaces"],
       ...["system call filter", "hidden host files", "cleared environment"],
     ];
     const without = mechanisms.filter((mechanism) => !onIt.includes(mechanism));
@@ -62,7 +62,7 @@ describe("only what is named is taken out", () => {
   });
 });
 
-test("a jail of another shape is refused, so that no control is a whole jail", () => {
+test("an unknown command line is refused, so that no control is a complete jail", () => {
   const other = planned.filter((argument) => argument !== "--unshare-ipc");
   expect(() => weakenedArguments(other, { ...whole, without: ["ipc namespace"] })).toThrow(/--unshare-ipc/);
 });

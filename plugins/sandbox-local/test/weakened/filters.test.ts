@@ -13,7 +13,7 @@ describe.each(["x64", "arm64"] as const)("the probe's system calls on %s", (arch
     attempts.map((attempt) => interpret(filter, { architecture: audit[architecture], ...attempt }));
   const whole = answers(compileSeccompFilter(architecture));
 
-  test("are each refused by the filter, in the words that the probe expects", () => {
+  test("are each refused by the filter, with the error that the probe expects", () => {
     expect(attempts.map(({ answer }) => seccompErrno.fail(-answer))).toEqual(whole);
   });
 
@@ -25,7 +25,7 @@ describe.each(["x64", "arm64"] as const)("the probe's system calls on %s", (arch
     },
   );
 
-  test("have names of their own", () => {
+  test("have unique names", () => {
     expect(new Set(attempts.map(({ name }) => name)).size).toBe(attempts.length);
   });
 });

@@ -5,7 +5,10 @@ import { beginningOf, gateWords } from "../../src/confined/launch/gate-words.js"
 import { type Mechanism, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
 import { closed, confinedBackend, run, specOf } from "../support/specs.js";
 
-/** Each way into the jail's first process: prints `reached` or the kernel's answer. What is written is what was there. */
+/**
+ * Each way to attack the jail's first process: prints `reached` or the kernel's error. It writes only what was there
+ * before.
+ */
 const attack = `
 import ctypes, errno, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -52,7 +55,7 @@ const guard = "guard of the first process" satisfies Mechanism;
 
 async function openWithout(without: readonly Mechanism[]): Promise<Sandbox> {
   const weakened = WeakenedSandboxes.beside(await confinedBackend());
-  if (weakened === undefined) throw new Error("there is nothing beside the local sandbox");
+  if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
   const sandbox = await weakened.open(
     specOf({ boundary: closed }),
     without,
@@ -63,15 +66,15 @@ async function openWithout(without: readonly Mechanism[]): Promise<Sandbox> {
   return sandbox;
 }
 
-describe("a payload and its jail's first process, which is of the same user", () => {
+describe("a payload and its jail's first process, which has the same user", () => {
   test.each<[string, readonly Mechanism[], readonly string[]]>([
     [
-      "without the filter and the guard it can change it, and its gate leads nowhere",
+      "without the filter and the guard the payload can change it, and its gate leads nowhere",
       [filter, guard],
       ["memory reached", "trace reached", "vm reached", "gate leads nowhere", "gate reached"],
     ],
     [
-      "the filter alone leaves its memory",
+      "the filter alone doesn't protect its memory",
       [guard],
       ["memory reached", "trace EPERM", "vm EPERM", "gate EPERM"],
     ],
@@ -84,15 +87,15 @@ describe("a payload and its jail's first process, which is of the same user", ()
   });
 });
 
-describe("what a jail says before it is up", () => {
-  test("comes line by line, in whatever pieces", async () => {
+describe("what a jail reports before it is up", () => {
+  test("is read line by line, in any chunks", async () => {
     const lines: string[] = [];
     for await (const line of gateWords(Readable.from(["1", "7\nu", "p\n"].map(Buffer.from))))
       lines.push(line);
     expect(lines).toEqual(["17", "up"]);
   });
 
-  test("is refused when it goes on without an end, and no more of it is read", async () => {
+  test("is refused when it doesn't end, and no more of it is read", async () => {
     let pieces = 0;
     const endless = Readable.from(
       (function* () {
@@ -105,7 +108,7 @@ describe("what a jail says before it is up", () => {
     expect(endless.destroyed).toBe(true);
   });
 
-  test("and its last words are kept up to a length", async () => {
+  test("and its last output is kept up to a limit", async () => {
     const stream = new PassThrough();
     const kept = beginningOf(stream);
     for (let piece = 0; piece < 100; piece++) stream.write("x".repeat(1000));

@@ -10,7 +10,7 @@ const planned = [
 describe("the parts of a jail's command line", () => {
   const parts = new Map(jailParts(planned).map(({ name, rest }) => [name, rest.join(" ")]));
 
-  test("are what keeps something out, and not what gives something", () => {
+  test("are the options that protect something, not those that give something", () => {
     expect([...parts.keys()]).toEqual([
       "--unshare-net",
       "--cap-drop ALL",
@@ -30,11 +30,11 @@ describe("the parts of a jail's command line", () => {
     ["cover of /proc/keys", "--ro-bind /dev/null /proc/keys ", ""],
     ["size of /tmp", "--size 9 ", ""],
     ["read-only /covered", "--remount-ro /covered ", ""],
-  ])("%s is taken out alone", (name, words, by) => {
+  ])("%s is removed alone", (name, words, by) => {
     expect(parts.get(name)).toBe(planned.join(" ").replace(words, by));
   });
 
-  test("can't hide behind an option that nobody thought of", () => {
+  test("are refused for an unknown option", () => {
     expect(() => jailParts(["--share-everything"])).toThrow("There is no definition of a jail without");
   });
 });

@@ -5,17 +5,17 @@ import { mechanisms, WeakenedSandboxes } from "../../src/testing/weakened/index.
 import { closed, confinedBackend, finish, path, scope, shell, specOf } from "../support/specs.js";
 
 describe("weakened jails", () => {
-  test("are reached by no configuration and by nothing that the plugin exports", () => {
+  test("can't be reached through configuration or the plugin's exports", () => {
     expect(Object.keys(entry).sort()).toEqual(["LocalSandbox", "configSchema", "default"]);
     for (const name of ["weakening", "weakenings", "without", ...mechanisms]) {
       expect(configSchema.safeParse({ [name]: ["system call filter"] }).success).toBe(false);
     }
   });
 
-  test("lack what is named, and the sandbox beside them lacks nothing", async () => {
+  test("lack what is named, while the normal sandbox lacks nothing", async () => {
     const backend = await confinedBackend();
     const weakened = WeakenedSandboxes.beside(backend);
-    if (weakened === undefined) throw new Error("there is nothing beside the local sandbox");
+    if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
     const decoys = { folders: [], environment: { CANARY: "seen" } };
     const open = await weakened.open(
       specOf({ boundary: closed }),
@@ -34,7 +34,7 @@ describe("weakened jails", () => {
     expect(outputs).toEqual(["Seccomp:\t0\nseen\n", "Seccomp:\t2\n\n"]);
   });
 
-  test("stand beside the local sandbox alone", () => {
+  test("exist only for the local sandbox", () => {
     const other = {
       name: "local",
       site: "sandbox",

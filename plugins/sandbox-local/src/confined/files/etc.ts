@@ -6,8 +6,8 @@ import type { ShownPath } from "../launch/arguments.js";
 import { inside } from "../launch/inside.js";
 
 /**
- * What of the host's `/etc` programs need: packages' settings that `/usr` links to, or that say what system this is.
- * Nothing in it names a user, a key or another host.
+ * The parts of the host's `/etc` that programs need: package settings that `/usr` links to, or that identify the
+ * system. None of them names a user, a key or another host.
  */
 const copied: readonly RegExp[] = [
   /^(alpine-release|debian_version|lsb-release|os-release|redhat-release)$/,
@@ -17,10 +17,13 @@ const copied: readonly RegExp[] = [
   /^(ImageMagick-\d+|maven|perl|python\d[\d.]*|terminfo|vim)$/,
 ];
 
-/** May hold passwords of the host's own: for mirrors, as a rule. */
+/** May hold the host's own passwords, usually for mirrors. */
 const secret: readonly string[] = ["/etc/maven/settings.xml"];
 
-/** The same, with hundreds of entries: a mount costs each jail 0.2 ms, copies would cost each start of Ambit half a second. */
+/**
+ * The same, with hundreds of entries: a mount costs each jail 0.2 ms, copying them would cost each start of Ambit half
+ * a second.
+ */
 const mounted: readonly RegExp[] = [
   /^(alternatives|fonts|pki\/ca-trust|ssl\/certs)$/,
   /^(java|java-\d+-openjdk)$/,
@@ -29,17 +32,17 @@ const mounted: readonly RegExp[] = [
 /** Folders of which only some entries are shown. */
 const looked: readonly string[] = ["", "pki", "pki/tls", "ssl"];
 
-/** No host has it: programs only want one to be there. */
+/** Missing on the host; programs only need the file to exist. */
 const machineId = "abababababababababababababababab";
 
-/** A folder that stands in for `/etc`, made once for a runner. */
+/** A folder that replaces `/etc` inside, made once per runner. */
 export interface Etc {
   readonly folder: string;
-  /** Shown over it in every jail. */
+  /** Mounted over it in every jail. */
   readonly shown: readonly ShownPath[];
-  /** And in agents' jails, whose home is another. */
+  /** Also in the agent's jails, whose home is different. */
   readonly agent: readonly ShownPath[];
-  /** And in jails that share the host's network. */
+  /** Also in jails that share the host's network. */
   readonly shared: readonly ShownPath[];
 }
 
@@ -50,7 +53,7 @@ function passwd(home: string): string {
   return `${user}:x:${uid}:${uid}:${user}:${home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`;
 }
 
-/** One user, no other host, no name servers; and what is the same on every host of its kind. */
+/** One user, no other host, no name servers, and what is the same on every host of its kind. */
 export async function makeEtc(parent: string): Promise<Etc> {
   const folder = join(parent, "etc");
   await makeReadableFolder(folder);
@@ -81,7 +84,7 @@ export async function makeEtc(parent: string): Promise<Etc> {
     agent: [{ source: agentPasswd, path: "/etc/passwd" }],
     shared: [
       await contentOf(parent, "hosts", loopbackHosts),
-      // A link into /run on many hosts, so its content is what is shown.
+      // A link into /run on many hosts, so its content is copied.
       await contentOf(parent, "resolv.conf", ""),
     ],
   };
@@ -95,14 +98,14 @@ async function copy(name: string, folder: string): Promise<void> {
     const filter = (source: string) => !secret.includes(source);
     await cp(join("/etc", name), target, { recursive: true, verbatimSymlinks: true, filter });
   } catch (error) {
-    // What the runner may not read, nobody inside may either.
+    // What the runner can't read is unreadable inside too.
     if (codeOf(error) !== "ENOENT" && codeOf(error) !== "EACCES") throw error;
   }
 }
 
 async function contentOf(parent: string, name: string, otherwise: string): Promise<ShownPath> {
   const source = join(parent, `shared-${name}`);
-  // Not there: nothing to show of it.
+  // It doesn't exist, so there is nothing to show.
   await writeReadable(source, await readFile(join("/etc", name)).catch(() => otherwise));
   return { source, path: `/etc/${name}` };
 }
@@ -110,7 +113,7 @@ async function contentOf(parent: string, name: string, otherwise: string): Promi
 const isOneOf = (patterns: readonly RegExp[]) => (name: string) =>
   patterns.some((pattern) => pattern.test(name));
 
-/** Entries of the folders that are looked into, relative to `/etc`. */
+/** Entries of the listed folders, relative to `/etc`. */
 async function namesIn(root: string): Promise<readonly string[]> {
   const lists = looked.map(async (folder) => {
     const names = await readdir(join(root, folder)).catch((error: unknown) => {

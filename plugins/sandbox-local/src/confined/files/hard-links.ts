@@ -7,35 +7,35 @@ import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { beginningOf } from "../launch/gate-words.js";
 import { mostRepositories } from "./protected-paths.js";
 
-/** A file that has more names than the workspace shows: writing it here writes it there. */
+/** A file with more names than the workspace shows: writing to it here also writes to it there. */
 export interface OutsideLink {
   /** How many names it has. */
   readonly links: number;
-  /** Names relative to the workspace, each byte a character (latin1): they may be no UTF-8. */
+  /** Names relative to the workspace, one character per byte (latin1), since they may not be valid UTF-8. */
   readonly paths: readonly string[];
 }
 
-/** What a look through a workspace finds. */
+/** Result of a search through a workspace. */
 export interface Findings {
   readonly outsideLinks: readonly OutsideLink[];
   /** Paths of the first repositories' `.git`, whatever it is, except the workspace's own. */
   readonly repositories: readonly string[];
 }
 
-/** Bytes that `find` may say: a tree can be made to have any number of linked files, at any depth. */
+/** Bytes of `find`'s output: a tree may hold any number of linked files, at any depth. */
 const mostSaid = 16 * 1024 * 1024;
 
-/** A folder that its owner closed is opened for its owner before it is entered: inside, its owner can do the same. */
+/** Opens a folder that its owner closed before entering it: inside, its owner can do the same. */
 const opened = ["-type", "d", "!", "-perm", "-0500", "-execdir", "chmod", "u+rx", "--", "{}", ";"];
 const repositories = ["-name", ".git", "!", "-path", "./.git", "-printf", "r %P\\0"];
 const linked = ["-type", "f", "-links", "+1", "-printf", "l %D:%i %n %P\\0"];
 
 /**
- * Looks through a tree once, for repositories and for files that have names outside it too. A jail can't make such a
- * link; one that somebody put there leads out through every mount. Links among the tree's own files (package managers
- * make them) are none. find(1) goes down by descriptor, takes names as bytes, and takes no time of this process.
+ * Searches a tree once, for repositories and for files that also have names outside it. A jail can't make such a link,
+ * but one made elsewhere bypasses every mount. Links among the tree's own files, such as those of package managers,
+ * don't count. find(1) descends by descriptor, handles names as bytes, and takes no time of this process.
  *
- * @throws SandboxFailed when it can't be looked through.
+ * @throws SandboxFailed when the tree can't be searched.
  */
 export async function lookThrough(root: string): Promise<Findings> {
   const byInode = new Map<string, { links: number; paths: string[] }>();
@@ -55,9 +55,9 @@ export async function lookThrough(root: string): Promise<Findings> {
   return { outsideLinks, repositories: found };
 }
 
-/** What `find` says of the tree, record by record, each byte a character. */
+/** The records that `find` prints, one character per byte. */
 async function* recordsOf(root: string): AsyncGenerator<string> {
-  // Other jails of the session may be at work: what vanishes meanwhile is no failure.
+  // Other jails of the session may be running, so a file that disappears meanwhile is no failure.
   const expression = ["-ignore_readdir_race", ...opened, ",", ...repositories, ",", ...linked];
   const child = spawn("find", [".", ...expression], {
     cwd: root,
@@ -93,9 +93,9 @@ async function* recordsOf(root: string): AsyncGenerator<string> {
 }
 
 /**
- * Refuses a workspace that holds such files, or gives each name a copy of its own.
+ * Refuses a workspace that holds such files, or replaces each name with a separate copy.
  *
- * @throws SandboxFailed naming the first ones, under `refuse`.
+ * @throws SandboxFailed naming the first of them, under `refuse`.
  */
 export async function settleOutsideLinks(
   root: string,

@@ -5,17 +5,17 @@ import { type OpenFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
 import { codeOf } from "@ambit/core/plugin";
 import { inside } from "../launch/inside.js";
 
-/** More repositories than this aren't looked at; those that were found first remain. */
+/** Only this many repositories are searched, those found first. */
 export const mostRepositories = 64;
 
 const mostLinks = 8;
-/** Of a file that leads to a repository elsewhere: a path and a keyword. */
+/** Length of a file that points to a repository elsewhere: a path and a keyword. */
 const longestPointer = 8_192;
 
 /**
- * Where in the workspace the settings are that are kept: existing paths without links in them. What stands below
- * `.git` holds for every repository. A `.git` that is a file (a worktree's, a submodule's) or a link, and any other
- * link on the way, is followed as long as it leads to the workspace; what it leads to elsewhere isn't there inside.
+ * Finds the protected settings in the workspace: existing paths without links in them. Paths below `.git` apply to
+ * every repository. A `.git` that is a file (of a worktree or submodule) or a link, and any other link on the way, is
+ * followed as long as it stays in the workspace; a target elsewhere doesn't exist inside.
  *
  * @param kept relative to the workspace.
  * @param repositories paths of every `.git` below the workspace's own folder.
@@ -34,7 +34,7 @@ export async function findProtectedPaths(
   return [...new Set(found.flat())].sort();
 }
 
-/** The paths that a name leads to, with the files that led there; nothing where it leads out or isn't there. */
+/** The paths that a name leads to, with the files that led there; empty if it leads outside or doesn't exist. */
 async function resolve(workspace: string, names: readonly string[], links = 0): Promise<readonly string[]> {
   const passed: string[] = [];
   for (const [index, name] of names.entries()) {
@@ -58,7 +58,7 @@ async function resolve(workspace: string, names: readonly string[], links = 0): 
   return passed.length === 0 ? [] : [passed.join("/")];
 }
 
-/** In a repository's own folder, and in the one that it shares with other worktrees. */
+/** In a repository's own folder, and in the folder that it shares with other worktrees. */
 async function resolveIn(
   workspace: string,
   folder: readonly string[],
@@ -71,7 +71,7 @@ async function resolveIn(
   return found.flat();
 }
 
-/** The names below the workspace that a path means to a program inside; undefined when it leads elsewhere. Pure. */
+/** The names below the workspace that a path means to a program inside; undefined if it leads elsewhere. Pure. */
 function within(folder: readonly string[], target: string): readonly string[] | undefined {
   const start = posix.join(inside.workspace, ...folder);
   const path = posix.resolve(start, target);
@@ -87,7 +87,7 @@ async function kindOf(
   const path = join(workspace, ...names);
   let found = await lstat(path).catch(codeOf);
   if (found === "EACCES") {
-    // A folder on the way that its owner closed: opened again, as the next jail's processes could do themselves.
+    // Its owner closed a folder on the way: open it again, as the next jail's processes could do themselves.
     const close = ({ handle }: OpenFolder) => handle.close();
     await openBeneath(workspace, names.slice(0, -1)).then(close, () => undefined);
     found = await lstat(path).catch(codeOf);
@@ -98,7 +98,7 @@ async function kindOf(
   return found.isFile() ? "file" : "other";
 }
 
-/** What the pattern takes from a short file; a way out of the workspace when there is none. */
+/** What the pattern matches in a short file; a path outside the workspace if it doesn't match. */
 async function pointerIn(path: string, pattern: RegExp): Promise<string> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
     () => undefined,
@@ -108,7 +108,7 @@ async function pointerIn(path: string, pattern: RegExp): Promise<string> {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(longestPointer));
     return pattern.exec(buffer.toString("utf8", 0, bytesRead))?.[1] ?? "/";
   } catch {
-    // Whatever it is, it isn't one of git's files.
+    // Not one of git's files, whatever it is.
     return "/";
   } finally {
     await file?.close();

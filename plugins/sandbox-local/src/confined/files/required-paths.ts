@@ -6,13 +6,13 @@ import type { Lift } from "../launch/stages.js";
 
 export interface RequiredPaths {
   readonly shown: readonly ShownPath[];
-  /** What only the runner can reach: below a home that is closed to others. */
+  /** Paths that only the runner can reach, below a home that is closed to other users. */
   readonly lifts: readonly Lift[];
-  /** Folders inside what is shown that stay hidden. */
+  /** Folders that stay hidden although they are inside a shown path. */
   readonly covered: readonly string[];
 }
 
-/** This Node, for programs that are run by it: its installation when it has one of its own. */
+/** This Node, for programs that run on it: its installation folder if it has one. */
 export async function nodeInstallation(): Promise<RequiredPath> {
   const program = await realpath(process.execPath);
   const folder = dirname(program);
@@ -24,11 +24,11 @@ export async function nodeInstallation(): Promise<RequiredPath> {
 }
 
 /**
- * Finds out how each runtime is shown at its own path, and at its real one where a link leads to it.
+ * Determines how each required path is shown at its own path, and at its real path if it is a link.
  *
- * @param lifted folder in which places for what has to be lifted are named; undefined when the runner's user is the
- * session's, and nothing can be lifted or has to be.
- * @throws SandboxFailed when one isn't there.
+ * @param lifted folder for the mount points of paths that only the runner can reach; undefined when the session runs as
+ * the runner's user, so that none is needed.
+ * @throws SandboxFailed when one of them doesn't exist.
  */
 export async function resolveRequiredPaths(
   wanted: readonly RequiredPath[],
@@ -65,7 +65,7 @@ export async function resolveRequiredPaths(
   return { shown, lifts, covered: [...covered] };
 }
 
-/** Whether a user with no rights of its own may pass through a folder and all those above it. */
+/** Whether an unprivileged user may pass through a folder and all its parents. */
 export async function isPassable(folder: string): Promise<boolean> {
   for (let path = folder; ; path = dirname(path)) {
     if (((await stat(path)).mode & 0o001) === 0) return false;

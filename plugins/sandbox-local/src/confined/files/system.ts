@@ -4,14 +4,17 @@ import type { SystemEntry } from "../launch/arguments.js";
 
 const systemFolders = [
   ...["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"],
-  // How many processors there are, and of what kind: `/proc/cpuinfo` says it too.
+  // The number and kind of processors, which `/proc/cpuinfo` shows too.
   ...["/sys/devices/system/cpu", "/sys/devices/system/node"],
 ];
 
-/** What everybody may read and tells of the host; the rest of `/proc` is root's, or of the jail's namespaces. */
+/**
+ * World-readable files that describe the host; the rest of `/proc` is readable by root only, or belongs to the jail's
+ * namespaces.
+ */
 export const tellsOfHost: readonly string[] = ["/proc/key-users", "/proc/keys", "/proc/sched_debug"];
 
-/** The parts of this host that every jail shows as they are. */
+/** The parts of this host that every jail shows unchanged. */
 export async function systemEntries(): Promise<readonly SystemEntry[]> {
   const entries = await Promise.all(systemFolders.map(entryAt));
   return entries.filter((entry) => entry !== undefined);

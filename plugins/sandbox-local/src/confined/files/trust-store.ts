@@ -10,11 +10,11 @@ const bundleName = "ca-certificates.crt";
 const authorityName = "ambit-session.pem";
 
 /**
- * What a session's jails trust besides the host's authorities: two files for programs that variables tell of, and, where
- * the host has Debian's store, a copy of it with the session's authority for all others.
+ * What a session's jails trust in addition to the host's authorities: two files for programs that read them from
+ * variables and, if the host has Debian's store, a copy of it with the session's authority for all others.
  *
- * @param folder the session's own; written to once.
- * @returns what every jail shows, in this order.
+ * @param folder the session's folder; written to once.
+ * @returns the mounts of every jail, in this order.
  */
 export async function makeTrustStore(
   folder: string,
@@ -36,7 +36,7 @@ export async function makeTrustStore(
   await cp(store, copy, { recursive: true, verbatimSymlinks: true });
   await makeReadableFolder(copy);
   const target = join(copy, bundleName);
-  // The host's may be a link to elsewhere, which isn't to be written.
+  // The host's may be a link to somewhere that must not be written.
   await rm(target, { force: true });
   await writeReadable(target, bundle);
   await writeReadable(join(copy, authorityName), broker.authority);

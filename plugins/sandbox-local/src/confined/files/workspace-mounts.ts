@@ -4,22 +4,22 @@ import { inFolder, type OpenFolder, type Ownership, openBeneath, refusal } from 
 import { codeOf, type FilesystemBoundary, SandboxFailed } from "@ambit/core/plugin";
 import type { WorkspaceMount } from "../launch/arguments.js";
 
-/** One rule of a workspace: what may happen at a path in it. */
+/** One rule of a workspace: the access to one path in it. */
 export interface PathRule {
   /** Relative to the workspace, without `.` and `..`. */
   readonly path: string;
   readonly access: "write" | "read" | "none";
-  /** Made when it isn't there: a rule that the request itself states must hold from the start. */
+  /** Whether the path is created if it doesn't exist: a rule of the request must apply from the start. */
   readonly make: boolean;
-  /** The deployer's, which holds where it can; the request's own holds or refuses. */
+  /** A rule of the deployer applies where it can; one of the request applies or refuses the run. */
   readonly kept?: true;
 }
 
 /**
- * The rules of a workspace that may be written at all, broad ones first, so that the narrower wins where two
- * meet. Nothing lies below what is denied. Pure.
+ * The rules of a writable workspace, broad ones first, so that a narrower one wins over them. Nothing lies below a
+ * denied path. Pure.
  *
- * @param kept paths that are read-only where they exist: another program of the host trusts their content.
+ * @param kept paths that are read-only if they exist, because another program of the host trusts their content.
  */
 export function pathRules(filesystem: FilesystemBoundary, kept: readonly string[]): readonly PathRule[] {
   const rules: PathRule[] = [
@@ -45,15 +45,15 @@ export function pathRules(filesystem: FilesystemBoundary, kept: readonly string[
     .sort((one, other) => depth(one) - depth(other));
 }
 
-/** Mounts, and the open descriptors behind them: numbered from `first` in the jail, to be closed after the spawn. */
+/** Mounts and their open descriptors, which are numbered from `first` in the jail, and closed after the spawn. */
 export interface PreparedMounts {
   readonly mounts: readonly WorkspaceMount[];
   readonly handles: readonly OpenFolder["handle"][];
 }
 
 /**
- * Opens every path that has a rule, never through a link. Each folder on the way to one is mounted onto itself:
- * such a folder can't be renamed away, and with it the rule.
+ * Opens every path that has a rule, without following links. Each folder on the way to it is mounted onto itself, so
+ * that it can't be renamed away together with the rule.
  */
 export async function prepareMounts(
   workspace: string,
@@ -74,7 +74,7 @@ export async function prepareMounts(
       const names = rule.path.split("/");
       const make = rule.make ? { owner } : undefined;
       const target = await openTarget(workspace, names, make).catch((error: unknown) => {
-        // Something else came in its place just now: a setting that isn't there can't be kept.
+        // It was replaced just now: a setting that doesn't exist can't be protected.
         if (rule.kept) return undefined;
         throw refusedRule(rule, error);
       });
@@ -100,7 +100,7 @@ export async function prepareMounts(
   }
 }
 
-/** What the rules say of a path: the nearest one at or above it, else it is as the workspace. */
+/** The rule for a path: that of its nearest parent with one, or else that of the workspace. */
 function accessAt(rules: readonly PathRule[], path: string, writable: boolean): PathRule["access"] {
   const covering = rules.filter((rule) => path === rule.path || isBelow(path, rule.path));
   return covering.at(-1)?.access ?? (writable ? "write" : "read");
@@ -124,8 +124,8 @@ function isBelow(path: string, folder: string): boolean {
 }
 
 /**
- * O_PATH, which Node doesn't name: only where it is, whatever it is. A session may have closed it to everybody, and at a
- * pipe nobody should wait. Of a link it is the link itself.
+ * O_PATH, which Node has no name for: it opens only the location, whatever its type. A session may have removed all
+ * permissions, and opening a pipe would block. For a link it opens the link itself.
  */
 const asPlace = 0o10000000 | constants.O_NOFOLLOW;
 

@@ -1,11 +1,13 @@
 import { inside } from "./inside.js";
 
-/** A part of the host's system, as it is on the host. */
+/** A part of the host's system, mounted unchanged. */
 export type SystemEntry =
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "link"; readonly path: string; readonly target: string };
 
-/** Something mounted over a path of the workspace, by an open descriptor where it has one. In order: later wins. */
+/**
+ * Something mounted over a path of the workspace, by an open descriptor if it has one. In order: a later mount wins.
+ */
 export type WorkspaceMount =
   | { readonly kind: "write" | "read"; readonly path: string; readonly descriptor: number }
   | { readonly kind: "hide-folder" | "hide-file"; readonly path: string };
@@ -19,12 +21,12 @@ export interface ShownPath {
 /** Everything that decides what one jail can see and do. */
 export interface Jail {
   readonly system: readonly SystemEntry[];
-  /** The folder that stands in for `/etc`, and what is shown over it. */
+  /** The folder that replaces `/etc`, and the files mounted over it. */
   readonly etc: { readonly folder: string; readonly shown: readonly ShownPath[] };
   readonly requiredPaths: readonly ShownPath[];
-  /** Folders covered with nothing, for they lie in something that is shown. */
+  /** Folders covered by empty ones, since they lie inside a shown path. */
   readonly covered: readonly string[];
-  /** Descriptor of the workspace; undefined when it isn't there. */
+  /** Descriptor of the workspace; undefined without a workspace. */
   readonly workspace: { readonly descriptor: number; readonly writable: boolean } | undefined;
   readonly workspaceMounts: readonly WorkspaceMount[];
   /** Descriptor of the session's home for the agent; a tool's is scratch. */
@@ -35,9 +37,9 @@ export interface Jail {
   readonly shell: string;
   /** Files under `/run/ambit`, by their path there. */
   readonly channel: readonly { readonly source: string; readonly path: string; readonly socket: boolean }[];
-  /** A loopback of its own, or the host's network. */
+  /** A separate loopback, or the host's network. */
   readonly network: "own" | "shared";
-  /** What in `/proc` tells of the host, where this kernel has it. */
+  /** Files in `/proc` that describe the host, if this kernel has them. */
   readonly coveredProc: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly cwd: string;
@@ -63,7 +65,7 @@ export function bubblewrapArguments(jail: Jail): readonly string[] {
     ...workspace(jail),
     ...["--ro-bind", jail.shell, inside.shell],
     ...jail.channel.flatMap(({ source, path, socket }) => [socket ? "--bind" : "--ro-bind", source, path]),
-    // Last: the root is memory without a limit until then.
+    // Last: until then the root is memory without a limit.
     ...["--remount-ro", "/"],
     ...[
       "--clearenv",

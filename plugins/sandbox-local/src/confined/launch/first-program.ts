@@ -4,16 +4,16 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
-/** The host's shell; what runs it in a jail is `inside.shell`. */
+/** The host's shell; in a jail it runs as `inside.shell`. */
 export const hostShell = "/bin/sh";
 
 /**
- * Copies the host's shell so that everybody may run the copy and nobody may read it. The kernel then keeps every
- * process of the same user out of it (`/proc/<pid>/mem`, ptrace, pidfd_getfd), for as long as it runs: execve(2) makes
- * a program that its user can't read not dumpable. A jail's first process is such a copy; its payload is of the same
- * user, and could otherwise make it do anything.
+ * Copies the host's shell so that every user may execute the copy and none may read it. As long as it runs, the kernel
+ * then keeps every process of the same user out of it (`/proc/<pid>/mem`, ptrace, pidfd_getfd): execve(2) makes a
+ * program that its user can't read not dumpable. A jail's first process is such a copy; its payload has the same user,
+ * and could otherwise take control of it.
  *
- * @throws SandboxFailed where programs can't be started from this folder.
+ * @throws SandboxFailed when programs can't be executed from this folder.
  */
 export async function makeFirstProgram(folder: string): Promise<string> {
   const copy = join(folder, "sh");

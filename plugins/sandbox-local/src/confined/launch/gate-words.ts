@@ -1,16 +1,16 @@
 import type { Readable } from "node:stream";
 import { SandboxFailed } from "@ambit/core/plugin";
 
-/** Bytes that a jail may send over its gate altogether: a process number and one word. */
+/** Bytes that a jail may send through its gate in all: a process number and one word. */
 const mostSent = 64;
 /** Bytes of a failed launch's standard error that are kept. */
 const mostKept = 4096;
 
 /**
- * The lines that a jail sends over its gate. Variables of the payload can change what the jail's first program does
- * (`LD_PRELOAD`), so the amount is bounded.
+ * Reads the lines that a jail sends through its gate. Variables of the payload can change what the jail's first program
+ * does (`LD_PRELOAD`), so the amount is bounded.
  *
- * @throws SandboxFailed when it sends more than a gate's lines.
+ * @throws SandboxFailed when it sends more than the lines of a gate.
  */
 export async function* gateWords(gate: Readable): AsyncGenerator<string, undefined> {
   let sent = 0;
@@ -27,7 +27,7 @@ export async function* gateWords(gate: Readable): AsyncGenerator<string, undefin
   }
 }
 
-/** The beginning of what a stream carries until its end; the rest is read and dropped, so that its writer can end. */
+/** The first part of a stream; the rest is read and discarded, so that its writer can end. */
 export async function beginningOf(stream: Readable | null): Promise<string> {
   const kept: Buffer[] = [];
   let bytes = 0;

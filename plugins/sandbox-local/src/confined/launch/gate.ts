@@ -1,7 +1,7 @@
 import type { LoopbackForward } from "../loopback.js";
 import { inside } from "./inside.js";
 
-/** The descriptor over which the runner and a jail's first program talk; closed before the payload starts. */
+/** The descriptor that connects the runner with a jail's first program; closed before the payload starts. */
 export const gateDescriptor = 3;
 
 export type Relay =
@@ -10,20 +10,20 @@ export type Relay =
   | { readonly kind: "node"; readonly program: string };
 
 /**
- * The jail's first program, and process number one of its pid namespace: what is left in the jail when the payload
- * ends, ends with it, and bubblewrap sees to its remains. (bubblewrap's own number one would outlive bubblewrap, for
- * a runner that is a container's first process and collects no strangers' children.)
+ * The jail's first program, which is process 1 of its pid namespace. When the payload ends, everything left in the jail
+ * ends with process 1, and bubblewrap reaps it. (bubblewrap's own process 1 would outlive bubblewrap if the runner is a
+ * container's first process and doesn't reap orphans.)
  *
- * Its child says its own number in the jail (so that the runner can look at it while the relay starts), then that
- * all is up, and becomes the payload only when the runner says so. A runner that died meanwhile never does. The
- * runner then closes its end: the first process keeps a descriptor that leads nowhere.
+ * Its child reports its process number in the jail (so that the runner can inspect it while the relay starts), then
+ * that everything is up, and becomes the payload only when the runner says so. A runner that died meanwhile never does.
+ * The runner then closes its end: the descriptor that the first process keeps leads nowhere.
  */
 export function gateScript(relay: Relay, forwards: readonly LoopbackForward[] = []): string {
   return [
-    // The runner's mark, for the host's eyes only.
+    // The runner's mark, visible on the host only.
     "shift",
     'command -v -- "$1" >/dev/null || { echo missing >&3; exit 127; }',
-    // A shell says so when its child ends by a signal; the payload's standard error is the payload's.
+    // A shell reports a child that ended by a signal; standard error belongs to the payload.
     "exec 4>&2 2>/dev/null",
     "(",
     "exec 2>&4 4>&-",
@@ -51,8 +51,8 @@ function startRelay(relay: Exclude<Relay, { kind: "none" }>, forwards: readonly 
         ]
       : [[relay.program, inside.relayProgram, ...forwards.map(authority)].join(" ")];
   return [
-    // In a shell of its own: the payload gets no child that it didn't start, and no variable of ours. Without the
-    // payload's variables: what they make of a program is its own business.
+    // In a separate shell: the payload gets no child that it didn't start, and no variable of Ambit's. Without the
+    // payload's variables, which must not change how these programs behave.
     "(",
     ...commands.map((command) => `/usr/bin/env -i ${command} </dev/null >/dev/null 2>&1 3>&- &`),
     "tries=0",
@@ -71,15 +71,15 @@ function startRelay(relay: Exclude<Relay, { kind: "none" }>, forwards: readonly 
   ];
 }
 
-/** Nodelay: the end of an answer that comes in two pieces would wait for the client's delayed ACK, 40 ms. */
+/** nodelay: the end of a response in two pieces would wait 40 ms for the client's delayed ACK. */
 function socat(program: string, { address, port }: LoopbackForward, to: string): string {
   const [kind, bind] = address.includes(":") ? ["TCP6", `[${address}]`] : ["TCP4", address];
   const listen = `${kind}-LISTEN:${port},bind=${bind},fork,reuseaddr,backlog=1024,nodelay`;
-  // -t: a client that has sent all may wait long for its answer.
+  // -t: a client that has sent everything may wait long for its response.
   return `${program} -t 3600 ${listen} ${to}`;
 }
 
-/** The proxy decides on it as on any other destination. */
+/** The proxy decides on it like on any other destination. */
 function throughProxy(forward: LoopbackForward): string {
   return `PROXY:${inside.channelAddress}:${authority(forward)},proxyport=${inside.port}`;
 }

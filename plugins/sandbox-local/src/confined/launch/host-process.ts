@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { signal } from "../../process/signal.js";
 
 /**
- * A process as the host numbers it. Of a jail it is the first one of the pid namespace that is ended: the kernel
- * ends everything in the namespace with it. Ending bubblewrap instead leaves a zombie behind where the runner is a
- * container's first process.
+ * A process with its number on the host. For a jail, this is the first process of the pid namespace, which is the one
+ * to kill: the kernel ends everything in the namespace with it. Killing bubblewrap instead leaves a zombie if the
+ * runner is a container's first process.
  */
 export interface HostProcess {
   readonly pid: number;
-  /** Ticks since boot: with the number, names this process and no later one. */
+  /** Start time in ticks since boot: together with the number it identifies this process and no later one. */
   readonly startedAt: string;
 }
 
@@ -24,7 +24,7 @@ export function signalProcess(target: HostProcess, name: "SIGTERM" | "SIGKILL"):
   if (!hasEnded(target)) signal(target.pid, name);
 }
 
-/** A zombie has ended: of a namespace's first process, the kernel makes one when nothing else is left in it. */
+/** A zombie has ended: the kernel leaves a namespace's first process as one when nothing else is left in it. */
 export function hasEnded({ pid, startedAt }: HostProcess): boolean {
   const found = lookAt(pid);
   return found === undefined || found.startedAt !== startedAt || "ZX".includes(found.state);
@@ -33,7 +33,7 @@ export function hasEnded({ pid, startedAt }: HostProcess): boolean {
 function lookAt(pid: number): { state: string; startedAt: string } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // Fields 3 and 22; counted after the program's name, which may hold anything.
+    // Fields 3 and 22, counted after the program's name, which may contain any character.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return { state: fields[0] ?? "", startedAt: fields[19] ?? "" };
   } catch (error) {

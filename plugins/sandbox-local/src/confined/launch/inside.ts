@@ -1,23 +1,23 @@
-/** Where things are, as seen inside a jail. The same in every one, so that nothing of the host's layout shows. */
+/** Paths and addresses inside a jail. They are the same in every one, so that none of the host's layout shows. */
 export const inside = {
   workspace: "/workspace",
   agentHome: "/home/agent",
   toolHome: "/home/tool",
   scratch: "/tmp",
-  /** The session's own unix socket: the way to what is exposed, and to the boundary's proxy. */
+  /** The session's own unix socket, which leads to everything exposed and to the boundary's proxy. */
   channel: "/run/ambit/channel.sock",
   nodeProxy: "/run/ambit/node-proxy.cjs",
   relayProgram: "/run/ambit/relay.cjs",
-  /** What programs trust where the session has credentials. */
+  /** Files that programs trust if the session has credentials. */
   trust: { authority: "/run/ambit/authority.pem", bundle: "/run/ambit/authorities.pem" },
-  /** What a jail's first process runs. */
+  /** The program of a jail's first process. */
   shell: "/run/ambit/sh",
   hostName: "sandbox",
   user: "agent",
   /** The relay's address and port on the jail's own loopback. */
   channelAddress: "127.0.0.1",
   port: 3128,
-  /** Every session's user is this one inside, whoever it is on the host. */
+  /** Every session's user inside, whichever user it is on the host. */
   uid: 1000,
 } as const;
 

@@ -22,7 +22,7 @@ import { beginningOf, gateWords } from "./gate-words.js";
 import { endProcess, type HostProcess, hostProcess } from "./host-process.js";
 import type { Launch } from "./stages.js";
 
-/** Numbers of the descriptors that every launch has; those of what is bound follow. */
+/** Numbers of the descriptors that every launch has; those of the mounts follow. */
 export const jailDescriptors = { gate: gateDescriptor, info: 4, arguments: 5, seccomp: 6, bound: 7 } as const;
 
 export interface LaunchOptions {
@@ -32,19 +32,19 @@ export interface LaunchOptions {
   /** Open descriptors for numbers from `jailDescriptors.seccomp` on. */
   readonly descriptors: readonly number[];
   readonly devNull: number;
-  /** Descriptors that the launcher would inherit from the runner's own parent: they are closed. */
+  /** Descriptors that the launcher would inherit from the runner's parent. They are closed. */
   readonly inheritable: readonly number[];
   readonly expected: Expected;
   readonly runnerNamespaces: Namespaces;
   /** For messages: the payload's program. */
   readonly program: string;
-  /** Milliseconds until a jail that isn't up is given up. */
+  /** Time limit for the start of a jail, in milliseconds. */
   readonly startMs: number;
-  /** On the command line of bubblewrap, of what it starts, and of the jail's first process. */
+  /** On the command line of bubblewrap, of the programs before it, and of the jail's first process. */
   readonly mark: string;
-  /** Puts the waiting process into the session's groups; undefined when nothing waits for it. */
+  /** Puts the waiting process into the session's groups; undefined when no process waits for that. */
   readonly join: ((pid: number) => void) | undefined;
-  /** Takes out of a message what a caller isn't told. */
+  /** Removes from a message what a caller must not learn. */
   readonly conceal: (words: string) => string;
   readonly signal: AbortSignal | undefined;
 }
@@ -57,9 +57,9 @@ export interface Launched {
 }
 
 /**
- * Starts a jail, looks at what came up, and lets the payload begin.
+ * Starts a jail, inspects it, and lets the payload begin.
  *
- * @throws SandboxFailed when it doesn't come up, or isn't what was planned; nothing of it remains then.
+ * @throws SandboxFailed when it doesn't come up, or differs from the plan; nothing of it remains then.
  */
 export async function launchJail(options: LaunchOptions): Promise<Launched> {
   const { launch, signal } = options;
@@ -67,19 +67,19 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
   const planned = ["pipe", "pipe", "pipe", "pipe", "pipe", "pipe", ...options.descriptors] as const;
   const [program, ...args] = launch.argv;
   const child = await startChild(program, args, {
-    // Nothing of the runner's: bubblewrap's own variables are those of a process of the jail.
+    // No variable of the runner's: bubblewrap's environment is that of a process of the jail.
     env: {
       PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     },
     cwd: "/",
-    // A session of its own: what a terminal or a supervisor tells the runner's group isn't meant for the jails, which
-    // the runner ends itself once their runs have had their time.
+    // In a new session: signals from a terminal or supervisor to the runner's group must not reach the jails. The
+    // runner ends them itself after their runs had time to finish.
     detached: true,
     stdio: [...descriptorTable(planned, options.inheritable, options.devNull)],
     ...(launch.user ?? {}),
   });
   const stop = () => child.kill("SIGKILL");
-  // What bubblewrap leaves behind when it is killed so early may hold its pipes open: they tell no end then.
+  // A bubblewrap that is killed this early may leave processes that hold its pipes open, which then don't end.
   let giveUp = () => {};
   const givenUp = new Promise<never>((_resolve, reject) => {
     giveUp = () => {
@@ -95,7 +95,8 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
   } catch (error) {
     stop();
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-    // bubblewrap's child asks to end with bubblewrap only some time after it began; ended before, it is left over.
+    // bubblewrap's child asks to end with bubblewrap only some time after its start; killed before that, bubblewrap
+    // leaves it behind.
     for (const pipe of child.stdio) pipe?.destroy();
     await killMarked(options.mark);
     throw signal?.aborted ? (signal.reason ?? error) : error;
@@ -109,7 +110,7 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
   const gate = pipeAt(child, jailDescriptors.gate);
   const info = pipeAt(child, jailDescriptors.info);
   const given = pipeAt(child, jailDescriptors.arguments);
-  // A launch that fails closes these; its own words say why, not a broken pipe.
+  // A failed launch closes these; its own message is the reason, not a broken pipe.
   for (const pipe of [gate, info, given]) pipe.on("error", () => undefined);
   if (options.join !== undefined && child.pid !== undefined) {
     options.join(child.pid);
@@ -128,7 +129,7 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
     const { payload, evidence } = await look(jail, Number(number), options);
     const word = await next();
     if (word !== "up") throw await explain(child, options, word);
-    // Closed with that: whatever the jail's processes write into it from now on is read by nobody.
+    // Closed as well: what the jail's processes write into it from now on is discarded.
     gate.end("\n", () => gate.destroy());
     return { child, init, payload, evidence };
   } catch (error) {
@@ -137,7 +138,7 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
   }
 }
 
-/** Judges both the program that becomes the payload and the jail's init, which is of the same make. */
+/** Checks the program that becomes the payload, and the jail's init, which is started the same way. */
 async function look(
   jail: JailInfo,
   number: number,
@@ -156,7 +157,7 @@ async function look(
   };
 }
 
-/** The jail's init loads its filter while its first program already runs; both are under way, so it is waited for. */
+/** The jail's init loads its filter while its first program already runs, so this waits for it. */
 async function filteredStatus(init: number, expected: Expected): Promise<ProcessStatus> {
   for (let tries = 0; ; tries++) {
     const status = statusOf(init);
@@ -165,7 +166,7 @@ async function filteredStatus(init: number, expected: Expected): Promise<Process
   }
 }
 
-/** The host's number of the process that is `number` inside. */
+/** The number on the host of the process that is `number` inside. */
 function childOf(init: number, number: number): number {
   const children = readFileSync(`/proc/${init}/task/${init}/children`, "latin1")
     .trim()
@@ -195,7 +196,7 @@ async function explain(
   return inItsOwnWords(child, options);
 }
 
-/** Nothing but bubblewrap and the stages before it have written to standard error so far. */
+/** Only bubblewrap and the stages before it have written to standard error so far. */
 async function inItsOwnWords(
   child: ChildProcess,
   { startMs, conceal }: LaunchOptions,

@@ -18,7 +18,7 @@ export async function findPrograms(): Promise<Programs> {
     throw new SandboxFailed("bubblewrap isn't installed: apt install bubblewrap socat");
   }
   const socat = await findProgram("socat");
-  // It runs inside, where of the host's programs only those of the system are.
+  // It runs inside, where only programs in the system's folders exist.
   const relay: Relay =
     socat !== undefined && /^\/(usr|bin|sbin)\//.test(await realpath(socat))
       ? { kind: "socat", program: socat }

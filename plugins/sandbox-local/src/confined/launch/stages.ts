@@ -1,6 +1,6 @@
 import { gateDescriptor } from "./gate.js";
 
-/** A folder or file that only the runner can reach, and the place where the session's user will find it. */
+/** A folder or file that only the runner can reach, and the place where the session's user finds it. */
 export interface Lift {
   readonly source: string;
   readonly place: string;
@@ -10,15 +10,18 @@ export interface Lift {
 export interface Stages {
   /** bubblewrap's whole command line. */
   readonly jail: readonly string[];
-  /** Waits to be put into the session's cgroups before anything else starts. */
+  /** Whether it waits to be put into the session's cgroups before anything else starts. */
   readonly waitsForGroups: boolean;
-  /** Shown by mounts that only this process and its children see. Needs root. */
+  /** Mounts that only this process and its children see. Needs root. */
   readonly lifts: readonly Lift[];
-  /** The session's user, taken on before bubblewrap: as uid 0 it isn't a sandbox. Undefined: already is. */
+  /**
+   * The session's user, switched to before bubblewrap starts: as uid 0, bubblewrap isn't a sandbox. Undefined if the
+   * runner is that user already.
+   */
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/** A program to start, and as whom. */
+/** A program to start, and its user. */
 export interface Launch {
   readonly argv: readonly [program: string, ...args: string[]];
   readonly user: Stages["user"];

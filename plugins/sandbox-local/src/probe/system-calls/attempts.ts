@@ -8,19 +8,19 @@ import {
 } from "../../seccomp/index.js";
 import type { NumberedCall } from "./program.js";
 
-/** A system call that the filter refuses, with arguments that the kernel refuses too, but in other words. */
+/** A system call that the filter refuses, with arguments that the kernel also refuses, but with another error. */
 export interface CallAttempt extends NumberedCall {
-  /** The call, and what of its arguments the filter looks at: `clone 0x20000`. */
+  /** The call, and the part of its arguments that the filter tests: `clone 0x20000`. */
   readonly name: string;
-  /** What doesn't hold where the call isn't refused. */
+  /** The capabilities that don't hold if the call isn't refused. */
   readonly capabilities: readonly Claim[];
-  /** The filter's own answer: -errno. */
+  /** The filter's result: -errno. */
   readonly answer: number;
 }
 
 type Row = readonly [call: SyscallName, ...variants: (readonly bigint[])[]];
 
-/** No file, and no memory: what the kernel looks at first is wrong. */
+/** No file, and no memory: what the kernel checks first is invalid. */
 const none = -1n;
 const nowhere = 1n;
 const here = -100n; // AT_FDCWD
@@ -31,7 +31,7 @@ const setIdBits = [0o4000n, 0o2000n];
 const createsFile = [0o100n, 0o20000000n];
 const namespaceFlags = [0x20000n, 0x2000000n, 0x4000000n, 0x8000000n, 0x10000000n, 0x20000000n, 0x40000000n];
 const newTimeNamespace = 0x80n;
-/** CLONE_THREAD without what it needs, and a flag that `unshare` doesn't have. */
+/** CLONE_THREAD without the flags it needs, and a flag that `unshare` doesn't have. */
 const [invalidForClone, invalidForUnshare] = [0x10000n, 0x1n];
 const invalidFlags = 0x7fff_ffffn;
 
@@ -39,7 +39,7 @@ const socketVariants = refusedFamilies.map((family) => [family, invalidSocketTyp
 const mode = (index: number, before: readonly bigint[] = []) =>
   setIdBits.map((bit) => [...before, ...Array<bigint>(index - before.length).fill(nowhere), bit]);
 
-/** Every call that a rule names, by the claims that rest on its being refused. None of them can do anything. */
+/** Every call that a rule names, grouped by the claims that depend on its refusal. None of them has an effect. */
 const groups: readonly (readonly [readonly Claim[], readonly Row[]])[] = [
   [
     ["network.deny", "network.allow-cidr", "network.allow-host"],
@@ -134,14 +134,16 @@ const groups: readonly (readonly [readonly Claim[], readonly Row[]])[] = [
   ],
 ];
 
-/** What the filter doesn't look at must reach the kernel: a jail that refuses everything shows nothing. */
+/** A call that the filter allows must reach the kernel: a jail that refuses everything proves nothing. */
 export const allowedCall = {
   name: "socket 1",
   call: "socket",
   arguments: [1n, invalidSocketType],
 } as const;
 
-/** The attempts of a machine, in groups that are told together. @throws RangeError for one that no rule refuses. */
+/**
+ * The attempts of a machine, in the groups that are reported together. @throws RangeError for one that no rule refuses.
+ */
 export function callAttempts(architecture: SeccompArchitecture): readonly CallAttempt[] {
   const known = groups.flatMap(([capabilities, rows]) =>
     rows.flatMap(([call, ...variants]) => {
@@ -161,7 +163,7 @@ export function callAttempts(architecture: SeccompArchitecture): readonly CallAt
   return architecture === "x64" ? [...known, x32Attempt] : known;
 }
 
-/** Calls with 32-bit pointers have numbers of their own, which no rule names: `getpid` stands for all. */
+/** Calls with 32-bit pointers have separate numbers, which no rule names; `getpid` represents them all. */
 const x32Attempt: CallAttempt = {
   name: "getpid, with 32-bit pointers",
   number: 39 + x32Bit.number,
@@ -170,7 +172,7 @@ const x32Attempt: CallAttempt = {
   answer: -x32Bit.errno,
 };
 
-/** What a call of another architecture would get around. */
+/** What a call of another architecture would bypass. */
 export const claimsOnEveryRule = everyClaimOn(groups);
 
 function everyClaimOn(all: typeof groups): readonly Claim[] {

@@ -7,8 +7,8 @@ import { allowedCall, type CallAttempt, callAttempts, claimsOnEveryRule } from "
 import { foreignCallProgram, resultsIn, systemCallProgram } from "./program.js";
 
 /**
- * Makes every system call that the filter refuses, with arguments that the kernel refuses in other words. So each
- * answer tells which of the two it came from, and no attempt can do anything where the filter isn't.
+ * Makes every system call that the filter refuses, with arguments that the kernel refuses with another error. So each
+ * result shows whether the filter or the kernel refused it, and no attempt has an effect without the filter.
  */
 export const systemCalls: Trial = {
   shows: claimsOnEveryRule,
@@ -54,7 +54,7 @@ function judge(
   return new NotProven(`the filter lets system calls through to the kernel: ${words.join("; ")}`);
 }
 
-/** What is wrong, where a call of another architecture isn't the end of its process. */
+/** What is wrong if a call of another architecture doesn't kill its process. */
 async function foreignCall(
   sandbox: ConfinedSandbox,
   architecture: SeccompArchitecture,

@@ -1,22 +1,22 @@
 import type { Mechanism } from "../weakened/index.js";
 
-/** The attack that works where a part is gone, and what else must be gone for it: what holds beside the part. */
+/** The attack that works without a part, and the other mechanisms that also have to be removed for it. */
 export interface AttackOnPart {
   readonly attack: string;
-  /** Taken out of both jails, the one with the part and the one without. */
-  readonly besides: readonly Mechanism[];
-  /** Both jails keep the runner's own user. */
+  /** Removed from both jails, the one with the part and the one without. */
+  readonly alsoRemoved: readonly Mechanism[];
+  /** Both jails run as the runner's own user. */
   readonly asRoot?: boolean;
 }
 
-const alone = (attack: string): AttackOnPart => ({ attack, besides: [] });
+const alone = (attack: string): AttackOnPart => ({ attack, alsoRemoved: [] });
 const onHostProcess = (attack: string): AttackOnPart => ({
   attack: `process.contained/${attack}`,
-  besides: ["pid namespace", "user namespace"],
+  alsoRemoved: ["pid namespace", "user namespace"],
 });
 const nested = {
   attack: "process.contained/own-user-namespace",
-  besides: ["refusal of nested user namespaces"],
+  alsoRemoved: ["refusal of nested user namespaces"],
 } as const satisfies AttackOnPart;
 const setId = alone("filesystem.workspace-only/set-id");
 
@@ -24,11 +24,11 @@ const setId = alone("filesystem.workspace-only/set-id");
 export const attacksOnParts: Readonly<Record<string, AttackOnPart>> = {
   "--unshare-net": alone("network.deny/tcp"),
   "--unshare-ipc": alone("process.contained/shared-segment"),
-  "--disable-userns": { attack: nested.attack, besides: ["system call filter"] },
+  "--disable-userns": { attack: nested.attack, alsoRemoved: ["system call filter"] },
   "read-only /": alone("filesystem.workspace-only/anywhere"),
   "read-only /dev": alone("filesystem.workspace-only/anywhere"),
-  "read-only /usr": { attack: "filesystem.workspace-only/runtime-files", besides: [], asRoot: true },
-  "read-only /etc": { attack: "filesystem.workspace-only/runtime-files", besides: [], asRoot: true },
+  "read-only /usr": { attack: "filesystem.workspace-only/runtime-files", alsoRemoved: [], asRoot: true },
+  "read-only /etc": { attack: "filesystem.workspace-only/runtime-files", alsoRemoved: [], asRoot: true },
   "read-only /workspace": alone("filesystem.read-only/write"),
   "cover of /proc/keys": alone("filesystem.host-hidden/key-list"),
   "--seccomp": alone("network.deny/io-uring"),

@@ -1,12 +1,12 @@
 import type { MutantRow } from "./run-mutants.js";
 
-const seenBy = {
-  start: "no jail starts without it",
-  evidence: "a jail is looked at before anything starts in it, and refused",
+const detectedBy = {
+  start: "no jail starts",
+  evidence: "the check of each new jail",
   probe: "the probe",
 } as const;
 
-/** The rows as Markdown, one table for each place that parts were taken out of. */
+/** The rows as Markdown, in one table per kind of part. */
 export function renderMutants(rows: readonly MutantRow[], nameOf: (name: string) => string): string {
   return (["command line", "system call filter"] as const)
     .map((kind) => {
@@ -14,7 +14,7 @@ export function renderMutants(rows: readonly MutantRow[], nameOf: (name: string)
       return [
         `## Parts of the ${kind}`,
         "",
-        "| taken out | seen by | attack that works then |",
+        "| removed part | detected by | attack that then works |",
         "|---|---|---|",
         ...lines,
       ].join("\n");
@@ -22,13 +22,14 @@ export function renderMutants(rows: readonly MutantRow[], nameOf: (name: string)
     .join("\n\n");
 }
 
-function line({ name, seen, attack }: MutantRow, nameOf: (name: string) => string): string {
-  const sighting = seen === undefined ? "–" : `${seenBy[seen.by]}${withoutToo(seen.besides)}`;
-  const others = [...(attack?.besides ?? []), ...(attack?.asRoot === true ? ["a user of its own"] : [])];
+function line({ name, detected, attack }: MutantRow, nameOf: (name: string) => string): string {
+  const detection =
+    detected === undefined ? "–" : `${detectedBy[detected.by]}${removedToo(detected.alsoRemoved)}`;
+  const others = [...(attack?.alsoRemoved ?? []), ...(attack?.asRoot === true ? ["the separate user"] : [])];
   const works = attack?.with.result === "blocked" && attack.without.result === "reached";
-  const made = attack === undefined || !works ? "–" : `\`${attack.attack}\`${withoutToo(others.join(", "))}`;
-  return `| \`${nameOf(name)}\` | ${sighting} | ${made} |`;
+  const made = attack === undefined || !works ? "–" : `\`${attack.attack}\`${removedToo(others.join(", "))}`;
+  return `| \`${nameOf(name)}\` | ${detection} | ${made} |`;
 }
 
-const withoutToo = (besides: string | undefined) =>
-  besides === undefined || besides === "" ? "" : `, without ${besides} too`;
+const removedToo = (alsoRemoved: string | undefined) =>
+  alsoRemoved === undefined || alsoRemoved === "" ? "" : `; ${alsoRemoved} removed as well`;

@@ -19,33 +19,34 @@ import {
 } from "../weakened/index.js";
 import { type AttackOnPart, attacksOnCalls, attacksOnParts } from "./attacks-on-parts.js";
 
-export interface Sighting {
+export interface Detection {
   readonly by: "start" | "evidence" | "probe";
-  readonly words: string;
-  /** What else had to be gone for it to be seen. */
-  readonly besides?: string;
+  readonly message: string;
+  /** What else had to be removed for it to be detected. */
+  readonly alsoRemoved?: string;
 }
 
-/** What became of one part of the jail that was taken out. */
+/** The outcome of removing one part of the jail. */
 export interface MutantRow {
   readonly kind: "command line" | "system call filter";
   readonly name: string;
   /**
-   * How the sandbox itself saw it: no jail came up, each jail was refused when it was looked at, or the probe proved
-   * nothing of a capability. Undefined: it didn't see it.
+   * How the sandbox itself detected it: no jail came up, each jail failed its check, or the probe didn't prove a
+   * capability. Undefined: it didn't detect it.
    */
-  readonly seen: Sighting | undefined;
-  /** The kit's attack on it. Undefined where none reaches it through what else holds. */
+  readonly detected: Detection | undefined;
+  /** The kit's attack on it. Undefined if the remaining mechanisms stop every attack. */
   readonly attack: (AttackOnPart & { readonly with: Outcome; readonly without: Outcome }) | undefined;
 }
 
-export const isCaught = ({ seen, attack }: MutantRow) =>
-  seen !== undefined || (attack?.with.result === "blocked" && attack.without.result === "reached");
+export const isCaught = ({ detected, attack }: MutantRow) =>
+  detected !== undefined || (attack?.with.result === "blocked" && attack.without.result === "reached");
 
 const probeMs = 60_000;
 
 /**
- * Takes each part out of the local sandbox's jails, one by one, and looks who notices. Undefined for another backend.
+ * Removes each part from the local sandbox's jails, one by one, and records what detects that. Undefined for another
+ * backend.
  *
  * @param isWanted default: every part.
  */
@@ -56,25 +57,25 @@ export async function runMutants(
   const weakened = WeakenedSandboxes.beside(backend);
   if (weakened === undefined) return undefined;
   const decoys = await startDecoys();
-  const rootsOwn = once(() => sightingWith(weakened, { keepsRoot: true }));
+  const rootsOwn = once(() => detectionWith(weakened, { keepsRoot: true }));
   const wholeJails = new Map<string, Promise<Outcome>>();
   const attacked = (on: AttackOnPart | undefined, change: JailChange) =>
     attackBoth(weakened, decoys, on, change, wholeJails);
   try {
     const ofParts = (await partsOf(weakened)).filter(isWanted).map((part) => async (): Promise<MutantRow> => {
-      const seen = await sightingOf(weakened, part, rootsOwn);
+      const detected = await detectionOf(weakened, part, rootsOwn);
       const attack = await attacked(attacksOnParts[part], { part });
-      return { kind: "command line", name: part, seen, attack };
+      return { kind: "command line", name: part, detected, attack };
     });
     const ofCalls = filterParts()
       .filter(({ name }) => isWanted(name))
       .map(({ name, filter }) => async (): Promise<MutantRow> => {
-        const seen = whoSaw({
+        const detected = detectionIn({
           isUp: true,
           findings: await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)),
         });
         const attack = await attacked(attacksOnCalls[name], { filter });
-        return { kind: "system call filter", name, seen, attack };
+        return { kind: "system call filter", name, detected, attack };
       });
     return await inParallel([...ofParts, ...ofCalls]);
   } finally {
@@ -82,7 +83,7 @@ export async function runMutants(
   }
 }
 
-/** Mutants wait for their jails most of the time. */
+/** In parallel: mutants mostly wait for their jails. */
 const atOnce = 3;
 
 async function inParallel<Result>(tasks: readonly (() => Promise<Result>)[]): Promise<readonly Result[]> {
@@ -95,22 +96,26 @@ async function inParallel<Result>(tasks: readonly (() => Promise<Result>)[]): Pr
   return results;
 }
 
-async function sightingWith(weakened: WeakenedSandboxes, change: JailChange): Promise<Sighting | undefined> {
-  return whoSaw(await weakened.probe(change, AbortSignal.timeout(probeMs)));
+async function detectionWith(
+  weakened: WeakenedSandboxes,
+  change: JailChange,
+): Promise<Detection | undefined> {
+  return detectionIn(await weakened.probe(change, AbortSignal.timeout(probeMs)));
 }
 
-/** @param rootsOwn what is seen of a jail that keeps the runner's own user, root. */
-async function sightingOf(
+/** @param rootsOwn what is detected with a jail that keeps the runner's own user, root. */
+async function detectionOf(
   weakened: WeakenedSandboxes,
   part: string,
-  rootsOwn: () => Promise<Sighting | undefined>,
-): Promise<Sighting | undefined> {
-  const seen = await sightingWith(weakened, { part });
-  if (seen !== undefined || process.getuid?.() !== 0) return seen;
-  // A user of its own may hold beside it. A jail of root's is refused in any case: in other words, if the part is gone.
-  const [held, gone] = [await rootsOwn(), await sightingWith(weakened, { part, keepsRoot: true })];
-  if (gone === undefined || held?.words === gone.words) return undefined;
-  return { ...gone, besides: "a user of its own" };
+  rootsOwn: () => Promise<Detection | undefined>,
+): Promise<Detection | undefined> {
+  const detected = await detectionWith(weakened, { part });
+  if (detected !== undefined || process.getuid?.() !== 0) return detected;
+  // A separate user may also prevent it. A jail of root is refused in any case, with another message if the part is
+  // gone.
+  const [held, gone] = [await rootsOwn(), await detectionWith(weakened, { part, keepsRoot: true })];
+  if (gone === undefined || held?.message === gone.message) return undefined;
+  return { ...gone, alsoRemoved: "the separate user" };
 }
 
 function once<Result>(make: () => Result): () => Result {
@@ -121,7 +126,7 @@ function once<Result>(make: () => Result): () => Result {
   };
 }
 
-/** Names of what the command lines of jails say, over all that the probe opens. */
+/** Names of the parts of jails' command lines, over all jails that the probe opens. */
 async function partsOf(weakened: WeakenedSandboxes): Promise<readonly string[]> {
   const names = new Set<string>();
   const onPlanned = (planned: readonly string[]) => {
@@ -131,18 +136,18 @@ async function partsOf(weakened: WeakenedSandboxes): Promise<readonly string[]> 
   return [...names];
 }
 
-function whoSaw({ isUp, findings }: PartProbe): Sighting | undefined {
+function detectionIn({ isUp, findings }: PartProbe): Detection | undefined {
   const failed = findings.find((finding) => !finding.proven);
   if (failed === undefined) return undefined;
-  const words = failed.reason;
-  if (isUp) return { by: "probe", words };
-  return { by: words.startsWith("The jail isn't as planned") ? "evidence" : "start", words };
+  const message = failed.reason;
+  if (isUp) return { by: "probe", message };
+  return { by: message.startsWith("The jail isn't as planned") ? "evidence" : "start", message };
 }
 
 /**
- * Makes the attack in two jails that differ in nothing but the part.
+ * Makes the attack in two jails that differ only in the part.
  *
- * @param wholeJails what came of attacks where the part is there: one jail serves all parts that the same attack finds.
+ * @param wholeJails outcomes of attacks with the part: one jail serves all parts that the same attack detects.
  */
 async function attackBoth(
   weakened: WeakenedSandboxes,
@@ -152,11 +157,11 @@ async function attackBoth(
   wholeJails: Map<string, Promise<Outcome>>,
 ): Promise<MutantRow["attack"]> {
   if (on === undefined || (on.asRoot === true && process.getuid?.() !== 0)) return undefined;
-  const { besides, asRoot = false } = on;
+  const { alsoRemoved, asRoot = false } = on;
   const attack = attackBy(on.attack);
   const both = { isOpenedAnyway: true, keepsRoot: asRoot };
   const made = (changed: JailChange) =>
-    tryUnguarded(attack, controlWith(weakened, besides, changed), {
+    tryUnguarded(attack, controlWith(weakened, alsoRemoved, changed), {
       capability: attack.capability,
       claims: weakened.claims,
       decoys,

@@ -4,15 +4,17 @@ import type { Decoys, Mechanism } from "./mechanisms.js";
 export interface Rewriting {
   readonly without: readonly Mechanism[];
   readonly decoys: Decoys;
-  /** Folder that stands in for the scratch of all jails, where they have none of their own. */
+  /** Folder that replaces the scratch of all jails, if they have no private one. */
   readonly scratch: string | undefined;
-  /** Workspaces of all sessions, where they aren't kept apart. */
+  /** Workspaces of all sessions, if they aren't separated. */
   readonly sessions: readonly string[];
-  /** Number of an open user namespace, where jails don't make one each. */
+  /** Number of an open user namespace, if jails don't make one each. */
   readonly userNamespace: number | undefined;
 }
 
-/** bubblewrap's command line without the mechanisms. Pure. @throws RangeError when it isn't the one that is known here. */
+/**
+ * bubblewrap's command line without the mechanisms. Pure. @throws RangeError for a command line that isn't known here.
+ */
 export function weakenedArguments(planned: readonly string[], rewriting: Rewriting): readonly string[] {
   const { without, decoys, scratch, sessions, userNamespace } = rewriting;
   const lacks = (mechanism: Mechanism) => without.includes(mechanism);
@@ -29,7 +31,7 @@ export function weakenedArguments(planned: readonly string[], rewriting: Rewriti
       result = replace(result, ["--ro-bind", "/dev/null", path], []);
     }
   }
-  if (lacks("end with the runner")) result = replace(result, ["--die-with-parent"], []);
+  if (lacks("exit with the runner")) result = replace(result, ["--die-with-parent"], []);
   if (lacks("refusal of nested user namespaces") || userNamespace !== undefined) {
     result = replace(result, ["--disable-userns"], []);
   }
@@ -46,7 +48,7 @@ export function weakenedArguments(planned: readonly string[], rewriting: Rewriti
     ...sessions.map((path, index) => [path, `/run/session-${index}`] as const),
   ];
   const binds = shown.flatMap(([source, path]) => ["--bind", source, path]);
-  // Before the root becomes read-only: places for them must be made.
+  // Before the root becomes read-only, since mount points for them must be created.
   result = replace(result, ["--remount-ro", "/"], [...binds, "--remount-ro", "/"]);
   if (!lacks("cleared environment")) return result;
   return [
@@ -63,6 +65,6 @@ function replace(
   const at = planned.findIndex((_argument, start) =>
     sought.every((argument, offset) => planned[start + offset] === argument),
   );
-  if (at === -1) throw new RangeError(`A jail has no ${sought.join(" ")} that could be taken out`);
+  if (at === -1) throw new RangeError(`A jail has no ${sought.join(" ")} to remove`);
   return [...planned.slice(0, at), ...by, ...planned.slice(at + sought.length)];
 }

@@ -1,7 +1,7 @@
 import type { Boundary, NetworkBoundary } from "@ambit/core/plugin";
 import type { Mechanism } from "./mechanisms.js";
 
-/** A boundary without what the mechanisms would hold. Pure. @param listed an allowlist of decoys only. */
+/** A boundary without the mechanisms' part of it. Pure. @param listed an allowlist of decoys only. */
 export function weakenedBoundary(
   boundary: Boundary,
   without: readonly Mechanism[],
@@ -14,7 +14,7 @@ export function weakenedBoundary(
     network: lacks("network namespace") ? { mode: "on", rules: [] } : lacks("allowlist") ? listed : network,
     filesystem: {
       ...filesystem,
-      ...(lacks("mode of the workspace") ? { mode: "workspace" } : {}),
+      ...(lacks("workspace mode") ? { mode: "workspace" } : {}),
       ...(lacks("path rules") ? { readable: [], writable: [], denied: [] } : {}),
     },
     resources: lacks("limits") ? {} : resources,

@@ -1,7 +1,7 @@
 import { type EgressChecks, egressChecks } from "@ambit/egress/proxy";
 import type { Mechanism } from "./mechanisms.js";
 
-/** The proxy's comparisons of names, without those that are named. */
+/** The proxy's comparisons of names, except those listed. */
 export function weakenedChecks(without: readonly Mechanism[]): EgressChecks {
   return {
     firstFlight: without.includes("server name check")
@@ -11,7 +11,7 @@ export function weakenedChecks(without: readonly Mechanism[]): EgressChecks {
   };
 }
 
-/** Reads the request as if its Host header were the one that its target asks for. */
+/** Reads the request as if its Host header matched its target. */
 const withOwnHost: EgressChecks["destination"] = (request, tunnel) => {
   const authority = tunnel?.target ?? /^http:\/\/([^/?#]*)/i.exec(request.url ?? "")?.[1] ?? "";
   const host = typeof authority === "string" ? authority : `${authority.host}:${authority.port}`;

@@ -7,17 +7,17 @@ import {
   syscallNumber,
 } from "../../seccomp/index.js";
 
-/** The system call filter without one of the things that it refuses. */
+/** The system call filter without one of its refusals. */
 export interface FilterPart {
-  /** `ptrace`, or with what of its arguments is refused: `clone 0x20000`. */
+  /** `ptrace`, or with the tested value of an argument: `clone 0x20000`. */
   readonly name: string;
   readonly filter: Buffer;
 }
 
 /**
- * Each call, and each value of each test, taken out of the filter alone. Pure.
+ * The filters without each call, and without each value of each test. Pure.
  *
- * @throws SandboxFailed where no filter is known for this machine.
+ * @throws SandboxFailed if no filter is known for this machine.
  */
 export function filterParts(architecture: SeccompArchitecture = checkHost()): readonly FilterPart[] {
   const rules = seccompRules.flatMap((rule, index) =>
@@ -49,7 +49,7 @@ export function filterParts(architecture: SeccompArchitecture = checkHost()): re
 
 interface RuleWithout {
   readonly name: string;
-  /** Undefined where nothing is left of the rule. */
+  /** Undefined if nothing is left of the rule. */
   readonly rest: SeccompRule | undefined;
 }
 

@@ -36,24 +36,24 @@ export { type Decoys, type Mechanism, mechanisms } from "./mechanisms.js";
 export type { PartProbe } from "./part-probe.js";
 export { type JailPart, jailParts } from "./parts.js";
 
-/** What is taken out of every jail besides the mechanisms: one part of it, for the run of mutants. */
+/** What is removed from every jail in addition to the mechanisms: one part of it, for the mutation run. */
 export interface JailChange {
   /** Name of a part of bubblewrap's command line; a jail without that part stays as it is. */
   readonly part?: string;
-  /** A system call filter in place of the whole one. */
+  /** A system call filter that replaces the whole one. */
   readonly filter?: Buffer;
-  /** Opens what isn't as planned, too. Default: refuses it as ever. */
+  /** Also opens a jail that differs from the plan. Default: refuses it as usual. */
   readonly isOpenedAnyway?: boolean;
-  /** Keeps the runner's own user, where that is root. */
+  /** Keeps the runner's own user if that is root. */
   readonly keepsRoot?: boolean;
-  /** Told every command line, before anything is taken out. */
+  /** Called with every command line, before anything is removed. */
   readonly onPlanned?: (planned: readonly string[]) => void;
 }
 
 /**
- * Part of `@ambit/sandbox-local/testing`: jails of the local sandbox with named mechanisms taken out, for the controls of the
- * conformance kit alone, which runs nothing but its own bounded attacks on decoys in them. No configuration leads here,
- * the plugin registers none of it, and a test of the repository sees to it that nothing else imports it.
+ * Part of `@ambit/sandbox-local/testing`: jails of the local sandbox with named mechanisms removed, only for the
+ * controls of the conformance kit, which run nothing but its own bounded attacks on decoys. No configuration leads
+ * here, the plugin registers none of it, and a repository test ensures that nothing else imports it.
  */
 export class WeakenedSandboxes {
   readonly #setup: LocalSetup;
@@ -70,21 +70,21 @@ export class WeakenedSandboxes {
     return setup && new WeakenedSandboxes(setup);
   }
 
-  /** The configuration of the sandbox that these stand beside. */
+  /** The configuration of the sandbox that these are compared with. */
   get config(): LocalSetup["config"] {
     return this.#setup.config;
   }
 
-  /** What the sandbox beside these enforces. */
+  /** What the complete sandbox enforces. */
   get claims(): readonly Capability[] {
     return claims;
   }
 
   /**
-   * Opens a confined sandbox without the mechanisms; all others are as in any.
+   * Opens a confined sandbox without the mechanisms; all others are unchanged.
    *
-   * @param listed an allowlist of decoys only, where the run's own doesn't hold.
-   * @throws SandboxFailed where a jail can't be had; nothing runs bare instead.
+   * @param listed an allowlist of decoys only, if the run's own doesn't apply.
+   * @throws SandboxFailed when a jail can't be opened; nothing runs unconfined instead.
    */
   async open(
     spec: SandboxSpec,
@@ -97,15 +97,15 @@ export class WeakenedSandboxes {
   }
 
   /**
-   * What the sandbox's own probe says of jails without the parts, which hold most capabilities, up to its first trial that
-   * proves nothing.
+   * What the sandbox's own probe finds in jails without the parts that enforce most capabilities, up to the first trial
+   * that proves nothing.
    */
   async probe(change: JailChange, signal: AbortSignal): Promise<PartProbe> {
     const { trialsOf } = await import("../../probe/probe.js");
     return probeInTurn(trialsOf(this.#setup.config), (trial) => this.#probe(change, signal, [trial]));
   }
 
-  /** The same, of the system calls alone. */
+  /** The same for system calls only. */
   async probeCalls(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
     const { systemCalls } = await import("../../probe/system-calls/trial.js");
     const findings = await this.#probe(change, signal, [systemCalls]);
@@ -157,7 +157,7 @@ export class WeakenedSandboxes {
     { folder, kit }: Runner,
   ): Promise<Weakening> {
     const lacks = (mechanism: Mechanism) => without.includes(mechanism);
-    const scratch = lacks("scratch of its own") ? join(folder.path, `scratch-${id}`) : undefined;
+    const scratch = lacks("private scratch") ? join(folder.path, `scratch-${id}`) : undefined;
     if (scratch !== undefined) {
       await mkdir(scratch);
       await chmod(scratch, 0o1777);
@@ -166,7 +166,7 @@ export class WeakenedSandboxes {
     const filter = change.filter === undefined ? undefined : join(folder.path, `filter-${id}.bpf`);
     if (filter !== undefined && change.filter !== undefined) await writeReadable(filter, change.filter);
     const namespace = lacks("user namespace") ? await openUserNamespace(lease) : undefined;
-    const sessions = () => (lacks("sessions kept apart") ? workspacesIn(folder.path) : []);
+    const sessions = () => (lacks("session separation") ? workspacesIn(folder.path) : []);
     return {
       arguments: (planned, given) => {
         change.onPlanned?.(planned);
@@ -176,7 +176,7 @@ export class WeakenedSandboxes {
         return change.part === undefined ? weakened : withoutPart(weakened, change.part);
       },
       descriptors: namespace === undefined ? [] : [kit.devNull],
-      // Opened by the session's user, over the number that was kept for it.
+      // Opened by the session's user, over the descriptor number that was reserved for it.
       launcher: ([number]) =>
         namespace === undefined
           ? []
@@ -192,7 +192,7 @@ export class WeakenedSandboxes {
       closesDescriptors: !lacks("closed descriptors"),
       ...(lease === undefined ? {} : { lease: () => Promise.resolve(lease) }),
       egressChecks: weakenedChecks(without),
-      ...(lacks("files opened through no link")
+      ...(lacks("no-follow file access")
         ? { files: (places, owner) => new LinkedFiles(places, owner, decoys.folders) }
         : {}),
       evidence: namespace === undefined ? {} : { sharedUserNamespace: namespace.path },
@@ -206,20 +206,20 @@ export class WeakenedSandboxes {
     };
   }
 
-  /** A user id that is known before the session opens; undefined where the session takes its own. */
+  /** A user id that is known before the session opens; undefined if the session reserves its own. */
   async #lease(without: readonly Mechanism[]): Promise<UserIdLease | undefined> {
     if (process.getuid?.() !== 0) return undefined;
     const { userIds } = this.#setup.config;
-    if (without.includes("sessions kept apart")) {
+    if (without.includes("session separation")) {
       this.#oneForAll ??= leaseUserId(userIds, userIds.records);
-      // Given back by the end of this process: no session knows that it is the last one.
+      // Freed when this process ends: no session knows that it is the last one.
       return { ...(await this.#oneForAll), release: () => Promise.resolve() };
     }
     return without.includes("user namespace") ? leaseUserId(userIds, userIds.records) : undefined;
   }
 
   async #ownRunner(without: readonly Mechanism[]): Promise<Runner> {
-    const isWatched = !without.includes("end with the runner");
+    const isWatched = !without.includes("exit with the runner");
     const known = this.#runners.get(isWatched);
     if (known !== undefined) return known;
     const runner = openRunner(this.#setup.dataFolder, isWatched).then(async (folder) => ({
@@ -236,7 +236,7 @@ interface Runner {
   readonly kit: RunnerKit;
 }
 
-/** Not a lease: nobody else has to be kept from it. */
+/** Not reserved: no other session has to be kept from it. */
 const root: UserIdLease = { uid: 0, gid: 0, release: () => Promise.resolve() };
 
 function workspacesIn(runnerFolder: string): readonly string[] {

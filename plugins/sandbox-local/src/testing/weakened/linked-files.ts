@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { namesBelow, type Ownership, type PathMapping, type SessionFiles } from "@ambit/backend-kit/safe-fs";
 import { type FileEntry, SandboxFailed } from "@ambit/core/plugin";
 
-/** A session's files, read and written through whatever links stand in the way, as long as they lead to decoys. */
+/** A session's files, read and written through any links, as long as they lead to decoys. */
 export class LinkedFiles implements SessionFiles {
   readonly #mappings: readonly PathMapping[];
   readonly #owner: Ownership | undefined;
@@ -36,10 +36,10 @@ export class LinkedFiles implements SessionFiles {
       const names = namesBelow(guest, path);
       if (names !== undefined) return join(host, ...names);
     }
-    throw new SandboxFailed(`${JSON.stringify(path)} doesn't lie in the session`);
+    throw new SandboxFailed(`${JSON.stringify(path)} isn't in the session`);
   }
 
-  /** Where it leads, the file itself or its folder where it isn't there yet. */
+  /** The path it leads to: the file, or its folder if the file doesn't exist yet. */
   async #follow(outside: string): Promise<string> {
     const real = await realpath(outside).catch(async () => {
       return join(await realpath(dirname(outside)), outside.slice(dirname(outside).length + 1));

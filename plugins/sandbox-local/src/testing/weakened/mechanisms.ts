@@ -1,4 +1,4 @@
-/** What can be taken out of a jail, each alone or with others; whatever isn't named stays as it is. */
+/** Mechanisms that can be removed from a jail, alone or with others; all others stay unchanged. */
 export const mechanisms = [
   "network namespace",
   "pid namespace",
@@ -12,23 +12,23 @@ export const mechanisms = [
   "host header check",
   "hidden host files",
   "covered kernel tables",
-  "mode of the workspace",
+  "workspace mode",
   "path rules",
-  "files opened through no link",
-  "sessions kept apart",
-  "scratch of its own",
+  "no-follow file access",
+  "session separation",
+  "private scratch",
   "cleared environment",
   "closed descriptors",
-  "end with the runner",
+  "exit with the runner",
   "limits",
 ] as const;
 
 export type Mechanism = (typeof mechanisms)[number];
 
-/** What stands where something was taken out: never anything but decoys. */
+/** What removed mechanisms are replaced with: only decoys. */
 export interface Decoys {
-  /** Folders of the host that a jail shows where its host isn't hidden. */
+  /** Folders of the host that a jail shows if the host isn't hidden. */
   readonly folders: readonly string[];
-  /** Variables that a jail has where its environment isn't cleared. */
+  /** Variables that a jail has if its environment isn't cleared. */
   readonly environment: Readonly<Record<string, string>>;
 }

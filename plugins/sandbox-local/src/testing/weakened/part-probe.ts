@@ -1,14 +1,14 @@
 import type { Capability, Finding } from "@ambit/core/plugin";
 import type { Trial } from "../../probe/trial.js";
 
-/** What the probe saw of jails without a part. */
+/** What the probe found in jails without a part. */
 export interface PartProbe {
   /** Whether a jail came up at all. */
   readonly isUp: boolean;
   readonly findings: readonly Finding[];
 }
 
-/** Capabilities that no part of a jail's command line holds alone. */
+/** Capabilities that no single part of a jail's command line enforces. */
 const heldElsewhere = new Set<Capability>([
   "resources.memory",
   "resources.processes",
@@ -17,7 +17,7 @@ const heldElsewhere = new Set<Capability>([
   "secrets.hidden",
 ]);
 
-/** Makes one trial after the other, up to the first that proves nothing. */
+/** Runs one trial after the other, up to the first that proves nothing. */
 export async function probeInTurn(
   trials: readonly Trial[],
   probe: (trial: Trial) => Promise<readonly Finding[]>,
@@ -32,14 +32,14 @@ export async function probeInTurn(
   return { isUp: true, findings: seen };
 }
 
-/** The trial that looks at a jail's whole view misses most parts: it comes first, so that others needn't run. */
+/** The trial that inspects a jail's whole view detects most missing parts, so it runs first. */
 function likeliestFirst(trials: readonly Trial[]): readonly Trial[] {
   return trials
     .filter(({ shows }) => !shows.some((shown) => heldElsewhere.has(shown)))
     .toSorted((one, other) => other.shows.length - one.shows.length);
 }
 
-/** One reason for every claim is that of a jail that didn't come up. */
+/** One reason for every claim means that the jail didn't come up. */
 function isUp(findings: readonly Finding[]): boolean {
   const reasons = new Set(findings.map((finding) => (finding.proven ? undefined : finding.reason)));
   return reasons.size > 1;

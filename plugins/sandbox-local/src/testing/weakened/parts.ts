@@ -1,8 +1,8 @@
 import { inside } from "../../confined/launch/inside.js";
 
-/** One thing that a jail's command line says to keep something out, and the same line without it. */
+/** One protective option of a jail's command line, and the command line without it. */
 export interface JailPart {
-  /** As bubblewrap knows it, without what differs between sessions: `--ro-bind /usr`. */
+  /** In bubblewrap's terms, without what differs between sessions: `--ro-bind /usr`. */
   readonly name: string;
   /** The command line without it. */
   readonly rest: readonly string[];
@@ -28,7 +28,7 @@ const given: Readonly<Record<string, number>> = {
   ...{ "--chmod": 2, "--file": 2, "--bind-data": 2, "--ro-bind-data": 2, "--remount-rw": 1 },
 };
 
-/** What gives a jail something, or tells bubblewrap where things are: nothing is kept out by it. */
+/** Options that give a jail something, or tell bubblewrap where things are: they protect nothing. */
 const gives = new Set([
   ...[
     "--bind",
@@ -45,10 +45,10 @@ const gives = new Set([
   ...["--perms", "--chmod", "--file", "--bind-data"],
 ]);
 
-/** Copies of the session, owned by root: what is written there changes only what its own programs trust. */
+/** Copies of the session, owned by root: writing to them changes only what its own programs trust. */
 const sessionsOwn: ReadonlySet<string> = new Set(Object.values(inside.trust));
 
-/** The command line without a part, or as it is where it hasn't got that part. */
+/** The command line without a part, or unchanged if it doesn't have that part. */
 export function withoutPart(planned: readonly string[], name: string): readonly string[] {
   return jailParts(planned).find((part) => part.name === name)?.rest ?? planned;
 }
@@ -59,10 +59,10 @@ interface Option {
 }
 
 /**
- * Every part of bubblewrap's command line that guards something, each taken out alone: a flag is left out; what is
- * mounted read-only may be written; what is made anew is the host's; what is limited isn't. Pure.
+ * Every protective part of bubblewrap's command line, each removed alone: a flag is left out; a read-only mount becomes
+ * writable; a new mount becomes the host's; a limit is lifted. Pure.
  *
- * @throws RangeError for an option that isn't known here: say what it is without it.
+ * @throws RangeError for an option that isn't known here: define how to remove it.
  */
 export function jailParts(planned: readonly string[]): readonly JailPart[] {
   const options = optionsOf(planned);
@@ -88,7 +88,7 @@ export function jailParts(planned: readonly string[]): readonly JailPart[] {
     if (name === "--remount-ro") return [{ name: `read-only ${first}`, rest: replaced(option, []) }];
     if (name === "--size") {
       const path = options[index + 1]?.words[1];
-      // What can't be written holds nothing.
+      // A mount that can't be written has no size to limit.
       if (lockedLater(option, path)) return [];
       return [{ name: `size of ${path}`, rest: replaced(option, []) }];
     }

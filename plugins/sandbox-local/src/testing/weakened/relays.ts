@@ -2,18 +2,18 @@ import { readdir, readFile } from "node:fs/promises";
 import { inside } from "../../confined/launch/inside.js";
 
 /**
- * Ends the relays of a session whose jails shared the host's process ids: no namespace ended them with their jail. Other
- * processes that it left are what an attack looks for.
+ * Ends the relays of a session whose jails shared the host's process ids, since no namespace ended them with their
+ * jail. Attacks look for other processes that it left.
  */
 export async function endRelays(session: string): Promise<void> {
   const ids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   await Promise.all(
     ids.map(async (id) => {
-      // One that ended meanwhile, or is another user's, isn't a relay of this session.
+      // One that ended meanwhile, or belongs to another user, isn't a relay of this session.
       const read = (name: string) => readFile(`/proc/${id}/${name}`, "utf8").catch(() => "");
       if (!(await read("cmdline")).includes(inside.channel)) return;
       const mounts = await read("mountinfo");
-      // What a closed session left is renamed: its id, and a random end.
+      // The folder of a closed session is renamed: its id, and a random suffix.
       if (!mounts.includes(`/${session}/`) && !mounts.includes(`/${session}-`)) return;
       try {
         process.kill(Number(id), "SIGKILL");

@@ -14,7 +14,7 @@ export interface SharedUserNamespace {
 
 const patienceMs = 5_000;
 
-/** @param user whose namespace it is, when that isn't the runner's own user. */
+/** @param user the owner of the namespace, if that isn't the runner's own user. */
 export async function openUserNamespace(
   user: { readonly uid: number; readonly gid: number } | undefined,
 ): Promise<SharedUserNamespace> {
@@ -36,7 +36,7 @@ export async function openUserNamespace(
   try {
     const late = Date.now() + patienceMs;
     while ((await readFile(`/proc/${holder.pid}/gid_map`, "utf8")).trim().split(/\s+/)[0] !== id) {
-      if (Date.now() > late) throw new SandboxFailed("A user namespace to share didn't come up");
+      if (Date.now() > late) throw new SandboxFailed("A shared user namespace didn't start");
       await delay(2);
     }
     return { path, close: end };

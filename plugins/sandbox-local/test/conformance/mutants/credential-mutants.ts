@@ -4,22 +4,22 @@ const capability = "secrets.hidden";
 
 /** The local sandbox without one check of the credential broker. */
 export const credentialMutants: readonly MutantCase[] = [
-  mutant("value in the place of its placeholder", "credential-inside", [
+  mutant("value in place of its placeholder", "credential-inside", [
     "credentials/bound.js",
     "placeholder: placeholderFor(secret),",
     "placeholder: secret,",
   ]),
-  mutant("answers passed as they are", "credential-echo", [
+  mutant("responses passed unchanged", "credential-echo", [
     "proxy/credentials/forward.js",
     "const passed = replacer.push(chunk);",
     "const passed = chunk;",
   ]),
-  mutant("compressed answers passed as they are", "credential-echo", [
+  mutant("compressed responses passed unchanged", "credential-echo", [
     "proxy/credentials/forward.js",
     'const isCoded = coding !== "" && coding !== "identity";',
     "const isCoded = false;",
   ]),
-  mutant("headers of answers passed as they are", "credential-echo", [
+  mutant("headers of responses passed unchanged", "credential-echo", [
     "proxy/credentials/forward.js",
     'responseHeaders(incoming).map((text) => replaceIn(text, replacements, "latin1"))',
     "responseHeaders(incoming)",
@@ -34,22 +34,22 @@ export const credentialMutants: readonly MutantCase[] = [
     "const replaced = replaceIn(name, value, credential);",
     "const replaced = value.replace(credential.placeholder, credential.value);",
   ]),
-  mutant("credential in a header that stands twice", "credential-other-header", [
+  mutant("credential in a repeated header", "credential-other-header", [
     "credentials/judge.js",
     "if (isTwice)",
     "if (false)",
   ]),
-  mutant("methods, paths and access not held", "credential-limits", [
+  mutant("methods, paths and access not enforced", "credential-limits", [
     "credentials/judge.js",
     "const limits = judgeLimits(request, credential);",
     "const limits = { needsBody: false };",
   ]),
-  mutant("ambiguous paths let through", "credential-limits", [
+  mutant("ambiguous paths allowed", "credential-limits", [
     "credentials/judge.js",
     "if (isAmbiguousPath(path))",
     "if (false)",
   ]),
-  mutant("access not held", "credential-limits", [
+  mutant("access not enforced", "credential-limits", [
     "credentials/judge.js",
     'if (reading === "writes")',
     "if (false)",

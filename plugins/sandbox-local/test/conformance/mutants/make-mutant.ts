@@ -5,19 +5,19 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import type { SandboxBackend } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
 
-/** One mechanism taken out of the built local sandbox: a piece of its code, and what stands there instead. */
+/** One mechanism removed from the built local sandbox: a piece of its code, and its replacement. */
 export interface Patch {
   /** `plugin` is @ambit/sandbox-local; the others are the packages of that name that it uses. All as built. */
   readonly of: "plugin" | "core" | "backend-kit" | "egress";
   readonly file: string;
-  /** Must be there exactly once: a mutant that changes nothing would be caught by nobody. */
+  /** Must occur exactly once: no test would catch a mutant that changes nothing. */
   readonly find: string;
   readonly replace: string;
 }
 
 export interface Mutant {
   readonly backend: SandboxBackend;
-  /** For attacks that start a runner of their own. */
+  /** For attacks that start a separate runner. */
   readonly module: URL;
 }
 
@@ -29,7 +29,7 @@ const built = {
   "backend-kit": dirname(dirname(resolve("@ambit/backend-kit"))),
   egress: dirname(dirname(resolve("@ambit/egress"))),
 };
-/** Inside this package, so that the copies find what they import; and where nothing transforms them. */
+/** Inside this package, so that the copies find their imports, and where vitest doesn't transform them. */
 const workshop = fileURLToPath(new URL("../../../node_modules/.mutants/", import.meta.url));
 
 /**

@@ -9,9 +9,9 @@ export interface MutantCase {
   readonly patches: readonly Patch[];
   readonly capability: Capability;
   readonly caughtBy: readonly string[];
-  /** How the backend resolves names. Default: by names that change their address. */
+  /** How the backend resolves names. Default: names that change their address. */
   readonly lookup?: Lookup;
-  /** What the mechanism is there against happens only when the runner is root. */
+  /** The mechanism matters only if the runner is root. */
   readonly needsRoot?: boolean;
 }
 
@@ -35,7 +35,9 @@ const egress = (file: string, find: string, replace: string): Patch => ({
   replace,
 });
 
-/** The backend looks at each jail before anything starts in it. Here it looks away, so that the attacks have to see. */
+/**
+ * The backend checks each jail before anything starts in it. Here the check is off, so that the attacks have to notice.
+ */
 const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0 && ", "if (wrong.length > 1000 && ");
 
 const noSeccomp: readonly Patch[] = [
@@ -145,7 +147,7 @@ export const mutants: readonly MutantCase[] = [
         'if (!isIPv4(raw)) return { ok: true, kind: "name", host: raw };\n    if (raw === "")',
       ),
     ],
-    // A careless resolver reads a name up to the first character that no name has.
+    // A careless resolver reads a name up to the first invalid character.
     lookup: async (name) =>
       (await systemLookup(name.split(/[^\w.-]/)[0] ?? "", { all: true })).map(({ address }) => address),
     capability: "network.allow-host",
