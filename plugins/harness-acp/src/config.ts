@@ -7,25 +7,27 @@ import { profileIds } from "./profiles/index.js";
 const profileIdSchema = z.enum(profileIds);
 
 const overrideSchema = z.strictObject({
-  /** Absolute path of the agent's program or script. Default: its npm package, where that is installed. */
+  /** Absolute path of the agent's program or script. Default: its npm package, if that is installed. */
   command: z.string().refine(isAbsolute, "must be an absolute path").optional(),
-  /** The program in a sandbox with an image of its own: a name on the image's `PATH`, or a path. Default: its usual name. */
+  /**
+   * The program in a sandbox with a separate image: a name on the image's `PATH`, or a path. Default: its usual name.
+   */
   commandInImage: z.string().min(1).optional(),
-  /** Absolute path of the Node.js that runs the agent where it is a script. Default: the runner's own. */
+  /** Absolute path of the Node.js that runs an agent which is a script. Default: the runner's own. */
   node: z.string().refine(isAbsolute, "must be an absolute path").optional(),
-  /** Variables that this agent gets in every run. A key among them is visible inside, and the receipt says so. */
+  /** Variables that this agent gets in every run. A key among them is visible inside, and listed on the receipt. */
   env: variablesSchema.default({}),
 });
 
 export const configSchema = z.strictObject({
-  /** The agents that are offered. */
+  /** The agents that requests can choose. */
   profiles: z
     .array(profileIdSchema)
     .min(1)
     .default([...profileIds]),
   /** The folder whose `node_modules` holds the agents. Default: the working directory. */
   folder: z.string().refine(isAbsolute, "must be an absolute path").optional(),
-  /** What is particular to one agent, by its profile. */
+  /** Settings of one agent, by its profile. */
   overrides: z.partialRecord(profileIdSchema, overrideSchema).default({}),
   /** Further agents that speak ACP, by the name that requests give as `harness`. */
   agents: z
@@ -38,6 +40,6 @@ export const configSchema = z.strictObject({
       "must not take the name of a profile",
     )
     .default({}),
-  /** What every agent is granted. */
+  /** Limits for every agent. */
   limits: driverLimitsSchema.prefault({}),
 });

@@ -17,7 +17,7 @@ describe("the plugin", () => {
     return harnesses;
   }
 
-  it("offers every agent that it knows unless told otherwise", () => {
+  it("offers every supported agent unless configured otherwise", () => {
     expect(harnessesOf({}).map(({ id }) => id)).toEqual([
       "demo",
       "claude",

@@ -23,13 +23,13 @@ export interface AcpAgentOptions {
   readonly history: "new" | "loaded";
   readonly capabilities: HarnessCapabilities;
   readonly abilities: PromptAbilities;
-  /** Whether it is told of its session's end, where it is given time to leave. */
+  /** Whether it wants `session/close` at the end of its session, if it is given time to exit. */
   readonly closesSessions: boolean;
   readonly model: string | undefined;
   /** Those that it lists; may be empty. */
   readonly models: readonly string[];
   readonly servers: readonly string[];
-  /** Whether a later run may take the conversation up: then the agent gets time to store it. */
+  /** Whether a later run may resume the conversation; if so, the agent gets time to store it. */
   readonly isResumable: boolean;
   toolsListed(): boolean;
   readonly limits: DriverLimits;
@@ -48,7 +48,7 @@ export class AcpAgent implements Agent {
   #costBefore = 0;
   #running = false;
   #exited = false;
-  /** Whether the last turn was brought to an end that the agent knows of: it has nothing left to write down then. */
+  /** Whether the agent knows that the last turn ended: it has nothing left to store then. */
   #settled = true;
   #closed: Promise<void> | undefined;
 
@@ -70,7 +70,7 @@ export class AcpAgent implements Agent {
   }
 
   ended(): boolean {
-    // A killed agent counts before its exit is seen.
+    // A killed agent counts as ended before its exit is seen.
     return this.#exited || !this.#settled || this.#closed !== undefined || this.#options.connection.closed;
   }
 
@@ -95,7 +95,8 @@ export class AcpAgent implements Agent {
   #begin(turn: Turn): ActiveTurn {
     const { profile, connection, servers, toolsListed, abilities, limits, log, process } = this.#options;
     if (this.#closed !== undefined) throw new HarnessFailed(`${profile.title} was closed: start it again.`);
-    if (this.#running) throw new HarnessFailed(`${profile.title} is in a turn already: one at a time.`);
+    if (this.#running)
+      throw new HarnessFailed(`${profile.title} is in a turn already: start one turn at a time.`);
     this.#running = true;
     return new ActiveTurn(turn, {
       profile,
@@ -119,7 +120,7 @@ export class AcpAgent implements Agent {
   }
 }
 
-/** Lets the agent leave where it still has something to store, then kills it and all it started. */
+/** Lets the agent exit by itself if it still has something to store, then kills it and everything it started. */
 export async function closeAgent(
   agent: Pick<AcpAgentOptions, "profile" | "process" | "connection" | "limits">,
   gracefully: boolean,
@@ -127,7 +128,7 @@ export async function closeAgent(
   const { profile, process, connection, limits } = agent;
   const closing = connection.close();
   if (gracefully && !profile.quirks.savesBeforeAnswering) await settledWithin(process.exit, limits.closeMs);
-  // After its exit too: what it started may still be there.
+  // Also after its exit: processes that it started may remain.
   await process.kill();
   await process.exit;
   await closing;

@@ -6,7 +6,7 @@ export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A text of a record, or undefined for anything else. */
+/** A string field of a record, or undefined. */
 export function textAt(record: JsonRecord, key: string): string | undefined {
   const value = record[key];
   return typeof value === "string" ? value : undefined;
@@ -17,7 +17,7 @@ export function numberAt(record: JsonRecord, key: string): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
 
-/** What lies at the end of a path of keys. */
+/** The value at the end of a path of keys. */
 export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   let current = value;
   for (const key of path) {
@@ -27,7 +27,7 @@ export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   return current;
 }
 
-/** A text from outside, made fit for one line of an error: no control characters, at most `length` characters. */
+/** Untrusted text, fit for one line of an error: no control characters, at most `length` characters. */
 export function shortLine(text: string, length = 500): string {
   const line = stripVTControlCharacters(text)
     .replace(/\p{Cc}+/gu, " ")

@@ -1,14 +1,14 @@
 import { z } from "zod";
 
-/** What the driver grants an agent, whichever it is. docs/reliability.md has what each is for from here. */
+/** The limits for every agent. docs/reliability.md is generated from these descriptions. */
 export const driverLimitsSchema = z.strictObject({
   cancelMs: z.int().positive().max(600_000).default(4_000).meta({
     description:
-      "Milliseconds to end a turn after `session/cancel`; after half of them `$/cancel_request` is sent as well. Then it is killed.",
+      "Milliseconds to end a turn after `session/cancel`; after half of that time `$/cancel_request` is sent as well. Then it is killed.",
   }),
   closeMs: z.int().nonnegative().max(60_000).default(300).meta({
     description:
-      "Milliseconds to store what it has and leave, for an agent that stores late; then it is killed.",
+      "Milliseconds to store what it has and exit, for an agent that stores late; then it is killed.",
   }),
   listedMs: z.int().nonnegative().max(60_000).default(5_000).meta({
     description:

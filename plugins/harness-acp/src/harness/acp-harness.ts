@@ -40,17 +40,17 @@ export interface AcpHarnessOptions {
   readonly limits?: Partial<DriverLimits>;
   /** Where the deployer installs agents. Default: the working directory. */
   readonly folder?: string;
-  /** Path of the agent's program, in place of its package. */
+  /** Path of the agent's program, replacing its package. */
   readonly command?: string | undefined;
-  /** Path of the Node.js that runs the agent where it is a script. Default: the runner's own. */
+  /** Path of the Node.js that runs an agent which is a script. Default: the runner's own. */
   readonly node?: string | undefined;
-  /** Its program in a sandbox with an image of its own: a name on the image's `PATH`, or a path. */
+  /** Its program in a sandbox with a separate image: a name on the image's `PATH`, or a path. */
   readonly commandInImage?: string | undefined;
-  /** Variables that the deployer gives this agent in every run. Default: none. */
+  /** Variables of the deployer for this agent in every run. Default: none. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** An agent that a profile describes, driven over ACP. It acts in the sandbox only, and so claims nothing. */
+/** An agent described by a profile and driven over ACP. It acts only in the sandbox, and so claims nothing. */
 export class AcpHarness implements Harness {
   readonly name: string;
   readonly id: string;
@@ -108,7 +108,7 @@ export class AcpHarness implements Harness {
     return [unreachable(destination, boundary, this.#profile.model?.route !== undefined)];
   }
 
-  /** Claims nothing and so proves nothing; looks for the program again, which may have come or gone. */
+  /** Claims nothing, and so proves nothing. Looks for the program again, which may have been installed or removed. */
   async probe(): Promise<readonly Finding[]> {
     this.#located = undefined;
     this.#program();
@@ -137,7 +137,7 @@ export class AcpHarness implements Harness {
   async start(scope: StartScope): Promise<Agent> {
     const { request, sandbox } = scope;
     const program = this.#placed(sandbox);
-    // What speaks to agents is loaded with the first of them: a server's start does without it.
+    // The ACP driver is loaded with the first agent, so that a server starts without it.
     const { startAgent } = await import("../driver/start/start-agent.js");
     const launch = planLaunch({
       profile: this.#profile,
@@ -175,7 +175,7 @@ export class AcpHarness implements Harness {
   }
 }
 
-/** @param canBeRouted whether a model gateway, were one loaded, could carry its requests. */
+/** @param canBeRouted whether a model gateway could carry its requests if one were loaded. */
 function unreachable(destination: URL, { network }: Boundary, canBeRouted: boolean): ActorGap {
   const port = destination.port || (destination.protocol === "https:" ? "443" : "80");
   const where = `${destination.hostname}:${port}`;
@@ -183,7 +183,7 @@ function unreachable(destination: URL, { network }: Boundary, canBeRouted: boole
   if (network.mode === "off") {
     return {
       capability: "network.deny",
-      reason: `its model lives at ${where}, and nothing may be connected to`,
+      reason: `its model is at ${where}, and no connection is allowed`,
       fix: `${gateway}allow the model: network.mode "allowlist" with "${where}"`,
     };
   }

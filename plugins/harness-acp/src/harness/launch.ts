@@ -13,11 +13,11 @@ export interface LaunchOptions {
   readonly request: RunRequest;
   readonly sandbox: Pick<Sandbox, "home" | "workspace" | "placeholders">;
   readonly servers: readonly ToolEndpoint[];
-  /** Where a model gateway answers; absent: the agent goes to its model by itself. */
+  /** The address of a model gateway; absent: the agent connects to its model itself. */
   readonly route?: ModelRoute | undefined;
 }
 
-/** Pure: what the agent is started with. */
+/** What the agent is started with. Pure. */
 export function planLaunch(options: LaunchOptions): Launch {
   const { profile, program, request, sandbox, servers, route } = options;
   const { home } = sandbox;
@@ -76,7 +76,7 @@ function credentialInside(
   return name === undefined ? undefined : (sandbox.placeholders?.[name] ?? given[name]);
 }
 
-/** At another endpoint there may be others; the agent's default is the profile's to know. */
+/** Another endpoint may have other models; the profile decides on the agent's default. */
 function mustBeListed(options: LaunchOptions, model: ModelAccess | undefined): boolean {
   const { request, route, env } = options;
   if (model === undefined || route !== undefined || (request.model ?? "") === "") return false;
@@ -90,7 +90,7 @@ function endpointOf({ request, env, route }: LaunchOptions, model: ModelAccess |
   return baseUrl === undefined ? {} : { baseUrl };
 }
 
-/** Where a gateway carries the requests, what it needs for that stays with it. */
+/** If a gateway carries the requests, the credentials that it needs stay with it. */
 function withoutModel(
   model: ModelAccess | undefined,
   route: ModelRoute | undefined,

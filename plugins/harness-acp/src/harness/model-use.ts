@@ -3,7 +3,7 @@ import type { Profile } from "../profiles/profile.js";
 import { regionOf } from "../profiles/region.js";
 import { modelAccess, modelDestination, modelName } from "./model.js";
 
-/** What a model gateway is told of this request's model. Undefined where the agent can't be led to one. Pure. */
+/** The description of this request's model for a model gateway. Undefined if the agent can't use one. Pure. */
 export function modelUse(
   profile: Profile,
   request: RunRequest,
@@ -28,7 +28,7 @@ export function modelUse(
   };
 }
 
-/** Of all that `visibleCredentials` names, what belongs to the model. */
+/** The credentials in `visibleCredentials` that belong to the model. */
 function credentialsOf(
   known: readonly string[],
   request: RunRequest,

@@ -6,7 +6,7 @@ export function modelAccess(profile: Profile, request: RunRequest): ModelAccess 
   return profile.modelFor?.(request) ?? profile.model;
 }
 
-/** The request's model as the agent knows it, or the profile's default; empty for an agent without a model. */
+/** The request's model by the agent's name for it, or the profile's default; empty for an agent without a model. */
 export function modelName(profile: Profile, request: RunRequest): string {
   const access = modelAccess(profile, request);
   if (access === undefined) return "";
@@ -16,7 +16,7 @@ export function modelName(profile: Profile, request: RunRequest): string {
   return prefix === undefined ? model : model.slice(prefix.length + 1);
 }
 
-/** Where the agent's model lives; undefined for an agent without one. */
+/** The host of the agent's model; undefined for an agent without one. */
 export function modelDestination(
   profile: Profile,
   request: RunRequest,
@@ -27,7 +27,7 @@ export function modelDestination(
   return new URL(statedEndpoint(access, request, env) ?? access.endpoint.url);
 }
 
-/** Where the request or the deployer says that the model lives. */
+/** The model's address according to the request or the deployer. */
 export function statedEndpoint(
   { endpoint }: ModelAccess,
   { modelConnection: connection }: RunRequest,
@@ -39,7 +39,7 @@ export function statedEndpoint(
   ].find((url) => url !== undefined && URL.canParse(url));
 }
 
-/** The request's credentials that the agent does nothing with but send them to its model, over TLS. */
+/** The request's credentials that the agent only sends to its model, over TLS. */
 export function hideableCredentials(
   profile: Profile,
   request: RunRequest,

@@ -2,13 +2,13 @@ import type { Issue, RunRequest } from "@ambit/core/plugin";
 import type { ModelAccess, Profile } from "../profiles/profile.js";
 import { modelAccess, visibleCredentials } from "./model.js";
 
-/** Variables that decide how the agent's process runs at all. */
+/** Variables that determine how the agent's process runs. */
 const reserved: ReadonlySet<string> = new Set(["PATH", "HOME", "LANG", "TERM", "TMPDIR", "NO_COLOR"]);
 
 /**
- * What of a request this agent can't do, beside being installed. Pure.
+ * The parts of a request that this agent doesn't support, assuming that it is installed. Pure.
  *
- * @param isRouted whether a model gateway sends its requests to the endpoint.
+ * @param isRouted whether a model gateway carries its requests to the endpoint.
  */
 export function requestIssues(
   profile: Profile,
@@ -109,7 +109,7 @@ function variableIssues(request: RunRequest): readonly Issue[] {
     ...clashes,
     ...[...names, ...outside].flatMap(({ path, name }) => {
       if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return [{ path, message: "must be a variable's name" }];
-      return reserved.has(name) ? [{ path, message: `${name} is the runner's to set: leave it out` }] : [];
+      return reserved.has(name) ? [{ path, message: `the runner sets ${name}: leave it out` }] : [];
     }),
   ];
 }

@@ -11,12 +11,12 @@ import type { Profile } from "../profiles/profile.js";
 import { agentsFolder } from "./agents-folder.js";
 import { locateProgram, type WhereToLook } from "./locate-program.js";
 
-/** A manifest and a lockfile for each agent: its packages and all they need, each with its digest. */
+/** A manifest and a lockfile for each agent: its packages and their dependencies, each with its digest. */
 const pins = fileURLToPath(new URL("../../pins/", import.meta.url));
 
 const pinSchema = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-/** How `ambit agents` shows and installs this agent; undefined for one that comes along. */
+/** How `ambit agents` shows and installs this agent; undefined for one that is included in the plugin. */
 export function installationOf(profile: Profile, where: WhereToLook): Installation | undefined {
   const pin = join(pins, profile.id);
   if (!existsSync(pin)) return undefined;
@@ -32,7 +32,7 @@ export function installationOf(profile: Profile, where: WhereToLook): Installati
   };
 }
 
-/** Beside its final place first: an installation that fails, or is interrupted, leaves what was there before. */
+/** First next to its final place: a failed or interrupted installation leaves the previous one untouched. */
 async function install(profile: Profile, pin: string, progress: (line: string) => void) {
   await requirePlatform(pin, profile);
   const folder = agentsFolder();
@@ -44,7 +44,7 @@ async function install(profile: Profile, pin: string, progress: (line: string) =
     await npmInstall(begun, progress);
     await assertPinned(begun, pin, profile);
     const path = join(folder, profile.id);
-    // Runs read it as another user where the operator says so.
+    // Runs may read it as another user, if the operator configured that.
     await chmod(begun, 0o755);
     await rm(path, { recursive: true, force: true });
     await rename(begun, path);
@@ -74,7 +74,7 @@ async function locked(file: string) {
   return lockSchema.parse(JSON.parse(await readFile(file, "utf8"))).packages;
 }
 
-/** @throws HarnessFailed, before anything is fetched, where the agent's binary isn't pinned for this platform. */
+/** @throws HarnessFailed, before anything is downloaded, if the agent's binary isn't pinned for this platform. */
 async function requirePlatform(pin: string, { id, title, program }: Profile): Promise<void> {
   if (program.native === undefined) return;
   const pinned = await locked(join(pin, "package-lock.json"));
@@ -89,8 +89,8 @@ async function requirePlatform(pin: string, { id, title, program }: Profile): Pr
 }
 
 /**
- * npm checks the digest of each package that the lockfile has, and adds what it lacks, such as a binary for a platform
- * that wasn't pinned: that isn't accepted.
+ * npm checks the digest of each package in the lockfile, and adds missing ones, such as a binary for a platform that
+ * wasn't pinned. Those are refused.
  */
 async function assertPinned(folder: string, pin: string, { id, title }: Profile): Promise<void> {
   const pinned = await locked(join(pin, "package-lock.json"));
@@ -107,7 +107,7 @@ async function assertPinned(folder: string, pin: string, { id, title }: Profile)
   );
 }
 
-/** No package's script is run. */
+/** Runs no install scripts. */
 async function npmInstall(folder: string, progress: (line: string) => void): Promise<void> {
   const args = ["install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--workspaces=false"];
   const npm = spawn("npm", args, { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
@@ -115,7 +115,7 @@ async function npmInstall(folder: string, progress: (line: string) => void): Pro
   lines.on("line", progress);
   try {
     const [code] = await once(npm, "close");
-    if (code !== 0) throw new HarnessFailed(`npm ended with exit code ${code}: its lines above say why.`);
+    if (code !== 0) throw new HarnessFailed(`npm ended with exit code ${code}: see its output above.`);
   } catch (error) {
     if (error instanceof HarnessFailed) throw error;
     throw new HarnessFailed("npm could not be started: install it with Node.js, and have it on the PATH.", {

@@ -6,9 +6,9 @@ import type { Profile, ProgramSource } from "../profiles/profile.js";
 import { agentsFolder } from "./agents-folder.js";
 import { findPackage, type PackageFolder, packageAround, withDependencies } from "./package-folders.js";
 
-/** A file that can be started. */
+/** An executable file. */
 export interface Executable {
-  /** Without links. */
+  /** With all links resolved. */
   readonly file: string;
   /** Whether Node.js runs it. */
   readonly isScript: boolean;
@@ -17,16 +17,16 @@ export interface Executable {
 export interface LocatedProgram extends Executable {
   /** The entry file of the agent behind an adapter. */
   readonly companion?: Executable;
-  /** Its package's, where it is in one: of the agent itself where that is behind an adapter. */
+  /** Its package, if it is in one: for an adapter, the package of the agent itself. */
   readonly version?: string;
   /** The program with the packages it needs. */
   readonly files: readonly RequiredPath[];
 }
 
 export interface WhereToLook {
-  /** The deployer's own path of the program, in place of the package. */
+  /** The deployer's path of the program, replacing the package. */
   readonly command?: string | undefined;
-  /** Where the deployer installs agents; looked into before this plugin's own `node_modules`. */
+  /** Where the deployer installs agents; searched before this plugin's own `node_modules`. */
   readonly folder: string;
 }
 
@@ -35,7 +35,7 @@ interface LocateOptions extends WhereToLook {
   readonly agentFolder: string;
 }
 
-/** Finds an agent's program on disk, without running it. Undefined: it isn't installed. */
+/** Finds an agent's program on disk, without running it. Undefined if it isn't installed. */
 export function locateProgram(profile: Profile, where: WhereToLook): LocatedProgram | undefined {
   const options = { ...where, agentFolder: join(agentsFolder(), profile.id) };
   const entry = entryFile(profile.program, options);
@@ -84,7 +84,7 @@ function entryFile(program: ProgramSource, options: LocateOptions): string | und
   return native === undefined ? undefined : join(native.path, program.native.file);
 }
 
-/** In the deployer's folder, else where Ambit installs agents, else beside this plugin. */
+/** In the deployer's folder, else where Ambit installs agents, else next to this plugin. */
 function installed(name: string, options: LocateOptions): PackageFolder | undefined {
   const own = fileURLToPath(new URL(".", import.meta.url));
   for (const folder of [options.folder, options.agentFolder, own]) {
@@ -99,7 +99,7 @@ function binOf({ path, manifest }: PackageFolder, bin: string): string | undefin
   return entry === undefined ? undefined : join(path, entry);
 }
 
-/** Links are shown as well as what they lead to: Node looks for a package at the link's place. */
+/** Links are shown together with their targets: Node looks for a package at the link's place. */
 function packagePaths(folder: PackageFolder, title: string): readonly RequiredPath[] {
   const paths = new Set<string>();
   for (const { path, realPath } of withDependencies(folder)) {

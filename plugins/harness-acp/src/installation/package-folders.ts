@@ -13,15 +13,15 @@ const manifestSchema = z.looseObject({
 export type Manifest = z.infer<typeof manifestSchema>;
 
 export interface PackageFolder {
-  /** As it was found: inside a `node_modules`, perhaps a link. */
+  /** As it was found: inside a `node_modules`, possibly a link. */
   readonly path: string;
-  /** Without links. */
+  /** With all links resolved. */
   readonly realPath: string;
   readonly manifest: Manifest;
 }
 
 /**
- * The package as Node would find it from a file in `from`: the nearest `node_modules` above it that holds it.
+ * The package as Node would find it from a file in `from`: the nearest `node_modules` above it that has it.
  * Read from disk, since `exports` may hide a package's own manifest from `require.resolve`.
  */
 export function findPackage(name: string, from: string): PackageFolder | undefined {
@@ -37,13 +37,13 @@ export function findPackage(name: string, from: string): PackageFolder | undefin
 export function packageAround(file: string): PackageFolder | undefined {
   for (const folder of withParents(dirname(file))) {
     const found = readPackage(folder);
-    // A manifest without a name only says how files are to be read (`{"type":"module"}`).
+    // A manifest without a name only sets the module type (`{"type":"module"}`).
     if (found?.manifest.name !== undefined) return found;
   }
   return undefined;
 }
 
-/** The package and all that it needs to run, as far as installed, each folder once. */
+/** The package and its installed dependencies, each folder once. */
 export function withDependencies(root: PackageFolder): readonly PackageFolder[] {
   const found = new Map<string, PackageFolder>([[root.path, root]]);
   const open = [root];

@@ -4,23 +4,23 @@ import type { Command, ImageRootfs, RequiredPath, Rootfs } from "@ambit/core/plu
 import type { Profile } from "../profiles/profile.js";
 import type { Executable, LocatedProgram } from "./locate-program.js";
 
-/** An agent's program as a sandbox starts it. */
+/** An agent's program in the form that a sandbox starts. */
 export interface PlacedProgram {
   readonly argv: readonly [program: string, ...args: string[]];
-  /** `PATH` of the agent and of what it starts. */
+  /** `PATH` of the agent and its child processes. */
   readonly searchPath: string;
-  /** How the program's companion is started. */
+  /** The command that starts the program's companion. */
   readonly companion?: Command["argv"];
 }
 
 const systemPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/** Whether a run needs the program on the runner: an image may bring it. */
+/** Whether a run needs the program on the runner: an image may contain it. */
 export function isNeededOnRunner({ program }: Profile, rootfs: Rootfs): boolean {
   return rootfs === "host" || program.inImage === "copied";
 }
 
-/** What a sandbox must show, or be given, of the runner's files. */
+/** The runner's files that a sandbox must show or copy. */
 export function requiredPathsOf(
   profile: Profile,
   rootfs: Rootfs,
@@ -43,7 +43,7 @@ export function placeOnRunner(
   const argvOf = (program: Executable): Command["argv"] =>
     program.isScript ? [realNode(node), program.file] : [program.file];
   const interpreter = isScript || companion?.isScript ? realNode(node) : undefined;
-  // An interpreter outside the system's folders must be found by what the agent starts as well.
+  // The agent's child processes must also find an interpreter outside the system's folders.
   const own = dirname(interpreter ?? file);
   return {
     argv: argvOf(located),
@@ -69,7 +69,7 @@ export function placeInImage(
   return { argv: located.isScript ? ["node", file] : [file], searchPath };
 }
 
-/** Its real path: what stands on a `PATH` may be a version manager's shim, which starts a program of its own. */
+/** Its real path: an entry of `PATH` may be a version manager's shim, which starts another program. */
 function realNode(node: string): string {
   return realpathSync(node);
 }

@@ -12,7 +12,7 @@ function cloudOf({ modelConnection }: RunRequest): Cloud | undefined {
   return Object.hasOwn(clouds, named) ? clouds[named] : undefined;
 }
 
-/** Where the models are in the cloud that a request names; undefined for Anthropic's own API. Pure. */
+/** The location of the models in the cloud that a request names; undefined for Anthropic's own API. Pure. */
 export function cloudAccess(request: RunRequest): ModelAccess | undefined {
   const cloud = cloudOf(request);
   if (cloud === undefined) return undefined;
@@ -58,7 +58,7 @@ export function cloudAccess(request: RunRequest): ModelAccess | undefined {
 }
 
 /**
- * What leads Claude Code to a cloud. At a model route it leaves out what would sign: the route signs. Pure.
+ * Settings that make Claude Code use a cloud. With a model route they leave out what would sign: the route signs. Pure.
  */
 export function cloudSettings(
   request: RunRequest,
@@ -79,7 +79,7 @@ export function cloudSettings(
       ? {}
       : {
           [isBedrock ? "CLAUDE_CODE_SKIP_BEDROCK_AUTH" : "CLAUDE_CODE_SKIP_VERTEX_AUTH"]: "1",
-          // Vertex's client sends no key at all then; the route asks for one.
+          // Vertex's client then sends no key at all, but the route requires one.
           ANTHROPIC_CUSTOM_HEADERS: `x-api-key: ${key}`,
         }),
   };

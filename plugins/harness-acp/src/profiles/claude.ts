@@ -31,14 +31,14 @@ export const claude: Profile = {
     DISABLE_TELEMETRY: "1",
     DISABLE_ERROR_REPORTING: "1",
     DISABLE_AUTOUPDATER: "1",
-    // Its user is root in some sandboxes, which it refuses otherwise.
+    // It refuses to run as root otherwise, which its user is in some sandboxes.
     IS_SANDBOX: "1",
-    // The model would have to search for the published tools first.
+    // Otherwise the model would have to search for the published tools first.
     ENABLE_TOOL_SEARCH: "false",
     // Its ten retries would hide a failed model for three minutes.
     CLAUDE_CODE_MAX_RETRIES: "1",
     CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: "false",
-    // What runs in the background outlives the turn.
+    // Background tasks would outlive the turn.
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1",
     MCP_TOOL_TIMEOUT: "3600000",
   },
@@ -74,15 +74,15 @@ export const claude: Profile = {
   identify,
 };
 
-/** Its notes to itself. They need nobody's leave, or aren't offered. */
+/** Tools for its own notes. They need no permission, or aren't offered. */
 const notes = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
 
 const tools = ["Bash", "Edit", "NotebookEdit", "Read", "Skill", "WebFetch", "WebSearch", "Write"];
 
 /**
- * Every call is put to us, also of tools and commands that it would run unasked. The rule is given twice, as the
- * embedding program's policy and as the session's settings: an administrator's file in an image replaces the first. A
- * rule to ask outranks what the workspace's or the home's settings, or their hooks, allow.
+ * Every call is put to the runner, including tools and commands that it would run unasked. The rule is set twice, as
+ * the embedding program's policy and as session settings: an administrator's file in an image replaces the first. A
+ * rule to ask outranks what settings or hooks of the workspace or the home allow.
  */
 function prepare({ request, model, endpoint, servers }: Preparation): Prepared {
   const { default: mode } = request.permissions;
@@ -92,7 +92,7 @@ function prepare({ request, model, endpoint, servers }: Preparation): Prepared {
   const { baseUrl } = endpoint;
   if (cloud !== undefined) Object.assign(environment, cloud);
   else if (baseUrl !== undefined) environment.ANTHROPIC_BASE_URL = baseUrl;
-  // It doesn't start a turn without a key, also where the endpoint asks for none.
+  // It doesn't start a turn without a key, even if the endpoint needs none.
   if (request.modelConnection?.credentialMode === "none" && endpoint.key === undefined)
     environment.ANTHROPIC_API_KEY = "none";
   const permissions = {
@@ -131,10 +131,10 @@ const settingsSchema = z.looseObject({
   permissions: z.looseObject({ deny: z.array(z.string()).optional() }).optional(),
 });
 
-/** What the Agenta runner calls its publication, and settings written for it name. */
+/** The Agenta runner's name for its publication, which settings written for it use. */
 const referencePrefix = "mcp__agenta-tools__";
 
-/** Denials in the request's own settings that name published tools as the Agenta runner does, by our names. */
+/** Denials in the request's own settings that name published tools like the Agenta runner, with Ambit's names. */
 function denied(
   files: readonly { readonly path: string; readonly content: string }[],
   servers: Preparation["servers"],
@@ -155,7 +155,7 @@ function denialsIn(content: string): readonly string[] {
     const parsed = settingsSchema.safeParse(JSON.parse(content));
     return parsed.data?.permissions?.deny ?? [];
   } catch {
-    // Not JSON: the agent says so itself, and takes nothing from it.
+    // Not JSON: the agent reports that itself, and uses nothing from it.
     return [];
   }
 }
@@ -167,7 +167,7 @@ function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity 
   return notes.includes(name) ? { name, readOnly: true } : { name };
 }
 
-/** Its titles are a command's or a file's words, and so the model's. */
+/** Its titles are the text of a command or a file, and so chosen by the model. */
 const nameByKind: JsonObject & Readonly<Record<string, string>> = {
   execute: "Bash",
   edit: "Edit",

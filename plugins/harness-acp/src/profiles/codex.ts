@@ -3,7 +3,7 @@ import { type FileEntry, type JsonObject, normaliseBoundary } from "@ambit/core/
 import { z } from "zod";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 
-/** How long one call of a published tool may take. */
+/** Time limit for one call of a published tool. */
 const toolTimeoutSeconds = 3_600;
 
 const credentialNames = ["OPENAI_API_KEY", "CODEX_API_KEY"] as const;
@@ -20,7 +20,7 @@ export const codex: Profile = {
     providers: ["openai", "openai-codex"],
     credentials: credentialNames,
     defaultModel: "gpt-5.5",
-    // Its list is of what it knows now; its provider refuses what isn't there.
+    // It lists the models that its version knows; its provider refuses unknown ones.
     isKnown: () => true,
     endpoint: { url: "https://api.openai.com/v1", variables: ["OPENAI_BASE_URL"] },
     // It asks a second model for the conversation's title.
@@ -43,12 +43,12 @@ export const codex: Profile = {
   },
   maxToolCallMs: toolTimeoutSeconds * 1_000,
   clientCapabilities: {
-    // Its warnings come as notices then; otherwise they begin the assistant's text.
+    // With this its warnings arrive as notices; otherwise they begin the assistant's text.
     session: { notices: {} },
-    // A failure comes with the turn's answer then; otherwise it ends the assistant's text.
+    // With this a failure arrives with the turn's response; otherwise it ends the assistant's text.
     _meta: { jetbrains: { air: { version: 1, capabilities: ["sessionFailure"] } } },
   },
-  // Without it the turn begins after a second, whether or not the tools are there.
+  // Without it the turn begins after a second, whether or not the tools are available.
   sessionMeta: { mcpStartupAwaitTimeoutMs: 15_000 },
   reports: { reasoning: true, plans: true, usage: true },
   quirks: {
@@ -79,7 +79,7 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
   const connection = request.modelConnection;
   const baseUrl = endpoint.baseUrl ?? connection?.environment?.OPENAI_BASE_URL ?? "https://api.openai.com/v1";
   const named = connection?.credentials.map(({ binding }) => binding.name) ?? [];
-  // A model gateway's key is set under the first of the names.
+  // A model gateway's key is set under the first of these names.
   const given = endpoint.key === undefined ? credentialNames.find((name) => named.includes(name)) : undefined;
   const key = given ?? credentialNames[0];
   const hasKey = endpoint.key !== undefined || connection?.credentialMode !== "none";
@@ -102,13 +102,13 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
     ...table(undefined, top),
     ...table("analytics", { enabled: false }),
     ...table("feedback", { enabled: false }),
-    // At each start they ask other hosts for lists, and run a dozen programs to take a picture of the user's shell.
+    // At each start these request lists from other hosts, and run a dozen programs to record the user's shell.
     ...table("features", {
       apps: false,
       plugins: false,
       plugin_discovery_prefetch: false,
       shell_snapshot: false,
-      // Where nothing answers, it would try again without limit.
+      // If nothing answers, it would retry without limit.
       unbounded_connection_retries: false,
     }),
     ...table("model_providers.ambit", {
@@ -127,8 +127,8 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
     files,
     environment: {
       CODEX_HOME: folder,
-      // Its own jail can't be built inside ours, and its reviewer would be a second model: the boundary confines,
-      // our permissions decide.
+      // Its own sandbox can't be created inside a jail, and its reviewer would be a second model: the boundary
+      // confines, the run's permissions decide.
       INITIAL_AGENT_MODE: mode === undefined || mode === "" ? "agent-full-access" : mode,
       CODEX_CONFIG: JSON.stringify({
         mcp_servers: Object.fromEntries(
@@ -148,7 +148,7 @@ function table(
   return name === undefined ? lines : [`[${name}]`, ...lines];
 }
 
-/** The input of a call to an MCP server. A shell command has another, and a title that may say anything. */
+/** The input of a call to an MCP server. A shell command has another format, and a title with any text. */
 const mcpInput = z.object({ server: z.string(), tool: z.string(), arguments: z.unknown().optional() });
 
 function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
@@ -162,7 +162,7 @@ function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity 
 
 const nameByKind: Readonly<Record<string, string>> = { execute: "shell", edit: "apply_patch", read: "shell" };
 
-/** JSON's strings, numbers and booleans are TOML's as well, but for DEL, which TOML wants escaped. */
+/** JSON's strings, numbers and booleans are also valid TOML, except for DEL, which TOML requires to be escaped. */
 function toml(value: string | number | boolean): string {
   return JSON.stringify(value).replaceAll("\u007f", "\\u007f");
 }

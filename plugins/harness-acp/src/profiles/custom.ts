@@ -13,17 +13,17 @@ const absolute = z.string().refine(isAbsolute, "must be an absolute path");
 
 /** Any agent that speaks ACP, by configuration alone. */
 export const customAgentSchema = z.strictObject({
-  /** As in messages. Default: its id. */
+  /** The name in messages. Default: its id. */
   title: z.string().min(1).optional(),
   /** Absolute path of its program; a `.js`, `.mjs` or `.cjs` file is run by Node.js. */
   command: absolute,
-  /** The program in a sandbox with an image of its own: a name on the image's `PATH`, or a path. */
+  /** The program in a sandbox with a separate image: a name on the image's `PATH`, or a path. */
   commandInImage: z.string().min(1).optional(),
-  /** Behind the program. May hold the words in double braces that `files[].content` may. */
+  /** Arguments of the program. May contain the same placeholders as `files[].content`. */
   args: z.array(z.string()).default([]),
-  /** Variables of every run. May hold the same words. */
+  /** Variables of every run. May contain the same placeholders. */
   env: variablesSchema.default({}),
-  /** Further files and folders of the runner that it needs, absolute. */
+  /** Further files and folders of the runner that it needs, as absolute paths. */
   paths: z.array(absolute).default([]),
   /** Files that are written into its home before it starts. */
   files: z
@@ -37,27 +37,27 @@ export const customAgentSchema = z.strictObject({
             "must be relative to the home, and stay in it",
           ),
         /**
-         * `{{home}}`, `{{model}}`, `{{baseUrl}}` (where its model answers in this run) and `{{key}}` (what to send as its
-         * credential) are replaced.
+         * `{{home}}`, `{{model}}`, `{{baseUrl}}` (the address of its model in this run) and `{{key}}` (the credential
+         * to send) are replaced.
          */
         content: z.string(),
       }),
     )
     .default([]),
-  /** How it reaches its model. Absent: it has none, needs no credential and goes nowhere. */
+  /** How it reaches its model. Absent: it has none, needs no credential and connects to nothing. */
   model: z
     .strictObject({
       /** The API that it speaks. */
       protocol: z.enum(protocols),
-      /** Where the model lives unless the request says otherwise. */
+      /** The model's address unless the request names another. */
       url: z.url(),
-      /** Used when the request names none. */
+      /** Used if the request names none. */
       default: z.string().min(1),
       /** The variable of its credential. */
       credential: z.string().min(1),
-      /** The variable of its base URL. Default: none; `files` or `args` say it with `{{baseUrl}}`. */
+      /** The variable of its base URL. Default: none; `files` or `args` contain it as `{{baseUrl}}`. */
       baseUrlVariable: z.string().min(1).optional(),
-      /** Values of `modelConnection.provider` that it understands. Default: the protocol's name. */
+      /** Values of `modelConnection.provider` that it supports. Default: the protocol's name. */
       providers: z.array(z.string()).min(1).optional(),
     })
     .optional(),
@@ -66,15 +66,16 @@ export const customAgentSchema = z.strictObject({
   /** Where it looks for skills, in the workspace. */
   skillsFolder: z.string().min(1).default(".agents/skills"),
   /**
-   * Whether it asks before each use of a tool of its own, harmless ones too, whatever settings lie in its workspace. If
-   * not, only requests that allow all of those are accepted. Ambit can't check this: say it only of what was tried.
+   * Whether it asks before each use of its own tools, including harmless ones, whatever settings are in its workspace.
+   * If not, only requests that allow all of those are accepted. Ambit can't check this: set it only if you have tested
+   * it.
    */
   asksBeforeOwnTools: z.boolean().default(false),
   /** The session mode that is set before the first prompt. Default: the agent's own. */
   mode: z.string().min(1).optional(),
-  /** How its calls of published tools are titled, tried in this order. */
+  /** Formats of the titles of its calls of published tools, tried in this order. */
   toolTitles: z
-    .array(z.string().regex(/\{tool\}/, "must hold {tool}"))
+    .array(z.string().regex(/\{tool\}/, "must contain {tool}"))
     .default([
       "mcp__{server}__{tool}",
       "{tool} ({server} MCP Server)",
@@ -86,7 +87,7 @@ export const customAgentSchema = z.strictObject({
 });
 export type CustomAgent = z.output<typeof customAgentSchema>;
 
-/** The names of its own tools are those of what they do: nothing else is known of them. */
+/** Its own tools are named after what they do: nothing else is known about them. */
 const ownTools: OwnTools = { shell: "shell", edit: "edit", read: "read", fetch: "fetch" };
 
 /** The profile of an agent that a configuration describes. */
@@ -154,7 +155,7 @@ function prepare(agent: CustomAgent, { home, model, endpoint, credential }: Prep
   };
 }
 
-/** Only of a call of no known kind is the title a tool's name: that of a command is the command. */
+/** The title is a tool's name only for a call of unknown kind: the title of a command is the command. */
 function identify({ toolTitles }: CustomAgent, call: ToolCallView, servers: readonly string[]): ToolIdentity {
   const kind = call.kind ?? "other";
   const name = nameByKind[kind];

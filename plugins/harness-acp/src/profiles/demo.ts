@@ -16,7 +16,7 @@ export const demo: Profile = {
   arguments: ["--ask"],
   environment: {},
   instructions: { agentsFile: "AGENTS.md", systemPrompt: false, appendSystemPrompt: false, modes: [] },
-  // Its limit is 600 s without a sign of life, and every sign of progress starts it anew.
+  // Its limit is 600 s without progress; every progress message restarts it.
   supportsPermissionRequests: true,
   ownTools: { run: "shell", write: "edit", read: "read", fetch: "fetch" },
   maxToolCallMs: 3_600_000,
@@ -31,7 +31,7 @@ export const demo: Profile = {
   },
 };
 
-/** The script's own words for what it does, by ACP's kind of tool. */
+/** The script's own verbs, by ACP's kind of tool. */
 const verbs: Readonly<Record<string, string>> = {
   execute: "run",
   read: "read",

@@ -3,7 +3,7 @@ import type { FileEntry, PermissionMode } from "@ambit/core/plugin";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { inputInWords, publishedTool } from "./tool-names.js";
 
-/** Google's Gemini CLI (0.61) with an API key. It sends no input of its tool calls, only words about them. */
+/** Google's Gemini CLI (0.61) with an API key. It sends no input of its tool calls, only a description. */
 export const gemini: Profile = {
   id: "gemini",
   title: "Gemini CLI",
@@ -17,19 +17,19 @@ export const gemini: Profile = {
   model: {
     providers: ["google", "gemini", "google-ai"],
     credentials: ["GEMINI_API_KEY"],
-    // With "auto" every turn begins with a call to a router model, which retries for 85 s when it fails.
+    // With "auto" every turn begins with a call to a router model, which retries for 85 s if it fails.
     defaultModel: "gemini-2.5-flash",
-    // Its list is of what it knows now; its provider refuses what isn't there.
+    // It lists the models that its version knows; its provider refuses unknown ones.
     isKnown: () => true,
     endpoint: {
       url: "https://generativelanguage.googleapis.com",
       variables: ["GOOGLE_GEMINI_BASE_URL"],
     },
-    // What it falls back to, looks at pictures and summarises with, by itself.
+    // Models that it uses by itself for fallbacks, images and summaries.
     route: { protocol: "gemini", auxiliaryModels: ["gemini-*-flash*"] },
   },
   instructions: { agentsFile: "GEMINI.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
-  // Its MCP client gives up after ten minutes; the first byte of an answer must come within one.
+  // Its MCP client times out after ten minutes, and after one minute without the first byte of a response.
   supportsPermissionRequests: true,
   ownTools: {
     run_shell_command: "shell",
@@ -56,7 +56,7 @@ export const gemini: Profile = {
 };
 
 /**
- * Its rules are given as an administrator's: they stand above what the workspace's and the home's settings allow,
+ * Its rules are given as an administrator's: they take precedence over the settings of the workspace and the home,
  * which the request's files, or the agent in an earlier turn, may have written.
  */
 function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
@@ -75,10 +75,10 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
     environment.GEMINI_SYSTEM_MD = path;
   }
   if (request.appendSystemPrompt !== undefined) {
-    // What this file says stands behind the system prompt, for every workspace of this home.
+    // The content of this file follows the system prompt, for every workspace of this home.
     files.push({ path: join(folder, "GEMINI.md"), content: request.appendSystemPrompt });
   }
-  // It doesn't start without a key, also where the endpoint asks for none.
+  // It doesn't start without a key, even if the endpoint needs none.
   if (endpoint.key === undefined && request.modelConnection?.credentialMode === "none")
     environment.GEMINI_API_KEY = "none";
   const allowedServers = servers.flatMap(({ name }) => ["--allowed-mcp-server-names", name]);
@@ -95,11 +95,11 @@ function settings(model: string): object {
     security: {
       auth: { selectedType: "gemini-api-key" },
       folderTrust: { enabled: false },
-      // Answers are given once: "always" would bind calls that nobody has seen.
+      // Permissions are given for one call: "always" would cover calls that no user has seen.
       disableAlwaysAllow: true,
     },
     hooksConfig: { enabled: false },
-    // Of what its interactive shell shows, it passes nothing on.
+    // It passes on nothing of the output of its interactive shell.
     tools: { shell: { enableInteractiveShell: false } },
     // Its ten retries, with growing waits, would hide a failed model for minutes.
     general: { maxAttempts: 1, enableAutoUpdate: false, enableAutoUpdateNotification: false },
@@ -108,21 +108,21 @@ function settings(model: string): object {
   };
 }
 
-/** Its notes to itself, and looks at what it started. */
+/** Tools for its own notes, and for the state of what it started. */
 const harmless = ["update_topic", "write_todos", "list_background_processes", "read_background_output"];
 
-/** Skills that come with the CLI: it would use them unasked, whatever the rules say. */
+/** Skills that come with the CLI: it would use them unasked, whatever the rules are. */
 const builtinSkills = ["skill-creator", "antigravity-support"];
 
-/** Its plan mode changes these very rules; of a subagent's calls it asks nobody. */
+/** Its plan mode changes these very rules; it doesn't ask before a subagent's calls. */
 const unavailable = ["enter_plan_mode", "exit_plan_mode", "invoke_agent"];
 
 /**
- * Every call is put to us, also of tools that the CLI would run unasked: the run's permissions decide. What would
- * need the user's leave for a mere note isn't offered to the model.
+ * Every call is put to the runner, including tools that the CLI would run unasked: the run's permissions decide. Tools
+ * that would need the user's permission for a mere note aren't offered to the model.
  *
- * The CLI calls some shell commands safe and runs them although a rule says to ask (`ls`, `cat`, `git status`), but
- * not where the rule has a pattern for the arguments. Any pattern does; this one matches all.
+ * The CLI considers some shell commands safe and runs them although a rule says to ask (`ls`, `cat`, `git status`),
+ * except if the rule has a pattern for the arguments. Any pattern will do; this one matches everything.
  */
 function policy(mode: PermissionMode): string {
   const denied = mode === "ask" || mode === "deny" ? [...unavailable, ...harmless] : unavailable;
@@ -151,8 +151,8 @@ priority = 3
 }
 
 /**
- * The id of a call begins with the tool's real name, whatever id the model gave: `read_file__…`. Only for an MCP
- * tool is the title its name as well; a shell command's title is the command.
+ * The id of a call begins with the tool's real name, whatever id the model gave: `read_file__…`. Only for an MCP tool
+ * is the title its name too; a shell command's title is the command.
  */
 function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
   const name = /^(.+?)__./s.exec(call.id)?.[1];

@@ -7,7 +7,7 @@ import { pi } from "./pi.js";
 import type { Profile } from "./profile.js";
 import { qwen } from "./qwen.js";
 
-/** Every agent that this plugin knows. A new one is a file of its own and a word here. */
+/** Every agent that this plugin supports. To add one, write its profile and list it here. */
 export const profiles = { demo, claude, codex, gemini, opencode, pi, qwen } as const satisfies Readonly<
   Record<string, Profile>
 >;

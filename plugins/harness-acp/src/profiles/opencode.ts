@@ -4,7 +4,7 @@ import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from 
 import { openai, providerOf, withVersion } from "./providers.js";
 import { publishedTool } from "./tool-names.js";
 
-/** OpenCode (1.18), with Anthropic, OpenAI, Google, or any endpoint that speaks Chat Completions. */
+/** OpenCode (1.18), with Anthropic, OpenAI, Google, or any endpoint with the Chat Completions API. */
 export const opencode: Profile = {
   id: "opencode",
   title: "OpenCode",
@@ -13,7 +13,7 @@ export const opencode: Profile = {
     package: "opencode-ai",
     bin: "opencode",
     inImage: "installed",
-    // What its package has as `bin` is put in place by an install script, which isn't run.
+    // An install script, which isn't run, would put the `bin` of its package in place.
     native: {
       packages: (platform, architecture) => {
         const name = `opencode-${platform}-${architecture}`;
@@ -30,7 +30,7 @@ export const opencode: Profile = {
     OPENCODE_DISABLE_SHARE: "1",
     OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
     OPENCODE_DISABLE_TERMINAL_TITLE: "1",
-    // The workspace's own configuration could loosen the permissions below, by an agent or a plugin of its own.
+    // The workspace's own configuration could loosen the permissions below, through a custom agent or plugin.
     OPENCODE_DISABLE_PROJECT_CONFIG: "1",
   },
   model: openai,
@@ -72,12 +72,12 @@ function prepare({ request, home, model, endpoint }: Preparation): Prepared {
   const provider = providerOf(request);
   const { npm, credentials, version } = provider;
   const baseUrl = endpoint.baseUrl;
-  // Its own OpenAI provider speaks Responses, which few other endpoints do.
+  // Its own OpenAI provider uses the Responses API, which few other endpoints have.
   const id = baseUrl !== undefined && provider.id === "openai" ? "ambit" : provider.id;
   const keyless = request.modelConnection?.credentialMode === "none" && endpoint.key === undefined;
   const files: FileEntry[] = [];
   const instructions: string[] = [];
-  // With the workspace's configuration it leaves out its AGENTS.md as well.
+  // Without the workspace's configuration it also ignores the AGENTS.md there.
   const agentsMd = request.agentsMd ?? request.harnessFiles.find(({ path }) => path === "AGENTS.md")?.content;
   if (agentsMd !== undefined) {
     const path = join(home, ".config/opencode/ambit-agents.md");
@@ -122,32 +122,32 @@ function prepare({ request, home, model, endpoint }: Preparation): Prepared {
   };
 }
 
-/** Of a model that it doesn't know: otherwise it leaves images out. */
+/** Settings of a model that it doesn't know: otherwise it leaves images out. */
 const withImages = { attachment: true, modalities: { input: ["text", "image"], output: ["text"] } };
 
-/** Everything asks; its subagents, whose tools answer to other rules, and its questions to a user are off. */
+/** Every tool asks. Its subagents, whose tools follow other rules, and its questions to a user are off. */
 function permission(mode: string): object {
   const notes = mode === "allow" || mode === "allow_reads" ? "allow" : "deny";
   return {
     "*": "ask",
     todowrite: notes,
-    // Asked beside the tool's own question; what lies outside the workspace is the boundary's matter.
+    // Asked in addition to the tool's own question; paths outside the workspace are up to the boundary.
     external_directory: "allow",
     task: "deny",
     question: "deny",
     plan_enter: "deny",
     plan_exit: "deny",
-    // A loop is for the run's limits to end.
+    // The run's limits end a loop.
     doom_loop: "allow",
   };
 }
 
-/** A question's title is what the tool is to act on, which the model chooses; the call's own is the tool's name. */
+/** A question's title is the target of the tool, which the model chooses; the call's own title is the tool's name. */
 function permissionCall({ title: _subject, ...toolCall }: JsonObject): JsonObject {
   return toolCall;
 }
 
-/** A title counts as a tool's name only where the call's kind, which the model doesn't choose, is that tool's. */
+/** A title counts as a tool's name only if it matches the call's kind, which the model doesn't choose. */
 function identify({ kind = "", title = "tool" }: ToolCallView, servers: readonly string[]): ToolIdentity {
   if (kind === "other") {
     const published = publishedTool(title, ["{server}_{tool}"], servers);

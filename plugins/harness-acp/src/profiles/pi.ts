@@ -6,8 +6,8 @@ import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from 
 import { openai, providerOf, withVersion } from "./providers.js";
 
 /**
- * Pi (0.87) by its ACP adapter (`pi-acp` 0.0.34). Neither knows MCP servers or permissions: an extension of ours
- * brings the run's tools, asks before each of Pi's own, and tells of a failed model.
+ * Pi (0.87) by its ACP adapter (`pi-acp` 0.0.34). Neither supports MCP servers or permissions: Ambit's extension
+ * provides the run's tools, asks before each of Pi's own, and reports a failed model.
  */
 export const pi: Profile = {
   id: "pi",
@@ -63,7 +63,7 @@ function prepare(preparation: Preparation): Prepared {
   const keyless = request.modelConnection?.credentialMode === "none" && endpoint.key === undefined;
   const { systemPrompt, appendSystemPrompt } = request;
   const options = [
-    // Its own tools are switched on by our extension: without that, none is there to act unasked.
+    // The extension enables Pi's own tools: without it, there is no tool that could act unasked.
     [
       "--no-builtin-tools",
       "--no-extensions",
@@ -76,7 +76,7 @@ function prepare(preparation: Preparation): Prepared {
       model,
     ],
     systemPrompt === undefined ? [] : ["--system-prompt", join(own, "system.md")],
-    // Those of a project that isn't trusted aren't looked for; the request's lie in the workspace, its working folder.
+    // Skills of an untrusted project are ignored; the request's are in the workspace, its working folder.
     request.skills.length === 0 ? [] : ["--skill", ".agents/skills"],
     appendSystemPrompt === undefined ? [] : ["--append-system-prompt", join(own, "append.md")],
   ].flat();
@@ -139,10 +139,10 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** What the extension writes into the title of its question. */
+/** The prefix of the titles of the extension's questions. */
 const questionSchema = z.object({ toolCallId: z.string(), toolName: z.string(), input: z.unknown() });
 
-/** The adapter makes a call of its own of each question; it is about one that Pi has announced. */
+/** The adapter turns each question into a separate call; it is about one that Pi has announced. */
 function permissionCall(toolCall: JsonObject): JsonObject {
   if (typeof toolCall.title !== "string") return toolCall;
   const question = questionSchema.safeParse(parsed(toolCall.title));
@@ -155,13 +155,13 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Words of another extension: its call is taken as it is.
+    // A question of another extension: its call is used unchanged.
     return undefined;
   }
 }
 
 function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
-  // A command's title is the command, which the adapter gives nowhere else.
+  // A command's title is the command, which the adapter sends nowhere else.
   if (call.kind === "execute") {
     const told = call.input === undefined && call.title !== undefined;
     return { name: "bash", ...(told ? { input: { command: call.title } } : {}) };

@@ -10,87 +10,87 @@ import type {
   Usage,
 } from "@ambit/core/plugin";
 
-/** Where an agent's program comes from. It is looked up on disk, never executed to see whether it is there. */
+/** Where an agent's program comes from. It is located on disk, never executed to find out whether it exists. */
 export interface ProgramSource {
   /** npm package, as in the fix `npm install <package>`. */
   readonly package: string;
   /** Which of the package's `bin` entries. */
   readonly bin: string;
   /**
-   * How it gets into a sandbox with an image of its own: `installed` there, on its `PATH` under the name `bin`, or
-   * `copied` from the runner with the packages it needs (megabytes at most).
+   * How it gets into a sandbox with a separate image: `installed` there, on its `PATH` under the name `bin`, or
+   * `copied` from the runner with the packages it needs (a few megabytes at most).
    */
   readonly inImage: "installed" | "copied";
-  /** The entry file, where this plugin brings the program along. Default: looked up in `node_modules`. */
+  /** The entry file, if this plugin contains the program. Default: looked up in `node_modules`. */
   readonly entry?: string;
-  /** A further npm package that it needs and doesn't depend on: the agent behind an adapter. */
+  /** A further npm package that it needs but doesn't depend on: the agent of an adapter. */
   readonly companion?: { readonly package: string; readonly bin: string };
-  /** Where the program is a binary in a package for each platform: the first of these that is installed. */
+  /** For a binary in a separate package per platform: the first of these that is installed. */
   readonly native?: {
     packages(platform: NodeJS.Platform, architecture: string): readonly string[];
     /** The binary, in its package. */
     readonly file: string;
   };
-  /** Further files and folders of the runner that it needs: shown in a sandbox here, at their own paths. */
+  /** Further files and folders of the runner that it needs: shown in a local sandbox at their own paths. */
   readonly files?: readonly RequiredPath[];
 }
 
 /** How an agent reaches its model. */
 export interface ModelAccess {
-  /** Values of `modelConnection.provider` that it understands, also as a prefix of `model`: `google/…`. */
+  /** Values of `modelConnection.provider` that it supports, also as a prefix of `model`: `google/…`. */
   readonly providers: readonly string[];
-  /** Variables that may hold its credential; the first is the one that messages name. */
+  /** Variables that may hold its credential; messages name the first. */
   readonly credentials: readonly [string, ...string[]];
-  /** Used when the request names no model. */
+  /** Used if the request names no model. */
   readonly defaultModel: string;
-  /** Whether it takes a model that it doesn't list. Default: no, at the provider's own endpoint. */
+  /** Whether it accepts a model that it doesn't list. Default: no, at the provider's own endpoint. */
   isKnown?(model: string): boolean;
   readonly endpoint: {
-    /** Where the model lives unless the request says otherwise. */
+    /** The model's address unless the request names another. */
     readonly url: string;
-    /** Variables of `modelConnection.environment` that lead the agent elsewhere; the first is set for a model route. */
+    /** Variables of `modelConnection.environment` that change the address; the first is set for a model route. */
     readonly variables: readonly string[];
   };
-  /** How a model gateway carries its requests. Absent: it can't be led to another base URL with another key. */
+  /** How a model gateway carries its requests. Absent: it can't use another base URL with another key. */
   readonly route?: RouteAccess;
 }
 
 export interface RouteAccess {
-  /** The API that the agent speaks. */
+  /** The model API that the agent uses. */
   readonly protocol: ModelProtocol;
-  /** What of the API's path its base URL holds. Default: `/v1` for `openai`, nothing for the others. */
+  /** The part of the API's path that its base URL includes. Default: `/v1` for `openai`, nothing for the others. */
   readonly basePath?: "" | "/v1";
-  /** The variable that holds the route's key in place of a credential. Default: the first of `credentials`. */
+  /** The variable that holds the route's key instead of a credential. Default: the first of `credentials`. */
   readonly keyVariable?: string;
-  /** Patterns (`*` for any text) of models that it asks for by itself, such as one that finds titles. Default: none. */
+  /** Patterns (`*` for any text) of models that it uses by itself, for example for titles. Default: none. */
   readonly auxiliaryModels?: readonly string[];
 }
 
-/** Where the agent sends what it asks its model. */
+/** Where the agent sends its model requests. */
 export interface ModelEndpoint {
-  /** Absent: where the agent does by default. */
+  /** Absent: the agent's default. */
   readonly baseUrl?: string;
-  /** Set where a model gateway carries it: stands for the API key. The real credential isn't inside. */
+  /** Set if a model gateway carries the requests: replaces the API key. The real credential isn't inside. */
   readonly key?: string;
 }
 
-/** How the agent takes instructions besides the prompt. */
+/** How the agent receives instructions besides the prompt. */
 export interface Instructions {
   /** The workspace file that it reads as standing instructions: `AGENTS.md`. */
   readonly agentsFile: string;
   /** Where it looks for skills, in the workspace. Default: `.agents/skills`. */
   readonly skillsFolder?: string;
-  /** Whether `prepare` puts `systemPrompt`, in place of the agent's own, and `appendSystemPrompt` into effect. */
+  /** Whether `prepare` applies `systemPrompt`, replacing the agent's own, and `appendSystemPrompt`. */
   readonly systemPrompt: boolean;
   readonly appendSystemPrompt: boolean;
-  /** Values of `harnessMode` that it knows. */
+  /** Values of `harnessMode` that it supports. */
   readonly modes: readonly string[];
 }
 
 /** A published server as the agent reaches it from inside. */
 export type ToolEndpoint = Pick<PublishedServer, "name" | "url" | "headers">;
 
-/** What a start knows when the agent's files and variables are made. */
+/** Input for making the agent's files and variables. */
 export interface Preparation {
   readonly request: RunRequest;
   /** Absolute, as seen inside. */
@@ -99,11 +99,11 @@ export interface Preparation {
   readonly model: string;
   /** The model gateway inside the sandbox, or the request's own endpoint. */
   readonly endpoint: ModelEndpoint;
-  /** What stands for the model's credential inside: a gateway's token, a placeholder, or itself. */
+  /** The model's credential inside: a gateway's token, a placeholder, or the credential itself. */
   readonly credential?: string;
-  /** How the program's companion is started; undefined where there is none. */
+  /** The command that starts the program's companion; undefined if there is none. */
   readonly companion?: Command["argv"];
-  /** The MCP servers over HTTP that publish the run's tools, with the headers that they ask for. */
+  /** The MCP servers over HTTP that publish the run's tools, with the headers that they require. */
   readonly servers: readonly ToolEndpoint[];
   /** `PATH` of the agent, unless `Prepared.environment` has another. */
   readonly searchPath: string;
@@ -113,29 +113,31 @@ export interface Prepared {
   /** Absolute, in `home`; written before the agent starts. */
   readonly files: readonly FileEntry[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Behind the profile's own. */
+  /** Appended to the profile's own. */
   readonly arguments?: readonly string[];
-  /** `_meta` of this run's `session/new`, `session/load` and `session/resume`: over the profile's `sessionMeta`. */
+  /**
+   * `_meta` of this run's `session/new`, `session/load` and `session/resume`; overrides the profile's `sessionMeta`.
+   */
   readonly sessionMeta?: JsonObject;
-  /** Set when the session is open, before its first prompt. */
+  /** Set after the session is open, before its first prompt. */
   readonly session?: SessionSettings;
 }
 
-/** What an agent lets a client choose for a session; one that refuses a choice fails the run. */
+/** Session settings that an agent lets a client choose. If it refuses a choice, the run fails. */
 export interface SessionSettings {
   /** `session/set_mode`. */
   readonly mode?: string;
   /** `session/set_model`. */
   readonly model?: string;
-  /** `session/set_config_option`, in this order: by the option's id, a value's id or a switch. */
+  /** `session/set_config_option`, in this order: the option's id with a value's id or a boolean. */
   readonly options?: Readonly<Record<string, string | boolean>>;
 }
 
-/** What an agent says of one of its tool calls, as far as it has. */
+/** What an agent has reported about one of its tool calls so far. */
 export interface ToolCallView {
   readonly id: string;
   readonly title?: string;
-  /** The tool's own name, which few agents give. */
+  /** The tool's own name, which few agents send. */
   readonly name?: string;
   /** ACP's `ToolKind`. */
   readonly kind?: string;
@@ -151,55 +153,61 @@ export interface ToolIdentity {
   readonly name: string;
   /** The publication it belongs to; absent for the agent's own tools. */
   readonly server?: string;
-  /** The call's input, where the agent tells it only in words. */
+  /** The call's input, if the agent sends it only as text. */
   readonly input?: unknown;
-  /** Whether a call of the agent's own tool only reads. Default: as ACP's kind says. */
+  /** Whether a call of the agent's own tool only reads. Default: according to ACP's kind. */
   readonly readOnly?: boolean;
 }
 
-/** Deviations of an agent that the driver makes up for. */
+/** Deviations of an agent from ACP that the driver handles. */
 export interface Quirks {
   /**
-   * Whether all that a later run needs is on disk when a turn's answer arrives: then it is killed without being
-   * asked to leave. If not, its input ends and it has `closeMs` to go by itself.
+   * Whether everything that a later run needs is on disk when a turn's response arrives: then it is killed without
+   * being asked to exit. If not, its input ends and it has `closeMs` to exit by itself.
    */
   readonly savesBeforeAnswering: boolean;
-  /** Whether it takes a prompt before it has asked its servers for their tools: then the driver waits for that. */
+  /** Whether it accepts a prompt before it has listed its servers' tools: then the driver waits for that. */
   readonly promptsBeforeTools: boolean;
-  /** Whether it goes on replaying a loaded conversation after it has answered that it is loaded. */
+  /** Whether it continues to replay a loaded conversation after it has reported that it is loaded. */
   readonly replaysLate: boolean;
-  /** Whether it may ask for permission before it has told the call's input: then the driver waits for that a moment. */
+  /** Whether it may ask for permission before it has sent the call's input: then the driver briefly waits for that. */
   readonly asksBeforeInput?: boolean;
-  /** Paths into the `_meta` of an update or prompt response where it reports a failed turn that it ends well. */
+  /** Paths into the `_meta` of an update or prompt response that report a failed turn which it ends normally. */
   readonly failureMeta: readonly { readonly path: readonly string[]; readonly failed?: string }[];
 }
 
-/** One agent, as data: everything that the driver and the planner must know of it and of no other. */
+/** One agent as data: everything that the driver and the planner must know about it. */
 export interface Profile {
-  /** As `harness` in a request. */
+  /** The value of `harness` in a request. */
   readonly id: string;
-  /** As in messages: "Gemini CLI". */
+  /** The name in messages: "Gemini CLI". */
   readonly title: string;
   readonly aliases: readonly string[];
   readonly program: ProgramSource;
-  /** Behind the program's entry. */
+  /** Arguments of the program. */
   readonly arguments: readonly string[];
-  /** Variables that hold for every run. A request can't change them. */
+  /** Variables of every run. A request can't change them. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Absent: the agent has no model, needs no credential and goes nowhere. */
+  /** Absent: the agent has no model, needs no credential and connects to nothing. */
   readonly model?: ModelAccess;
   /** For an agent with several providers: that of the request. Default: `model`. */
   modelFor?(request: RunRequest): ModelAccess;
   readonly instructions: Instructions;
-  /** Whether it asks before each use of a tool of its own, harmless ones too, whatever settings lie in its workspace. */
+  /**
+   * Whether it asks before each use of its own tools, including harmless ones, whatever settings are in its workspace.
+   */
   readonly supportsPermissionRequests: boolean;
-  /** Its own tools by the names that `identify` gives, with what each does: patterns of permissions name them by that. */
+  /**
+   * Its own tools by the names that `identify` returns, with what each does, so that patterns of permissions can name
+   * them by that.
+   */
   readonly ownTools: OwnTools;
-  /** Milliseconds the agent lets one tool call wait while progress is reported every 10 s. */
+  /** Milliseconds that the agent lets one tool call wait while progress is reported every 10 s. */
   readonly maxToolCallMs: number;
   /**
-   * How the agent is given the run's tools: `session` hands it the MCP servers with its session; `prepared` leaves it
-   * to `prepare`, for an agent that takes none over ACP (an extension that connects to them, say). Default: `session`.
+   * How the agent gets the run's tools. `session`: the MCP servers are part of its session. `prepared`: `prepare`
+   * passes them, for an agent that accepts none over ACP, such as one with an extension that connects to them. Default:
+   * `session`.
    */
   readonly toolDelivery?: "session" | "prepared";
   /** Sent with `initialize`. No file system and no terminal: the agent has its own, inside. */
@@ -207,18 +215,18 @@ export interface Profile {
   /** `_meta` of `session/new`, `session/load` and `session/resume`. */
   readonly sessionMeta?: JsonObject;
   /**
-   * What its updates carry, beyond what `initialize` tells. `usage`: whether the tokens that it tells with a turn's
-   * answer are those of the whole turn; others are left out.
+   * The content of its updates, beyond what `initialize` reports. `usage`: whether the tokens in a turn's response are
+   * those of the whole turn; others are ignored.
    */
   readonly reports: { readonly reasoning: boolean; readonly plans: boolean; readonly usage: boolean };
   readonly quirks: Quirks;
-  /** What the answer to a prompt says of a failed turn that it ends well. Default: what `quirks` says. */
+  /** The failure that a prompt response reports for a turn which ended normally. Default: according to `quirks`. */
   failure?(response: JsonObject): string | undefined;
-  /** The whole turn's tokens, from the answer to a prompt. Default: ACP's `usage`, or Gemini's `_meta.quota`. */
+  /** The whole turn's tokens, from a prompt response. Default: ACP's `usage`, or Gemini's `_meta.quota`. */
   usage?(response: JsonObject): Usage | undefined;
   prepare(preparation: Preparation): Prepared;
-  /** The call that a permission request is about, where the request itself says another. Default: as it says. */
+  /** The call that a permission request is about, if the request itself names another. Default: the one it names. */
   permissionCall?(toolCall: JsonObject): JsonObject;
-  /** Which tool a call is of. `servers` are the names of the MCP servers that the agent was given. */
+  /** The tool that a call is of. `servers` are the names of the MCP servers that the agent was given. */
   identify(call: ToolCallView, servers: readonly string[]): ToolIdentity;
 }

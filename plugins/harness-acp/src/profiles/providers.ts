@@ -1,15 +1,15 @@
 import type { RunRequest } from "@ambit/core/plugin";
 import type { ModelAccess } from "./profile.js";
 
-/** A model's provider as agents with several know it. */
+/** A model's provider, in the configuration of agents with several. */
 export interface Provider extends ModelAccess {
   /** Its name in their configuration. */
   readonly id: string;
-  /** What speaks its API in OpenCode: a package that OpenCode brings along. */
+  /** The package that implements its API in OpenCode, which includes it. */
   readonly npm: string;
-  /** Its API in Pi's words. */
+  /** Pi's name for its API. */
   readonly api: string;
-  /** The part of its paths that an endpoint's base URL doesn't hold, and these agents' own setting does. */
+  /** The part of its paths that an endpoint's base URL doesn't include, but these agents' setting does. */
   readonly version: "" | "/v1" | "/v1beta";
 }
 
@@ -54,8 +54,8 @@ const known = { anthropic, openai, google, gemini: google, "google-ai": google, 
 const isKnown = (name: string): name is keyof typeof known => Object.hasOwn(known, name);
 
 /**
- * The provider that a request means: by `modelConnection.provider`, else by its model's prefix, else by the name of a
- * credential. Default: OpenAI's Chat Completions, which most endpoints speak.
+ * The provider that a request selects: by `modelConnection.provider`, else by its model's prefix, else by the name of a
+ * credential. Default: OpenAI's Chat Completions, which most endpoints support.
  */
 export function providerOf(request: RunRequest): Provider {
   const { modelConnection: connection, model = "" } = request;
@@ -69,7 +69,7 @@ export function providerOf(request: RunRequest): Provider {
   return byCredential ?? openai;
 }
 
-/** A base URL as an agent wants it that adds no version itself. */
+/** A base URL for an agent that adds no version itself. */
 export function withVersion(baseUrl: string, version: string): string {
   const base = baseUrl.replace(/\/+$/, "");
   return base.endsWith(version) ? base : `${base}${version}`;

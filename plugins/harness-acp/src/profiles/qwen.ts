@@ -5,7 +5,7 @@ import { inputInWords, publishedTool } from "./tool-names.js";
 
 const defaultUrl = "https://dashscope.aliyuncs.com/compatible-mode/v1";
 
-/** Qwen Code (0.24), at any endpoint that speaks OpenAI's Chat Completions. */
+/** Qwen Code (0.24), with any endpoint that has OpenAI's Chat Completions API. */
 export const qwen: Profile = {
   id: "qwen",
   title: "Qwen Code",
@@ -15,7 +15,7 @@ export const qwen: Profile = {
   environment: {
     // Otherwise it starts itself a second time, to set its heap's size.
     QWEN_CODE_NO_RELAUNCH: "true",
-    // It has its tools before the first prompt, and not some time after.
+    // With this it has its tools before the first prompt, and not some time later.
     QWEN_CODE_LEGACY_MCP_BLOCKING: "1",
     QWEN_CODE_DISABLE_CRON: "1",
     QWEN_CODE_DISABLE_WORKFLOWS: "1",
@@ -26,7 +26,7 @@ export const qwen: Profile = {
     defaultModel: "qwen3-coder-plus",
     endpoint: { url: defaultUrl, variables: ["OPENAI_BASE_URL"] },
     route: { protocol: "openai" },
-    // It knows a list of one: the model that it is started with.
+    // Its list has one entry: the model that it is started with.
     isKnown: () => true,
   },
   instructions: {
@@ -60,7 +60,7 @@ export const qwen: Profile = {
 
 const notes = ["todo_write"];
 
-/** Outlives the turn, acts without asking, or asks the user in a way that isn't passed on. */
+/** Tools that outlive the turn, act without asking, or ask the user in a way that isn't passed on. */
 const unavailable = [
   "agent",
   "artifact",
@@ -86,7 +86,7 @@ const unavailable = [
   "workflow",
 ];
 
-/** Its settings are given as the system's: they stand above those of the home and the workspace. */
+/** Its settings are given as the system's: they take precedence over those of the home and the workspace. */
 function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
   const folder = join(home, ".qwen");
   const system = join(folder, "ambit/settings.json");
@@ -116,7 +116,7 @@ function settings(model: string, offered: readonly string[], servers: Preparatio
       name: model,
       skipNextSpeakerCheck: true,
       skipLoopDetection: true,
-      // It leaves images out otherwise, for a model that it doesn't know.
+      // Otherwise it leaves images out for a model that it doesn't know.
       generationConfig: { maxRetries: 0, modalities: { image: true } },
     },
     security: { auth: { selectedType: "openai" }, folderTrust: { enabled: false } },

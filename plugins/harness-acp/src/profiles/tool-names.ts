@@ -1,12 +1,12 @@
 import type { ToolIdentity } from "./profile.js";
 
 /**
- * Reads `{server}` and `{tool}` out of a text that an agent shows for a call of an MCP tool.
- * Patterns are such as `mcp__{server}__{tool}` and `{tool} ({server} MCP Server)`; only known servers match,
- * so that a tool of the agent's own with a similar name isn't taken for a published one.
+ * Extracts `{server}` and `{tool}` from the text that an agent shows for a call of an MCP tool. Patterns are such as
+ * `mcp__{server}__{tool}` and `{tool} ({server} MCP Server)`. Only known servers match, so that one of the agent's own
+ * tools with a similar name isn't mistaken for a published one.
  *
- * Use it only on a text that the agent itself makes. The title of a shell command is the command, which the model
- * chooses: taken for a tool's name, it would be run with that tool's permission.
+ * Use it only on text that the agent itself makes. The title of a shell command is the command, which the model
+ * chooses: taken as a tool's name, it would run with that tool's permission.
  */
 export function publishedTool(
   text: string | undefined,
@@ -25,18 +25,18 @@ export function publishedTool(
   return undefined;
 }
 
-/** `docs` must not take the tools of `docs_internal`. */
+/** `docs` must not match the tools of `docs_internal`. */
 function longestFirst(servers: readonly string[]): readonly string[] {
   return [...servers].sort((one, other) => other.length - one.length);
 }
 
-/** A JSON object in words, as some agents show a call's input. */
+/** A JSON object in text, as some agents show a call's input. */
 export function inputInWords(text: string | undefined): unknown {
   if (text === undefined || !text.trimStart().startsWith("{")) return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    // Words that only begin like JSON: the call's input stays unknown.
+    // Text that only begins like JSON: the call's input stays unknown.
     return undefined;
   }
 }

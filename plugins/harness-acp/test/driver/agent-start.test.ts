@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import { chunk, endTurn, fakeAgent } from "../support/fake-agent.js";
 import { eventsOf, textOf, turnOf } from "../support/runs.js";
 
-describe("the start", () => {
+describe("the start of an agent", () => {
   it.each([
     { what: "no object", initialize: null, says: "initialize" },
     { what: "another protocol version", initialize: { protocolVersion: 2 }, says: "version 1 is needed" },
     { what: "no protocol version", initialize: { hello: 1 }, says: "protocolVersion" },
   ])("refuses $what", async ({ initialize, says }) => {
-    // null stands for an answer of null, which the fake's default would replace.
+    // null means a response of null, which the fake's default would replace.
     const fake = fakeAgent({ onPrompt: async () => endTurn, initialize: initialize ?? [] });
     const error = await fake.start().then(
       () => undefined,
@@ -20,7 +20,7 @@ describe("the start", () => {
     expect(await fake.exit).toMatchObject({ signal: "SIGKILL" });
   });
 
-  it("takes nulls where an agent means nothing", async () => {
+  it("accepts null for an absent value", async () => {
     const agentCapabilities = { loadSession: null, promptCapabilities: null, mcpCapabilities: null };
     const fake = fakeAgent({
       onPrompt: async () => endTurn,
@@ -33,17 +33,17 @@ describe("the start", () => {
   });
 
   it.each([
-    { what: "no way to resume", sessionCapabilities: { list: {} }, takesUp: false },
-    { what: "a way to resume", sessionCapabilities: { list: {}, resume: {} }, takesUp: true },
-    { what: "none at all", sessionCapabilities: {}, takesUp: false },
-  ])("takes an agent whose session capabilities name $what", async ({ sessionCapabilities, takesUp }) => {
+    { what: "no way to resume", sessionCapabilities: { list: {} }, resumes: false },
+    { what: "a way to resume", sessionCapabilities: { list: {}, resume: {} }, resumes: true },
+    { what: "none at all", sessionCapabilities: {}, resumes: false },
+  ])("accepts an agent whose session capabilities have $what", async ({ sessionCapabilities, resumes }) => {
     const fake = fakeAgent({
       onPrompt: async () => endTurn,
       initialize: { protocolVersion: 1, agentCapabilities: { sessionCapabilities }, agentInfo: {} },
       newSession: { sessionId: "s1", configOptions: [{ category: "model" }] },
     });
     const { agent, scope } = await fake.start();
-    expect(agent.capabilities.sessionLifecycle).toBe(takesUp);
+    expect(agent.capabilities.sessionLifecycle).toBe(resumes);
     await scope.close();
   });
 
@@ -59,7 +59,7 @@ describe("the start", () => {
     await expect(fake.start()).rejects.toThrow("can't receive tools");
   });
 
-  it("swallows what a loaded session replays", async () => {
+  it("discards what a loaded session replays", async () => {
     const fake = fakeAgent({
       resume: "s0",
       onLoad: async (turn) => {
@@ -77,7 +77,7 @@ describe("the start", () => {
     await scope.close();
   });
 
-  it("swallows what an agent replays late, when its profile says that it does", async () => {
+  it("discards what an agent replays late, if its profile says that it does", async () => {
     const quirks = {
       savesBeforeAnswering: true,
       promptsBeforeTools: false,

@@ -2,7 +2,7 @@ import type { PublishedServer } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { toolsListed } from "../../src/driver/start/await-tools.js";
 
-/** A server whose tools are asked for at the given look. */
+/** A server whose tools are listed at the given check. */
 function serverListedAt(look: number): PublishedServer & { readonly looks: () => number } {
   let looks = 0;
   return {
@@ -17,14 +17,14 @@ function serverListedAt(look: number): PublishedServer & { readonly looks: () =>
 const never = Number.POSITIVE_INFINITY;
 const running = new AbortController().signal;
 
-describe("waiting for an agent to ask for its tools", () => {
-  it("ends when every server was asked", async () => {
+describe("waiting for an agent to list its tools", () => {
+  it("ends when every server's tools were listed", async () => {
     const [first, second] = [serverListedAt(1), serverListedAt(4)];
     await toolsListed([first, second], 60_000, running);
     expect(second.looks()).toBe(4);
   });
 
-  it("ends at its limit: the turn's end says what was never asked for", async () => {
+  it("ends at its time limit: the end of the turn reports missing tools", async () => {
     await toolsListed([serverListedAt(never)], 30, running);
   });
 

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
-/** Starts a program of a few lines in the demo agent's place. */
+/** Starts a program of a few lines instead of the demo agent. */
 async function startProgram(source: string) {
   const command = join(sandbox.folder, "program.mjs");
   await writeFile(command, source);
@@ -44,7 +44,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   if (answers[method]) send({ id, result: answers[method] });
 });`;
 
-describe("a program that is no working agent", () => {
+describe("a program that isn't a working agent", () => {
   it.each([
     { what: "exits at once", source: "process.exit(7)", says: "exit code 7" },
     { what: "can't be read", source: "this is no JavaScript", says: "exit code 1" },
@@ -63,13 +63,13 @@ describe("a program that is no working agent", () => {
       source: "setInterval(() => process.stdout.write('x'.repeat(1e6)), 1)",
       says: "1000000 characters",
     },
-  ])("$what: a clear failure, and nothing left", async ({ source, says }) => {
+  ])("$what: fails clearly and leaves nothing", async ({ source, says }) => {
     const failure = await failureToStart(source);
     expect(failure).toBeInstanceOf(HarnessFailed);
     expect(failure).toMatchObject({ message: expect.stringContaining(says) });
   });
 
-  it("says nothing at all: its start is ended with the run's own reason", async () => {
+  it("prints nothing: its start ends with the run's own reason", async () => {
     const { scope, starting } = await startProgram("setInterval(() => {}, 1e6)");
     await expect.poll(() => sandbox.spawned.length).toBe(1);
     scope.stop(new RunTimedOut("Starting the agent took longer than 60 s."));
@@ -78,13 +78,13 @@ describe("a program that is no working agent", () => {
     await scope.close();
   });
 
-  it("keeps what it printed last for the log, not for the caller", async () => {
+  it("logs its last output, without passing it to the caller", async () => {
     const failure = await failureToStart("console.error('sk-secret'); process.exit(1)");
     expect(String(failure)).not.toContain("sk-secret");
     expect(failure).toMatchObject({ cause: { message: expect.stringContaining("sk-secret") } });
   });
 
-  it("closes its input: the prompt that can't be written fails, and the runner goes on", async () => {
+  it("closes its input: the prompt fails, and the runner continues", async () => {
     const command = join(sandbox.folder, "closes-its-input");
     const answer = (id: number, result: object) => `echo '${JSON.stringify({ jsonrpc: "2.0", id, result })}'`;
     const lines = [
@@ -107,7 +107,7 @@ describe("a program that is no working agent", () => {
     await Promise.all(sandbox.spawned.map(({ exit }) => exit));
   });
 
-  it("can't be executed: the failure names it", async () => {
+  it("can't be executed: the error names it", async () => {
     const command = join(sandbox.folder, "not-executable");
     await writeFile(command, "#!/bin/sh\n", { mode: 0o644 });
     const harness = new AcpHarness(demo, { limits, folder: import.meta.dirname, env: {}, command });
@@ -116,7 +116,7 @@ describe("a program that is no working agent", () => {
     await expect(starting).rejects.toThrow("not-executable");
   });
 
-  it("is killed with all it started when the run ends, though it ignores everything", async () => {
+  it("is killed with everything it started when the run ends, although it ignores signals", async () => {
     const { scope, starting } = await startProgram(
       `process.on("SIGTERM", () => {}); setInterval(() => {}, 1e6);${answering}`,
     );

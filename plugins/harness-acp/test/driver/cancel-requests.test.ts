@@ -32,16 +32,16 @@ async function stopStart(silent: string, options: Partial<FakeAgentOptions>) {
   return cancelRequest;
 }
 
-describe("a request of ours that is given up is cancelled by $/cancel_request", () => {
+describe("an abandoned request is cancelled by $/cancel_request", () => {
   it.each([
     { method: "session/new", options: {} },
     { method: "session/load", options: { resume: "s0" } },
     { method: "session/set_model", options: { launch: { session: { model: "large" } } } },
-  ])("$method, when the start is stopped", async ({ method, options }) => {
+  ])("$method, if the start is stopped", async ({ method, options }) => {
     expect((await stopStart(method, options)).aborted).toBe(true);
   });
 
-  it("session/close, when it isn't answered in time", async () => {
+  it("session/close, if it isn't answered in time", async () => {
     let cancelRequest: AbortSignal | undefined;
     const fake = fakeAgent({
       onPrompt: async () => endTurn,
@@ -81,7 +81,7 @@ describe("a request of ours that is given up is cancelled by $/cancel_request", 
     return { fake, abort };
   };
 
-  it("session/prompt, when session/cancel doesn't end it: the agent goes on with the next turn", async () => {
+  it("session/prompt, if session/cancel doesn't end it: the agent serves the next turn", async () => {
     const { fake, abort } = deafTurn(true);
     const { agent, scope } = await fake.start();
     expect(await eventsOf(agent, turnOf({ signal: abort.signal }))).toEqual([cancelled]);
@@ -99,7 +99,7 @@ describe("a request of ours that is given up is cancelled by $/cancel_request", 
     await scope.close();
   });
 
-  it("and nothing where session/cancel was enough", async () => {
+  it("nothing else if session/cancel was enough", async () => {
     const abort = new AbortController();
     let prompt: AbortSignal | undefined;
     const fake = fakeAgent({

@@ -10,7 +10,7 @@ const form = {
 };
 const page = { mode: "url", elicitationId: "e1", message: "Sign in.", url: "https://example.com/login" };
 
-/** What the agent hears when it asks, and what the run was asked. */
+/** The response to the agent's question, and the question that the run got. */
 async function asked(params: object, answer: InputAnswer | (() => Promise<InputAnswer>)) {
   const heard: unknown[] = [];
   const questions: InputQuestion[] = [];
@@ -30,8 +30,8 @@ async function asked(params: object, answer: InputAnswer | (() => Promise<InputA
   return { heard, questions, events, greetings: fake.greetings };
 }
 
-describe("what an agent asks its user for", () => {
-  it("is a form, which the agent was told that it may show, and its values go back", async () => {
+describe("a question of an agent to its user", () => {
+  it("is a form, which the client announced to support, and its values are returned", async () => {
     const { heard, questions, greetings } = await asked(form, {
       action: "accept",
       content: { branch: "main" },
@@ -51,7 +51,7 @@ describe("what an agent asks its user for", () => {
     expect((await asked(form, { action: "decline" })).heard).toEqual([{ action: "decline" }]);
   });
 
-  it("pauses the turn where the answer comes later", async () => {
+  it("pauses the turn if the answer comes later", async () => {
     const { heard, events } = await asked(form, "park");
     expect(heard).toEqual([{ action: "cancel" }]);
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
@@ -67,13 +67,13 @@ describe("what an agent asks its user for", () => {
     },
     { what: "that is too long", params: { ...form, message: "x".repeat(70_000) } },
     { what: "of another session", params: { ...form, sessionId: "other" } },
-  ])("is put to no user where it is one $what", async ({ params }) => {
+  ])("isn't shown to a user if it is one $what", async ({ params }) => {
     const { heard, questions } = await asked(params, { action: "accept", content: {} });
     expect(heard).toEqual([{ action: "cancel" }]);
     expect(questions).toEqual([]);
   });
 
-  it("is waited for no longer when the agent takes it back", async () => {
+  it("ends when the agent withdraws it", async () => {
     const fake = fakeAgent({
       onPrompt: async ({ elicit }) => {
         const taken = new AbortController();
@@ -90,11 +90,15 @@ describe("what an agent asks its user for", () => {
   });
 });
 
-describe("a session's end", () => {
+describe("session/close", () => {
   const sessionCapabilities = { close: {} };
   it.each([
-    { what: "is told where the agent wants to know", capabilities: { sessionCapabilities }, told: 1 },
-    { what: "isn't told where it doesn't", capabilities: {}, told: 0 },
+    {
+      what: "is sent to an agent that supports session/close",
+      capabilities: { sessionCapabilities },
+      sent: 1,
+    },
+    { what: "isn't sent to one that doesn't", capabilities: {}, sent: 0 },
   ])("$what", async ({ capabilities, told }) => {
     const fake = fakeAgent({
       onPrompt: async () => endTurn,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { EventQueue } from "../../src/driver/turn/event-queue.js";
 
 describe("the queue of events", () => {
-  it("says when there is no room, and when there is again", async () => {
+  it("reports when there is no room, and when there is room again", async () => {
     const queue = new EventQueue<string>(10);
     queue.push("123456", 6);
     expect(queue.room()).toBeUndefined();
@@ -25,7 +25,7 @@ describe("the queue of events", () => {
     }
   });
 
-  it("hands over what it holds before it ends, or fails", async () => {
+  it("delivers queued events before it ends or fails", async () => {
     const queue = new EventQueue<string>(1);
     queue.push("a", 1);
     queue.end(new Error("over"));

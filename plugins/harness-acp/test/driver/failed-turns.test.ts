@@ -6,7 +6,7 @@ import { chunk, endTurn, fakeAgent } from "../support/fake-agent.js";
 import { eventsFor, failureFor } from "../support/fake-turns.js";
 import { failureOf, textOf, turnOf } from "../support/runs.js";
 
-describe("turns that fail", () => {
+describe("failed turns", () => {
   it.each<{
     readonly what: string;
     readonly error: readonly [code: number, message: string, data?: unknown];
@@ -31,7 +31,7 @@ describe("turns that fail", () => {
       retryable: true,
       upstreamStatus: 500,
     },
-    { what: "500 in the code, for no answer (Gemini)", error: [500, "terminated"], retryable: true },
+    { what: "500 in the code, without a response (Gemini)", error: [500, "terminated"], retryable: true },
     { what: "auth required", error: [-32000, "Authentication required"], retryable: false },
     {
       what: "errorKind (Claude)",
@@ -45,38 +45,41 @@ describe("turns that fail", () => {
       retryable: true,
     },
     { what: "a status in data", error: [-32603, "x", { status: 503 }], retryable: true, upstreamStatus: 503 },
-  ])("$what is the model's failure", async ({ error: [code, message, data], retryable, upstreamStatus }) => {
-    const { error } = await failureFor(() => Promise.reject(new RequestError(code, message, data)));
-    expect(error).toBeInstanceOf(ModelFailed);
-    expect(error).toMatchObject({ retryable, upstreamStatus });
-  });
+  ])(
+    "$what is a failure of the model",
+    async ({ error: [code, message, data], retryable, upstreamStatus }) => {
+      const { error } = await failureFor(() => Promise.reject(new RequestError(code, message, data)));
+      expect(error).toBeInstanceOf(ModelFailed);
+      expect(error).toMatchObject({ retryable, upstreamStatus });
+    },
+  );
 
   it.each([
     { what: "an internal error of its own", code: -32603 },
     { what: "a refused parameter", code: -32602 },
     { what: "an unknown method", code: -32601 },
-  ])("$what is the harness's failure, with its words", async ({ code }) => {
+  ])("$what is a failure of the harness, with its message", async ({ code }) => {
     const { error } = await failureFor(() => Promise.reject(new RequestError(code, "its words")));
     expect(error).toBeInstanceOf(HarnessFailed);
     expect(error).toMatchObject({ message: expect.stringContaining("its words") });
   });
 
-  it("an end_turn with nothing said, done or used isn't a success", async () => {
+  it("an end_turn without text, calls or usage isn't a success", async () => {
     const { error } = await failureFor(async () => ({ stopReason: "end_turn" }));
     expect(error).toBeInstanceOf(ModelFailed);
   });
 
-  it("an end_turn with nothing said but a model used is one", async () => {
+  it("an end_turn without text but with usage is a success", async () => {
     const { events } = await eventsFor(async () => endTurn);
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "end_turn" });
   });
 
-  it("another stop reason with nothing said is passed on", async () => {
+  it("another stop reason without text is passed on", async () => {
     const { events } = await eventsFor(async () => ({ stopReason: "refusal" }));
     expect(events).toEqual([{ type: "done", stopReason: "refusal" }]);
   });
 
-  it("an end_turn that _meta calls a failure isn't a success (Codex)", async () => {
+  it("an end_turn that _meta marks as a failure isn't a success (Codex)", async () => {
     const place = { path: ["codex", "threadStatus", "type"], failed: "systemError" };
     const quirks = {
       savesBeforeAnswering: true,
@@ -100,7 +103,7 @@ describe("turns that fail", () => {
     await scope.close();
   });
 
-  it("40 MB in one message fail it, and the runner goes on", async () => {
+  it("a message of 40 MB fails the turn, and the runner continues", async () => {
     const { messageCharacters } = defaultLimits;
     const fake = fakeAgent({
       limits: { messageCharacters },
@@ -116,13 +119,13 @@ describe("turns that fail", () => {
     await scope.close();
   });
 
-  it("a malformed answer is the harness's failure", async () => {
+  it("a malformed response is a failure of the harness", async () => {
     const { error } = await failureFor(async () => ({ hello: 1 }));
     expect(error).toBeInstanceOf(HarnessFailed);
     expect(error).toMatchObject({ message: expect.stringContaining("stopReason") });
   });
 
-  it("an exit in mid-turn is told with its code", async () => {
+  it("an exit during a turn is reported with its code", async () => {
     const { error, events } = await failureFor(async (turn) => {
       await turn.update(chunk("so far"));
       return await turn.exit(3);
@@ -132,7 +135,7 @@ describe("turns that fail", () => {
     expect(textOf(events)).toBe("so far");
   });
 
-  it("an agent that answers a cancel with an error was cancelled all the same, and lives", async () => {
+  it("an agent that answers a cancel with an error counts as cancelled, and keeps running", async () => {
     const abort = new AbortController();
     const fake = fakeAgent({
       onPrompt: async (turn) => {
@@ -153,7 +156,7 @@ describe("turns that fail", () => {
     expect(fake.received).toEqual(["session/cancel"]);
   });
 
-  it("an agent that never ends a cancelled turn is killed", async () => {
+  it("an agent that doesn't end a cancelled turn is killed", async () => {
     const abort = new AbortController();
     const fake = fakeAgent({
       limits: { cancelMs: 20 },

@@ -13,7 +13,7 @@ async function failureWith(onPrompt: (turn: FakeTurn) => Promise<unknown>) {
   return { ...failed, received: fake.received };
 }
 
-/** Goes on until it is told to stop, as a hostile agent would, but in pieces that a test can bear. */
+/** Continues until it is stopped, like a hostile agent, but in pieces small enough for a test. */
 async function flood(turn: FakeTurn, updateOf: (index: number) => object): Promise<unknown> {
   for (let index = 0; index < 1_000 && !turn.signal.aborted; index += 1) {
     await turn.update(updateOf(index));
@@ -53,16 +53,16 @@ describe("tool calls that stay open", () => {
       updateOf: () => opened(0, { toolCallId: "x".repeat(2_000) }),
       says: "a call whose id has more than 1024 characters",
     },
-  ])("are bounded $what: the agent is told to stop, and the turn fails", async ({ updateOf, says }) => {
+  ])("are limited $what: the agent is stopped, and the turn fails", async ({ updateOf, says }) => {
     const { error, events, received } = await failureWith((turn) => flood(turn, updateOf));
     expect(error).toBeInstanceOf(HarnessFailed);
     expect(String(error)).toContain(says);
     expect(received).toContain("session/cancel");
-    // What was begun is ended.
+    // Started calls are ended.
     expect(ofType(events, "tool_result")).toHaveLength(ofType(events, "tool_call").length);
   });
 
-  it("are bounded where they come with a question", async () => {
+  it("are limited if they come with a question", async () => {
     const { error } = await failureWith(async (turn) => {
       const toolCall = { toolCallId: "c", title: "t", rawInput: { text: "x".repeat(20_000) } };
       await turn.ask({ toolCall, options: [{ optionId: "y", name: "Yes", kind: "allow_once" }] });
@@ -71,7 +71,7 @@ describe("tool calls that stay open", () => {
     expect(String(error)).toContain("calls of more than 10000 characters");
   });
 
-  it("are any number and size one after the other", async () => {
+  it("are unlimited one after the other", async () => {
     const rawInput = { text: "x".repeat(5_000) };
     const fake = fakeAgent({
       limits,
@@ -89,10 +89,10 @@ describe("tool calls that stay open", () => {
     await scope.close();
   });
 
-  it("hold the agent back by their size when nobody takes their events", async () => {
+  it("slow the agent down by their size if their events aren't read", async () => {
     let sent = 0;
     const fake = fakeAgent({
-      // Wide enough for what is open; what waits in the queue is what counts here.
+      // Large enough for the open calls; the events that wait in the queue are what counts here.
       limits: { bufferedCharacters: 100_000 },
       onPrompt: async (turn) => {
         for (; sent < 100 && !turn.signal.aborted; sent += 1) {
@@ -104,7 +104,7 @@ describe("tool calls that stay open", () => {
     const { agent, scope } = await fake.start();
     const turn = agent.prompt(turnOf())[Symbol.asyncIterator]();
     await turn.next();
-    // Longer than a hundred updates take where nothing holds them back.
+    // Longer than a hundred updates take without backpressure.
     await new Promise((resume) => setTimeout(resume, 300));
     expect(sent).toBeLessThan(20);
     for (let next = await turn.next(); next.done !== true; next = await turn.next());

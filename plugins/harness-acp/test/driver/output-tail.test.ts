@@ -23,12 +23,12 @@ async function tailOf(chunks: readonly string[], limit: number): Promise<string>
   return tail.text;
 }
 
-describe("the last of an agent's error output", () => {
+describe("the end of an agent's error output", () => {
   it.each([
-    ["all of it, where it fits", ["one ", "two"], 100, "one two"],
-    ["its last words", ["one two ", "three four"], 12, "… three four"],
-    ["no rest of a word that was cut, such as a secret", [`key=${"s".repeat(50)} end`], 20, "… end"],
-    ["nothing of one word without an end", ["s".repeat(200)], 20, "…"],
+    ["is all of it if it fits", ["one ", "two"], 100, "one two"],
+    ["is its last words", ["one two ", "three four"], 12, "… three four"],
+    ["contains no part of a truncated word, such as a secret", [`key=${"s".repeat(50)} end`], 20, "… end"],
+    ["is empty for a single endless word", ["s".repeat(200)], 20, "…"],
   ])("holds %s", async (_what, chunks, limit, text) => {
     expect(await tailOf(chunks, limit)).toBe(text);
   });

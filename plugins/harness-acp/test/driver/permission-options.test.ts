@@ -10,7 +10,7 @@ describe("permission options", () => {
     { what: "none", options: [], allow: undefined },
     { what: "no list", options: "nonsense", allow: undefined },
     {
-      what: "everything called allow_once, the refusal first (Pi)",
+      what: "every option called allow_once, the denial first (Pi)",
       options: [option("1", "allow_once", "Block"), option("2", "allow_once", "Allow")],
       allow: "2",
     },
@@ -21,17 +21,17 @@ describe("permission options", () => {
   it.each([
     { what: "reject_once", options: [option("a", "allow_once"), option("r", "reject_once")], deny: "r" },
     {
-      what: "one that keeps the turn before one that ends it",
+      what: "one that continues the turn before one that ends it",
       options: [option("cancel", "reject_once", "Cancel"), option("r", "reject_once", "Reject")],
       deny: "r",
     },
     {
-      what: "one that ends the turn, if there is no other",
+      what: "one that ends the turn if there is no other",
       options: [option("abort", "reject_once")],
       deny: "abort",
     },
     {
-      what: "everything called allow_once (Pi)",
+      what: "every option called allow_once (Pi)",
       options: [option("1", "allow_once", "Allow"), option("2", "allow_once", "No")],
       deny: "2",
     },

@@ -10,10 +10,10 @@ const options = [
   { optionId: "no", name: "No", kind: "reject_once" },
 ];
 
-describe("permission", () => {
+describe("a permission request", () => {
   const toolCall = { toolCallId: "c", title: "ls", kind: "execute", rawInput: { command: "ls" } };
 
-  it("is answered with the option for once, though the call was never announced", async () => {
+  it("is answered with the option for one call, even if the call was never announced", async () => {
     const { events, asked } = await eventsFor(async (turn) => {
       await turn.ask({ toolCall, options });
       await turn.update({ sessionUpdate: "tool_call_update", toolCallId: "c", status: "completed" });
@@ -25,7 +25,7 @@ describe("permission", () => {
     ]);
   });
 
-  it("that comes twice for one call is decided twice, and the call is one", async () => {
+  it("that arrives twice for one call is decided twice, and counts as one call", async () => {
     const turn = turnOf();
     const { events, asked } = await eventsFor(async (fake) => {
       await fake.ask({ toolCall, options });
@@ -40,7 +40,7 @@ describe("permission", () => {
     expect(ofType(events, "tool_result")).toHaveLength(1);
   });
 
-  it("that comes again for a call that was denied is refused, without another question", async () => {
+  it("that is repeated for a denied call is denied, without another question", async () => {
     const turn = turnOf({ answer: "deny" });
     const { events, asked } = await eventsFor(async (fake) => {
       await fake.ask({ toolCall, options });
@@ -52,7 +52,7 @@ describe("permission", () => {
     expect(ofType(events, "tool_result")).toMatchObject([{ denied: true, isError: true }]);
   });
 
-  it("is answered though an option is of a kind that ACP doesn't know", async () => {
+  it("is answered even if an option has a kind that ACP doesn't define", async () => {
     const { asked } = await eventsFor(async (turn) => {
       await turn.ask({
         toolCall,
@@ -63,7 +63,7 @@ describe("permission", () => {
     expect(asked).toEqual([{ outcome: { outcome: "selected", optionId: "once" } }]);
   });
 
-  it("is refused when only an answer for always is offered", async () => {
+  it("is denied if only an answer for always is offered", async () => {
     const { asked, events } = await eventsFor(async (turn) => {
       await turn.ask({ toolCall, options: [options[0], options[2]] });
       return endTurn;
@@ -72,7 +72,7 @@ describe("permission", () => {
     expect(ofType(events, "tool_result")).toMatchObject([{ denied: true, isError: true }]);
   });
 
-  it("that is denied gives one result, whatever the agent says of the call afterwards", async () => {
+  it("that is denied gives one result, whatever the agent reports about the call afterwards", async () => {
     const { events } = await eventsFor(
       async (turn) => {
         await turn.ask({ toolCall, options });
@@ -84,7 +84,7 @@ describe("permission", () => {
     expect(ofType(events, "tool_result")).toMatchObject([{ denied: true, isError: true }]);
   });
 
-  it("that nobody answers is answered on cancel, after the agent was told", async () => {
+  it("that is still open is answered on cancel, after the agent was notified", async () => {
     const abort = new AbortController();
     const { received, asked, events } = await eventsFor(
       async (turn) => {
@@ -104,7 +104,7 @@ describe("permission", () => {
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
   });
 
-  it("of two at once: one parks, both are answered, no call gets a result", async () => {
+  it("of two at once: one is parked, both are answered, no call gets a result", async () => {
     let bothAsked = () => {};
     const both = new Promise<void>((resolve) => {
       bothAsked = resolve;
@@ -132,7 +132,7 @@ describe("permission", () => {
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
   });
 
-  it("that can't be decided fails the turn with the decider's own error", async () => {
+  it("that can't be decided fails the turn with the error of the decision", async () => {
     const fake = fakeAgent({
       onPrompt: async (turn) => {
         await turn.ask({ toolCall, options });
@@ -147,7 +147,7 @@ describe("permission", () => {
     await scope.close();
   });
 
-  it("outside a turn is refused", async () => {
+  it("outside a turn is denied", async () => {
     const fake = fakeAgent({
       onPrompt: async () => endTurn,
       onLoad: async (turn) => {

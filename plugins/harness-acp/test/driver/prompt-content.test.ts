@@ -31,7 +31,7 @@ describe("the prompt's content", () => {
     { block: { type: "audio", data: "AA", mimeType: "audio/wav" }, says: "no sound" },
     { block: { type: "resource", uri: "file:///f", text: "t" }, says: "no files" },
     { block: { type: "hologram" }, says: "hologram" },
-  ])("$block.type is refused, never left out, by an agent that can't take it", ({ block, says }) => {
+  ])("$block.type is refused instead of left out if the agent can't take it", ({ block, says }) => {
     const none = { image: false, audio: false, embeddedContext: false };
     expect(() => promptContent([block], none, "It")).toThrow(says);
   });

@@ -11,7 +11,7 @@ const offered = {
 };
 
 describe("a model that the request names", () => {
-  it.each(["one", "p/two"])("is taken where the agent lists it: %s", async (model) => {
+  it.each(["one", "p/two"])("is accepted if the agent lists it: %s", async (model) => {
     const fake = fakeAgent({
       onPrompt: async () => endTurn,
       newSession: offered,
@@ -21,7 +21,7 @@ describe("a model that the request names", () => {
     await scope.close();
   });
 
-  it("is refused where it doesn't, with its list", async () => {
+  it("is refused if the agent doesn't list it, with its list", async () => {
     const fake = fakeAgent({
       onPrompt: async () => endTurn,
       newSession: offered,
@@ -32,7 +32,7 @@ describe("a model that the request names", () => {
     );
   });
 
-  it("is taken where the agent lists none, or another endpoint may have it", async () => {
+  it("is accepted if the agent lists none, or another endpoint may have it", async () => {
     for (const [newSession, requiresListed] of [
       [{ sessionId: "s1" }, true],
       [offered, false],
@@ -60,7 +60,7 @@ describe("a server of the run's tools", () => {
       servers: { servers: [server(listed)] },
     }).start();
 
-  it("that the agent never asked fails the turn, which would go on without tools", async () => {
+  it("that the agent never queried fails the turn, which would run without tools", async () => {
     const { agent, scope } = await started(false);
     const { error, events } = await failureOf(agent, turnOf());
     expect(error).toBeInstanceOf(HarnessFailed);
@@ -69,15 +69,15 @@ describe("a server of the run's tools", () => {
     await scope.close();
   });
 
-  it("that it asked doesn't (the control)", async () => {
+  it("that it queried doesn't (the control)", async () => {
     const { agent, scope } = await started(true);
     expect(textOf(await eventsOf(agent, turnOf()))).toBe("without");
     await scope.close();
   });
 });
 
-describe("a turn of a trace", () => {
-  it("tells the agent its traceparent", async () => {
+describe("a turn with a trace", () => {
+  it("passes its traceparent to the agent", async () => {
     const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const fake = fakeAgent({ onPrompt: async () => endTurn });
     const { agent, scope } = await fake.start();

@@ -4,7 +4,7 @@ import { chunk, endTurn, fakeAgent } from "../support/fake-agent.js";
 import { eventsFor, failureFor } from "../support/fake-turns.js";
 import { eventsOf, ofType, turnOf } from "../support/runs.js";
 
-describe("tool calls, as agents really send them", () => {
+describe("tool calls as real agents send them", () => {
   const done = {
     toolCallId: "c",
     status: "completed",
@@ -19,8 +19,8 @@ describe("tool calls, as agents really send them", () => {
     { what: "the update before the call", updates: [filled, call, finished] },
     { what: "the call twice", updates: [call, { ...call, rawInput: { a: 1 } }, finished] },
     { what: "the result twice", updates: [{ ...call, rawInput: { a: 1 } }, finished, finished] },
-    { what: "one call that is done already", updates: [{ ...call, ...done, rawInput: { a: 1 } }] },
-    { what: "a late start behind the result", updates: [{ ...call, ...done, rawInput: { a: 1 } }, call] },
+    { what: "a call that is already done", updates: [{ ...call, ...done, rawInput: { a: 1 } }] },
+    { what: "a late start after the result", updates: [{ ...call, ...done, rawInput: { a: 1 } }, call] },
   ])("$what: one call with its input, one result", async ({ updates }) => {
     const { events } = await eventsFor(async (turn) => {
       for (const update of updates) await turn.update(update);
@@ -34,7 +34,7 @@ describe("tool calls, as agents really send them", () => {
     ]);
   });
 
-  it("only a result, without a call: both events all the same", async () => {
+  it("only a result, without a call: both events nevertheless", async () => {
     const { events } = await eventsFor(async (turn) => {
       await turn.update({ sessionUpdate: "tool_call_update", toolCallId: "c", status: "failed" });
       return endTurn;
@@ -43,7 +43,7 @@ describe("tool calls, as agents really send them", () => {
     expect(ofType(events, "tool_result")).toEqual([{ type: "tool_result", id: "c", isError: true }]);
   });
 
-  it("a call that never gets its input is told before what comes next", async () => {
+  it("a call that never gets its input is emitted before the next event", async () => {
     const { events } = await eventsFor(async (turn) => {
       await turn.update(call);
       await turn.update(chunk("text"));
@@ -59,7 +59,7 @@ describe("tool calls, as agents really send them", () => {
     ]);
   });
 
-  it("a call that stays open is settled as an error when the turn ends well, or fails", async () => {
+  it("a call that stays open becomes an error when the turn ends or fails", async () => {
     const { events } = await eventsFor(async (turn) => {
       await turn.update(call);
       return endTurn;
@@ -76,7 +76,7 @@ describe("tool calls, as agents really send them", () => {
   const work = "/home/agent/work";
   it.each([
     {
-      what: "OpenCode: the command comes in a later update",
+      what: "OpenCode: the command arrives in a later update",
       updates: [
         {
           ...{
@@ -102,7 +102,7 @@ describe("tool calls, as agents really send them", () => {
       output: "hi\n",
     },
     {
-      what: "Claude Code: the input begins empty, and its updates have no status",
+      what: "Claude Code: the input starts empty, and its updates have no status",
       updates: [
         {
           ...{
@@ -127,7 +127,7 @@ describe("tool calls, as agents really send them", () => {
       output: "hi",
     },
     {
-      what: "Codex: the output comes in pieces, as a terminal's",
+      what: "Codex: the output arrives in pieces, like a terminal's",
       updates: [
         {
           ...{ sessionUpdate: "tool_call", toolCallId: "c", name: "exec_command", kind: "execute" },
@@ -144,7 +144,7 @@ describe("tool calls, as agents really send them", () => {
       output: "hi\n",
     },
     {
-      what: "an agent that says there are no arguments",
+      what: "an agent that reports that there are no arguments",
       updates: [{ ...call, status: "in_progress", rawInput: {} }, finished],
       input: {},
       output: "out",
@@ -155,7 +155,7 @@ describe("tool calls, as agents really send them", () => {
       return endTurn;
     });
     expect(ofType(events, "tool_call")).toMatchObject([{ id: "c", input }]);
-    // What an agent wraps a result in is no data of the tool.
+    // The wrapper that an agent puts around a result is no data of the tool.
     expect(ofType(events, "tool_result")).toEqual([{ type: "tool_result", id: "c", output }]);
   });
 
@@ -175,7 +175,7 @@ describe("tool calls, as agents really send them", () => {
     ]);
   });
 
-  it("a published tool without arguments has the input {}, though the agent shows none", async () => {
+  it("a published tool without arguments has the input {}, even if the agent shows none", async () => {
     const fake = fakeAgent({
       profile: { identify: () => ({ name: "lookup", server: "ambit" }) },
       onPrompt: async (turn) => {

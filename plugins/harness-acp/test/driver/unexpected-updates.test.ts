@@ -3,8 +3,8 @@ import { chunk, endTurn } from "../support/fake-agent.js";
 import { eventsFor } from "../support/fake-turns.js";
 import { textOf } from "../support/runs.js";
 
-describe("updates that nobody expects", () => {
-  it("passes on what it doesn't know as it came, and what it does as events", async () => {
+describe("unexpected updates", () => {
+  it("passes on unknown updates unchanged, and known ones as events", async () => {
     const { events, logged } = await eventsFor(async (turn) => {
       await turn.update({ sessionUpdate: "telepathy", content: { type: "text", text: "?" } });
       await turn.update({ sessionUpdate: "agent_message_chunk", content: { type: "hologram" } });
@@ -23,7 +23,7 @@ describe("updates that nobody expects", () => {
     expect(logged).toContainEqual(expect.objectContaining({ level: "debug", fields: { kind: "telepathy" } }));
   });
 
-  it("survives lines that are no messages", async () => {
+  it("ignores lines that aren't messages", async () => {
     const { events } = await eventsFor(async (turn) => {
       for (const line of [
         "npm notice",
@@ -57,7 +57,7 @@ describe("updates that nobody expects", () => {
     expect(textOf(events)).toBe("ours");
   });
 
-  it("passes pictures on as files, and plans as data", async () => {
+  it("passes on images as files, and plans as data", async () => {
     const entries = [{ content: "look", status: "pending", priority: "low" }];
     const { events } = await eventsFor(async (turn) => {
       await turn.update({ sessionUpdate: "plan", entries });

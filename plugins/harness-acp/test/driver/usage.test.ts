@@ -10,7 +10,7 @@ describe("usage", () => {
     },
     {
       // Claude Code, Codex, OpenCode.
-      what: "cached tokens beside the input, as ACP says",
+      what: "cached tokens in addition to the input, as in ACP",
       response: {
         usage: {
           ...{ inputTokens: 2000, outputTokens: 100, totalTokens: 2600 },
@@ -20,7 +20,7 @@ describe("usage", () => {
       usage: { input: 2500, cached: 400, output: 100, total: 2600 },
     },
     {
-      what: "cached tokens that the input counts already",
+      what: "cached tokens included in the input",
       response: { usage: { inputTokens: 10, outputTokens: 2, totalTokens: 12, cachedReadTokens: 4 } },
       usage: { input: 10, cached: 4, output: 2, total: 12 },
     },
@@ -56,9 +56,9 @@ describe("usage", () => {
     expect(tokensIn(response)).toEqual(usage);
   });
 
-  it("gives this turn's cost, of a figure that grows with the conversation", () => {
+  it("computes this turn's cost from the conversation's total", () => {
     expect(turnUsage(undefined, 0.5, 0.2)).toEqual({ cost: 0.3 });
-    // An agent that doesn't know its model's price says 0.
+    // An agent that doesn't know its model's price reports 0.
     expect(turnUsage(undefined, 0, 0)).toBeUndefined();
     expect(turnUsage({ output: 3 }, 0.2, 0.2)).toEqual({ output: 3 });
     expect(costOf({ cost: { amount: 0.5, currency: "USD" } })).toBe(0.5);

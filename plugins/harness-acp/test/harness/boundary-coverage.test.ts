@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest";
 import { allowing, boundary, demoHere, geminiHere, google, withKey } from "../support/harnesses.js";
 import { requestOf } from "../support/runs.js";
 
-describe("what the boundary must let through", () => {
+describe("what the boundary must allow", () => {
   it.each([
     { what: "no boundary", at: boundary({}), gaps: [] },
     {
-      what: "the network off",
+      what: "the network is off",
       at: boundary({ network: { mode: "off", rules: [] } }),
       gaps: ["network.deny"],
     },
@@ -19,7 +19,7 @@ describe("what the boundary must let through", () => {
       at: allowing({ ...google, port: 80 }),
       gaps: ["network.allow-host"],
     },
-    // Whether its key can be hidden is between the sandbox and the planner.
+    // Whether its key can be hidden is decided by the sandbox and the planner.
     { what: "secrets hidden, a key given", at: boundary({ secrets: "hidden" }), gaps: [] },
   ])("Gemini, $what: $gaps", ({ at, gaps }) => {
     const found = geminiHere.directModelGaps(at, withKey);
@@ -27,7 +27,7 @@ describe("what the boundary must let through", () => {
     for (const { reason, fix } of found) expect([reason, fix]).not.toContain("");
   });
 
-  it("names a fix that works: the entry it asks for lets the model through", () => {
+  it("names a fix that works: the proposed entry allows the model", () => {
     const [gap] = geminiHere.directModelGaps(allowing(), withKey);
     expect(gap?.fix).toContain('"generativelanguage.googleapis.com:443"');
     const rule: NetworkRule = {
@@ -40,7 +40,7 @@ describe("what the boundary must let through", () => {
     expect(geminiHere.directModelGaps(allowing(rule), withKey)).toEqual([]);
   });
 
-  it("an endpoint by address is a gap of ranges", () => {
+  it("an endpoint given by address is a gap of network.allow-cidr", () => {
     const request = requestOf({ modelConnection: { endpoint: { baseUrl: "http://10.0.0.1:8080" } } });
     const [gap] = geminiHere.directModelGaps(allowing(google), request);
     expect(gap).toMatchObject({

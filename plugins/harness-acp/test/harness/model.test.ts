@@ -35,7 +35,7 @@ describe("the model", () => {
       env: { GOOGLE_GEMINI_BASE_URL: "http://by.deployer" },
       host: "by.deployer",
     },
-  ])("lives at $what", ({ request, env, host }) => {
+  ])("is at $what", ({ request, env, host }) => {
     expect(modelDestination(gemini, request, env)?.host).toBe(host);
   });
 });

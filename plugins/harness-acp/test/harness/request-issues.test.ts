@@ -6,7 +6,7 @@ import { credential, demoHere, geminiHere, here, withKey } from "../support/harn
 import { ProcessSandbox } from "../support/process-sandbox.js";
 import { requestOf, TestScope } from "../support/runs.js";
 
-describe("issues", () => {
+describe("issues of a request", () => {
   it.each([
     { what: "nothing amiss", harness: demoHere, request: {}, paths: [] },
     { what: "no credential", harness: geminiHere, request: {}, paths: ["modelConnection.credentials"] },
@@ -17,13 +17,13 @@ describe("issues", () => {
       paths: ["modelConnection.credentials"],
     },
     {
-      what: "an endpoint that asks for none",
+      what: "an endpoint that needs none",
       harness: geminiHere,
       request: { modelConnection: { credentialMode: "none" } },
       paths: [],
     },
     {
-      what: "another provider, and settings that it hasn't",
+      what: "another provider, and unsupported settings",
       harness: geminiHere,
       request: {
         modelConnection: {
@@ -39,20 +39,20 @@ describe("issues", () => {
       ],
     },
     {
-      what: "prompts that it can't take",
+      what: "unsupported prompts",
       harness: demoHere,
       request: { systemPrompt: "s", appendSystemPrompt: "a", harnessMode: "plan" },
       paths: ["systemPrompt", "appendSystemPrompt", "harnessMode"],
     },
     { what: "empty prompts", harness: demoHere, request: { systemPrompt: "", harnessMode: "" }, paths: [] },
     {
-      what: "two of the same file",
+      what: "two sources for the same file",
       harness: demoHere,
       request: { agentsMd: "a", harnessFiles: [{ path: "./AGENTS.md", content: "b" }] },
       paths: ["harnessFiles[0].path"],
     },
     {
-      what: "variables that aren't the request's to set",
+      what: "variables that a request can't set",
       harness: demoHere,
       request: {
         modelConnection: { environment: { PATH: "/evil", "A B": "" }, credentials: [credential("HOME")] },
@@ -67,14 +67,14 @@ describe("issues", () => {
     expect(harness.issues(requestOf(request), "host", false).map(({ path }) => path)).toEqual(paths);
   });
 
-  it("says how an agent that isn't installed is installed, at plan time and at the start", async () => {
+  it("names the command that installs a missing agent, at plan time and at the start", async () => {
     const program = { package: "@ambit/no-such-agent", bin: "x", inImage: "installed" } as const;
     const missing = new AcpHarness({ ...gemini, program }, here);
     const fix = "ambit agents install gemini";
     const refused = [{ path: "harness", message: expect.stringContaining(fix) }];
     expect(missing.issues(withKey, "host", false)).toEqual(refused);
     expect(missing.requiredPaths("host")).toEqual([]);
-    // An image may bring it; what is copied into one must be here.
+    // An image may contain it; an agent that is copied into one must be here.
     expect(missing.issues(withKey, "image", false)).toEqual([]);
     const copied = new AcpHarness({ ...gemini, program: { ...program, inImage: "copied" } }, here);
     expect(copied.issues(withKey, "image", false)).toEqual(refused);
@@ -86,7 +86,7 @@ describe("issues", () => {
     await sandbox.close();
   });
 
-  it("names a configured path that isn't there", () => {
+  it("names a configured path that doesn't exist", () => {
     const lost = new AcpHarness(gemini, { ...here, command: "/no/such/gemini.js" });
     expect(lost.issues(withKey, "host", false)).toEqual([
       { path: "harness", message: expect.stringContaining("/no/such/gemini.js") },

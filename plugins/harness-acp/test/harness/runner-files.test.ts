@@ -7,14 +7,14 @@ import { gemini } from "../../src/profiles/gemini.js";
 import { credential, demoHere, geminiHere, here, withKey } from "../support/harnesses.js";
 import { requestOf } from "../support/runs.js";
 
-describe("what is shown of the runner", () => {
-  it("is the agent's packages and Node.js, all of them there", async () => {
+describe("files of the runner that a sandbox shows", () => {
+  it("are the agent's packages and Node.js, and all exist", async () => {
     for (const harness of [demoHere, geminiHere]) {
       await expect(harness.probe()).resolves.toEqual([]);
       const paths = harness.requiredPaths("host").map(({ path }) => path);
       expect(paths.length).toBeGreaterThan(1);
       expect(paths.filter((path) => !existsSync(path))).toEqual([]);
-      // Whole trees would show what else the deployer has installed.
+      // Whole trees would show other packages of the deployer.
       expect(paths.filter((path) => path.endsWith("node_modules"))).toEqual([]);
     }
   });
@@ -28,7 +28,7 @@ describe("what is shown of the runner", () => {
       visible: ["GEMINI_API_KEY"],
     },
     {
-      what: "none where none goes in",
+      what: "none if none is passed in",
       request: requestOf({
         modelConnection: { credentialMode: "none", credentials: [credential("GEMINI_API_KEY")] },
       }),
@@ -40,7 +40,7 @@ describe("what is shown of the runner", () => {
     expect(harness.visibleCredentials(request)).toEqual(visible);
   });
 
-  it("what it only sends to its model may be hidden, and goes to that host alone", () => {
+  it("credentials that it only sends to its model may be hidden, and are sent to that host only", () => {
     const request = requestOf({
       modelConnection: {
         endpoint: { baseUrl: "https://models.example.com/v1" },
@@ -56,7 +56,7 @@ describe("what is shown of the runner", () => {
     expect(demoHere.hideableCredentials(request)).toEqual([]);
   });
 
-  it("no file that Codex is configured by holds a credential", () => {
+  it("no configuration file of Codex holds a credential", () => {
     const request = requestOf({
       model: 'x"\ny = 1',
       modelConnection: {

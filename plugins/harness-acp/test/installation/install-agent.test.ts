@@ -20,7 +20,7 @@ afterEach(async () => {
 const agents = () => join(folder, "ambit", "agents");
 const installation = () => new AcpHarness(opencode, { folder }).installation;
 
-/** In npm's place: what it would have put there, and the digests that it has seen. */
+/** Replaces npm: installs these files, and records these digests. */
 async function npmThatInstalls(change: (digest: string) => string): Promise<void> {
   const lock = JSON.parse(
     await readFile(new URL("../../pins/opencode/package-lock.json", import.meta.url), "utf8"),
@@ -52,7 +52,7 @@ it("installs an agent into Ambit's data folder, and finds it there", async () =>
   expect(await readdir(agents())).toEqual(["opencode"]);
 });
 
-it("accepts no package whose digest isn't the pinned one, and leaves what was there before", async () => {
+it("rejects a package whose digest isn't the pinned one, and keeps the previous installation", async () => {
   const before = join(agents(), "opencode", "before");
   await mkdir(before, { recursive: true });
   await npmThatInstalls((digest) => `${digest}x`);
@@ -64,7 +64,7 @@ it("accepts no package whose digest isn't the pinned one, and leaves what was th
 it.each([
   ["darwin", "arm64"],
   ["linux", "arm64"],
-])("says, before it fetches anything, that a binary isn't pinned for %s on %s", async (platform, arch) => {
+])("reports before any download that a binary isn't pinned for %s on %s", async (platform, arch) => {
   await npmThatInstalls((digest) => digest);
   vi.stubGlobal("process", { ...process, platform, arch, env: process.env });
   const refused = installation()?.install(() => {});
@@ -73,7 +73,7 @@ it.each([
   await expect(readdir(agents())).rejects.toThrow("ENOENT");
 });
 
-it("passes on what npm says of a failure", async () => {
+it("passes on npm's output for a failure", async () => {
   await mkdir(join(folder, "bin"));
   await writeFile(join(folder, "bin", "npm"), "#!/bin/sh\necho no network >&2\nexit 3\n", { mode: 0o755 });
   const lines: string[] = [];
@@ -82,6 +82,6 @@ it("passes on what npm says of a failure", async () => {
   expect(await readdir(agents())).toEqual([]);
 });
 
-it("has nothing to install for an agent that comes along", () => {
+it("has nothing to install for an included agent", () => {
   expect(new AcpHarness(demo, { folder }).installation).toBeUndefined();
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { findPackage, packageAround, withDependencies } from "../../src/installation/package-folders.js";
 
 describe("packages", () => {
-  it("finds a package from below its folder, and all that it needs", () => {
+  it("finds a package from below its folder, with its dependencies", () => {
     const found = findPackage("@google/gemini-cli", import.meta.dirname);
     expect(found?.manifest.name).toBe("@google/gemini-cli");
     expect(findPackage("@google/no-such-agent", import.meta.dirname)).toBeUndefined();

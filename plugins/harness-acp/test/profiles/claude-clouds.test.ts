@@ -29,7 +29,7 @@ describe("Claude Code in a cloud", () => {
     },
   });
 
-  it("is described to a model gateway, which signs", () => {
+  it("is described for a model gateway, which signs", () => {
     expect(harness.model(bedrock)).toEqual({
       protocol: "bedrock",
       basePath: "",
@@ -49,7 +49,7 @@ describe("Claude Code in a cloud", () => {
     for (const request of [bedrock, vertex]) expect(harness.issues(request, "host", true)).toEqual([]);
   });
 
-  it("signs nothing itself at a route, and presents the route's key", () => {
+  it("signs nothing itself with a route, and presents the route's key", () => {
     expect(prepared(bedrock, route)).toMatchObject({
       CLAUDE_CODE_USE_BEDROCK: "1",
       CLAUDE_CODE_SKIP_BEDROCK_AUTH: "1",
@@ -71,7 +71,7 @@ describe("Claude Code in a cloud", () => {
     expect(harness.visibleCredentials(bedrock)).toEqual(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]);
   });
 
-  it("another deployment is Anthropic's own API", () => {
+  it("uses Anthropic's own API for another deployment", () => {
     const request = requestOf({
       modelConnection: { deployment: "direct", credentials: [credential("ANTHROPIC_API_KEY")] },
     });

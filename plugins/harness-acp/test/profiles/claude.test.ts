@@ -15,14 +15,14 @@ describe("denials in a request's own settings of Claude Code", () => {
   const settings = JSON.stringify({ permissions: { deny } });
 
   it.each([".claude/settings.json", "./.claude/settings.local.json"])(
-    "hold for published tools by the Agenta runner's names: %s",
+    "apply to published tools under the Agenta runner's names: %s",
     (path) => {
       expect(denials(path, settings)).toEqual(["mcp__ambit__send", "mcp__ambit__*"]);
     },
   );
 
   it.each(["{", "[]", '{"permissions":{"deny":"all"}}', '{"permissions":null}'])(
-    "%s holds none",
+    "are none in %s",
     (content) => {
       expect(denials(".claude/settings.json", content)).toEqual([]);
     },

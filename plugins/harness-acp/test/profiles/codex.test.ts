@@ -10,7 +10,7 @@ import { ProcessSandbox } from "../support/process-sandbox.js";
 import { eventsOf, ofType, TestScope, textOf, turnOf } from "../support/runs.js";
 import { startToolServer } from "../support/tool-server.js";
 
-/** Where it is installed: half a gigabyte, which test/tools brings along. */
+/** Where it is installed: half a gigabyte, which test/tools installs. */
 const folder = process.env.AMBIT_CODEX_FOLDER ?? join(import.meta.dirname, "../../../..");
 const limits = {
   cancelMs: 10_000,
@@ -21,7 +21,7 @@ const limits = {
 const harness = new AcpHarness(codex, { limits, folder, env: {} });
 const isInstalled = existsSync(join(folder, "node_modules", codex.program.package));
 
-it("is installed, or else AMBIT_CODEX_FOLDER says where", () => {
+it("is installed, or found through AMBIT_CODEX_FOLDER", () => {
   expect(isInstalled).toBe(true);
 });
 
@@ -42,7 +42,7 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
     by: AcpHarness = harness,
   ) {
     const request = {
-      // A model that it doesn't know: of those it does, it hides MCP tools behind a search.
+      // A model that it doesn't know: for known ones it hides MCP tools behind a search.
       model: "scripted-model",
       modelConnection: {
         endpoint: { baseUrl: `${model.url}/v1` },
@@ -54,7 +54,7 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
     return { scope, agent: await by.start(scope) };
   }
 
-  it("answers with text, takes both prompts, and keeps its warnings out of the text", async () => {
+  it("answers with text, uses both prompts, and keeps its warnings out of the text", async () => {
     const { agent, scope } = await started(
       {},
       { systemPrompt: "SYSTEM", appendSystemPrompt: 'AND "THIS"\u007f' },

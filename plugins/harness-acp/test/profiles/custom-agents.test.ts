@@ -17,7 +17,7 @@ function customHarness(id: string, agent: object): AcpHarness {
 }
 
 const demo = { command: demoAgentEntry, args: ["--ask"] };
-/** Gemini CLI, as somebody would describe it who only has its manual. */
+/** Gemini CLI, described from its manual alone. */
 const geminiFolder = dirname(fileURLToPath(import.meta.resolve("@google/gemini-cli/package.json")));
 const gemini = {
   title: "My Gemini",
@@ -46,11 +46,11 @@ describe("an agent by configuration alone", () => {
     { agents: { mine: { ...demo, files: [{ path: "../out", content: "" }] } } },
     { agents: { mine: { ...demo, files: [{ path: "/etc/x", content: "" }] } } },
     { agents: { mine: { ...demo, toolTitles: ["{server}"] } } },
-  ])("isn't accepted as $agents", ({ agents }) => {
+  ])("is refused as $agents", ({ agents }) => {
     expect(plugin.config.safeParse({ agents }).success).toBe(false);
   });
 
-  it("is refused where it isn't, and taken at its word where it says that it asks", () => {
+  it("is refused without asksBeforeOwnTools, and trusted with it", () => {
     const missing = customHarness("mine", { command: "/nowhere/agent" });
     expect(missing.issues(requestOf(), "host", false)).toMatchObject([{ path: "harness" }]);
     expect(missing.supportsPermissionRequests).toBe(false);
@@ -59,7 +59,7 @@ describe("an agent by configuration alone", () => {
     );
   });
 
-  it("says, asks, and calls published tools by their names", async () => {
+  it("emits text, asks, and calls published tools by their names", async () => {
     const sandbox = await ProcessSandbox.open();
     await using tools = await startToolServer();
     const scope = new TestScope(sandbox, { servers: [tools.published] });
@@ -75,7 +75,7 @@ describe("an agent by configuration alone", () => {
     await sandbox.close();
   });
 
-  it("reaches its model as its files, arguments and variables say", { timeout: 30_000 }, async () => {
+  it("reaches its model by its files, arguments and variables", { timeout: 30_000 }, async () => {
     const sandbox = await ProcessSandbox.open();
     await using model = await startModelServer({ expectedKey: "k" });
     const request = {

@@ -36,7 +36,7 @@ describe("the demo agent, asking for permission", () => {
     await scope.close();
   });
 
-  it("denies: nothing is executed, the result says so, the turn goes on", async () => {
+  it("denies: nothing is executed, the result says so, and the turn continues", async () => {
     const { agent, scope } = await started();
     const events = await eventsOf(
       agent,
@@ -57,7 +57,7 @@ describe("the demo agent, asking for permission", () => {
     await scope.close();
   });
 
-  it("parks: the turn pauses with its call open, and the agent takes another prompt", async () => {
+  it("parks: the turn pauses with its call open, and the agent accepts another prompt", async () => {
     const { agent, scope } = await started();
     const turn = turnOf({ prompt: "run! touch made\nsay not reached", answer: "park" });
     const events = await eventsOf(agent, turn);
@@ -68,7 +68,7 @@ describe("the demo agent, asking for permission", () => {
     await scope.close();
   });
 
-  it("cancels: open calls are settled, the agent lives on", async () => {
+  it("cancels: open calls are settled, and the agent keeps running", async () => {
     const { agent, scope } = await started();
     const abort = new AbortController();
     const turn = turnOf({

@@ -45,7 +45,7 @@ describe("the demo agent, as a process", () => {
     expect(await sandbox.spawned[0]?.exit).toMatchObject({ signal: "SIGKILL" });
   });
 
-  it("leaves by itself where its profile says that it stores late", async () => {
+  it("exits by itself if its profile says that it stores late", async () => {
     const quirks = { ...demo.quirks, savesBeforeAnswering: false };
     const patient = new AcpHarness({ ...demo, quirks }, { limits, folder: import.meta.dirname, env: {} });
     const endOf = async (request: object) => {
@@ -55,11 +55,11 @@ describe("the demo agent, as a process", () => {
       return await sandbox.spawned.at(-1)?.exit;
     };
     expect(await endOf({ sessionId: "s" })).toMatchObject({ code: 0 });
-    // What can't be taken up again needn't be stored.
+    // A conversation that can't be resumed needn't be stored.
     expect(await endOf({})).toMatchObject({ signal: "SIGKILL" });
   });
 
-  it("gets a complete environment of its own, with nothing of the runner's", async () => {
+  it("gets a complete environment with nothing of the runner's", async () => {
     process.env.AMBIT_TEST_CANARY = "canary";
     const { agent, scope } = await started({
       request: {
@@ -84,7 +84,7 @@ describe("the demo agent, as a process", () => {
     delete process.env.AMBIT_TEST_CANARY;
   });
 
-  it("kills an agent that can't be stopped, and says so to the next prompt", async () => {
+  it("kills an agent that can't be stopped, and fails the next prompt with that reason", async () => {
     const { agent, scope } = await started();
     const abort = new AbortController();
     const turn = turnOf({ prompt: "say ready\ndeaf", signal: abort.signal });
@@ -100,7 +100,7 @@ describe("the demo agent, as a process", () => {
     await scope.close();
   });
 
-  it("fails clearly: a failed turn, with what was open settled", async () => {
+  it("fails clearly: a failed turn, with open calls settled", async () => {
     const { agent, scope } = await started();
     const { events, error } = await failureOf(agent, turnOf({ prompt: "say a\nfail the reason" }));
     expect(error).toBeInstanceOf(HarnessFailed);
@@ -109,7 +109,7 @@ describe("the demo agent, as a process", () => {
     await scope.close();
   });
 
-  it("fails clearly: a crash in mid-turn, with its exit code, and its last words only in the log", async () => {
+  it("fails clearly: a crash during a turn, with its exit code, and its last output only in the log", async () => {
     const { agent, scope } = await started();
     const { error } = await failureOf(agent, turnOf({ prompt: "say a\ncrash sk-secret-words" }));
     expect(error).toBeInstanceOf(HarnessFailed);
@@ -119,38 +119,38 @@ describe("the demo agent, as a process", () => {
     await scope.close();
   });
 
-  it("survives noise on stdout", async () => {
+  it("ignores noise on stdout", async () => {
     const { agent, scope } = await started();
     expect(textOf(await eventsOf(agent, turnOf({ prompt: "noise\nsay heard" })))).toBe("heard");
     await scope.close();
   });
 
-  it("fails over a message past the limit", async () => {
+  it("fails on a message over the limit", async () => {
     const { agent, scope } = await started();
     const { error } = await failureOf(agent, turnOf({ prompt: "big 2000000" }));
     expect(error).toMatchObject({ message: expect.stringContaining("1000000 characters") });
     await scope.close();
   });
 
-  it("doesn't read on when nobody takes the events", async () => {
+  it("stops reading while the events aren't consumed", async () => {
     const { agent, scope } = await started();
     const turn = agent.prompt(turnOf({ prompt: `stream 20000 ${"x".repeat(100)}` }));
     const iterator = turn[Symbol.asyncIterator]();
     await iterator.next();
     const held = await sandbox.settledOutput();
-    // 64 KiB for the pipe's reader and each of the two streams on the way, and what is allowed to wait.
+    // 64 KiB for the pipe's reader and for each of the two streams in between, plus the limit of the queue.
     expect(held).toBeLessThan(300_000);
     let deltas = 0;
     for (let step = await iterator.next(); step.done !== true; step = await iterator.next()) {
       if (step.value.type === "message_delta") deltas += 1;
     }
     expect(deltas).toBe(20_000);
-    // The control: all of it is ten times as much.
+    // The control: the whole output is ten times as much.
     expect(await sandbox.settledOutput()).toBeGreaterThan(3_000_000);
     await scope.close();
   });
 
-  it("is told when the consumer leaves", async () => {
+  it("is notified when the consumer stops reading", async () => {
     const { agent, scope } = await started();
     for await (const event of agent.prompt(turnOf({ prompt: "say a\nhang" }))) {
       if (event.type === "message_delta") break;
@@ -159,7 +159,7 @@ describe("the demo agent, as a process", () => {
     await scope.close();
   });
 
-  it("takes up an earlier conversation in a new process, without replaying it as events", async () => {
+  it("resumes an earlier conversation in a new process, without replaying it as events", async () => {
     const first = await started();
     await eventsOf(first.agent, turnOf({ prompt: "say remembered" }));
     await first.scope.close();
@@ -192,7 +192,7 @@ describe("the demo agent, as a process", () => {
     await scope.close();
   });
 
-  it("closes twice without harm, and refuses a prompt then", async () => {
+  it("can be closed twice, and refuses prompts afterwards", async () => {
     const { agent, scope } = await started();
     await Promise.all([agent.close(), agent.close()]);
     expect(() => agent.prompt(turnOf())[Symbol.asyncIterator]()).toThrow("closed");

@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => stage.close());
 
 describe("Gemini CLI, asking for permission", () => {
-  it("asks before each of its own tools, also before those that it would run unasked", async () => {
+  it("asks before each of its own tools, including those that it would run unasked", async () => {
     const { agent, scope } = await stage.start({ request: stage.requestWith({ agentsMd: "Be brief." }) });
     const turn = turnOf({
       prompt: '[[shell echo made > made]] [[call read_file {"file_path":"GEMINI.md"}]]',
@@ -32,7 +32,7 @@ describe("Gemini CLI, asking for permission", () => {
     await scope.close();
   });
 
-  it("uses none of the CLI's own skills, which it would use unasked", async () => {
+  it("doesn't use the CLI's own skills, which it would use unasked", async () => {
     const skills = await readdir(join(stage.installation, "bundle", "builtin"));
     expect(skills.length).toBeGreaterThan(0);
     const { agent, scope } = await stage.start();
@@ -62,7 +62,7 @@ describe("Gemini CLI, asking for permission", () => {
     await scope.close();
   });
 
-  it("is cancelled in mid-answer, and leaves its model's request", async () => {
+  it("is cancelled during a response, and ends its model request", async () => {
     const { agent, scope } = await stage.start();
     const abort = new AbortController();
     const events = [];
@@ -95,10 +95,10 @@ describe("Gemini CLI, asking for permission", () => {
     return names.filter((name) => !name.startsWith("."));
   }
 
-  // Without a redirection, which the CLI always asks about.
+  // Without a redirection, for which the CLI always asks.
   const prompt = "[[shell touch made]]";
 
-  it("holds to our rules against settings in the workspace and the home", async () => {
+  it("follows the run's rules despite settings in the workspace and the home", async () => {
     await plantSettings();
     await using tools = await startToolServer();
     const { agent, scope } = await stage.start({ servers: [tools.published] });
@@ -109,7 +109,7 @@ describe("Gemini CLI, asking for permission", () => {
     await scope.close();
   });
 
-  it("would follow them otherwise (the control)", async () => {
+  it("would follow those settings otherwise (the control)", async () => {
     await plantSettings();
     await using tools = await startToolServer();
     const unguarded = {

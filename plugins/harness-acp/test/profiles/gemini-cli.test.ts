@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => stage.close());
 
 describe("Gemini CLI, as a process", () => {
-  it("answers with text, and tells its usage and model", async () => {
+  it("answers with text, and reports its usage and model", async () => {
     const { agent, scope } = await stage.start({
       request: stage.requestWith({ model: "google/gemini-2.5-pro" }),
     });
@@ -39,7 +39,7 @@ describe("Gemini CLI, as a process", () => {
     await scope.close();
   });
 
-  it("takes up an earlier conversation in a new process, without replaying it as events", async () => {
+  it("resumes an earlier conversation in a new process, without replaying it as events", async () => {
     const first = await stage.start();
     await eventsOf(first.agent, turnOf({ prompt: "[[say the earlier answer]]" }));
     await first.scope.close();
@@ -52,7 +52,7 @@ describe("Gemini CLI, as a process", () => {
     await second.scope.close();
   });
 
-  it("says that a conversation is new when the CLI lost the earlier one", async () => {
+  it("reports a new conversation if the CLI lost the earlier one", async () => {
     const first = await stage.start();
     await eventsOf(first.agent, turnOf({ prompt: "[[say the earlier answer]]" }));
     await first.scope.close();
@@ -63,7 +63,7 @@ describe("Gemini CLI, as a process", () => {
     await second.scope.close();
   });
 
-  it("puts systemPrompt in place of its own, and appendSystemPrompt behind it", async () => {
+  it("replaces its own prompt with systemPrompt, followed by appendSystemPrompt", async () => {
     const request = stage.requestWith({ systemPrompt: "SYSTEM ONLY", appendSystemPrompt: "AND THIS" });
     const { agent, scope } = await stage.start({ request });
     await eventsOf(agent, turnOf());
@@ -74,7 +74,7 @@ describe("Gemini CLI, as a process", () => {
     await scope.close();
   });
 
-  it("runs several calls of one answer, each with its own result", async () => {
+  it("runs several calls of one response, each with its own result", async () => {
     await using tools = await startToolServer();
     const { agent, scope } = await stage.start({ servers: [tools.published] });
     const events = await eventsOf(
@@ -93,7 +93,7 @@ function chats(): string {
   return join(stage.sandbox.home, ".gemini", "tmp", "workspace", "chats");
 }
 
-/** The CLI names a conversation's file by the minute, and begins it anew when it loads one of the same minute. */
+/** The CLI names a conversation's file by the minute, and overwrites it if it loads one of the same minute. */
 async function backdateConversations(): Promise<void> {
   for (const name of await readdir(chats())) {
     await rename(

@@ -8,7 +8,7 @@ import { AgentStage } from "../support/agent-stage.js";
 import { eventsOf, ofType, turnOf } from "../support/runs.js";
 import { startToolServer } from "../support/tool-server.js";
 
-/** Pi with another extension in place of ours. */
+/** Pi with another extension instead of Ambit's. */
 const withExtension = (source: string): Profile => ({
   ...pi,
   prepare: (preparation) => {
@@ -29,7 +29,7 @@ describe("Pi without its extension", { timeout: 60_000 }, () => {
   });
   afterAll(() => stage.close());
 
-  /** How a start, or else its first turn, fails. */
+  /** The error of a start, or of its first turn. */
   async function failure(servers: readonly PublishedServer[], profile?: Profile): Promise<unknown> {
     try {
       const { agent, scope } = await stage.start({ servers }, profile);
@@ -45,14 +45,14 @@ describe("Pi without its extension", { timeout: 60_000 }, () => {
   it.each([
     { what: "throws as it loads", source: 'module.exports = () => { throw new Error("no"); };' },
     { what: "isn't a program", source: "module.exports = (" },
-  ])("fails the run where it $what, with tools or without", async ({ source }) => {
+  ])("fails the run if it $what, with or without tools", async ({ source }) => {
     await using tools = await startToolServer();
     for (const servers of [[], [tools.published]])
       expect(await failure(servers, withExtension(source))).toBeInstanceOf(HarnessFailed);
     expect(stage.model.requests).toEqual([]);
   });
 
-  it("has no tool of its own where one loads that doesn't ask, and so runs nothing unasked", async () => {
+  it("has no tools of its own with an extension that doesn't ask, and so runs nothing unasked", async () => {
     const { agent, scope } = await stage.start({}, withExtension("module.exports = () => {};"));
     const turn = turnOf({ prompt: '[[call =bash {"command":"touch made"}]]' });
     const events = await eventsOf(agent, turn);

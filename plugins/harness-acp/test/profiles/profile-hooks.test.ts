@@ -16,7 +16,7 @@ const server = {
   listed: () => true,
 };
 
-describe("what a profile may say of its sessions", () => {
+describe("session settings of a profile", () => {
   it("mode, model and options are set before the first prompt, in this order", async () => {
     const session = { mode: "plan", model: "large", options: { effort: "high", fast: false } };
     const fake = fakeAgent({
@@ -42,14 +42,14 @@ describe("what a profile may say of its sessions", () => {
     await scope.close();
   });
 
-  it("a choice that the agent refuses fails the start, and says which", async () => {
+  it("a choice that the agent refuses fails the start and is named", async () => {
     const launch = { session: { mode: "unknown" } };
     const starting = fakeAgent({ onPrompt: async () => endTurn, launch }).start();
     const message = expect.stringContaining('session/set_mode {"modeId":"unknown"}');
     await expect(starting).rejects.toMatchObject({ constructor: HarnessFailed, message });
   });
 
-  it("tools may be left to `prepare`, of an agent that takes none over ACP", async () => {
+  it("`prepare` may pass the tools of an agent that accepts none over ACP", async () => {
     const fake = fakeAgent({
       initialize: { protocolVersion: 1, agentCapabilities: {} },
       onPrompt: async () => endTurn,
@@ -62,7 +62,7 @@ describe("what a profile may say of its sessions", () => {
     await scope.close();
   });
 
-  it("`prepare` knows where the tools are, and its `_meta` stands over the profile's", () => {
+  it("`prepare` gets the tools' addresses, and its `_meta` overrides the profile's", () => {
     const { listed: _listed, ...endpoint } = server;
     const launch = planLaunch({
       profile: {
@@ -80,10 +80,10 @@ describe("what a profile may say of its sessions", () => {
   });
 });
 
-describe("what a profile may say of a turn's answer", () => {
+describe("what a profile may read from a turn's response", () => {
   const answer = { stopReason: "end_turn", _meta: { spent: 7, went: "badly" } };
 
-  it("the tokens that it used", async () => {
+  it("the tokens it used", async () => {
     const fake = fakeAgent({
       onPrompt: async () => answer,
       profile: { usage: ({ _meta }) => ({ total: Object(_meta).spent }) },
@@ -94,7 +94,7 @@ describe("what a profile may say of a turn's answer", () => {
     await scope.close();
   });
 
-  it("none, where they aren't the whole turn's (OpenCode)", async () => {
+  it("no tokens, if they aren't the whole turn's (OpenCode)", async () => {
     const fake = fakeAgent({
       onPrompt: async () => endTurn,
       profile: { reports: { reasoning: true, plans: true, usage: false } },
@@ -104,7 +104,7 @@ describe("what a profile may say of a turn's answer", () => {
     await scope.close();
   });
 
-  it("that it failed", async () => {
+  it("its failure", async () => {
     const fake = fakeAgent({
       onPrompt: async () => answer,
       profile: { failure: ({ _meta }) => `it went ${Object(_meta).went}` },
@@ -117,7 +117,7 @@ describe("what a profile may say of a turn's answer", () => {
   });
 });
 
-describe("what a profile's program needs", () => {
+describe("the files of a profile's program", () => {
   async function deployment() {
     const folder = await realpath(await mkdtemp(join(tmpdir(), "ambit-profile-")));
     onTestFinished(() => rm(folder, { recursive: true }));
@@ -142,7 +142,7 @@ describe("what a profile's program needs", () => {
     },
   });
 
-  it("the agent behind an adapter and further files are shown inside, with the Node.js that is chosen", async () => {
+  it("an adapter's agent and further files are shown inside, with the chosen Node.js", async () => {
     const folder = await deployment();
     const node = join(folder, "another-node");
     await symlink(process.execPath, node);
@@ -155,13 +155,13 @@ describe("what a profile's program needs", () => {
     );
   });
 
-  it("one that isn't installed is named with the command that installs it", async () => {
+  it("a missing package is named with the command that installs it", async () => {
     const harness = new AcpHarness(adapter("extension"), { folder: await deployment() });
     const message = "the demo agent isn't installed: npm install adapter extension";
     expect(harness.issues(requestOf(), "host", false)).toMatchObject([{ path: "harness", message }]);
   });
 
-  it("nothing else must be given, and what helps to read calls is exported", () => {
+  it("no other field is required, and helpers for reading calls are exported", () => {
     expect(new AcpHarness(demo).issues(requestOf(), "host", false)).toEqual([]);
     expect(defaultLimits.openCalls).toBeGreaterThan(0);
     expect(publishedTool("ambit_x", ["{server}_{tool}"], ["ambit"])).toEqual({ name: "x", server: "ambit" });

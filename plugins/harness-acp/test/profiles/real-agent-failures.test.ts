@@ -22,7 +22,7 @@ type Started = Awaited<ReturnType<AgentStage["start"]>>;
 const all: readonly Profile[] = [claude, codex, gemini, opencode, pi, qwen];
 const tested = testsAll ? all : all.filter(({ id }) => ["codex", "gemini", "pi"].includes(id));
 
-/** What a provider says, and whether a second try may help. */
+/** A provider's error response, and whether a second try may succeed. */
 const statuses: readonly { readonly status: number; readonly retryable: boolean }[] = [
   { status: 401, retryable: false },
   { status: 402, retryable: false },
@@ -32,21 +32,21 @@ const statuses: readonly { readonly status: number; readonly retryable: boolean 
   { status: 529, retryable: true },
 ];
 
-/** Statuses that an agent keeps to itself: it says what they mean. */
+/** Statuses that an agent doesn't pass on: it reports their meaning. */
 const unsaid: Readonly<Record<string, readonly number[]>> = {
   claude: [401, 403],
   codex: [401, 500],
   opencode: [401, 402, 403],
 };
 
-/** They try again for more than a minute, unless a gateway sees it: `test/tools` has these rows for them. */
+/** They retry for more than a minute unless a gateway stops that: `test/tools` has these rows for them. */
 const retrying: readonly Profile[] = [opencode, qwen];
 
-/** One process of each agent goes through all of it: a start takes seconds. */
-describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
+/** All tests of an agent use one process, since a start takes seconds. */
+describe.each(tested)("failures of $title", { timeout: 120_000 }, (profile) => {
   let stage: AgentStage;
   let started: Started;
-  // Of models that it knows, Codex hides MCP tools behind a search.
+  // For models that it knows, Codex hides MCP tools behind a search.
   const request = () => stage.requestWith(profile === codex ? { model: "scripted-model" } : {});
   beforeAll(async () => {
     stage = await AgentStage.open(profile);
@@ -60,7 +60,7 @@ describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
 
   const isRetrying = retrying.includes(profile);
   it.each(isRetrying ? statuses.slice(0, 3) : statuses)(
-    "tells of its model's $status, by itself",
+    "reports its model's $status by itself",
     async ({ status, retryable }) => {
       const { error } = await failing(`[[http ${status}]]`);
       expect(error).toBeInstanceOf(ModelFailed);
@@ -71,7 +71,7 @@ describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
   );
 
   const tellsOfACut = () =>
-    it("tells of an answer that was cut half way", async () => {
+    it("reports a response that was interrupted", async () => {
       const { error } = await failing("[[drop]]");
       expect(error).toBeInstanceOf(ModelFailed);
       expect(error).toMatchObject({ retryable: true, upstreamStatus: undefined });
@@ -79,13 +79,13 @@ describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
   if (!isRetrying) tellsOfACut();
 
   const saysNothing = () =>
-    it("says nothing where its model says nothing, which is no success to the runner", async () => {
+    it("emits nothing if its model responds with nothing, which the runner counts as a failure", async () => {
       const turn = turnOf({ prompt: "[[say]]" });
       const told = await eventsOf(started.agent, turn).catch((error: unknown) => error);
       if (told instanceof Error) expect(told).toBeInstanceOf(profile === qwen ? HarnessFailed : ModelFailed);
       else expect(JSON.stringify(told)).not.toMatch(/"(message_delta|thought_delta|tool_call)"/);
     });
-  // It asks its model again.
+  // It queries its model again.
   if (profile !== claude) saysNothing();
 
   async function cancelled(prompt: string, when: "message_delta" | "tool_call" | "question") {
@@ -104,7 +104,7 @@ describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
     }
     expect(abort.signal.aborted).toBe(true);
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
-    // Every call has its end, and the agent another turn.
+    // Every call ends, and the agent serves another turn.
     expect(ofType(events, "tool_result").map(({ id }) => id)).toEqual(
       ofType(events, "tool_call").map(({ id }) => id),
     );
@@ -112,17 +112,19 @@ describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
     await saying("going on");
   }
 
-  it("is cancelled while it speaks, and goes on", () => cancelled("[[slow 500 20]]", "message_delta"));
+  it("is cancelled while it emits text, and serves the next turn", () =>
+    cancelled("[[slow 500 20]]", "message_delta"));
 
-  it("is cancelled while its command runs, and goes on", () => cancelled("[[shell sleep 100]]", "tool_call"));
+  it("is cancelled while its command runs, and serves the next turn", () =>
+    cancelled("[[shell sleep 100]]", "tool_call"));
 
   const isCancelledInQuestion = () =>
-    it("is cancelled with its question open, and goes on", () =>
+    it("is cancelled with its question open, and serves the next turn", () =>
       cancelled("[[shell touch made]]", "question"));
   if (profile.supportsPermissionRequests) isCancelledInQuestion();
 
   const needsASecondStart = () => {
-    it("that is killed in mid-answer fails the turn", async () => {
+    it("fails the turn if it is killed during a response", async () => {
       const turn = started.agent.prompt(turnOf({ prompt: "[[slow 500 20]]" }))[Symbol.asyncIterator]();
       const until = async (reached: (next: IteratorResult<AgentEvent>) => boolean) => {
         for (let next = await turn.next(); !reached(next); next = await turn.next());
@@ -135,7 +137,7 @@ describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
       expect(started.agent.ended()).toBe(true);
     });
 
-    it("fails without the server of its tools", async () => {
+    it("fails without its tool server", async () => {
       const tools = await startToolServer();
       await tools[Symbol.asyncDispose]();
       started = await stage.start({ request: request(), servers: [tools.published] });
@@ -147,7 +149,7 @@ describe.each(tested)("$title, in trouble", { timeout: 120_000 }, (profile) => {
   if (testsAll || profile === codex) needsASecondStart();
 
   const failsWithoutAnswer = () =>
-    it("fails where nothing answers at its model's endpoint", async () => {
+    it("fails if its model's endpoint doesn't respond", async () => {
       await stage.model.close();
       const { error } = await failing("hello");
       expect(error).toBeInstanceOf(ModelFailed);

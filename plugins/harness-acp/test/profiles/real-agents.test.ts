@@ -37,7 +37,7 @@ describe.each(tested.map((profile) => ({ id: profile.id, profile })))(
       const ran = await eventsOf(agent, turnOf({ prompt: "[[shell echo out]]" }));
       expect(ofType(ran, "tool_call")).toMatchObject([{ input: { command: "echo out" } }]);
       expect(ofType(ran, "tool_result")).toMatchObject([{ output: expect.stringMatching(/^out\s*$/) }]);
-      // Not those for a title.
+      // Without the requests for a title.
       const [first] = stage.model.requests.filter(
         ({ lastUserText, toolNames }) => lastUserText.includes("echo out") && toolNames.length > 0,
       );
@@ -55,7 +55,7 @@ describe.each(tested.map((profile) => ({ id: profile.id, profile })))(
       await scope.close();
     });
 
-    it("takes its conversation up in a new process", async () => {
+    it("resumes its conversation in a new process", async () => {
       const { agent, scope } = await stage.start();
       expect(textOf(await eventsOf(agent, turnOf({ prompt: "[[say the earlier answer]]" })))).toBe(
         "the earlier answer",

@@ -56,7 +56,7 @@ describe("names of tools", () => {
       tool: { name: "shell" },
     },
     {
-      what: "a tool of a server that isn't ours",
+      what: "a tool of an unknown server",
       call: { id: "c", title: "t", kind: "other", input: { server: "x", tool: "lookup", arguments: {} } },
       tool: { name: "t" },
     },

@@ -25,7 +25,7 @@ export function isInstalled(profile: Profile): boolean {
   return locateProgram(profile, { command: undefined, folder }) !== undefined;
 }
 
-/** A real agent in a sandbox that confines nothing, with a scripted model. */
+/** A real agent in an unconfined sandbox, with a scripted model. */
 export class AgentStage {
   readonly key = key;
 

@@ -17,12 +17,12 @@ export interface FakeTurn {
   readonly signal: AbortSignal;
   /** Aborts when the prompt itself is cancelled by `$/cancel_request`. */
   readonly cancelRequest: AbortSignal;
-  /** Sends whatever it is given as a `session/update`: the point is what agents send against the rules. */
+  /** Sends any value as a `session/update`, including what agents send in violation of ACP. */
   update(update: object): Promise<void>;
-  /** Writes a line as it is. */
+  /** Writes a line unchanged. */
   line(text: string): Promise<void>;
   ask(params: object): Promise<unknown>;
-  /** `elicitation/create`; aborting `signal` takes it back by `$/cancel_request`. */
+  /** `elicitation/create`; aborting `signal` withdraws it by `$/cancel_request`. */
   elicit(params: object, signal?: AbortSignal): Promise<unknown>;
   exit(code: number): Promise<never>;
 }
@@ -50,7 +50,7 @@ export const limits = {
   bufferedCharacters: 4_096,
 };
 
-/** An agent in this process, spoken to through the streams of a process. */
+/** An agent in this process, connected through the streams of a process. */
 export function fakeAgent(options: FakeAgentOptions) {
   const toAgent = new TransformStream<Uint8Array, Uint8Array>();
   const fromAgent = new TransformStream<Uint8Array, Uint8Array>();
@@ -200,7 +200,7 @@ export function fakeAgent(options: FakeAgentOptions) {
     );
     return { agent, scope };
   };
-  /** The scope of a start, from its begin on. */
+  /** The scope of a start. */
   const scope = () => opened;
   return { start, scope, exit, received, asked, sessions, choices, prompts, closed, greetings };
 }

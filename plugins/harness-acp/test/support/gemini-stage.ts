@@ -8,7 +8,7 @@ import type { Profile } from "../../src/profiles/profile.js";
 import { ProcessSandbox } from "./process-sandbox.js";
 import { TestScope } from "./runs.js";
 
-/** Where npm put the CLI, which this package brings along for its tests. */
+/** Where npm installed the CLI, which this package has for its tests. */
 const folder = dirname(fileURLToPath(import.meta.resolve("@google/gemini-cli/package.json")));
 const limits = {
   cancelMs: 10_000,
@@ -18,7 +18,7 @@ const limits = {
 };
 const key = "key-for-the-scripted-model";
 
-/** The real Gemini CLI in a sandbox that confines nothing, with a scripted model. */
+/** The real Gemini CLI in an unconfined sandbox, with a scripted model. */
 export class GeminiStage {
   readonly installation = folder;
 

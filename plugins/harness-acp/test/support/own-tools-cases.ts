@@ -16,13 +16,13 @@ interface Tried {
   readonly calls: readonly OwnToolCall[];
   readonly notes?: readonly OwnToolCall[];
   readonly untried?: Readonly<Record<string, string>>;
-  /** The same agent without what makes it ask. */
+  /** The same agent without the settings that make it ask. */
   readonly unguarded?: Profile;
   readonly planted?: OwnToolsCase["planted"];
   readonly model?: string;
 }
 
-/** What the kit needs to hold this profile's real agent to permissions. */
+/** What the kit needs to test permissions with this profile's real agent. */
 export function ownToolsCase(profile: Profile, tried: Tried): OwnToolsCase {
   const harnessOf = (of: Profile) => () => new AcpHarness(of, { limits, folder, env: {} });
   const access = modelAccess(profile, requestOf());
@@ -129,8 +129,8 @@ export const ownToolsCases: readonly { readonly profile: Profile; readonly tried
         call("read_background_output", { pid: 1 }),
         call("write_todos", { todos: [{ description: "look", status: "pending" }] }),
       ],
-      untried: { activate_skill: "its own are denied by a rule: see gemini-cli-permissions.test.ts" },
-      // The same rules, but for those with a pattern for arguments: it would run what it takes for safe.
+      untried: { activate_skill: "a rule denies its own skills: see gemini-cli-permissions.test.ts" },
+      // The same rules, but for those with a pattern for arguments: it would run what it considers safe.
       unguarded: changed(gemini, (text) => text.replaceAll(/argsPattern = "\."/g, "")),
       planted: {
         workspace: {

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { type Command, type FileEntry, type Process, type Sandbox, SandboxFailed } from "@ambit/core/plugin";
 
-/** A sandbox that confines nothing: real processes, in groups of their own, in temporary folders. */
+/** An unconfined sandbox: real processes in separate groups, in temporary folders. */
 export class ProcessSandbox implements Sandbox {
   readonly confinement = "unconfined";
   readonly evidence = {};
@@ -84,7 +84,7 @@ export class ProcessSandbox implements Sandbox {
 
   async writeFiles(files: readonly FileEntry[]): Promise<void> {
     for (const { path, content, executable } of files) {
-      if (!path.startsWith(`${this.folder}/`)) throw new SandboxFailed(`${path} lies outside`);
+      if (!path.startsWith(`${this.folder}/`)) throw new SandboxFailed(`${path} is outside the folder`);
       await mkdir(dirname(path), { recursive: true });
       await writeFile(path, content, { mode: executable === true ? 0o755 : 0o644 });
     }

@@ -31,7 +31,7 @@ export function recordingLog(lines: LogLine[] = []): Log {
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-/** What core gives a harness, and closes afterwards in reverse. */
+/** What core gives a harness, closed afterwards in reverse order. */
 export class TestScope implements StartScope {
   readonly servers: readonly PublishedServer[];
   readonly request: RunRequest;
@@ -73,7 +73,7 @@ export class TestScope implements StartScope {
 }
 
 export interface TurnOptions {
-  /** Default: what agents ask for is declined. */
+  /** Default: an agent's questions are declined. */
   readonly onInput?: NonNullable<Turn["onInput"]>;
   readonly prompt?: string;
   readonly signal?: AbortSignal;

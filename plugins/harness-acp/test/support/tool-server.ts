@@ -12,7 +12,7 @@ export interface ToolServer extends AsyncDisposable {
 
 const token = "tool-server-token";
 
-/** A real MCP endpoint on loopback with one tool, `lookup`, which answers with the key it was asked for. */
+/** A real MCP endpoint on loopback with one tool, `lookup`, which returns the requested key. */
 export async function startToolServer(): Promise<ToolServer> {
   const calls: unknown[] = [];
   let listed = false;

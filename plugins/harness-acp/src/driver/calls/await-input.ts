@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ToolCalls } from "./tool-calls.js";
 
-/** How long a question waits for the input of its call, in milliseconds. */
+/** Milliseconds that a permission question waits for the input of its call. */
 const limitMs = 500;
 const lookMs = 5;
 
-/** Settles when the call's input is known, the turn stops, or the moment is over: there may be none. */
+/** Settles when the call's input is known, the turn stops, or the time is over: there may be no input. */
 export async function inputTold(
   tools: Pick<ToolCalls, "isInputTold">,
   id: string,

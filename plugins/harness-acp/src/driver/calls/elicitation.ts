@@ -10,13 +10,13 @@ export type ElicitationResponse =
 
 export const cancelledElicitation: ElicitationResponse = { action: "cancel" };
 
-/** Characters of a whole question: what a user reads, and what is kept while it waits. */
+/** Characters of a whole question, which is kept while it waits for the user. */
 const mostCharacters = 65_536;
 
 const message = z.string().min(1).max(16_384);
 const property = z.looseObject({ type: z.enum(["string", "number", "integer", "boolean", "array"]) });
 
-/** ACP's `CreateElicitationRequest`, as far as a user can answer it: a flat form, or a page to visit. */
+/** ACP's `CreateElicitationRequest`, the part that a user can answer: a flat form, or a page to visit. */
 const questionSchema = z.discriminatedUnion("mode", [
   z.object({
     mode: z.literal("form"),
@@ -34,7 +34,7 @@ const questionSchema = z.discriminatedUnion("mode", [
   }),
 ]);
 
-/** What the agent asks for. Undefined for what no user can be shown: another mode, nested values, too much text. */
+/** The agent's question. Undefined if it can't be shown to a user: another mode, nested values, too much text. */
 export function inputQuestion(request: JsonRecord, size: number): InputQuestion | undefined {
   if (size > mostCharacters) return undefined;
   const parsed = questionSchema.safeParse(request);

@@ -1,13 +1,13 @@
 import type { ToolCallView } from "../../profiles/profile.js";
 import { isRecord, type JsonRecord, textAt, valueAt } from "../json-reading.js";
 
-/** A message of the agent's. */
+/** A message from the agent. */
 interface Source {
   /** Characters. */
   readonly size: number;
 }
 
-/** A tool call as its updates have told it so far. */
+/** A tool call with what its updates have contained so far. */
 export interface Call {
   readonly id: string;
   title: string | undefined;
@@ -16,10 +16,10 @@ export interface Call {
   path: string | undefined;
   input: unknown;
   text: string;
-  /** What a terminal of the call has shown (Codex, Pi): it comes in pieces. */
+  /** Output of a terminal of the call (Codex, Pi), which arrives in pieces. */
   terminal: string;
   rawOutput: unknown;
-  /** By field, the message that brought it: together they are at least what the call holds in memory. */
+  /** The size of the message that set each field: together at least what the call holds in memory. */
   readonly sources: Map<string, Source>;
   announced: boolean;
 }
@@ -40,7 +40,7 @@ export function newCall(id: string): Call {
   };
 }
 
-/** Takes over what an update says. `size` is the update's, in characters. */
+/** Applies an update. `size` is the update's, in characters. */
 export function applyUpdate(call: Call, update: JsonRecord, size: number): void {
   const message: Source = { size };
   const set = (field: string) => call.sources.set(field, message);
@@ -56,8 +56,8 @@ export function applyUpdate(call: Call, update: JsonRecord, size: number): void 
     set("path");
   }
   if (update.rawInput !== undefined && update.rawInput !== null && update.rawInput !== "") {
-    // Agents begin with `{}` and fill it in later; the other way round it isn't meant.
-    if (isTold(update.rawInput) || call.input === undefined) {
+    // Agents begin with `{}` and fill it in later, never the other way round.
+    if (hasContent(update.rawInput) || call.input === undefined) {
       call.input = update.rawInput;
       set("input");
     }
@@ -66,7 +66,7 @@ export function applyUpdate(call: Call, update: JsonRecord, size: number): void 
     call.rawOutput = update.rawOutput;
     set("rawOutput");
   }
-  // Content is replaced as a whole, never added to.
+  // Content is replaced as a whole, never appended.
   if (Array.isArray(update.content)) {
     call.text = contentText(update.content);
     set("text");
@@ -80,13 +80,13 @@ export function applyUpdate(call: Call, update: JsonRecord, size: number): void 
   }
 }
 
-/** Where agents put a tool's own name while ACP had no field for it: Qwen Code, Claude Code. */
+/** Where agents put a tool's name before ACP had a field for it: Qwen Code, Claude Code. */
 function nameInMeta(update: JsonRecord): string | undefined {
   const name = valueAt(update, "_meta", "toolName") ?? valueAt(update, "_meta", "claudeCode", "toolName");
   return typeof name === "string" ? name : undefined;
 }
 
-/** Characters that a call holds at most. */
+/** Most characters that a call holds. */
 export function weightOf(call: Call): number {
   let weight = call.id.length;
   for (const { size } of new Set(call.sources.values())) weight += size;
@@ -100,23 +100,23 @@ export function viewOf(call: Call): ToolCallView {
     ...(call.name === undefined ? {} : { name: call.name }),
     ...(call.kind === undefined ? {} : { kind: call.kind }),
     ...(call.path === undefined ? {} : { path: call.path }),
-    ...(isTold(call.input) ? { input: call.input } : {}),
+    ...(hasContent(call.input) ? { input: call.input } : {}),
     ...(call.text === "" ? {} : { text: call.text }),
   };
 }
 
-/** Whether an input says anything: `{}` may mean "none", or "not yet". */
-export function isTold(input: unknown): boolean {
+/** Whether an input has content: `{}` may mean "none" or "not yet". */
+export function hasContent(input: unknown): boolean {
   if (input === undefined || input === null || input === "") return false;
   return !(isRecord(input) && Object.keys(input).length === 0);
 }
 
-/** A plain text first, then the text for people, else whatever the agent gives. */
+/** Plain text if there is any, then the text for people, then whatever the agent sends. */
 export function outputOf(call: Call): unknown {
   const { rawOutput: raw } = call;
-  // Beside it, the text for people may be marked up, or still be what described the call (Claude Code).
+  // The text for people next to it may have markup, or still be the description of the call (Claude Code).
   if (typeof raw === "string") return raw;
-  // Qwen Code, OpenCode: beside it, the text is a report around the output.
+  // Qwen Code, OpenCode: the text next to it is a report that contains the output.
   const output = valueAt(raw, "output");
   if (typeof output === "string") return output;
   if (call.text !== "") return call.text;

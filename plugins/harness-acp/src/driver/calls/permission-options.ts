@@ -17,16 +17,16 @@ const negative = /\b(no|not|don'?t|deny|denied|reject\w*|block|cancel\w*|abort|r
 const endsTurn = /\b(cancel|abort)\b/;
 
 /**
- * The option that says yes to this one call: never an "always", which would bind calls that nobody has seen.
- * Undefined when there is none.
+ * The option that allows only this call, never an "always", which would cover calls that no user has seen. Undefined if
+ * there is none.
  */
 export function allowOption(options: unknown): string | undefined {
   return read(options).find((option) => option.kind === "allow_once" && !negative.test(option.words))?.id;
 }
 
 /**
- * How to say no to this one call. An option that doesn't end the turn goes first; where none says no,
- * `cancelled` does (every agent takes it for one).
+ * The option that denies only this call, preferably one that doesn't end the turn. Without one, the answer is
+ * `cancelled`, which every agent takes as a denial.
  */
 export function denyOutcome(options: unknown): PermissionOutcome {
   const all = read(options);

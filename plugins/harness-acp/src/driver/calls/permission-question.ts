@@ -1,7 +1,7 @@
 import type { OwnTools, PermissionQuestion, ToolClass } from "@ambit/core/plugin";
 import type { DescribedCall } from "./tool-calls.js";
 
-/** What the run is asked. An input that the agent doesn't tell is left undefined: it isn't known to be none. */
+/** The question to the run. An input that the agent doesn't send stays undefined: it isn't known to be empty. */
 export function questionOf(toolCallId: string, call: DescribedCall, ownTools: OwnTools): PermissionQuestion {
   const { name, server, input, readOnly, kind } = call;
   const toolClass = server === undefined ? toolClassOf(name, kind, ownTools) : undefined;
@@ -15,7 +15,7 @@ export function questionOf(toolCallId: string, call: DescribedCall, ownTools: Ow
   };
 }
 
-/** What a tool of the agent's own does: as its profile says, else as the agent says of the call (ACP's `ToolKind`). */
+/** What one of the agent's own tools does: according to its profile, else to the call (ACP's `ToolKind`). */
 function toolClassOf(name: string, kind: string | undefined, ownTools: OwnTools): ToolClass | undefined {
   const known = Object.hasOwn(ownTools, name) ? ownTools[name] : undefined;
   return known === "other" ? undefined : (known ?? classByKind[kind ?? ""]);

@@ -1,9 +1,9 @@
 import { type AgentEvent, HarnessFailed } from "@ambit/core/plugin";
 import type { ToolCallView, ToolIdentity } from "../../profiles/profile.js";
 import { type JsonRecord, textAt } from "../json-reading.js";
-import { applyUpdate, type Call, isTold, newCall, outputOf, viewOf, weightOf } from "./open-call.js";
+import { applyUpdate, type Call, hasContent, newCall, outputOf, viewOf, weightOf } from "./open-call.js";
 
-/** What the calls of one turn that have no result yet may hold in memory. */
+/** Limits on the calls of one turn that have no result yet. */
 export interface CallLimits {
   readonly openCalls: number;
   /** Characters of all of them. */
@@ -25,20 +25,20 @@ export interface DescribedCall extends ToolIdentity {
 
 /** Characters of a call's id. */
 const longestId = 1_024;
-/** Calls with a result whose id is remembered, for what the agent says of them late. */
+/** How many finished calls are remembered by id, for late messages about them. */
 const mostSettled = 4_096;
 
 /**
- * The agent's tool calls of one turn. Agents announce a call twice, only after its update, or never; here each
- * id has exactly one `tool_call` event, and one `tool_result` behind it.
+ * The agent's tool calls of one turn. Agents announce a call twice, after its first update, or never. Here each id has
+ * exactly one `tool_call` event, followed by one `tool_result`.
  */
 export class ToolCalls {
   readonly #open = new Map<string, Call>();
-  /** Characters of the open calls. */
+  /** Characters of all open calls. */
   #weight = 0;
   readonly #settled = new Set<string>();
   readonly #options: ToolCallsOptions;
-  /** Pending, and so perhaps without their whole input: some agents tell it only in the next update. */
+  /** Calls whose input may be incomplete: some agents send it only with the next update. */
   readonly #held = new Set<Call>();
   #any = false;
 
@@ -64,8 +64,8 @@ export class ToolCalls {
     this.#change(call, () => applyUpdate(call, update, size));
     if (!call.announced) {
       const isNameless = call.name === undefined && call.title === undefined;
-      // By ACP, the input of a pending call may still be on its way.
-      const waits = status === "pending" || (status === undefined && (isNameless || !isTold(call.input)));
+      // In ACP, the input of a pending call may still arrive.
+      const waits = status === "pending" || (status === undefined && (isNameless || !hasContent(call.input)));
       if (waits) this.#held.add(call);
       else this.#announce(call, status !== undefined);
     }
@@ -79,10 +79,10 @@ export class ToolCalls {
   }
 
   isInputTold(id: string): boolean {
-    return isTold(this.#open.get(id)?.input);
+    return hasContent(this.#open.get(id)?.input);
   }
 
-  /** Announces a call, and tells which tool it is of and what is known of its input. */
+  /** Announces a call with its tool and its known input. */
   describe(id: string): DescribedCall {
     const call = this.#call(id) ?? newCall(id);
     this.#announce(call, true);
@@ -91,12 +91,12 @@ export class ToolCalls {
     return { ...identity, readOnly: identity.readOnly ?? (kind === "read" || kind === "search"), kind };
   }
 
-  /** Emits every `tool_call` that waits for its input: something else happens, so it won't come in time. */
+  /** Emits every `tool_call` that waits for its input: another event follows, so it won't arrive in time. */
   release(): void {
     for (const call of this.#held) this.#announce(call, false);
   }
 
-  /** Some agents never mention a call again that was denied. */
+  /** Some agents never mention a denied call again. */
   deny(id: string): void {
     const call = this.#call(id);
     if (call === undefined) return;
@@ -106,7 +106,7 @@ export class ToolCalls {
     this.#settle(call);
   }
 
-  /** Ends every call that has no result yet: the turn is over, and none will come. */
+  /** Ends every call without a result: the turn is over, and none will arrive. */
   settle(reason: string): void {
     this.release();
     for (const call of [...this.#open.values()]) {
@@ -115,7 +115,7 @@ export class ToolCalls {
     }
   }
 
-  /** Undefined for one that has its result already. */
+  /** Undefined for a call that has its result. */
   #call(id: string): Call | undefined {
     if (this.#settled.has(id)) return undefined;
     let call = this.#open.get(id);
@@ -147,13 +147,13 @@ export class ToolCalls {
     return new HarnessFailed(`${this.#options.title} has ${what} open at once: its turn was ended.`);
   }
 
-  /** @param complete whether all that is known of its input by now is all there is. */
+  /** @param complete whether the known input is final. */
   #announce(call: Call, complete: boolean): void {
     this.#held.delete(call);
     if (call.announced) return;
     call.announced = true;
     const { name, server, input } = this.#identity(call);
-    // A published tool always has arguments: an agent that shows none means none.
+    // A published tool always has arguments: an agent that shows none has none.
     const shown = input ?? call.input ?? (server !== undefined && complete ? {} : undefined);
     const event = { type: "tool_call" as const, id: call.id, name };
     this.#options.emit(shown === undefined ? event : { ...event, input: shown }, weightOf(call));
@@ -173,7 +173,7 @@ export class ToolCalls {
     this.#settle(call);
   }
 
-  /** Lets go of a call and what it brought: a long turn has many, and each may be large. */
+  /** Forgets a call and its content: a long turn has many calls, and each may be large. */
   #settle(call: Call): void {
     this.#held.delete(call);
     if (!this.#open.delete(call.id)) return;
@@ -185,8 +185,8 @@ export class ToolCalls {
 
   #identity(call: Call): ToolIdentity {
     const identity = this.#options.identify(viewOf(call));
-    // The profile's reading goes first: some agents wrap the input in one of their own.
-    if (identity.input !== undefined || !isTold(call.input)) return identity;
+    // The profile's interpretation takes precedence: some agents wrap the input.
+    if (identity.input !== undefined || !hasContent(call.input)) return identity;
     return { ...identity, input: call.input };
   }
 }

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { PublishedServer } from "@ambit/core/plugin";
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const lookMs = 5;
 
 /**
- * Resolves when the agent has asked every server for its tools, or the limit is over: some agents send the first
- * prompt to their model while they still look for tools, and the model then sees none.
+ * Resolves when the agent has listed every server's tools, or the time is over: some agents send the first prompt to
+ * their model before they have listed the tools, and the model then sees none.
  */
 export async function toolsListed(
   servers: readonly PublishedServer[],

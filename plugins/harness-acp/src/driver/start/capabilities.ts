@@ -12,24 +12,24 @@ export function promptAbilities(abilities: AgentAbilities): PromptAbilities {
   };
 }
 
-/** How an earlier conversation is taken up again. `resume` is preferred: it replays nothing. */
+/** How an earlier conversation is resumed. `resume` is preferred, since it replays nothing. */
 export function restoreMethod(abilities: AgentAbilities): "session/resume" | "session/load" | undefined {
   const agent = abilities.agentCapabilities;
   if (isAnnounced(agent?.sessionCapabilities?.resume)) return "session/resume";
   return agent?.loadSession === true ? "session/load" : undefined;
 }
 
-/** Whether it wants to be told of a session's end: `session/close`. */
+/** Whether it wants `session/close` at the end of a session. */
 export function closesSessions({ agentCapabilities }: AgentAbilities): boolean {
   return isAnnounced(agentCapabilities?.sessionCapabilities?.close);
 }
 
-/** A capability of ACP is an object, empty as a rule. */
+/** A capability of ACP is an object, usually an empty one. */
 function isAnnounced(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
 
-/** What `initialize` told, and for what it doesn't cover, the profile. */
+/** What `initialize` reported, completed by the profile. */
 export function harnessCapabilities(abilities: AgentAbilities, profile: Profile): HarnessCapabilities {
   const prompt = promptAbilities(abilities);
   return {

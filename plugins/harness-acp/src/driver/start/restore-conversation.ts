@@ -10,7 +10,7 @@ export interface Restoration {
   readonly profile: Profile;
   /** The parameters of `session/new`. */
   readonly session: object;
-  /** The conversation to take up. */
+  /** The conversation to resume. */
   readonly resume: string | undefined;
   readonly method: "session/resume" | "session/load" | undefined;
   /** Aborts when the run is over before its agent has started. */
@@ -18,12 +18,12 @@ export interface Restoration {
   readonly log: Log;
 }
 
-/** Takes up the conversation that `resume` names; undefined when there is none, or the agent has lost it. */
+/** Resumes the conversation that `resume` names; undefined if there is none, or the agent has lost it. */
 export async function restoreConversation(restoration: Restoration) {
   const { connection, profile, session, resume, method, signal, log } = restoration;
   if (resume === undefined || method === undefined) return undefined;
   try {
-    // What it replays meanwhile goes nowhere: no turn is open, and the caller has the history already.
+    // Replayed messages are discarded: no turn is open, and the caller has the history already.
     const answer = await connection.request(
       method,
       { ...session, sessionId: resume },
@@ -35,14 +35,14 @@ export async function restoreConversation(restoration: Restoration) {
     return restored;
   } catch (error) {
     if (connection.closed || signal.aborted) throw error;
-    log.info({ agent: profile.title, error }, "the earlier conversation isn't there: a new one begins");
+    log.info({ agent: profile.title, error }, "the earlier conversation doesn't exist: starting a new one");
     return undefined;
   }
 }
 
 /**
- * Waits until nothing of the replay is left on its way. The agent writes its messages one behind the other, the
- * next update as soon as the last is out: an answer with no update before it shows that none is left.
+ * Waits until the replay has arrived completely. The agent writes its messages in order, each update as soon as the
+ * last is sent, so a response without an update before it shows that none is left.
  */
 async function replayOver(connection: AcpConnection, sessionId: string): Promise<void> {
   let updates = 0;

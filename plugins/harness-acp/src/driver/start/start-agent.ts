@@ -17,14 +17,14 @@ import { toolsListed } from "./await-tools.js";
 import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
 import { restoreConversation } from "./restore-conversation.js";
 
-/** All that is decided before the agent's process exists. */
+/** Everything that is decided before the agent's process exists. */
 export interface Launch {
   readonly argv: Command["argv"];
-  /** Complete: nothing comes from the runner's own environment. */
+  /** The complete environment: nothing is inherited from the runner. */
   readonly env: Readonly<Record<string, string>>;
-  /** Written first. */
+  /** Files that are written before the start. */
   readonly files: readonly FileEntry[];
-  /** The model that was pinned; empty for an agent without one. */
+  /** The chosen model; empty for an agent without one. */
   readonly model: string;
   /** Whether the model must be one that the agent lists. */
   readonly requiresListed: boolean;
@@ -47,7 +47,7 @@ export async function startAgent(
   const { sandbox, signal, log } = scope;
   throwIfStopped(signal, profile);
   await sandbox.writeFiles(launch.files);
-  // The ACP SDK takes tens of milliseconds to load: while the agent starts, not while the server does.
+  // The ACP SDK takes tens of milliseconds to load, so it is loaded while the agent starts, not with the server.
   const [process, { AcpConnection }] = await Promise.all([
     spawned(scope, launch, profile),
     import("../wire/connection.js"),
@@ -96,7 +96,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     await connection.request(
       "initialize",
       {
-        // Exactly this: asked for more, some agents answer with a draft of version 2 in other shapes.
+        // Exactly this version: when offered more, some agents answer with an incompatible draft of version 2.
         protocolVersion: 1,
         clientCapabilities: { ...profile.clientCapabilities, elicitation: { form: {}, url: {} } },
         clientInfo: { name: "ambit", title: "Ambit", version: "0.1.0" },
@@ -153,7 +153,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     model: stated,
     models,
     servers: servers.map(({ name }) => name),
-    // Without a name, the home that it would be stored in goes with the run.
+    // Without a session name, the home that would store it is removed with the run.
     isResumable: (scope.request.sessionId ?? "") !== "",
     toolsListed: () => servers.every((server) => server.listed()),
     log,
@@ -199,7 +199,7 @@ function whenStopped(signal: AbortSignal, profile: Profile) {
     forget = () => signal.removeEventListener("abort", stop);
     if (signal.aborted) stop();
   });
-  // Rejected with nobody waiting when the abort comes right behind the end of the start.
+  // Rejected without a handler if the abort comes right after the end of the start.
   promise.catch(() => undefined);
   return { promise, forget };
 }

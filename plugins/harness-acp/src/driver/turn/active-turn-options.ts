@@ -11,16 +11,16 @@ export interface ActiveTurnOptions {
   readonly servers: readonly string[];
   readonly abilities: PromptAbilities;
   readonly limits: DriverLimits;
-  /** Whether every server of the run's tools was asked for them: no agent says that it couldn't reach one. */
+  /** Whether the agent listed every server's tools: no agent reports that it couldn't reach one. */
   toolsListed(): boolean;
   /** US dollars that earlier turns of the conversation cost. */
   readonly costBefore: number;
   readonly log: Log;
-  /** Called once, with what the conversation has cost by now, and whether the agent knows that the turn is over. */
+  /** Called once, with the cost of the conversation so far, and whether the agent knows that the turn is over. */
   over(state: { readonly cost: number; readonly answered: boolean }): void;
 }
 
-/** Why a turn is brought to its end from our side. */
+/** Why the driver ends a turn. */
 export type Stop =
   | { readonly why: "cancelled" | "paused" }
   | { readonly why: "failed"; readonly error: Error };

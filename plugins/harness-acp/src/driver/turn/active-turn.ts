@@ -22,7 +22,7 @@ import { tokensIn, turnUsage } from "./usage.js";
 
 const cutOff = "The turn ended before this call had a result.";
 
-/** One `session/prompt`, from the first update to its answer, as a stream of events. */
+/** One `session/prompt`, from the first update to its response, as a stream of events. */
 export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   readonly #options: ActiveTurnOptions;
   readonly #turn: Turn;
@@ -62,7 +62,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     return this.#queue.ready();
   }
 
-  /** The consumer lost interest, but the agent must be told. */
+  /** The consumer stopped reading, and the agent must be notified. */
   async return(): Promise<IteratorResult<AgentEvent, undefined>> {
     this.#end({ why: "cancelled" });
     await this.#finished;
@@ -74,7 +74,8 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   }
 
   update(update: unknown, size: number): void {
-    // A paused call stays open, whatever the agent says about it while it is being stopped; of a failed turn nothing counts.
+    // A paused call stays open, whatever the agent reports about it while it is being stopped; of a failed turn nothing
+    // counts.
     if (this.#stop?.why === "paused" || this.#stop?.why === "failed") return;
     try {
       this.#reader.read(update, size);
@@ -123,7 +124,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     }
   }
 
-  /** `cancel` where the turn ends first, the agent takes it back, or no user could answer it. */
+  /** `cancel` if the turn ends first, the agent withdraws the question, or no user could answer it. */
   async elicitation(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse> {
     const { onInput } = this.#turn;
     const question = inputQuestion(request, size);
@@ -141,7 +142,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     this.#end({ why: "paused" });
   }
 
-  /** @param withdrawn aborts when the agent takes its question back (`$/cancel_request`). */
+  /** @param withdrawn aborts when the agent withdraws its question (`$/cancel_request`). */
   async #answer<Answer>(ask: () => Promise<Answer>, withdrawn: AbortSignal): Promise<Answer | "stopped"> {
     const takenBack = new Promise<"stopped">((resolve) => {
       withdrawn.addEventListener("abort", () => resolve("stopped"), { once: true });
@@ -177,7 +178,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     }
   }
 
-  /** The agent's answer; empty when it was told to stop and then failed, or said nothing in time. */
+  /** The agent's response; empty if it was stopped and then failed, or didn't respond in time. */
   async #prompt(): Promise<JsonRecord> {
     const { connection, profile, sessionId, abilities, log } = this.#options;
     const prompt = promptContent(this.#turn.prompt, abilities, profile.title);
@@ -205,13 +206,13 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     this.#end({ why: "failed", error: error instanceof Error ? error : new Error(String(error)) });
   }
 
-  /** Tells the agent first, then answers what it asks: an answer alone would let it go on. */
+  /** Notifies the agent first, then answers its questions: an answer alone would let it continue. */
   #end(stop: Stop): void {
     if (this.#stop !== undefined || this.#isOver) return;
     this.#stop = stop;
     const { connection, sessionId } = this.#options;
     connection.notify("session/cancel", { sessionId });
-    // Its last words come behind whatever isn't read yet.
+    // Its last updates arrive after everything that isn't read yet.
     this.#queue.lift();
     this.#tellStopped();
   }
@@ -221,7 +222,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     const tokens = profile.usage?.(response) ?? tokensIn(response);
     const usage = turnUsage(profile.reports.usage ? tokens : undefined, this.#reader.cost, costBefore);
     this.#settle();
-    // Also of a turn that failed: it was paid for.
+    // Also for a failed turn, which was paid for.
     if (usage !== undefined) this.#emit({ type: "usage", ...usage });
     if (this.#stop?.why === "failed") throw this.#stop.error;
     const failure =
@@ -231,7 +232,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     this.#done(this.#stop?.why ?? textAt(response, "stopReason") ?? "end_turn");
   }
 
-  /** A paused turn leaves its calls open: who parked one knows what becomes of the others. */
+  /** A paused turn leaves its calls open: the run that parked one decides on the others. */
   #settle(): void {
     this.#reader.close();
     if (this.#stop?.why !== "paused") this.#reader.tools.settle(cutOff);
@@ -242,7 +243,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   }
 
   #emit(event: AgentEvent, weight = 0): void {
-    // Once it was told to stop, the agent's output is read whether or not anybody takes it: it mustn't pile up.
+    // Once it was stopped, the agent's output is read even without a consumer, so that it doesn't pile up.
     if (this.#stop !== undefined && this.#queue.full && isDelta(event)) return;
     this.#queue.push(event, eventWeight(event) + weight);
   }

@@ -1,6 +1,6 @@
 /**
- * Events between the agent's output and a consumer that may be slower. It never refuses an event: `room` tells
- * the producer to stop reading, so what lies here stays within `capacity` and one read.
+ * Events between the agent's output and a consumer that may be slower. It never rejects an event: `room` tells the
+ * producer to stop reading, so the content stays within `capacity` plus one read.
  */
 export class EventQueue<Item extends NonNullable<unknown>> {
   #items: Item[] = [];
@@ -35,7 +35,7 @@ export class EventQueue<Item extends NonNullable<unknown>> {
     this.#weight += weight;
   }
 
-  /** Settles when there is space again; undefined when there is some now. */
+  /** Settles when there is room again; undefined if there is some now. */
   room(): Promise<void> | undefined {
     if (this.#unbounded || !this.full) return undefined;
     if (this.#space === undefined) {
@@ -48,13 +48,13 @@ export class EventQueue<Item extends NonNullable<unknown>> {
     return this.#space.promise;
   }
 
-  /** From now on the producer reads on, whether or not anybody takes: what must be heard comes behind. */
+  /** From now on the producer keeps reading even without a consumer, to reach later messages. */
   lift(): void {
     this.#unbounded = true;
     this.#release();
   }
 
-  /** What is queued is still taken; then the iteration ends, or throws `error`. */
+  /** Queued events are still delivered; then the iteration ends, or throws `error`. */
   end(error?: Error): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -82,7 +82,7 @@ export class EventQueue<Item extends NonNullable<unknown>> {
     return item;
   }
 
-  /** For one consumer, which waits for one item before it asks for the next. */
+  /** For one consumer, which requests one item at a time. */
   next(): Promise<IteratorResult<Item, undefined>> {
     const item = this.ready();
     if (item !== undefined) return Promise.resolve({ value: item, done: false });

@@ -1,6 +1,6 @@
 import type { AgentEvent } from "@ambit/core/plugin";
 
-/** About how many characters an event keeps in memory, beside what its tool call or data holds. */
+/** About how many characters an event keeps in memory, in addition to its tool call or data. */
 export function eventWeight(event: AgentEvent): number {
   switch (event.type) {
     case "message_delta":
@@ -13,7 +13,7 @@ export function eventWeight(event: AgentEvent): number {
   }
 }
 
-/** A piece of text. Of a turn that was cancelled, nobody misses it. */
+/** A piece of text, which may be dropped after a turn was cancelled. */
 export function isDelta(event: AgentEvent): boolean {
   return event.type === "message_delta" || event.type === "thought_delta";
 }

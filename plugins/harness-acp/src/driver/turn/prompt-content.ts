@@ -1,19 +1,19 @@
 import type { ContentBlock as AcpBlock } from "@agentclientprotocol/sdk/unstable";
 import { type ContentBlock, HarnessFailed, type Turn } from "@ambit/core/plugin";
 
-/** What the agent takes in a prompt beside text and links, as it said in `initialize`. */
+/** Content that the agent accepts in a prompt besides text and links, as `initialize` reported. */
 export interface PromptAbilities {
   readonly image: boolean;
   readonly audio: boolean;
   readonly embeddedContext: boolean;
 }
 
-/** `_meta` with the trace that a turn belongs to, under the name that ACP reserves for it. */
+/** `_meta` with the trace context of a turn, under the name that ACP reserves for it. */
 export function traceMeta({ traceparent }: Pick<Turn, "traceparent">): object {
   return traceparent === undefined ? {} : { _meta: { traceparent } };
 }
 
-/** @throws HarnessFailed for a block that the agent can't take: leaving it out would change what was asked. */
+/** @throws HarnessFailed for a block that the agent can't take: leaving it out would change the request. */
 export function promptContent(
   blocks: readonly ContentBlock[],
   abilities: PromptAbilities,

@@ -2,14 +2,14 @@ import type { AgentEvent } from "@ambit/core/plugin";
 
 type BlockKind = "message" | "thought";
 
-/** Gathers neighbouring chunks into blocks: `_start`, `_delta`…, `_end`. */
+/** Merges consecutive chunks into blocks: `_start`, `_delta`…, `_end`. */
 export class TextBlocks {
   #open: { readonly kind: BlockKind; readonly id: string; readonly source: string | undefined } | undefined;
   #count = 0;
 
   constructor(readonly emit: (event: AgentEvent) => void) {}
 
-  /** `source` is the agent's own id of the message, where it gives one: another message is another block. */
+  /** `source` is the agent's id of the message, if it sends one: another message is another block. */
   add(kind: BlockKind, text: string, source: string | undefined): void {
     if (text === "") return;
     let open = this.#open;
@@ -23,7 +23,7 @@ export class TextBlocks {
     this.emit({ type: kind === "message" ? "message_delta" : "thought_delta", id: open.id, delta: text });
   }
 
-  /** Anything else that happens ends the block. */
+  /** Any other event ends the block. */
   close(): void {
     const open = this.#open;
     if (open === undefined) return;

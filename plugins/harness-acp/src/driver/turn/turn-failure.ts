@@ -4,7 +4,7 @@ import type { JsonRecord } from "../json-reading.js";
 import { modelFailure } from "../wire/failures.js";
 import type { UpdateReader } from "./update-reader.js";
 
-/** Why a turn that the agent ended well failed all the same; undefined when it didn't. */
+/** Why a turn counts as failed although the agent ended it normally; undefined if it doesn't. */
 export function turnFailure(
   profile: Pick<Profile, "title" | "failure">,
   response: JsonRecord,
@@ -23,9 +23,9 @@ export function turnFailure(
   );
 }
 
-/** No agent says that it couldn't reach a server of its tools: it only works without them. */
+/** No agent reports that it couldn't reach a tool server: it only works without those tools. */
 export function withoutTools(title: string): HarnessFailed {
   return new HarnessFailed(
-    `${title} never asked for the run's tools: its turn went without them, and so counts as failed.`,
+    `${title} never asked for the run's tools: its turn ran without them, and so counts as failed.`,
   );
 }

@@ -7,27 +7,27 @@ import { costOf } from "./usage.js";
 
 export interface UpdateReaderOptions extends CallLimits {
   readonly profile: Pick<Profile, "title" | "quirks">;
-  /** @param weight about how many characters the event holds, where that isn't its text's length. */
+  /** @param weight about how many characters the event holds, if that isn't its text's length. */
   emit(event: AgentEvent, weight?: number): void;
   identify(call: ToolCallView): ToolIdentity;
   readonly log: Log;
 }
 
 /**
- * Turns the `session/update`s of one turn into events. It reads only what it needs and trusts no shape: what it
- * doesn't know is left out, with a word in the debug log, since newer agents say more than this driver knows.
+ * Turns the `session/update`s of one turn into events. It reads only what it needs and trusts no shape: unknown updates
+ * are skipped and logged at debug level, since newer agents send more than this driver knows.
  */
 export class UpdateReader {
   readonly tools: ToolCalls;
   readonly #blocks: TextBlocks;
   readonly #options: UpdateReaderOptions;
-  /** Whether the agent has said or done anything that a user sees. */
+  /** Whether the agent has done anything that a user sees. */
   #spoke = false;
   cost: number | undefined;
-  /** What the agent reported as a failure of this turn beside the protocol. */
+  /** A failure of this turn that the agent reported outside the protocol. */
   failure: string | undefined;
-  /** The end of what it said last, kept for agents that put a failure into words only. */
-  #lastWords = "";
+  /** The end of its last text, for agents that report a failure only as text. */
+  #lastText = "";
 
   constructor(options: UpdateReaderOptions) {
     this.#options = options;
@@ -85,13 +85,13 @@ export class UpdateReader {
     }
   }
 
-  /** The failure that `_meta` tells of, in the agent's words. */
+  /** The failure that `_meta` reports, in the agent's words. */
   failureIn(meta: unknown): string | undefined {
     for (const { path, failed } of this.#options.profile.quirks.failureMeta) {
       const value = valueAt(meta, ...path);
       if (failed === undefined ? isRecord(value) : value === failed) {
         const words = isRecord(value) ? textAt(value, "title") : undefined;
-        return words ?? (shortLine(this.#lastWords) || failed || "it doesn't say why");
+        return words ?? (shortLine(this.#lastText) || failed || "it gives no reason");
       }
     }
     return undefined;
@@ -103,7 +103,7 @@ export class UpdateReader {
     this.#blocks.close();
   }
 
-  /** Newer agents say more than this driver knows: passed on as it came, for clients that do. */
+  /** Newer agents send more than this driver knows: passed on unchanged, for clients that understand it. */
   #unknown(update: JsonRecord, size: number): void {
     const kind = textAt(update, "sessionUpdate");
     if (kind === undefined) return;
@@ -111,7 +111,7 @@ export class UpdateReader {
     this.#emit({ type: "data", name: `acp.${kind.slice(0, 100)}`, data: update, transient: true }, size);
   }
 
-  /** A failure that an agent tells as something said, and marks as a failure. */
+  /** A failure that an agent reports as text and marks as a failure. */
   #toldFailure({ _meta: meta, content }: JsonRecord): boolean {
     const failure = meta === undefined ? undefined : this.failureIn(meta);
     if (failure === undefined) return false;
@@ -125,12 +125,12 @@ export class UpdateReader {
     if (!isRecord(content)) return;
     if (content.type === "text") {
       const text = textAt(content, "text") ?? "";
-      // Some agents put what a model call used into one without text.
+      // Some agents report what a model call used in an update without text.
       if (text === "") return;
       this.tools.release();
       this.#spoke = true;
       if (this.#options.profile.quirks.failureMeta.length > 0)
-        this.#lastWords = `${this.#lastWords}${text}`.slice(-300);
+        this.#lastText = `${this.#lastText}${text}`.slice(-300);
       this.#blocks.add(kind, text, textAt(update, "messageId"));
       return;
     }

@@ -2,16 +2,16 @@ import type { Usage } from "@ambit/core/plugin";
 import { isRecord, type JsonRecord, numberAt, valueAt } from "../json-reading.js";
 
 /**
- * Tokens from wherever the agent puts them: `usage` of the prompt response, `_meta.quota.token_count` (Gemini), or
- * nothing. A zero stands for a figure that it doesn't know: every turn that used a model has sent and got tokens.
+ * Tokens from any place where agents report them: `usage` of the prompt response, `_meta.quota.token_count` (Gemini),
+ * or nowhere. A zero means an unknown figure, since every turn that used a model sent and received tokens.
  */
 export function tokensIn(response: JsonRecord): Usage | undefined {
   return fromUsage(response.usage) ?? fromQuota(valueAt(response, "_meta", "quota", "token_count"));
 }
 
 /**
- * What one turn used. `usage_update` brings the cost; what it calls `used` is the size of the context, not of this
- * turn. Its cost is the conversation's so far, so `costBefore` is what earlier turns had reached.
+ * The usage of one turn. `usage_update` contains the cost; its `used` is the size of the context, not of this turn. Its
+ * cost is the conversation's total, so `costBefore` is the total of earlier turns.
  */
 export function turnUsage(
   tokens: Usage | undefined,
@@ -23,13 +23,13 @@ export function turnUsage(
   return Object.keys(usage).length === 0 ? undefined : usage;
 }
 
-/** US dollars, as a `usage_update` tells them; other currencies aren't converted. */
+/** US dollars, from a `usage_update`; other currencies aren't converted. */
 export function costOf(update: JsonRecord): number | undefined {
   const { cost } = update;
   return isRecord(cost) && cost.currency === "USD" ? numberAt(cost, "amount") : undefined;
 }
 
-/** ACP's `Usage`, which counts cached tokens beside `inputTokens`: agents that count them in it show by the total. */
+/** ACP's `Usage`, which doesn't count cached tokens in `inputTokens`. Agents that do are recognised by the total. */
 function fromUsage(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const input = known(usage, "inputTokens");

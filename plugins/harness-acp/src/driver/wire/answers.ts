@@ -1,13 +1,13 @@
 import { HarnessFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 
-/** Agents send null where they mean nothing. */
+/** Agents send null for an absent value. */
 const flag = z
   .boolean()
   .nullish()
   .transform((value) => value ?? false);
 
-/** Anything, or nothing at all: to zod a key of `z.unknown()` must be there. */
+/** Any value or none: in zod, a key of type `z.unknown()` is required. */
 const anything = z.unknown().optional();
 
 const flags = <Shape extends Record<string, typeof flag>>(shape: Shape) =>
@@ -16,7 +16,7 @@ const flags = <Shape extends Record<string, typeof flag>>(shape: Shape) =>
     .nullish()
     .transform((value) => value ?? undefined);
 
-/** `InitializeResponse` of ACP v1, as far as the driver acts on it. */
+/** `InitializeResponse` of ACP v1, the part that the driver uses. */
 const initializeSchema = z.looseObject({
   protocolVersion: z.literal(1),
   agentCapabilities: z
@@ -30,7 +30,7 @@ const initializeSchema = z.looseObject({
 });
 export type AgentAbilities = z.infer<typeof initializeSchema>;
 
-/** `NewSessionResponse`; the answers to `session/load` and `session/resume` are the same but for the id. */
+/** `NewSessionResponse`; the responses to `session/load` and `session/resume` differ only in the id. */
 const sessionSchema = z.looseObject({
   models: z
     .looseObject({
@@ -59,7 +59,7 @@ const newSessionSchema = sessionSchema.extend({ sessionId: z.string().min(1) });
 
 const promptSchema = z.looseObject({ stopReason: z.string().min(1) });
 
-/** The SDK hands responses on unseen, so each is checked here. */
+/** The SDK passes responses on unchecked, so each is checked here. */
 export function readInitialize(response: unknown, title: string): AgentAbilities {
   const parsed = initializeSchema.safeParse(response);
   if (parsed.success) return parsed.data;
@@ -78,7 +78,7 @@ export function readNewSession(response: unknown, title: string) {
 }
 
 export function readRestoredSession(response: unknown, title: string) {
-  // An empty answer may also be null.
+  // An empty response may also be null.
   return read(sessionSchema, response ?? {}, "session/load", title);
 }
 
@@ -86,14 +86,14 @@ export function readPrompt(response: unknown, title: string) {
   return read(promptSchema, response, "session/prompt", title);
 }
 
-/** Every model that the agent says it has; empty where it doesn't say. */
+/** Every model that the agent lists; empty if it lists none. */
 export function modelsOffered(session: z.infer<typeof sessionSchema>): readonly string[] {
   const options = session.configOptions?.find(({ category }) => category === "model")?.options ?? [];
   const listed = session.models?.availableModels?.map(({ modelId }) => modelId) ?? [];
   return [...new Set([...listed, ...options.map(({ value }) => value)])];
 }
 
-/** The model that the agent says it uses. */
+/** The model that the agent reports to use. */
 export function modelOf(session: z.infer<typeof sessionSchema>): string | undefined {
   const option = session.configOptions?.find(({ category }) => category === "model")?.currentValue;
   return session.models?.currentModelId ?? (typeof option === "string" ? option : undefined);

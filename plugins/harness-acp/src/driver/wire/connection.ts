@@ -7,11 +7,11 @@ import { agentGone, requestFailure } from "./failures.js";
 import { messageStream } from "./message-stream.js";
 import { OutputTail } from "./output-tail.js";
 
-/** Where the agent's messages go. It is set for as long as a turn lasts. */
+/** Receives the agent's messages during a turn. */
 export interface MessageReceiver {
   /** @param size characters of the message. */
   update(update: unknown, size: number): void;
-  /** @param withdrawn aborts when the agent takes its question back. */
+  /** @param withdrawn aborts when the agent withdraws its question. */
   permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome>;
   elicitation(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse>;
   /** See {@link messageStream}. */
@@ -25,7 +25,7 @@ export interface ConnectionOptions {
   readonly log: Log;
 }
 
-/** One agent's process, spoken to in ACP v1. */
+/** A connection to one agent's process over ACP v1. */
 export class AcpConnection {
   readonly #connection: acp.ClientConnection;
   readonly #errorOutput: OutputTail;
@@ -33,7 +33,7 @@ export class AcpConnection {
   readonly #input: acp.Stream["writable"];
   /** Characters of a message, by its parameters. */
   readonly #sizes = new WeakMap<JsonRecord, number>();
-  /** Whose updates count, and for whom. */
+  /** The session whose updates are accepted, and their receiver. */
   #receiver: { readonly sessionId: string; readonly receiver: MessageReceiver } | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -52,7 +52,7 @@ export class AcpConnection {
     this.#input = stream.writable;
     this.#connection = acp
       .client({ name: "ambit" })
-      // Read by hand: the SDK's schema refuses a whole request for one option of a kind it doesn't know.
+      // Parsed by hand: the SDK's schema rejects a whole request for one option of an unknown kind.
       .onRequest(
         "session/request_permission",
         (params: unknown) => params,
@@ -70,7 +70,7 @@ export class AcpConnection {
       .connect(stream);
   }
 
-  /** Whether the agent has gone, or was left. */
+  /** Whether the agent has ended, or its connection was closed. */
   get closed(): boolean {
     return this.#connection.signal.aborted;
   }
@@ -81,9 +81,9 @@ export class AcpConnection {
   }
 
   /**
-   * @param doing what fails: "the prompt".
-   * @param cancelled sends `$/cancel_request` when it aborts before the answer. The answer is waited for all the same:
-   * agents that don't know that notification ignore it.
+   * @param doing the operation, for error messages: "the prompt".
+   * @param cancelled sends `$/cancel_request` when it aborts before the response. The response is still awaited: agents
+   * that don't know that notification ignore it.
    * @throws ModelFailed or HarnessFailed
    */
   async request(method: string, params: object, doing: string, cancelled?: AbortSignal): Promise<unknown> {
@@ -97,24 +97,24 @@ export class AcpConnection {
     }
   }
 
-  /** Settles when the agent has answered a question that means nothing: all that it wrote before has arrived. */
+  /** Settles when the agent has answered a meaningless request: everything that it wrote before has arrived. */
   async roundTrip(): Promise<void> {
     try {
       await this.#connection.agent.request<unknown, object>("_ambit/round_trip", {});
     } catch (error) {
-      // It doesn't know the method, and says so: that is the answer.
+      // The agent answers that it doesn't know the method.
       if (!(error instanceof acp.RequestError)) throw await this.#gone(error, "its session's return");
     }
   }
 
-  /** Sends and forgets: an agent that is gone shows in the request that waits. */
+  /** Sends without waiting: if the agent is gone, the pending request fails. */
   notify(method: string, params: object): void {
     this.#connection.agent.notify<object>(method, params).catch((error: unknown) => {
       this.#options.log.debug({ agent: this.#options.title, method, error }, "notification not delivered");
     });
   }
 
-  /** Stops listening and ends the agent's input, which asks most agents to leave. */
+  /** Stops listening and ends the agent's input, which asks most agents to exit. */
   async close(): Promise<void> {
     this.#receiver = undefined;
     this.#connection.close();
@@ -125,7 +125,7 @@ export class AcpConnection {
     }
   }
 
-  /** Updates never reach the SDK, which would check each at length and drop those it doesn't know. */
+  /** Updates never reach the SDK, which would validate each one completely and drop unknown ones. */
   #tap(message: JsonRecord, size: number): boolean {
     if (isRecord(message.params)) this.#sizes.set(message.params, size);
     if (message.method !== "session/update" || "id" in message) return false;
@@ -158,7 +158,7 @@ export class AcpConnection {
       : await asked.receiver.elicitation(asked.params, asked.size, signal);
   }
 
-  /** Who hears a question of the agent's: nobody outside a turn, or of another session. */
+  /** The receiver of an agent's question: none outside a turn, or for another session. */
   #asked(params: unknown) {
     const to = this.#receiver;
     if (to === undefined || !isRecord(params) || params.sessionId !== to.sessionId) return undefined;

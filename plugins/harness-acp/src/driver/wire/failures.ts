@@ -3,21 +3,21 @@ import { HarnessFailed, ModelFailed, type Process } from "@ambit/core/plugin";
 import { isRecord, shortLine, textAt, valueAt } from "../json-reading.js";
 import { InputClosed, MessageTooLong } from "./message-stream.js";
 
-/** JSON-RPC's own: something is wrong with the conversation between the driver and the agent. */
+/** Codes of JSON-RPC itself: the conversation between driver and agent is broken. */
 const protocolErrors: ReadonlySet<number> = new Set([-32700, -32600, -32601, -32602]);
 const authenticationRequired = -32000;
 const internalError = -32603;
 
 /**
- * What an error answer to a request means. Agents report a failed model as an HTTP status in the error's code
- * (Gemini), as `authentication required`, or as an internal error with a word about it in `data`.
+ * The meaning of an error response. Agents report a failed model as an HTTP status in the error's code (Gemini), as
+ * `authentication required`, or as an internal error with a hint in `data`.
  */
 export function requestFailure(
   error: RequestError,
   title: string,
   doing: string,
 ): HarnessFailed | ModelFailed {
-  const words = providersWords(error);
+  const words = providerMessage(error);
   const options = { cause: error };
   if (error.code === authenticationRequired) {
     return new ModelFailed(
@@ -26,7 +26,7 @@ export function requestFailure(
     );
   }
   const status = httpStatus(error);
-  // Gemini answers so for what was no answer: a connection that failed, or was cut.
+  // Gemini reports a failed or interrupted connection this way.
   if (status === 500 && error.code === status && !error.message.includes("{")) {
     return modelFailure(title, words, options);
   }
@@ -53,12 +53,12 @@ export function requestFailure(
   return new HarnessFailed(`${title} failed during ${doing}: ${words}`, options);
 }
 
-/** A failure that the agent puts into words only: most begin with the status that its model answered with. */
+/** A failure that the agent reports only as text: most begin with the status of the model's response. */
 export function modelFailure(title: string, words: string, options: ErrorOptions = {}): ModelFailed {
   const status = statusIn(words);
   const said = shortLine(sentenceIn(words)) || "no reason given";
   if (status === undefined) {
-    // The connection failed, or the answer was cut: nothing says that a second try would fail too.
+    // The connection failed, or the response was interrupted: a second try may succeed.
     return new ModelFailed(`The model of ${title} failed: ${said}`, { ...options, retryable: true });
   }
   return new ModelFailed(`The model of ${title} answered with ${status}: ${said}`, {
@@ -80,7 +80,7 @@ function isRetryable(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }
 
-/** The agent's process or its output came to an end while something was expected of it. */
+/** The agent's process or its output ended while a response was expected. */
 export async function agentGone(gone: {
   readonly process: Process;
   readonly title: string;
@@ -104,11 +104,11 @@ export async function agentGone(gone: {
       : exit.signal === null
         ? `ended with exit code ${exit.code}`
         : `was ended by ${exit.signal}`;
-  // Only as the cause: what a program prints as it dies may hold anything.
+  // Only as the cause: what a program prints as it dies may contain anything.
   const cause = new Error(`its error output ended with: ${errorOutput().trim() || "(nothing)"}`, {
     cause: reason,
   });
-  return new HarnessFailed(`${title} ${how} during ${doing}; the runner's log has its last words.`, {
+  return new HarnessFailed(`${title} ${how} during ${doing}; the runner's log has its last output.`, {
     cause,
   });
 }
@@ -117,7 +117,7 @@ function isBrokenInput(reason: unknown): boolean {
   return reason instanceof InputClosed || valueAt(reason, "code") === "EPIPE";
 }
 
-/** What `promise` came to, or undefined when it takes longer. */
+/** The result of `promise`, or undefined if it takes longer. */
 export async function settledWithin<Value>(
   promise: Promise<Value>,
   milliseconds: number,
@@ -140,7 +140,7 @@ function httpStatus(error: RequestError): number | undefined {
   return typeof stated === "number" && stated >= 400 && stated < 600 ? stated : undefined;
 }
 
-/** Claude: `errorKind`; OpenCode: `errorName`; Codex: `codex_error_info`, a word or an object of one key. */
+/** Claude: `errorKind`; OpenCode: `errorName`; Codex: `codex_error_info`, a word or an object with one key. */
 function modelsErrorKind(error: RequestError): string | undefined {
   if (error.code !== internalError || !isRecord(error.data)) return undefined;
   const kind = textAt(error.data, "errorKind") ?? textAt(error.data, "errorName");
@@ -150,8 +150,8 @@ function modelsErrorKind(error: RequestError): string | undefined {
   return isRecord(info) ? Object.keys(info)[0] : undefined;
 }
 
-/** The provider's sentence, which agents pass on as JSON in a message, or in a message of `data`. */
-function providersWords(error: RequestError): string {
+/** The provider's message, which agents pass on as JSON in a message, or in a message of `data`. */
+function providerMessage(error: RequestError): string {
   const data = isRecord(error.data) ? error.data : {};
   const details = textAt(data, "details") ?? textAt(data, "message") ?? "";
   const own = sentenceIn(error.message);
@@ -165,10 +165,10 @@ function sentenceIn(text: string): string {
   try {
     const body: unknown = JSON.parse(text.slice(start));
     const message = valueAt(body, "error", "message") ?? valueAt(body, "message");
-    // Gemini nests its provider's whole answer once more.
+    // Gemini wraps its provider's whole response once more.
     return typeof message === "string" ? sentenceIn(message) : text;
   } catch {
-    // A brace in ordinary words.
+    // A brace in ordinary text.
     return text;
   }
 }

@@ -1,41 +1,41 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import { isRecord, type JsonRecord } from "../json-reading.js";
 
-/** The agent sent a line longer than allowed; nothing of it was kept. */
+/** The agent sent a line longer than allowed; none of it was kept. */
 export class MessageTooLong extends Error {
   constructor(readonly limit: number) {
     super(`a message is longer than ${limit} characters`);
   }
 }
 
-/** The agent no longer takes what is written to it. */
+/** The agent no longer reads its input. */
 export class InputClosed extends Error {
   constructor(cause: unknown) {
     super("the agent's input is closed", { cause });
   }
 }
 
-/** How long its output is still read when its input has closed: it may be about to exit, with last words. */
-const lastWordsMs = 1_000;
+/** How long its output is still read after its input closed: it may be about to exit with an error message. */
+const drainMs = 1_000;
 
 export interface MessageStreamOptions {
   readonly stdin: WritableStream<Uint8Array>;
   readonly stdout: ReadableStream<Uint8Array>;
   /** Characters of one line of the agent's output. */
   readonly messageLimit: number;
-  /** Sees every message first; true takes it, so that the protocol's library never does. */
+  /** Sees every message first. It returns true to consume one, which the SDK then never gets. */
   tap(message: JsonRecord, size: number): boolean;
-  /** Asked before each read; a promise holds the agent's output back until it settles. */
+  /** Called before each read; a promise pauses reading until it settles. */
   room(): Promise<void> | undefined;
-  /** A line that is no JSON-RPC message; it is left out. */
+  /** Called for a line that is no JSON-RPC message; it is skipped. */
   onNoise(line: string): void;
 }
 
 /**
- * Newline-delimited JSON over an agent's stdin and stdout, as the ACP SDK wants its stream.
+ * Newline-delimited JSON over an agent's stdin and stdout, in the form that the ACP SDK needs.
  *
- * The SDK's own `ndJsonStream` reads without limit whatever the consumer does, answers noise on stdout with
- * an error that some agents then act on, and validates away every update that it doesn't know.
+ * The SDK's own `ndJsonStream` reads without limit whatever the consumer does, answers noise on stdout with an error
+ * that some agents then act on, and drops every update that its validation doesn't know.
  */
 export function messageStream(options: MessageStreamOptions): Stream {
   const inputClosed = new AbortController();
@@ -63,13 +63,13 @@ function incoming(options: MessageStreamOptions, inputClosed: AbortSignal): Read
     return true;
   };
 
-  let lastWords: NodeJS.Timeout | undefined;
-  const ended = () => clearTimeout(lastWords);
+  let drainTimer: NodeJS.Timeout | undefined;
+  const ended = () => clearTimeout(drainTimer);
 
   return new ReadableStream<AnyMessage>({
     start(controller) {
       inputClosed.addEventListener("abort", () => {
-        lastWords = setTimeout(() => controller.error(inputClosed.reason), lastWordsMs);
+        drainTimer = setTimeout(() => controller.error(inputClosed.reason), drainMs);
       });
     },
     async pull(controller) {
@@ -100,7 +100,7 @@ function outgoing(
 ): WritableStream<AnyMessage> {
   const encoder = new TextEncoder();
   const writer = stdin.getWriter();
-  // A pipe may break between two writes, or behind one that Node has called done.
+  // A pipe may break between two writes, or after a write that Node reported as done.
   writer.closed.catch(broken);
   return new WritableStream<AnyMessage>({
     write: (message) => writer.write(encoder.encode(`${JSON.stringify(message)}\n`)),
@@ -109,7 +109,7 @@ function outgoing(
   });
 }
 
-/** Cuts decoded text at line feeds. A line may come in any number of pieces. */
+/** Splits decoded text at line feeds. A line may arrive in any number of pieces. */
 class LineSplitter {
   readonly #decoder = new TextDecoder();
   #open = "";
@@ -136,12 +136,12 @@ function parsed(line: string): JsonRecord | undefined {
     const value: unknown = JSON.parse(line);
     return isRecord(value) ? value : undefined;
   } catch {
-    // No JSON: a banner or a log line that a program printed to stdout. The caller reports it.
+    // Not JSON: a banner or a log line that a program printed to stdout. The caller reports it.
     return undefined;
   }
 }
 
-/** What the SDK takes without an answer of its own: a request, a notification or a response. */
+/** The messages that the SDK accepts without an error response: a request, a notification or a response. */
 function isMessage(value: JsonRecord): value is JsonRecord & AnyMessage {
   if (value.jsonrpc !== "2.0") return false;
   const { id } = value;

@@ -1,4 +1,4 @@
-/** Keeps the last of a stream and lets the rest go: an agent that isn't read blocks on a full pipe. */
+/** Keeps the end of a stream and discards the rest: an agent whose output isn't read blocks on a full pipe. */
 export class OutputTail {
   readonly #decoder = new TextDecoder();
   #text = "";
@@ -16,7 +16,7 @@ export class OutputTail {
     });
   }
 
-  /** A word that was cut is left out: the rest of a secret isn't recognised as one. */
+  /** A truncated word is left out: the rest of a secret wouldn't be recognised as one. */
   get text(): string {
     return this.#isCut ? this.#text.replace(/^\S*/, "…") : this.#text;
   }

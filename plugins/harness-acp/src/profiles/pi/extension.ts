@@ -1,6 +1,6 @@
 /**
- * Runs inside Pi, which loads this one file, so it imports nothing. It offers the tools of the run's MCP servers,
- * asks the client before each of Pi's own tools, and passes on a failure of the model, which the adapter hides.
+ * Runs inside Pi, which loads this one file, so it imports nothing. It offers the tools of the run's MCP servers, asks
+ * the client before each of Pi's own tools, and passes on a failure of the model, which the adapter hides.
  */
 
 interface Server {
@@ -51,7 +51,7 @@ interface Tool {
   ): Promise<{ content: readonly Content[]; details: unknown }>;
 }
 
-/** What this extension uses of Pi's. */
+/** The part of Pi's API that this extension uses. */
 interface Pi {
   on(
     event: "tool_call",
@@ -75,7 +75,7 @@ interface Answer {
   readonly error?: { readonly message: string };
 }
 
-/** Those that Pi offers by default. */
+/** The tools that Pi offers by default. */
 const ownTools = ["read", "bash", "edit", "write"];
 const protocolVersion = "2025-06-18";
 let requests = 0;
@@ -112,7 +112,7 @@ async function request(server: Server, method: string, params: object, signal?: 
   throw new Error(`The server ${server.name} of this run's tools gave no answer to ${method}.`);
 }
 
-/** None of a server that can't be reached: the driver fails a turn whose tools were never listed, and says why. */
+/** None for a server that can't be reached: the driver fails a turn whose tools were never listed, with the reason. */
 async function toolsOf(server: Server): Promise<readonly McpTool[]> {
   try {
     const clientInfo = { name: "ambit-pi", version: "1" };
@@ -171,7 +171,7 @@ export default async function ambit(pi: Pi): Promise<void> {
     const isAllowed = await context.ui.confirm(JSON.stringify({ toolCallId, toolName, input }), "");
     return isAllowed ? undefined : { block: true, reason: "Permission was denied." };
   });
-  // Pi was started without its own tools: they are there only where the handler above is.
+  // Pi was started without its own tools: they exist only if the handler above does.
   pi.on("session_start", () => pi.setActiveTools([...new Set([...ownTools, ...pi.getActiveTools()])]));
   pi.on("message_end", ({ message }, context) => {
     if (message.role !== "assistant" || message.stopReason !== "error") return;
