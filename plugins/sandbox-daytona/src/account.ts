@@ -4,7 +4,7 @@ import type { DaytonaConfig } from "./config.js";
 import { leftoversOn } from "./leftovers.js";
 import type { Service } from "./platform/service.js";
 
-/** What this process has with Daytona: one client, and one reaper. */
+/** What this process shares for Daytona: one client, and one reaper. */
 export class Account {
   readonly config: DaytonaConfig;
   readonly dataFolder: string;
@@ -22,16 +22,16 @@ export class Account {
     });
   }
 
-  /** Undefined when the deployer has given none. */
+  /** Undefined if the deployer hasn't set one. */
   findKey(): string | undefined {
     return this.config.apiKey ?? (process.env[this.config.apiKeyVariable] || undefined);
   }
 
-  /** @throws SandboxFailed when there is none. */
+  /** @throws SandboxFailed if there is none. */
   key(): string {
     const key = this.findKey();
     if (key !== undefined) return key;
-    throw new SandboxFailed(`Daytona: there is no key: ${this.howToGiveKey()}`);
+    throw new SandboxFailed(`Daytona: no API key is set: ${this.howToGiveKey()}`);
   }
 
   howToGiveKey(): string {

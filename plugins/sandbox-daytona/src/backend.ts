@@ -54,7 +54,8 @@ export class DaytonaSandbox implements SandboxBackend {
   async open(spec: SandboxSpec, scope: Scope): Promise<Sandbox> {
     const gaps = this.gaps(spec.boundary);
     refuseBeyond({ sandbox: "The Daytona sandbox", claims: this.claims, gaps }, spec);
-    // The platform's SDK and the bridge come with the first sandbox or probe: a server's start does without them.
+    // The platform's SDK and the bridge are loaded with the first sandbox or probe, so that a server starts without
+    // them.
     const { openSandbox } = await import("./open/open.js");
     this.#account.reaper.reapBeside(spec.log);
     return this.#opening(scope, () => openSandbox(this.#account, spec, scope));
@@ -91,7 +92,7 @@ export class DaytonaSandbox implements SandboxBackend {
   };
 
   #withoutKey(): readonly Finding[] {
-    const [reason, fix] = ["there is no key for Daytona", this.#account.howToGiveKey()];
+    const [reason, fix] = ["no API key for Daytona is set", this.#account.howToGiveKey()];
     return this.claims.map((capability) => ({ capability, proven: false, reason, fix }));
   }
 }

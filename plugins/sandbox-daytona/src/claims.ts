@@ -21,12 +21,12 @@ const withImage = [
 
 export type Claim = (typeof always)[number] | (typeof withImage)[number];
 
-/** What the platform may enforce, as far as the canary sees it: a snapshot's size is its own. */
+/** What the platform may enforce, as far as the canary proves it. A snapshot has a fixed size. */
 export function claimsOf({ image }: Pick<DaytonaConfig, "image">): readonly Claim[] {
   return image === undefined ? always : [...always, ...withImage];
 }
 
-/** What of a boundary the platform can't take, whatever the organisation may. Pure. */
+/** The parts of a boundary that the platform doesn't support for any organisation. Pure. */
 export function limitsOf(
   boundary: Boundary,
   config: Pick<DaytonaConfig, "image" | "maximum" | "wildcards">,
@@ -50,8 +50,8 @@ function filesystemGaps({ mode, readable, writable, denied }: Boundary["filesyst
   return [
     {
       capability: capabilityOf[mode],
-      reason: `Daytona has no rules for paths${lists}: a program may write wherever its user may`,
-      fix: 'leave filesystem out, for none of the runner\'s files is there in any case, or name the sandbox "local"',
+      reason: `Daytona has no rules for paths${lists}: a program may write anywhere that its user may`,
+      fix: 'leave filesystem out, since none of the runner\'s files are in the sandbox, or name the sandbox "local"',
     },
   ];
 }

@@ -20,30 +20,32 @@ const word = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$/, "must be letters, digits, - or _, at most 31");
 
 const canarySchema = z.strictObject({
-  /** An IPv4 address and a port that everybody may reach: listed alone, it must answer and nothing else. */
+  /** A publicly reachable IPv4 address and port: listed alone, it must respond and nothing else. */
   address: destination.prefault("1.1.1.1:443"),
-  /** A name and a port (443 or 80) that everybody may reach: listed alone, it must answer and nothing else. */
+  /** A publicly reachable name and port (443 or 80): listed alone, it must respond and nothing else. */
   name: destination.prefault("example.com:443"),
-  /** What else is tried, and must never answer in a limited sandbox. Add what a leak would use: a code host, a registry. */
+  /**
+   * Further targets that must never respond in a limited sandbox. Add what a leak would use: a code host, a registry.
+   */
   forbidden: z.array(destination).min(1).prefault(["github.com:443", "9.9.9.9:443"]),
-  /** An IPv6 address and a port that everybody may reach: Daytona's rules are for IPv4, so it must never answer. */
+  /** A publicly reachable IPv6 address and port: Daytona's rules are for IPv4, so it must never respond. */
   address6: destination.prefault("[2606:4700:4700::1111]:443"),
-  /** TCP ports that are tried on the sandbox's own gateway: Daytona's rules see only what passes it. */
+  /** TCP ports that are tried on the sandbox's own gateway: Daytona's rules apply only to forwarded traffic. */
   gatewayPorts: z
     .array(z.int().min(1).max(65_535))
     .max(20)
     .default([22, 80, 443, 2_375, 3_000, 3_003, 8_080]),
-  /** Milliseconds that limits may take to hold after a sandbox has started: Daytona sets its rules afterwards. */
+  /** Milliseconds until limits must apply after a sandbox has started: Daytona sets its rules afterwards. */
   settleMs: z.int().min(0).max(60_000).default(5_000),
-  /** Milliseconds for one attempt. Also what looking again costs after each open, beside the rest of it. */
+  /** Milliseconds for one attempt. Each open takes this much longer at most for its attempts. */
   attemptMs: z.int().min(100).max(60_000).default(3_000),
-  /** Hours that a canary's findings stand, also after a restart. */
+  /** Hours that a canary's findings are valid, also after a restart. */
   cacheHours: z.number().positive().max(168).default(6),
-  /** Minutes that they stand when the canary couldn't do its work. */
+  /** Minutes that they are valid if the canary couldn't test everything. */
   retryMinutes: z.number().positive().default(10),
 });
 
-/** What a deployer may set for Daytona. Every default stands here. */
+/** Settings of a deployer for Daytona. Every default is here. */
 export const configSchema = z
   .strictObject({
     /** Default: the variable that `apiKeyVariable` names, read when it is first needed. */
@@ -66,29 +68,31 @@ export const configSchema = z
         diskGib: z.int().positive().default(10),
       })
       .prefault({}),
-    /** `allow`: `*.example.com` is passed on · `refuse`: it is a gap, for platforms that let example.com through too. */
+    /** `allow`: `*.example.com` is passed on · `refuse`: it is a gap, for platforms that also allow example.com. */
     wildcards: z.enum(["allow", "refuse"]).default("allow"),
-    /** Opens the name of every sandbox and secret. */
+    /** Prefix of the name of every sandbox and secret. */
     namePrefix: word.default("ambit"),
-    /** Runners that share it clean up after each other. */
+    /** Runners with the same value remove each other's leftovers. */
     deployment: word.default("ambit"),
     /** Minutes without activity after which the platform stops and deletes a sandbox. A live one is kept awake. */
     autoStopMinutes: z.int().min(3).default(15),
-    /** Minutes after which the platform deletes a sandbox, whatever goes on in it. */
+    /** Minutes after which the platform deletes a sandbox in any case. */
     ttlMinutes: z.int().min(5).default(1_440),
-    /** Milliseconds until a sandbox that hasn't started is given up. Images are built in this time. */
+    /** Time limit for the start of a sandbox, in milliseconds. It includes building an image. */
     createTimeoutMs: z.int().min(1_000).default(120_000),
-    /** Milliseconds for one request to the platform. */
+    /** Time limit for one request to the platform, in milliseconds. */
     requestTimeoutMs: z.int().min(1_000).default(60_000),
-    /** Minutes that a sandbox of a dead runner of this host waits for another that takes its session over. */
+    /**
+     * Minutes that the sandbox of a dead runner of this host is kept for another runner that takes its session over.
+     */
     takeoverMinutes: z.number().positive().default(10),
-    /** Seconds between two looks at whether an open sandbox still runs. */
+    /** Seconds between two checks of an open sandbox's state. */
     watchSeconds: z.int().min(1).default(20),
-    /** Minutes between two searches for what dead runners left. */
+    /** Minutes between two searches for leftovers of dead runners. */
     reapMinutes: z.number().positive().default(10),
     /**
-     * Absolute path of a folder for findings and for who is alive. Default: `/var/lib/ambit/daytona` as root, else
-     * `$XDG_STATE_HOME/ambit/daytona` or `~/.local/state/ambit/daytona`.
+     * Absolute path of a folder for findings, and for files that show which runners are alive. Default:
+     * `/var/lib/ambit/daytona` as root, else `$XDG_STATE_HOME/ambit/daytona` or `~/.local/state/ambit/daytona`.
      */
     dataFolder: z.string().startsWith("/", "must be an absolute path").optional(),
     canary: canarySchema.prefault({}),

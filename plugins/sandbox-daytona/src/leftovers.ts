@@ -9,7 +9,7 @@ import { ownerOfSecret, removeSecret, secretPrefix } from "./secrets/organisatio
 /**
  * The deployment's sandboxes and secrets.
  *
- * @throws ServiceFailure when the platform doesn't list.
+ * @throws ServiceFailure when the platform can't list them.
  */
 export async function* leftoversOn(account: {
   readonly config: DaytonaConfig;

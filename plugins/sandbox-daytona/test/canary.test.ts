@@ -34,7 +34,7 @@ const creates = (daytona: LoopbackDaytona) =>
 describe("a canary, in an organisation that may restrict the network", () => {
   const loopback = useLoopback();
 
-  it("proves every claim against what works without limits, and leaves nothing", async () => {
+  it("proves every claim against a control without limits, and leaves nothing", async () => {
     const daytona = loopback();
     const found = await findingsOf(await backendFor(daytona));
     expect(found).toMatchObject({
@@ -48,16 +48,16 @@ describe("a canary, in an organisation that may restrict the network", () => {
         /name\.example\.test listed name\.example\.test:80 was reached.*with \*\.name\.example\.test listed it wasn't/,
       ),
       "process.contained": proof(
-        /not in another.*orders of root on 2280, 22220, 22222, 33333, and answered neither/,
+        /not in another.*orders of root on 2280, 22220, 22222, 33333, and and none of a tool/,
       ),
-      "environment.named-only": proof(/not in a process of the run.*answered neither/),
-      "environment.per-tool": proof(/by no other.*answered neither/),
-      "secrets.hidden": proof(/only its placeholder.*answered neither/),
+      "environment.named-only": proof(/not in a process of the run.*and none of a tool/),
+      "environment.per-tool": proof(/by no other.*and none of a tool/),
+      "secrets.hidden": proof(/only its placeholder.*and none of a tool/),
     });
     await expectNothingLeft(daytona);
   });
 
-  it("is sent once in hours: what it found stands on disk, without the key", async () => {
+  it("runs once in hours: its findings are stored on disk, without the key", async () => {
     const daytona = loopback();
     const config = await configFor(daytona);
     const first = await new DaytonaSandbox(config).probe(never);
@@ -67,7 +67,7 @@ describe("a canary, in an organisation that may restrict the network", () => {
     expect(again.map(({ capability, proven }) => [capability, proven])).toEqual(
       first.map(({ capability, proven }) => [capability, proven]),
     );
-    // Whoever plans with it sees how old it is.
+    // The finding shows how old it is.
     for (const finding of again)
       expect(finding).toMatchObject(proof(/\(seen by the canary of 20\d\d-.*Z\)$/));
     expect(creates(daytona)).toBe(sent);
@@ -78,32 +78,32 @@ describe("a canary, in an organisation that may restrict the network", () => {
     for (const name of kept) {
       expect(name + (await readFile(join(dataFolder, name), "utf8"))).not.toContain(daytona.apiKey);
     }
-    // Another snapshot is another question.
+    // Another snapshot needs another canary.
     await new DaytonaSandbox({ ...config, snapshot: undefined }).probe(never);
     expect(creates(daytona)).toBeGreaterThan(sent);
   });
 
-  it("says that processes share a user where the snapshot's isn't root", async () => {
+  it("reports that processes share a user if the snapshot's user isn't root", async () => {
     const found = await findingsOf(await backendFor(loopback(), { snapshot: "daytona-small" }));
     expect(found["environment.per-tool"]).toMatchObject(gap(/share a user/, /whose user is root/));
     expect(found["network.deny"]).toMatchObject({ proven: true });
     for (const claim of ["environment.named-only", "process.contained", "secrets.hidden"])
       expect(found[claim]).toMatchObject(
-        gap(/takes orders of every process inside, on 2280/, /nftables or iptables/),
+        gap(/accepts requests of every process inside, on 2280/, /nftables or iptables/),
       );
   });
 
-  it("lets what the daemon breaks fall where root inside may set no rules", async () => {
+  it("refutes the claims that the daemon breaks if root inside can't set rules", async () => {
     const found = await findingsOf(await backendFor(loopback(), { snapshot: "unprivileged" }));
     expect(found["environment.per-tool"]).toMatchObject(gap(/share a user/));
     for (const claim of ["environment.named-only", "process.contained", "secrets.hidden"])
       expect(found[claim]).toMatchObject(
-        gap(/takes orders of every process inside, on 2280, 22220, 22222, 33333/),
+        gap(/accepts requests of every process inside, on 2280, 22220, 22222, 33333/),
       );
     expect(found["network.deny"]).toMatchObject({ proven: true });
   });
 
-  it("proves nothing of the network when nothing answers without limits either", async () => {
+  it("proves no network claim if nothing responds without limits either", async () => {
     const canary = {
       address: "10.99.0.77:80",
       name: "nobody.example.test:80",
@@ -116,7 +116,7 @@ describe("a canary, in an organisation that may restrict the network", () => {
     }
   });
 
-  it("says so where the key may not keep secrets; the rest stands", async () => {
+  it("reports a key that may not store secrets; the other claims stand", async () => {
     const daytona = loopback();
     daytona.faults.answer({ method: "POST", path: /\/api\/secret/, status: 403, times: 9 });
     const found = await findingsOf(await backendFor(daytona));
@@ -124,7 +124,7 @@ describe("a canary, in an organisation that may restrict the network", () => {
     expect(found["network.deny"]).toMatchObject({ proven: true });
   });
 
-  it("ends when it is told to, and leaves nothing", async () => {
+  it("ends when it is aborted, and leaves nothing", async () => {
     const daytona = loopback();
     const stop = new AbortController();
     const probing = (await backendFor(daytona)).probe(stop.signal);
@@ -137,14 +137,14 @@ describe("a canary, in an organisation that may restrict the network", () => {
     await expectNothingLeft(daytona);
   });
 
-  it("is a finding on each claim when the key is refused", async () => {
+  it("yields a finding for each claim if the key is refused", async () => {
     const daytona = loopback();
     daytona.faults.expireKey();
     const found = await findingsOf(await backendFor(daytona));
     for (const finding of Object.values(found)) expect(finding).toMatchObject(gap(/./, /set a valid one/));
   });
 
-  it("asks for a key, and asks nobody else, where there is none", async () => {
+  it("reports a missing key without a request", async () => {
     const daytona = loopback();
     const before = daytona.requests().length;
     const backend = await backendFor(daytona, {
@@ -156,12 +156,12 @@ describe("a canary, in an organisation that may restrict the network", () => {
     for (const finding of Object.values(found))
       expect(finding).toMatchObject(gap(/no key/, /AMBIT_TEST_NO_SUCH_KEY/));
     await expect(backend.open(specOf(), scopeOf())).rejects.toThrow(
-      /there is no key: set AMBIT_TEST_NO_SUCH_KEY/,
+      /no API key is set: set AMBIT_TEST_NO_SUCH_KEY/,
     );
     expect(daytona.requests()).toHaveLength(before);
   });
 
-  it("takes the key from the environment when it is needed", async () => {
+  it("reads the key from the environment when it is needed", async () => {
     const daytona = loopback();
     const backend = await backendFor(daytona, { apiKey: undefined, apiKeyVariable: "AMBIT_TEST_KEY" });
     process.env.AMBIT_TEST_KEY = daytona.apiKey;
@@ -179,10 +179,10 @@ describe("a canary, in an organisation that", () => {
     onTestFinished(() => daytona.close());
     return daytona;
   };
-  // Skipped with the reason that the file above gives.
+  // Skipped with the reason that the suite above gives.
   useLoopback();
 
-  it("isn't allowed to restrict the network: no claim of it, the rest stands", async () => {
+  it("may not restrict the network: no network claim is proven, the others stand", async () => {
     const daytona = await organisation({ networkOverride: "refused" });
     const backend = await backendFor(daytona);
     const found = await findingsOf(backend);
@@ -194,7 +194,7 @@ describe("a canary, in an organisation that", () => {
     await expectNothingLeft(daytona);
   });
 
-  it("answers that it does, and doesn't: found by trying, also in a sandbox that is opened", async () => {
+  it("reports limits that it doesn't apply: found by trying, also in an open sandbox", async () => {
     const daytona = await organisation({ networkOverride: "ignored" });
     const config = await configFor(daytona);
     const backend = new DaytonaSandbox(config);
@@ -206,13 +206,13 @@ describe("a canary, in an organisation that", () => {
       /says that it limits the network, and .*10\.99\.0\.10:80.* was reached nevertheless/,
     );
     await expectNothingLeft(daytona);
-    // What stood on disk is gone with that.
+    // That removes the stored findings.
     const files = await readdir(config.dataFolder ?? "");
     expect(files.filter((name) => name.startsWith("canary-"))).toEqual([]);
   });
 
   // apps/runner/pkg/netrules: rules of IPv4's iptables, in a chain that only forwarded traffic passes.
-  it("lets IPv6, datagrams and its gateway past its limits: no claim of the network, and nothing is opened", async () => {
+  it("doesn't limit IPv6, datagrams and its gateway: no network claim is proven, and nothing is opened", async () => {
     const daytona = await organisation({ leaks: ["ipv6", "datagrams", "gateway"] });
     const backend = await backendFor(daytona);
     const found = await findingsOf(backend);
@@ -234,7 +234,7 @@ describe("a canary, in an organisation that", () => {
   });
 
   // v0.190 passes a list of names on, and its runner does nothing with it.
-  it("takes lists of names and doesn't apply them: that claim alone falls", async () => {
+  it("accepts lists of names but doesn't apply them: only that claim is refuted", async () => {
     const daytona = await organisation({ domainLists: "ignored" });
     const found = await findingsOf(await backendFor(daytona));
     expect(found["network.allow-host"]).toMatchObject(gap(/is reached nevertheless/));
@@ -243,7 +243,7 @@ describe("a canary, in an organisation that", () => {
   });
 
   // apps/runner/pkg/docker/create.go: a goroutine, after the start.
-  it("sets its limits after the start: the look waits for them", async () => {
+  it("sets its limits after the start: the check waits for them", async () => {
     const daytona = await organisation({ rulesDelayMs: 1_500 });
     const { canary } = settingsFor(daytona);
     const backend = await backendFor(daytona, { canary: { ...canary, settleMs: 10_000 } });
@@ -259,7 +259,7 @@ describe("a canary, in an organisation that", () => {
     await expectNothingLeft(daytona);
   });
 
-  it("lets essential services through: the claim goes with them", async () => {
+  it("allows essential services: that refutes the claim", async () => {
     const daytona = await organisation({ essentials: ["other.example.test"] });
     const backend = await backendFor(daytona);
     const found = await findingsOf(backend);

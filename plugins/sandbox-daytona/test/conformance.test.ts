@@ -9,12 +9,12 @@ import { z } from "zod";
 import { configSchema, DaytonaSandbox } from "../src/index.js";
 import { loopbackOptions, settingsFor, whatIsLeft } from "./support/loopback.js";
 
-/** Why an attack breaks no promise here, by its id. Read by scripts/backends.mjs too. */
+/** Why an attack breaks no promise here, by its id. Also read by scripts/backends.mjs. */
 const exempt = z
   .record(z.string(), z.string())
   .parse(JSON.parse(readFileSync(new URL("support/exempt.json", import.meta.url), "utf8")));
 
-// What holds here holds on a loopback Daytona: of the plugin, not of the platform.
+// On a loopback Daytona this proves the plugin's part, not the platform's.
 const reason = unavailableReason();
 if (reason !== undefined) {
   describe("the kit, on a loopback Daytona", () => {

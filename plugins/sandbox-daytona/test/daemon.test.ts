@@ -8,12 +8,12 @@ const loopback = useLoopback({
   snapshots: {
     root: { user: "root" },
     unprivileged: { user: "root", privileged: false },
-    // A home that everybody may enter, as some images have.
+    // A home that every user may enter, as in some images.
     "open-home": { user: "root", openHome: true },
   },
 });
 
-/** Every way to the daemon's API that a process has, and an order: what does it print? */
+/** Every way in which a process can reach the daemon's API, with a request: what does it print? */
 const attack = (order: string) => `
 const net = require("node:net"), os = require("node:os");
 const hosts = ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", os.hostname(),
@@ -50,19 +50,19 @@ async function attackAs(
 }
 
 describe("Daytona's daemon inside", () => {
-  // The control: apps/daemon/pkg/toolbox/server.go listens on every address and asks nobody who they are.
-  it("makes root of any process where its ports can't be closed", async () => {
+  // The control: apps/daemon/pkg/toolbox/server.go listens on every address without authentication.
+  it("gives every process root if its ports can't be closed", async () => {
     const { said, open, secret } = await attackAs("tool", "unprivileged");
     expect(said).toMatch(/^0\n/);
     expect(said).toContain(`SECRET=${secret}`);
     expect(open).toEqual([22_220, 22_222, 33_333]);
   });
 
-  it.each(["tool", "agent"] as const)("takes no orders of the %s's processes", async (role) => {
+  it.each(["tool", "agent"] as const)("refuses requests of the %s's processes", async (role) => {
     expect(await attackAs(role, "root")).toMatchObject({ said: "", open: [] });
   });
 
-  it("still serves the platform, and sockets of the run's own", async () => {
+  it("still serves the platform, and the run's own sockets work", async () => {
     const sandbox = await open(await backendFor(loopback()));
     const program = `const s = require("node:net").createServer((c) => c.end("mine")).listen(0, "127.0.0.1", () =>
       require("node:net").connect(s.address().port, "127.0.0.1").on("data", (d) => { console.log(String(d)); s.close(); }))`;
@@ -76,14 +76,14 @@ describe("Daytona's daemon inside", () => {
   });
 
   it.each(["unprivileged", "daytona-small"])(
-    "opens nothing that it would break, on the snapshot %s",
+    "opens no boundary that it would break, on the snapshot %s",
     async (snapshot) => {
       const daytona = loopback();
       const backend = await backendFor(daytona, { snapshot });
       for (const capability of ["process.contained", "environment.named-only", "secrets.hidden"] as const) {
         const opening = backend.open(specOf({ boundary: closed, required: [capability] }), scopeOf());
         await expect(opening).rejects.toThrow(
-          new RegExp(`${capability}: Daytona's daemon takes orders .*2280`),
+          new RegExp(`${capability}: Daytona's daemon accepts requests .*2280`),
         );
       }
       await expectNothingLeft(daytona);
@@ -91,7 +91,7 @@ describe("Daytona's daemon inside", () => {
   );
 
   // apps/daemon/pkg/session/execute.go: folders 0755, logs 0644.
-  it("keeps its sessions' logs, which hold what processes print, to root", async () => {
+  it("keeps its sessions' logs, which contain processes' output, readable by root only", async () => {
     const sandbox = await open(await backendFor(loopback(), { snapshot: "open-home" }));
     const env = { PATH: sandbox.image?.searchPath ?? "" };
     const look =

@@ -12,7 +12,7 @@ const withFiles = (filesystem: Partial<Boundary["filesystem"]>): Boundary => ({
 });
 const withResources = (resources: Boundary["resources"]): Boundary => ({ ...unlimited, resources });
 
-describe("what Daytona is told", () => {
+describe("settings that Daytona gets", () => {
   it.each<[string, Boundary, object]>([
     ["no boundary", unlimited, {}],
     ["off", closed, { networkBlockAll: true }],
@@ -42,7 +42,7 @@ describe("what Daytona is told", () => {
   });
 });
 
-describe("what Daytona can't take is a gap", () => {
+describe("what Daytona doesn't support is a gap", () => {
   const image = { image: "node:22" };
   it.each<[string, Boundary, string[], object?]>([
     ["nothing asked", unlimited, []],
@@ -134,7 +134,12 @@ describe("what Daytona can't take is a gap", () => {
       ],
       image,
     ],
-    ["more, where it has more", withResources({ cpus: 5 }), [], { ...image, maximum: { cpus: 8 } }],
+    [
+      "more, if the organisation has more",
+      withResources({ cpus: 5 }),
+      [],
+      { ...image, maximum: { cpus: 8 } },
+    ],
     [
       "processes",
       withResources({ processes: 10 }),
@@ -159,7 +164,7 @@ describe("what Daytona can't take is a gap", () => {
     for (const { fix } of gaps) expect(fix).not.toBe("");
   });
 
-  it("claims sizes only where there is an image", () => {
+  it("claims sizes only with an image", () => {
     expect(new DaytonaSandbox(configOf()).claims).not.toContain("resources.memory");
     expect(new DaytonaSandbox(configOf(image)).claims).toContain("resources.memory");
   });
@@ -169,7 +174,7 @@ describe("what Daytona can't take is a gap", () => {
   });
 });
 
-describe("secrets are taken", () => {
+describe("secrets are accepted", () => {
   it.each<[string, string[], Boundary, boolean]>([
     ["for a listed name", ["api.example.com"], listing("api.example.com"), true],
     ["for a name below a listed wildcard", ["api.example.com"], listing("*.example.com"), true],
@@ -181,9 +186,9 @@ describe("secrets are taken", () => {
       false,
     ],
     ["not for a listed wildcard's own name", ["example.com"], listing("*.example.com"), false],
-    ["not where nothing is reached", ["api.example.com"], closed, false],
-    ["not where only ranges are", ["api.example.com"], listing("10.0.0.0/8"), false],
-    ["not for no host at all, which would be every host", [], unlimited, false],
+    ["not if no host is allowed", ["api.example.com"], closed, false],
+    ["not if only ranges are allowed", ["api.example.com"], listing("10.0.0.0/8"), false],
+    ["not without hosts, which would mean every host", [], unlimited, false],
     ["not for an address", ["203.0.113.7"], unlimited, false],
     ["not for one label", ["localhost"], unlimited, false],
   ])("%s", (_what, hosts, boundary, taken) => {
@@ -192,12 +197,12 @@ describe("secrets are taken", () => {
   });
 
   it.each<[string, Partial<HiddenCredential>]>([
-    ["held to methods", { methods: ["GET"] }],
-    ["held to paths", { paths: ["/a/*"] }],
-    ["held to reading", { access: "read" }],
+    ["restricted to methods", { methods: ["GET"] }],
+    ["restricted to paths", { paths: ["/a/*"] }],
+    ["restricted to reading", { access: "read" }],
     ["encoded", { as: "basic" }],
     ["for one port", { hosts: ["api.example.com:8443"] }],
-  ])("not %s, which the platform can't", (_what, more) => {
+  ])("not %s, which the platform doesn't support", (_what, more) => {
     const credential = { name: "KEY", value: "v", hosts: ["api.example.com"], ...more };
     expect(takesSecret(credential, unlimited.network)).toMatchObject({ fix: expect.any(String) });
   });

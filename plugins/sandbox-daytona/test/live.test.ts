@@ -12,9 +12,10 @@ import { closed, listing, unlimited } from "./support/boundaries.js";
 import { logged, printed, scopeOf, specOf } from "./support/loopback.js";
 
 /**
- * The real service, with what a deployer would set: `DAYTONA_API_KEY`, and `DAYTONA_SNAPSHOT` for one whose user is root
- * and that has nftables (the README says how to make it); `DAYTONA_API_URL` for a Daytona of one's own. Costs a few cents: two canaries and five sandboxes, some
- * seconds each. What passes here, and only here, says something of the platform; what it prints belongs in the README.
+ * The real service, configured as by a deployer: `DAYTONA_API_KEY`, and `DAYTONA_SNAPSHOT` for one whose user is root
+ * and that has nftables (the README explains how to make it); `DAYTONA_API_URL` for another Daytona. Costs a few cents:
+ * two canaries and five sandboxes, some seconds each. Only these tests show how the platform itself behaves; their
+ * output belongs in the README.
  */
 describe("Daytona itself", () => {
   const key = process.env.DAYTONA_API_KEY;
@@ -43,7 +44,7 @@ describe("Daytona itself", () => {
   const isProven = (capability: string) =>
     findings.some((finding) => finding.capability === capability && finding.proven);
 
-  it("says of every claim what was seen", () => {
+  it("returns a finding for every claim", () => {
     for (const finding of findings)
       console.log(finding.capability, finding.proven ? finding.how : `NOT PROVEN: ${finding.reason}`);
     expect(findings.map(({ capability }) => capability)).toEqual(claimsOf(config()));
@@ -51,13 +52,13 @@ describe("Daytona itself", () => {
   });
 
   it(
-    "runs a program over a session's log, which shows that the streams' markers come",
+    "runs a program over a session's log, which shows that the streams have markers",
     async () => {
       const { log, lines } = logged();
       const sandbox = await backend().open(specOf({ boundary: unlimited, log }), scopeOf());
       try {
         expect(await printed(sandbox, "echo hello; echo aside >&2")).toBe("hello\n");
-        // What was read from the source of v0.190, as it is today.
+        // What the source of v0.190 showed, as it is today.
         const facts = [
           "uname -r; id; cat /etc/shells",
           "grep -E 'Cap(Eff|Bnd)|NoNewPrivs|Seccomp' /proc/self/status",
@@ -74,7 +75,7 @@ describe("Daytona itself", () => {
   );
 
   it(
-    "keeps its daemon to root where the snapshot lets the bridge close it, and claims nothing else",
+    "restricts its daemon to root if the snapshot lets the bridge close it, and claims nothing otherwise",
     async (context) => {
       if (!snapshot) context.skip("host: DAYTONA_SNAPSHOT isn't set, so no image with nftables is tried");
       const sandbox = await backend().open(specOf({ boundary: unlimited }), scopeOf());
@@ -96,7 +97,7 @@ describe("Daytona itself", () => {
   );
 
   it(
-    "holds a closed network once its rules are set, and tells how long that took",
+    "closes the network once its rules are set, and prints how long that took",
     async (context) => {
       if (!isProven("network.deny"))
         context.skip("host: this organisation's canary doesn't prove network.deny");
@@ -141,7 +142,7 @@ describe("Daytona itself", () => {
   );
 
   it(
-    "leaves nothing of a create that is given up while it is under way",
+    "leaves nothing of a creation that is aborted",
     async () => {
       const { log, lines } = logged();
       const stop = new AbortController();

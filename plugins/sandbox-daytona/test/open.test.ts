@@ -14,7 +14,7 @@ import {
 import { rewritingProxy } from "./support/rewriting-proxy.js";
 
 const loopback = useLoopback();
-/** What a host says, or nothing: a proxy's refusal is none of its words. */
+/** A host's response, or nothing: a proxy's refusal isn't one. */
 const get = (url: string) => {
   const said = "console.log(r.ok ? (await r.text()).trim() : 'refused')";
   return `node -e "fetch('${url}', { signal: AbortSignal.timeout(1500) }).then(async (r) => ${said}, () => console.log('refused'))"`;
@@ -53,7 +53,7 @@ describe("an open sandbox", () => {
       "hello from other.example.test",
     ],
     ["everything", unlimited, "hello from name.example.test", "hello from other.example.test"],
-  ])("reaches %s, where that is allowed", async (_what, boundary, name, other) => {
+  ])("reaches %s if that is allowed", async (_what, boundary, name, other) => {
     const sandbox = await open(await backendFor(loopback()), { boundary });
     const found = await printed(
       sandbox,
@@ -68,7 +68,7 @@ describe("an open sandbox", () => {
     expect(found).toBe("hello from address.example.test\nrefused\n");
   });
 
-  it("goes on when its connections are cut", async () => {
+  it("continues after its connections were interrupted", async () => {
     const daytona = loopback();
     const sandbox = await open(await backendFor(daytona));
     const echo = await sandbox.spawn({ argv: ["/bin/cat"], env: { PATH: sandbox.image?.searchPath ?? "" } });
@@ -116,7 +116,7 @@ describe("an open sandbox", () => {
   });
 });
 
-describe("a sandbox whose limits don't hold", () => {
+describe("a sandbox whose limits aren't applied", () => {
   it.each([
     [
       "networkBlockAll",
@@ -129,7 +129,7 @@ describe("a sandbox whose limits don't hold", () => {
       (body: Record<string, unknown>) => ({ ...body, labels: { ambit: "sandbox" } }),
       /the label ambit-deployment is empty/,
     ],
-  ])("is deleted when the platform answers with another %s", async (_what, rewrite, complaint) => {
+  ])("is deleted if the platform reports another %s", async (_what, rewrite, complaint) => {
     const daytona = loopback();
     const proxy = await rewritingProxy(daytona.apiUrl, rewrite);
     onTestFinished(() => proxy.close());
@@ -138,7 +138,7 @@ describe("a sandbox whose limits don't hold", () => {
     await expectNothingLeft(daytona);
   });
 
-  it("needs no time to live where the platform knows none: it is said instead", async () => {
+  it("needs no time to live if the platform has none: the log reports that", async () => {
     const daytona = loopback();
     const proxy = await rewritingProxy(daytona.apiUrl, (body) => ({ ...body, autoDestroyAt: undefined }));
     onTestFinished(() => proxy.close());
@@ -148,14 +148,14 @@ describe("a sandbox whose limits don't hold", () => {
     expect(lines.join()).toContain("gives no sandbox a time to live");
   });
 
-  it.each([408, 502])("isn't what one answer of %i to the look from inside means", async (status) => {
+  it.each([408, 502])("isn't failed by one response of %i to the check from inside", async (status) => {
     const daytona = loopback();
     daytona.faults.answer({ method: "POST", path: /\/process\/execute$/, status });
     const sandbox = await open(await backendFor(daytona));
     expect(sandbox.evidence["daytona.tried"]).toMatch(/none was reached/);
   });
 
-  it("is told as a failed sandbox, whatever the look from inside says", async () => {
+  it("is reported as a failed sandbox, whatever the check from inside finds", async () => {
     const daytona = loopback();
     const node = "/bin/echo";
     const opening = (await backendFor(daytona, { bridge: { node } })).open(specOf(), scopeOf());
@@ -163,7 +163,7 @@ describe("a sandbox whose limits don't hold", () => {
     await expectNothingLeft(daytona);
   });
 
-  it("says so when they are changed while it is open", async () => {
+  it("reports limits that are changed while it is open", async () => {
     const daytona = loopback();
     let changed = false;
     const proxy = await rewritingProxy(daytona.apiUrl, (body) =>
@@ -179,8 +179,8 @@ describe("a sandbox whose limits don't hold", () => {
   });
 });
 
-describe("an answer that is lost", () => {
-  it("is made up for: one sandbox, taken over by its name", async () => {
+describe("a lost response", () => {
+  it("is recovered: one sandbox, found by its name", async () => {
     const daytona = loopback();
     daytona.faults.answer({ method: "POST", path: "/api/sandbox", status: "cut", afterwards: true });
     const before = daytona.requests().length;
@@ -193,14 +193,16 @@ describe("an answer that is lost", () => {
     expect(creates.map(({ status }) => status)).toEqual([0, 409]);
   });
 
-  it("doesn't take over what somebody else has named so", async () => {
+  it("doesn't use another owner's sandbox of that name", async () => {
     const daytona = loopback();
     const spec = specOf();
     const body = JSON.stringify({ name: `ambit-${spec.id}`, labels: { ambit: "sandbox" } });
     const headers = { authorization: `Bearer ${daytona.apiKey}`, "content-type": "application/json" };
     const made = await fetch(`${daytona.apiUrl}/sandbox`, { method: "POST", headers, body });
     expect(made.ok).toBe(true);
-    await expect((await backendFor(daytona)).open(spec, scopeOf())).rejects.toThrow(/isn't of this session/);
+    await expect((await backendFor(daytona)).open(spec, scopeOf())).rejects.toThrow(
+      /doesn't belong to this session/,
+    );
     const still = daytona
       .sandboxes()
       .filter(({ name, state }) => name === `ambit-${spec.id}` && state === "started");
@@ -210,8 +212,8 @@ describe("an answer that is lost", () => {
   });
 });
 
-describe("what goes wrong on the platform", () => {
-  it("is waited for as long as the platform asks, and no longer is made", async () => {
+describe("failures of the platform", () => {
+  it("are retried after the time that the platform requests", async () => {
     const daytona = loopback();
     daytona.faults.answer({ method: "POST", path: "/api/sandbox", status: 429, times: 1 });
     expect(await printed(await open(await backendFor(daytona)), "echo here")).toBe("here\n");
@@ -227,7 +229,7 @@ describe("what goes wrong on the platform", () => {
       /may not restrict a sandbox's network/,
     ],
     [404, "Snapshot root not found", /404, Snapshot root not found.*check sandbox-daytona's snapshot/],
-  ])("%s %s is told, tried once, and leaves nothing", async (status, message, text) => {
+  ])("%s %s is reported, tried once, and leaves nothing", async (status, message, text) => {
     const daytona = loopback();
     const fault = { method: "POST", path: "/api/sandbox", status, times: 9 };
     daytona.faults.answer(message === undefined ? fault : { ...fault, message });
@@ -243,7 +245,7 @@ describe("what goes wrong on the platform", () => {
     await expectNothingLeft(daytona);
   });
 
-  it.each(["never_starts", "error", "build_failed"] as const)("%s is given up and deleted", async (fate) => {
+  it.each(["never_starts", "error", "build_failed"] as const)("%s is abandoned and deleted", async (fate) => {
     const daytona = loopback();
     daytona.faults.nextSandbox(fate);
     const backend = await backendFor(daytona, { createTimeoutMs: 1_500 });
@@ -268,7 +270,7 @@ describe("what goes wrong on the platform", () => {
     await expectNothingLeft(daytona);
   });
 
-  it("an opening that is given up leaves nothing", async () => {
+  it("an aborted opening leaves nothing", async () => {
     const daytona = loopback();
     daytona.faults.nextSandbox("never_starts");
     const stop = new AbortController();
@@ -281,7 +283,7 @@ describe("what goes wrong on the platform", () => {
     await expectNothingLeft(daytona);
   });
 
-  it("nothing of it shows the key", async () => {
+  it("none of it shows the key", async () => {
     const daytona = loopback();
     const { log, lines } = logged();
     daytona.faults.expireKey();

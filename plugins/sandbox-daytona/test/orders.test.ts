@@ -54,7 +54,7 @@ const always = {
   },
 };
 
-describe("what is posted to make a sandbox", () => {
+describe("the request that makes a sandbox", () => {
   it.each<[string, Boundary, object, object]>([
     ["no boundary", unlimited, {}, { snapshot: "root" }],
     ["no network", closed, {}, { snapshot: "root", networkBlockAll: true }],
@@ -101,7 +101,7 @@ describe("what is posted to make a sandbox", () => {
   });
 });
 
-describe("what is read back", () => {
+describe("settings that are read back", () => {
   const order: SandboxOrder = {
     name: "n",
     source: { image: "node:22" },
@@ -131,11 +131,11 @@ describe("what is read back", () => {
     supervisor: "daemon",
   };
 
-  it("is the same in another order, with more labels and variables", () => {
+  it("match in another order, and with more labels and variables", () => {
     expect(differences(order, same)).toEqual([]);
   });
 
-  it("needs no time to live, which older versions don't know", () => {
+  it("need no time to live, which older versions don't have", () => {
     expect(differences(order, { ...same, hasTimeToLive: false })).toEqual([]);
   });
 
@@ -159,7 +159,7 @@ describe("what is read back", () => {
   });
 });
 
-describe("whose a sandbox is", () => {
+describe("the owner of a sandbox", () => {
   const owner = { deployment: "d", replica: "a-b", session: "s", expires: 1_795_000_000 };
 
   it("is read from its labels", () => {

@@ -13,16 +13,16 @@ import { openLogStream } from "../src/pipe/log-stream.js";
 const out = "\u0001\u0001\u0001";
 const err = "\u0002\u0002\u0002";
 
-describe("a log taken apart", () => {
+describe("a demultiplexed log", () => {
   const line = fc.record({
     marker: fc.constantFrom(out, err),
-    // What the bridge sends, and control characters that are no marker.
+    // What the bridge sends, and control characters that aren't markers.
     text: fc
       .array(fc.constantFrom("a", "{", "é", " ", "b\u0001b", "b\u0002\u0002b"))
       .map((parts) => parts.join("")),
   });
 
-  it("is the same however it is cut", () => {
+  it("is the same for any chunking", () => {
     fc.assert(
       fc.property(fc.array(line), fc.infiniteStream(fc.integer({ min: 1, max: 9 })), (lines, cuts) => {
         const log = Buffer.from(lines.map(({ marker, text }) => `${marker}${text}\n`).join(""));
@@ -46,13 +46,13 @@ describe("a log taken apart", () => {
     );
   });
 
-  it("drops what comes before the first marker", () => {
+  it("drops bytes before the first marker", () => {
     const pieces = [...new Demultiplexer().feed(Buffer.from(`lost${out}kept\n`))];
     expect(pieces.map(({ bytes }) => bytes.toString())).toEqual(["kept\n"]);
   });
 });
 
-describe("a log that is followed", () => {
+describe("following a log", () => {
   const serve = async (connected: (socket: WebSocket, authorization: string | undefined) => void) => {
     const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
     server.on("connection", (socket, request) => connected(socket, request.headers.authorization));
@@ -74,7 +74,7 @@ describe("a log that is followed", () => {
     return { open, errors, server };
   };
 
-  it("carries frames of a megabyte, which break the SDK's own", async () => {
+  it("handles frames of a megabyte, which break the SDK's client", async () => {
     const text = "x".repeat(1_000_000);
     const { open, errors } = await serve((socket, authorization) => {
       socket.send(`${out}${authorization}\n${out}${text}\n${err}aside\n`);
@@ -85,7 +85,7 @@ describe("a log that is followed", () => {
   });
 
   // Without both, v0.190's daemon takes the markers out (apps/daemon/pkg/session/common.go).
-  it("asks for the streams' markers, as the SDK that is installed would", async () => {
+  it("requests the streams' markers, like the installed SDK", async () => {
     const { open, server } = await serve((socket) => socket.close());
     const asked = once(server, "connection");
     await new Response(open().stdout).text();
@@ -105,14 +105,14 @@ describe("a log that is followed", () => {
     expect(await new Response(open().stdout).text()).toBe("one\n");
   });
 
-  it("fails when it is refused", async () => {
+  it("fails if it is refused", async () => {
     const { open, server } = await serve(() => undefined);
     server.options.verifyClient = (_info: unknown, answer: (ok: boolean, code: number) => void) =>
       answer(false, 410);
     await expect(new Response(open().stdout).text()).rejects.toThrow(/410/);
   });
 
-  it("makes the other side wait for a slow reader", async () => {
+  it("applies backpressure for a slow reader", async () => {
     let sent = 0;
     const frame = `${out}${"y".repeat(65_536)}\n`;
     const { open } = await serve((socket) => {
@@ -132,7 +132,7 @@ describe("a log that is followed", () => {
     expect(read).toBe(1_000 * 65_537);
   });
 
-  it("can be closed by whoever reads it", async () => {
+  it("can be closed by its reader", async () => {
     const { open, server } = await serve((socket) => socket.send(`${out}one\n`));
     const stream = open();
     const reader = stream.stdout.getReader();
@@ -145,7 +145,7 @@ describe("a log that is followed", () => {
 });
 
 describe("input", () => {
-  it("goes in order, one request at a time, and never doubles its last line feed", async () => {
+  it("is sent in order, one request at a time, and never doubles its last line feed", async () => {
     const requests: string[] = [];
     let under = 0;
     const queue = new InputQueue(async (text) => {
@@ -162,7 +162,7 @@ describe("input", () => {
     expect(requests.length).toBeLessThan(10);
   });
 
-  it("bounds a request, and lets a larger line through alone", async () => {
+  it("limits a request's size, and sends a larger line alone", async () => {
     const sizes: number[] = [];
     const queue = new InputQueue(async (text) => {
       await after(1);

@@ -19,7 +19,7 @@ describe("a shell line", () => {
     .string({ unit: "binary" })
     .filter((text) => !["\0", "\n", "\r"].some((each) => text.includes(each)));
 
-  it("gives a shell the very arguments", () => {
+  it("passes exactly these arguments to a shell", () => {
     fc.assert(
       fc.property(fc.array(argument, { minLength: 1, maxLength: 5 }), (args) => {
         const line = shellLine(["printf", "%s\\0", ...args]);
@@ -44,7 +44,7 @@ describe("a shell line", () => {
   });
 });
 
-describe("what Daytona answers", () => {
+describe("Daytona's error responses", () => {
   it.each<[Partial<Told>, string, RegExp]>([
     [
       { statusCode: 401, message: "Unauthorized" },
@@ -92,7 +92,7 @@ describe("what Daytona answers", () => {
     expect(asSandboxFailed(failure, "creating a sandbox").message).toMatch(text);
   });
 
-  it("never shows the key", () => {
+  it("never show the key", () => {
     const failure = asSandboxFailed(
       serviceFailure({ name: "DaytonaError", message: `bad token ${key}`, statusCode: 401 }, key),
       "a look",
@@ -116,7 +116,7 @@ describe("patience", () => {
     return { call, calls: () => calls };
   };
 
-  it("tries again what may pass", async () => {
+  it("retries temporary failures", async () => {
     const { call } = failing(2, new ServiceFailure("unavailable", "", 503));
     expect(await withPatience(call, { retries: 3, limitMs: 10_000 })).toBe(3);
   });
@@ -131,7 +131,7 @@ describe("patience", () => {
     },
   );
 
-  it("doesn't wait longer than it may", async () => {
+  it("doesn't wait longer than its limit", async () => {
     const { call, calls } = failing(9, new ServiceFailure("throttled", "", 429, 60_000));
     await expect(withPatience(call, { retries: 3, limitMs: 1_000 })).rejects.toMatchObject({
       kind: "throttled",
@@ -139,13 +139,13 @@ describe("patience", () => {
     expect(calls()).toBe(1);
   });
 
-  it("makes no try that would fail for want of time", async () => {
+  it("makes no try that would fail for lack of time", async () => {
     const { call, calls } = failing(9, new ServiceFailure("unavailable", "what is wrong", 503));
     await expect(withPatience(call, { retries: 20, limitMs: 1_000 })).rejects.toThrow("what is wrong");
     expect(calls()).toBe(1);
   });
 
-  it("tells what failed before the time was over", async () => {
+  it("reports the failure before the time limit", async () => {
     let calls = 0;
     const slow = async () => {
       calls += 1;
@@ -156,7 +156,7 @@ describe("patience", () => {
     await expect(withPatience(slow, { retries: 20, limitMs: 2_000 })).rejects.toThrow("what is wrong");
   });
 
-  it("ends its wait when it is told to", async () => {
+  it("ends its wait when it is aborted", async () => {
     const stop = new AbortController();
     const { call } = failing(9, new ServiceFailure("throttled", "", 429, 60_000));
     const waiting = withPatience(call, { retries: 3, limitMs: 600_000, signal: stop.signal });

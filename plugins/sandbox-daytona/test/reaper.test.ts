@@ -46,10 +46,10 @@ async function made(daytona: LoopbackDaytona, name: string, labels: object): Pro
   expect(answer.ok).toBe(true);
 }
 
-describe("what a dead runner left", () => {
+describe("leftovers of a dead runner", () => {
   const loopback = useLoopback();
 
-  it("is deleted by the next one on its host, secrets too; a live one's isn't", async () => {
+  it("are deleted by the next one on its host, including secrets; a live runner's aren't", async () => {
     const daytona = loopback();
     const config = await configFor(daytona);
     const dead = await runnerWith(config, "of-the-dead");
@@ -67,7 +67,7 @@ describe("what a dead runner left", () => {
     expect(await printed(sandbox, "echo here")).toBe("here\n");
   });
 
-  it("is deleted when its time is over, whoever's it was; nobody else's is touched", async () => {
+  it("are deleted after their time to live on any host; other deployments' aren't", async () => {
     const daytona = loopback();
     const owner = { deployment: "ambit", replica: "0123456789ab-ba9876543210", session: "s" };
     const now = Math.floor(Date.now() / 1_000);
@@ -87,7 +87,7 @@ describe("what a dead runner left", () => {
     );
   });
 
-  it("is looked for in silence when the platform doesn't answer: the sandbox opens, the log tells", async () => {
+  it("don't fail a start if the platform doesn't respond: the sandbox opens, the log reports it", async () => {
     const daytona = loopback();
     daytona.faults.answer({ method: "GET", path: /\/api\/sandbox\?/, status: 500, times: 9 });
     const { log, lines } = logged();

@@ -22,7 +22,7 @@ const changing = () => new ServiceFailure("conflict", "Sandbox state change in p
 const removal = { everyMs: 10, limitMs: 5_000 };
 const unused = () => Promise.reject(new Error("not for this test"));
 
-/** One sandbox that may be made, and refuses to be deleted as often as it is told. */
+/** One sandbox that may be made, and refuses deletion a given number of times. */
 function platform({ refusals = 0, madeAfterMs = 0 }) {
   let isThere = false;
   let deletes = 0;
@@ -52,7 +52,7 @@ function platform({ refusals = 0, madeAfterMs = 0 }) {
     isThere = true;
   };
   const service: Service = {
-    // It is made, now or later, and never starts.
+    // It is made sooner or later, and never starts.
     create: () => {
       if (madeAfterMs > 0) setTimeout(make, madeAfterMs);
       else make();
@@ -75,7 +75,7 @@ function platform({ refusals = 0, madeAfterMs = 0 }) {
 const limits = { createTimeoutMs: 100, requestTimeoutMs: 100, removal };
 
 describe("a sandbox that changes its state", () => {
-  it("is deleted by keeping at it, after its create was aborted", async () => {
+  it("is deleted by retries after its creation was aborted", async () => {
     const { service, isThere, deletes } = platform({ refusals: 5 });
     const abort = new AbortController();
     const making = createMachine(service, order, limits, abort.signal, logged().log);
@@ -85,7 +85,7 @@ describe("a sandbox that changes its state", () => {
     expect(deletes()).toBe(6);
   });
 
-  it("is deleted although it is made only after its create was given up", async () => {
+  it("is deleted even if it is made after its creation was abandoned", async () => {
     const { service, isThere, deletes } = platform({ madeAfterMs: 150 });
     const abort = new AbortController();
     const making = createMachine(service, order, limits, abort.signal, logged().log);
@@ -95,7 +95,7 @@ describe("a sandbox that changes its state", () => {
     expect(isThere()).toBe(false);
   });
 
-  it("is said to be left, once, where it can't be deleted", async () => {
+  it("is logged once if it can't be deleted", async () => {
     const { service } = platform({ refusals: 1_000 });
     const { log, lines } = logged();
     const making = createMachine(

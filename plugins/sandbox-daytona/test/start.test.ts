@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const plugin = new URL("../dist/index.js", import.meta.url).href;
-/** Fails the process that loads the SDK. */
+/** Makes the process fail when the SDK is loaded. */
 const hook = `
     import { registerHooks } from "node:module";
     registerHooks({
@@ -38,7 +38,7 @@ describe("a server with this plugin", () => {
     expect({ stdout, stderr, status }).toEqual({ stdout: "false 7\n", stderr: "", status: 0 });
   });
 
-  it("loads it with the first sandbox, which shows that the test above sees it", async () => {
+  it("loads it with the first sandbox (the control)", async () => {
     const dataFolder = await mkdtemp(join(tmpdir(), "ambit-start-"));
     onTestFinished(() => rm(dataFolder, { recursive: true, force: true }));
     const { stderr, status } = started(

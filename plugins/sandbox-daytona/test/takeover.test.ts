@@ -17,10 +17,10 @@ import {
   useLoopback,
 } from "./support/loopback.js";
 
-describe("a sandbox of a runner that is gone, or only silent", () => {
+describe("a sandbox of a runner that is dead, or only unreachable", () => {
   const loopback = useLoopback();
 
-  /** Opened by one runner; another has a data folder of its own, as on another host. */
+  /** Opened by one runner; another has a separate data folder, as on another host. */
   async function opened(more: Partial<SandboxSpec> = {}) {
     const one = await backendFor(loopback());
     const spec = specOf({ fence: 1, ...more });
@@ -34,7 +34,7 @@ describe("a sandbox of a runner that is gone, or only silent", () => {
     return sandbox;
   }
 
-  it("goes on with another runner: its files are there, and the first reaches and deletes it no more", async () => {
+  it("is taken over by another runner: its files are there, and the first runner can't use or delete it", async () => {
     const first = await opened();
     expect(await printed(first.sandbox, "echo of the first > kept && cat kept")).toBe("of the first\n");
     const second = await taken(await backendFor(loopback()), { ...first.spec, fence: 2 }, first.handover);
@@ -43,7 +43,7 @@ describe("a sandbox of a runner that is gone, or only silent", () => {
     await first.sandbox.close();
     expect(left(loopback())).toEqual([`ambit-${first.spec.id}`]);
     expect(await printed(second, "cat kept")).toBe("of the first\n");
-    // And back again, to the runner that had let it go.
+    // And back again, to the runner that had released it.
     const third = await taken(first.one, { ...first.spec, fence: 3 }, second.handover ?? "none");
     await second.close();
     expect(await printed(third, "cat kept")).toBe("of the first\n");
@@ -63,13 +63,13 @@ describe("a sandbox of a runner that is gone, or only silent", () => {
     ).rejects.toThrow("has another owner");
     await expect(
       other.takeover.takeOver({ ...spec, boundary, fence: 3 }, handover, scopeOf()),
-    ).rejects.toThrow("isn't as asked for");
+    ).rejects.toThrow("no longer matches the request");
     await other.takeover.discard({ ...spec, fence: 3 }, handover);
     await expectNothingLeft(loopback());
     await other.takeover.discard({ ...spec, fence: 4 }, handover);
   });
 
-  it("of a dead runner is reaped once it has waited for another, and not where another has taken it", async () => {
+  it("of a dead runner is reaped after its waiting time, unless another runner has taken it over", async () => {
     const config = await configFor(loopback(), { takeoverMinutes: 0.02, reapMinutes: 0.002 });
     const boundary = {
       ...closed,
@@ -104,7 +104,7 @@ describe("a sandbox of a runner that is gone, or only silent", () => {
 
 const name = { kind: "host", name: "name.example.test", subdomains: false } as const;
 
-/** What a runner left that was killed with an open sandbox. */
+/** The leftovers of a runner that was killed with an open sandbox. */
 async function died(settings: object, id: string): Promise<string> {
   const file = fileURLToPath(new URL("./support/runner.mjs", import.meta.url));
   const runner = spawn(process.execPath, [file, JSON.stringify({ settings, id, fence: 1 })], {

@@ -34,7 +34,7 @@ const fine: MachineView = {
   supervisor: "daemon",
 };
 
-/** A machine that answers as it is told, and counts. */
+/** A machine with scripted responses that counts requests. */
 function machineThat(refresh: () => Promise<MachineView>) {
   const counts = { touches: 0, looks: 0 };
   const unused = () => Promise.reject(new Error("not for this test"));
@@ -64,7 +64,7 @@ function machineThat(refresh: () => Promise<MachineView>) {
   return { machine, counts };
 }
 
-describe("a sandbox that is open", () => {
+describe("an open sandbox", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
   afterEach(() => void vi.useRealTimers());
 
@@ -82,7 +82,7 @@ describe("a sandbox that is open", () => {
     return { counts, failures, lines, stop };
   };
 
-  it("is kept awake three times within the platform's limit, and no more often", async () => {
+  it("is kept awake three times within the platform's limit, and not more often", async () => {
     const { counts, failures, stop } = watching(async () => fine);
     await vi.advanceTimersByTimeAsync(9 * 60_000);
     expect(counts.touches).toBeGreaterThanOrEqual(9);
@@ -120,7 +120,7 @@ describe("a sandbox that is open", () => {
     expect(counts.looks).toBe(1);
   });
 
-  it("bears a platform that has trouble, and says so", async () => {
+  it("survives failures of the platform, and logs them", async () => {
     const { failures, lines } = watching(() =>
       Promise.reject(new ServiceFailure("unavailable", "down", 503)),
     );

@@ -22,7 +22,7 @@ export type WorkspaceAccess = "write" | "read" | "none";
 
 /** The platform's own service inside. */
 export interface SupervisorSettings {
-  /** TCP ports on which it takes orders of everybody. */
+  /** TCP ports on which it accepts requests of every process. */
   readonly ports: readonly number[];
   /** Files and folders of its own, absolute or below `~`. */
   readonly files: readonly string[];

@@ -19,7 +19,7 @@ export interface RemoteSandboxOptions {
    */
   readonly ownSystem?: boolean;
   /**
-   * The platform's own service inside: TCP ports on which it takes orders of everybody, and its files, absolute or
+   * The platform's own service inside: TCP ports on which it accepts requests of every process, and its files, absolute or
    * below `~`. Where the bridge is root it keeps both to root, and says which ports answer all the same. Default none.
    */
   readonly supervisor?: { readonly ports: readonly number[]; readonly files: readonly string[] };

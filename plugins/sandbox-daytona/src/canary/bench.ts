@@ -9,21 +9,21 @@ import type { StartedMachine } from "../open/start-machine.js";
 export interface Bench {
   readonly account: Account;
   readonly open: StartedMachine;
-  /** What the open one reaches. */
+  /** What the open one can reach. */
   readonly control: Outcomes;
   readonly limited: StartedMachine;
   readonly sandbox: RemoteSandbox;
-  /** Why the limited one has no limits of its network; undefined where it has. */
+  /** Why the network of the limited one isn't limited; undefined if it is. */
   readonly unrestricted: unknown;
-  /** Why no secret could be stored for it; undefined where one is. */
+  /** Why no secret could be stored for it; undefined if one was. */
   readonly withoutSecret: unknown;
   readonly decoys: Decoys;
   readonly signal: AbortSignal;
 }
 
-/** Texts that are looked for, each random and in one place. */
+/** Random texts that are searched for, each stored in one place. */
 export interface Decoys {
-  /** In the environment that the platform gives to what it starts itself. */
+  /** In the environment of processes that the platform starts itself. */
   readonly variable: string;
   /** The value of a secret of the organisation. */
   readonly secret: string;

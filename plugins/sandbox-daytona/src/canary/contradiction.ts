@@ -1,7 +1,7 @@
 import { LimitsNotApplied } from "../open/start-machine.js";
 import { ServiceFailure } from "../platform/failure.js";
 
-/** Whether a failed opening shows something else than the canary found: it is to be sent again. */
+/** Whether a failed opening contradicts the canary's findings, so that it has to run again. */
 export function isContradiction(error: unknown): boolean {
   return error instanceof LimitsNotApplied || isRestriction(error);
 }

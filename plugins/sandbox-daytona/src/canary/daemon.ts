@@ -6,7 +6,7 @@ import { runInside } from "../inside/try-from.js";
 import type { Bench, Trial } from "./bench.js";
 import { outputOf } from "./programs.js";
 
-/** Whatever else was seen of these claims, they hold only while no process inside gives the daemon orders. */
+/** These claims hold only if no process inside can send requests to the daemon. */
 export const daemonTrial: Trial = {
   shows: fallsWithDaemon,
   async run(bench) {
@@ -16,19 +16,20 @@ export const daemonTrial: Trial = {
 };
 
 const ordersSchema = z.strictObject({
-  /** Ports that took a connection. */
+  /** Ports that accepted a connection. */
   open: z.array(z.int()),
-  /** What the daemon printed of the order; null where it took none. */
+  /** What the daemon printed for the request; null if it refused. */
   printed: z.string().nullable(),
 });
 
 const limitMs = 3_000;
 
 /**
- * Gives the daemon orders: by the platform's own way in, where it must take them, then as a tool and as the agent.
+ * Sends requests to the daemon: through the platform's own access, where they must be accepted, then as a tool and as
+ * the agent.
  *
- * @returns what was seen.
- * @throws NotProven where a process of the sandbox reaches it.
+ * @returns what was observed.
+ * @throws NotProven if a process of the sandbox reaches it.
  */
 async function tryDaemon(bench: Bench): Promise<string> {
   const { sandbox, limited, account, signal } = bench;
@@ -37,8 +38,8 @@ async function tryDaemon(bench: Bench): Promise<string> {
   const control = ordersSchema.parse(await runInside(limited.machine, node, "orders", order, limitMs));
   if (control.printed === null) {
     throw new NotProven(
-      `Daytona's daemon takes no orders on ${daemon.ports[0]} from the platform's own processes either, so nothing shows who may give it any`,
-      "tell Ambit's maintainers which version of Daytona this is",
+      `Daytona's daemon refuses requests on ${daemon.ports[0]} from the platform's own processes too, so nothing is proven`,
+      "report the version of Daytona to Ambit's maintainers",
     );
   }
   const reason = whyDaemonAnswers(sandbox.facts);
@@ -53,5 +54,5 @@ async function tryDaemon(bench: Bench): Promise<string> {
       );
     }
   }
-  return `Daytona's daemon took orders of root on ${control.open.join(", ")}, and answered neither a tool nor an agent`;
+  return `Daytona's daemon accepted requests of root on ${control.open.join(", ")}, and none of a tool or an agent`;
 }

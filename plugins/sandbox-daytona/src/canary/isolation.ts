@@ -14,7 +14,10 @@ export const isolationTrials: readonly Trial[] = [
       const search = { values: { variable: bench.decoys.variable } };
       const bare = await searchPlatform(bench, bench.limited.machine, search);
       if (!bare.found.variable?.includes("environment")) {
-        throw new NotProven("a variable of the sandbox isn't in what the platform starts itself", imageFix);
+        throw new NotProven(
+          "a variable of the sandbox isn't in the environment of the platform's own processes",
+          imageFix,
+        );
       }
       const seen = await searchAsProcess(bench, search, { AMBIT_NAMED: "1" });
       const platforms = seen.names.filter((name) => name.startsWith("DAYTONA_"));
@@ -27,7 +30,7 @@ export const isolationTrials: readonly Trial[] = [
       }
       return {
         "environment.named-only":
-          "a variable of the sandbox was in what the platform starts itself, and not in a process of the run",
+          "a variable of the sandbox was in the environment of the platform's own processes, and not in a process of the run",
       };
     },
   },
@@ -40,7 +43,7 @@ export const isolationTrials: readonly Trial[] = [
       }
       const text = randomUUID();
       const search = { values: { tool: text } };
-      // It sees itself: the search works.
+      // It sees itself, so the search works.
       const own = await searchAsProcess(bench, search, { TOOL_VALUE: text });
       if (!own.found.tool?.includes(`/proc/${own.pid}/environ`)) {
         throw new NotProven("a process doesn't see its own environment in /proc", imageFix);

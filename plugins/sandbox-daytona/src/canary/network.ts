@@ -9,7 +9,7 @@ import type { Bench, Trial } from "./bench.js";
 import { outputOf } from "./programs.js";
 
 const controlFix =
-  "set sandbox-daytona's canary.address, .name and .forbidden to what a sandbox without limits reaches in this organisation";
+  "set sandbox-daytona's canary.address, .name and .forbidden to targets that a sandbox without limits reaches in this organisation";
 const leakFix = "use an organisation that may restrict the network completely, or another sandbox";
 
 export const networkTrials: readonly Trial[] = [
@@ -19,7 +19,7 @@ export const networkTrials: readonly Trial[] = [
       if (bench.unrestricted !== undefined) throw bench.unrestricted;
       const { account, control, limited } = bench;
       const tried = await untilSettled(bench, async () => {
-        // By the platform's own way in, and as an agent would.
+        // Through the platform's own access, and as an agent would.
         const ways = await Promise.all([
           tryFrom(limited.machine, allAttempts(account.config.canary), account.config),
           tryAsAgent(bench),
@@ -43,7 +43,7 @@ export const networkTrials: readonly Trial[] = [
         bench,
         { networkAllowList: `${address.host}/32`, domainAllowList: "" },
         [idOf(address)],
-        // The range is listed, whatever the port.
+        // The range is listed for any port.
         (id) => id.startsWith(`${address.host}:`),
       );
       const how = `with ${address.host}/32 listed ${idOf(address)} was reached, and none of ${tried.join(", ")}`;
@@ -80,7 +80,7 @@ class Leak extends NotProven {}
 
 const againMs = 250;
 
-/** The platform sets its rules beside its answer: what leaks at first is tried again, for a while. */
+/** The platform applies its rules after its response, so what leaks at first is tried again for a while. */
 async function untilSettled<Result>(
   { account, signal }: Bench,
   trial: () => Promise<Result>,
@@ -96,7 +96,7 @@ async function untilSettled<Result>(
   }
 }
 
-/** Limits the open sandbox, tries everything, and returns what was reached before and isn't now. */
+/** Limits the open sandbox, tries everything again, and returns what was reached before and isn't now. */
 async function phase(
   bench: Bench,
   change: NetworkChange,
@@ -107,7 +107,7 @@ async function phase(
   return untilSettled(bench, async () => compare(bench.control, [await attempts(bench)], allowed, ignored));
 }
 
-/** Without a limit this would be of no use, so it is read back. */
+/** Without a limit this would prove nothing, so it is read back. */
 async function setNetwork({ open }: Bench, change: NetworkChange): Promise<void> {
   await open.machine.setNetwork(change);
   const view = await open.machine.refresh();
@@ -135,8 +135,8 @@ async function tryAsAgent({ sandbox, account, signal }: Bench): Promise<Outcomes
 }
 
 /**
- * @param allowed must be reached; nothing else may be. A lookup is no connection: it counts where nothing is allowed.
- * @returns what was reached without limits and with them wasn't.
+ * @param allowed must be reached; nothing else may be. A lookup is no connection: it counts only if nothing is allowed.
+ * @returns what was reached without limits but not with them.
  */
 function compare(
   control: Outcomes,

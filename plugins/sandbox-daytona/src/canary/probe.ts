@@ -6,7 +6,7 @@ import { fixOf } from "./findings.js";
 import { runCanary } from "./run.js";
 import { FindingStore } from "./store.js";
 
-/** What the last canary found, or a new one. Cleans up after dead runners first. */
+/** The findings of the last canary, or of a new one. Cleans up after dead runners first. */
 export async function probeDaytona(
   account: Account,
   key: string,
@@ -18,7 +18,7 @@ export async function probeDaytona(
   try {
     await account.reaper.keepReaping(quietLog);
   } catch (error) {
-    // Without a list there is no cleaning up, and so no sandbox either.
+    // Without a list there is no cleanup, and so no sandbox either.
     return claimsOf(account.config).map((claim) => unproven(claim, error, fixOf));
   }
   const { findings, complete } = await runCanary(account, signal);

@@ -7,15 +7,15 @@ import { runInside } from "../inside/try-from.js";
 import type { Bench } from "./bench.js";
 
 export interface Search {
-  /** By id: what is looked for. */
+  /** The texts to search for, by id. */
   readonly values: Readonly<Record<string, string>>;
   readonly folders?: readonly string[];
 }
 
 const seenSchema = z.strictObject({
-  /** By id: where it was found. */
+  /** The places where they were found, by id. */
   found: z.record(z.string(), z.array(z.string())),
-  /** Of the environment's variables. */
+  /** Names of the environment's variables. */
   names: z.array(z.string()),
   pid: z.int(),
 });
@@ -23,7 +23,7 @@ export type Seen = z.output<typeof seenSchema>;
 
 const searchMs = 20_000;
 
-/** Looks for texts as the platform's own way in sees them. */
+/** Searches for texts through the platform's own access. */
 export async function searchPlatform(
   { account }: Bench,
   machine: Bench["open"]["machine"],
@@ -33,7 +33,7 @@ export async function searchPlatform(
   return seenSchema.parse(await runInside(machine, node, "scan", inputOf(search), searchMs));
 }
 
-/** Looks for texts as a process of the sandbox sees them. */
+/** Searches for texts as a process of the sandbox. */
 export async function searchAsProcess(
   { sandbox, account, signal }: Bench,
   search: Search,

@@ -6,7 +6,7 @@ import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 import type { Bench, Trial } from "./bench.js";
 
-/** Of the limited sandbox and of the open one, in a boundary's units. */
+/** Of the limited and the open sandbox, in a boundary's units. */
 export const sizes = {
   limited: { memoryMb: 1_024, cpus: 1, diskMb: 1_024 },
   open: { memoryMb: 2_048, cpus: 2, diskMb: 2_048 },
@@ -16,14 +16,14 @@ export const sizes = {
 const wanted = 1_280;
 /** Milliseconds of full load. */
 const loadMs = 1_000;
-/** Cores, between the two sizes; as near to the small one as a busy host makes it. */
+/** Cores, between the two sizes; as close to the small one as a busy host requires. */
 const between = 1.2;
-/** A neighbour's load takes from the large one: the best of some counts. */
+/** Other load slows the large one down, so the best of several measurements counts. */
 const rounds = 3;
 const limitMs = 60_000;
 const fix = "check the organisation's sandbox settings, or omit this limit";
 
-/** Last of all: what runs out of memory may take the bridge along. */
+/** Runs last: a process that runs out of memory may end the bridge too. */
 export const resourceTrials: readonly Trial[] = [
   trial("resources.memory", { kind: "memory", mib: wanted }, wanted, "MiB of memory"),
   trial("resources.cpu", { kind: "cpu", ms: loadMs }, between, "cores"),
@@ -37,7 +37,7 @@ function trial(capability: Claim, order: object, threshold: number, unit: string
       const argv = await programLine(account.config.bridge.node, "strain", order);
       let [much, little] = [0, 0];
       for (let round = 0; round < rounds && much < threshold; round += 1) {
-        // One after the other: side by side they would take from each other.
+        // One after the other: in parallel they would slow each other down.
         much = Math.max(much, await cameTo(open.machine, argv));
         little = Math.max(little, await cameTo(limited.machine, argv));
       }
@@ -56,7 +56,7 @@ function trial(capability: Claim, order: object, threshold: number, unit: string
   };
 }
 
-/** How far it came; a program that was ended counts as far as it had come. */
+/** The amount it reached; a program that was killed counts up to that point. */
 async function cameTo(machine: Machine, argv: readonly string[]): Promise<number> {
   const { output } = await machine.execute(shellLine(argv), limitMs);
   return z.object({ came: z.number() }).parse(lastJson(output)).came;

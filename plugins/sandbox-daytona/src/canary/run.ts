@@ -32,11 +32,11 @@ import { secretTrials } from "./secrets.js";
 
 export interface CanaryReport {
   readonly findings: readonly Finding[];
-  /** Whether it saw all that it was sent for: else it is worth sending another one soon. */
+  /** Whether it could test everything; if not, another canary is worthwhile soon. */
   readonly complete: boolean;
 }
 
-/** Sends two short-lived sandboxes, one without limits and one with, and says of every claim what was seen. */
+/** Runs two short-lived sandboxes, one without limits and one with them, and returns a finding for every claim. */
 export async function runCanary(account: Account, signal: AbortSignal): Promise<CanaryReport> {
   const claims = claimsOf(account.config);
   const opened: StartedMachine[] = [];
@@ -91,7 +91,7 @@ async function makeBench(account: Account, opened: StartedMachine[], signal: Abo
       return start("limited", { ...limitedBoundary, network: unlimitedBoundary.network }, additions);
     });
   const openBoundary = { ...unlimitedBoundary, resources: config.image === undefined ? {} : sizes.open };
-  // Both are waited for: one that comes after the other has failed is closed too.
+  // Waits for both: one that starts after the other has failed is closed too.
   const [opening, limiting] = await Promise.allSettled([start("open", openBoundary), startLimited()]);
   if (opening.status === "rejected") throw opening.reason;
   if (limiting.status === "rejected") throw limiting.reason;
@@ -119,7 +119,7 @@ async function makeBench(account: Account, opened: StartedMachine[], signal: Abo
   };
 }
 
-/** Stores them once and removes them: a key may open sandboxes and keep no secrets. */
+/** Stores them once and removes them: a key may be allowed to open sandboxes but not to store secrets. */
 async function whyNoSecrets(account: Account, secrets: readonly HiddenCredential[]): Promise<unknown> {
   const { namePrefix, requestTimeoutMs } = account.config;
   const session = `canary-secret-${randomUUID()}`;
@@ -139,7 +139,7 @@ async function whyNoSecrets(account: Account, secrets: readonly HiddenCredential
 
 const goneWithinMs = 10_000;
 
-/** Nothing outlives a sandbox that isn't there: the platform is asked whether it is. Empty when it isn't. */
+/** Nothing outlives a deleted sandbox, so the platform is asked whether it exists. Empty if it doesn't. */
 async function whatRemains(account: Account, { machine }: StartedMachine): Promise<Outcome<Claim>> {
   const service = await account.service();
   const end = performance.now() + goneWithinMs;

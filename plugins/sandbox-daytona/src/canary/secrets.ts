@@ -2,7 +2,7 @@ import { NotProven } from "@ambit/backend-kit";
 import type { Trial } from "./bench.js";
 import { searchAsProcess, searchPlatform } from "./programs.js";
 
-/** What is proven is that the value isn't inside; that it arrives at its hosts takes a host that tells. */
+/** Proves that the value isn't inside. That it arrives at its hosts could be shown only with such a host. */
 export const secretTrials: readonly Trial[] = [
   {
     shows: ["secrets.hidden"],
@@ -20,7 +20,7 @@ export const secretTrials: readonly Trial[] = [
       const seen = await searchPlatform(bench, limited.machine, search);
       if (!seen.found.variable?.includes("environment") || !seen.found.placeholder?.includes("environment")) {
         throw new NotProven(
-          "a secret's placeholder isn't in what the platform starts itself",
+          "a secret's placeholder isn't in the environment of the platform's own processes",
           "use an organisation with secrets, or another sandbox",
         );
       }

@@ -8,8 +8,8 @@ import type { Account } from "../account.js";
 const entrySchema = z.strictObject({ at: z.number(), until: z.number(), findings: z.array(findingSchema) });
 
 /**
- * Keeps what a canary found, for it costs money: by everything that it depends on, the key among it, of which only a
- * hash is stored.
+ * Stores what a canary found, since a canary costs money. The record is keyed by everything that the findings depend
+ * on, including a hash of the API key.
  */
 export class FindingStore {
   readonly #account: Account;
@@ -18,7 +18,7 @@ export class FindingStore {
     this.#account = account;
   }
 
-  /** What was found and still stands, and when it was seen. A file that can't be read is as good as none: the canary is sent again. */
+  /** The findings that are still valid, and their time. An unreadable file counts as none: the canary runs again. */
   async find(key: string): Promise<readonly Finding[] | undefined> {
     let text: string;
     try {
@@ -33,7 +33,7 @@ export class FindingStore {
         try {
           return JSON.parse(json);
         } catch {
-          context.addIssue("is no JSON");
+          context.addIssue("isn't JSON");
           return z.NEVER;
         }
       })
@@ -46,7 +46,7 @@ export class FindingStore {
     );
   }
 
-  /** @param complete whether they stand for hours, or are worth another canary soon. */
+  /** @param complete whether they stay valid for hours, or another canary is worthwhile soon. */
   async keep(key: string, findings: readonly Finding[], complete: boolean): Promise<void> {
     const { cacheHours, retryMinutes } = this.#account.config.canary;
     const until = Date.now() + (complete ? cacheHours * 3_600_000 : retryMinutes * 60_000);
@@ -57,7 +57,7 @@ export class FindingStore {
     await rename(fresh, path);
   }
 
-  /** An open sandbox showed otherwise. */
+  /** An open sandbox contradicted the findings. */
   async forget(key: string): Promise<void> {
     await rm(this.#path(key), { force: true });
   }

@@ -14,14 +14,14 @@ interface Connection {
   readonly port: number;
 }
 
-/** To whatever the sandbox's default route leads to: nobody outside knows its address. */
+/** To the gateway of the sandbox's default route, whose address isn't known outside. */
 interface GatewayAttempt {
   readonly id: typeof gatewayId;
   readonly kind: "gateway";
   readonly ports: readonly number[];
 }
 
-/** Whether there is an IPv6 address that reaches further than the link. Rules for IPv4 hold none of it. */
+/** Whether there is an IPv6 address with more than link scope. Rules for IPv4 don't apply to it. */
 interface AddressAttempt {
   readonly id: typeof addressId;
   readonly kind: "address6";
@@ -51,7 +51,7 @@ export function allAttempts(canary: CanaryConfig): readonly Attempt[] {
   const connections = [address, name, ...forbidden, address6].map(connectionTo);
   const hosts = new Set(connections.map(({ host }) => host));
   const names = [...hosts].filter((host) => isIP(host) === 0);
-  // Where a resolver answers anybody: a query that arrives carries data out.
+  // To any public resolver: a query that arrives carries data out.
   const datagrams = [...hosts]
     .filter((host) => isIP(host) === 4)
     .map((host) => ({ id: `${host}:53 (UDP)`, kind: "datagram", host, port: 53 }) as const);
@@ -68,7 +68,7 @@ export function idOf({ host, port }: Destination): string {
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Those that must fail under a boundary. Looking a name up is no connection: only "nothing at all" forbids it. */
+/** Those that must fail under a boundary. A lookup is no connection: only "nothing at all" forbids it. */
 export function attemptsAgainst(network: NetworkBoundary, canary: CanaryConfig): readonly Attempt[] {
   if (network.mode === "on") return [];
   return allAttempts(canary).filter((attempt) => {
@@ -89,7 +89,7 @@ export function reachedIn(outcomes: Outcomes): readonly string[] {
     .map(([id]) => id);
 }
 
-/** What was reached and the boundary doesn't allow, with how: a list may name a range that the gateway is in. */
+/** What was reached although the boundary doesn't allow it, and how: a list may name a range that the gateway is in. */
 export function leaksIn(outcomes: Outcomes, network: NetworkBoundary): readonly string[] {
   return Object.entries(outcomes)
     .filter(([, { reached, at }]) => reached && !at?.every((one) => isAllowed(one, network)))

@@ -17,7 +17,7 @@ export async function programLine(
   return [node, "-e", start, JSON.stringify(input)];
 }
 
-/** The line of JSON in what a program printed; other lines are the platform's or the shell's. */
+/** The line of JSON in a program's output; other lines come from the platform or the shell. */
 export function lastJson(output: string): unknown {
   const line = output
     .split("\n")

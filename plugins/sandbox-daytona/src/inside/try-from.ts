@@ -8,7 +8,7 @@ import { type InsideProgram, lastJson, programLine } from "./programs.js";
 /** Time for a Node.js to start in a sandbox that has just begun, in milliseconds. */
 const startMs = 20_000;
 
-/** Makes attempts from inside a sandbox, all at once, by the platform's own way in. */
+/** Makes attempts from inside a sandbox, all at once, through the platform's own access. */
 export async function tryFrom(
   machine: Machine,
   attempts: readonly Attempt[],
@@ -18,7 +18,7 @@ export async function tryFrom(
   return outcomesSchema.parse(await runInside(machine, bridge.node, "attempts", input, canary.attemptMs));
 }
 
-/** @param limitMs beyond what Node.js needs to start. */
+/** @param limitMs in addition to the time that Node.js needs to start. */
 export async function runInside(
   machine: Machine,
   node: string,
@@ -28,7 +28,7 @@ export async function runInside(
 ): Promise<unknown> {
   const line = shellLine(await programLine(node, program, input));
   const patientMs = startMs + limitMs;
-  // It only looks, so that it may be done twice: one answer that is lost says nothing of the sandbox.
+  // It only reads, so it may be repeated: one lost response means nothing.
   const { exitCode, output } = await withPatience(() => machine.execute(line, patientMs), {
     retries: 3,
     limitMs: patientMs,

@@ -9,28 +9,28 @@ import {
   type RangeRule,
 } from "@ambit/core/plugin";
 
-/** As the platform takes it when a sandbox is created. What is absent isn't sent. */
+/** In the form that the platform takes when a sandbox is created. Absent fields aren't sent. */
 export interface NetworkSettings {
   readonly networkBlockAll?: true;
-  /** IPv4 ranges, parted by commas. */
+  /** IPv4 ranges, separated by commas. */
   readonly networkAllowList?: string;
-  /** Names and `*.suffix`, parted by commas. */
+  /** Names and `*.suffix`, separated by commas. */
   readonly domainAllowList?: string;
 }
 
 /** Most entries of one list. Source: `network-validation.util.ts` of daytonaio/daytona at v0.190. */
 const mostEntries = 10;
-/** Names that the platform takes. Same source. */
+/** Names that the platform accepts. Same source. */
 const acceptedName = /^(\*\.)?([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,}$/;
 
 const elsewhere = 'name the sandbox "local"';
 
-/** The boundary in the platform's words; what `networkGaps` names can't be said in them. Pure. */
+/** The boundary in the platform's terms, without what `networkGaps` reports. Pure. */
 export function networkSettings({ mode, rules }: NetworkBoundary): NetworkSettings {
   if (mode === "on") return {};
   const ranges = rules.filter(isRange).map(({ cidr }) => cidr);
   const names = rules.filter(isHost).map(entryOf);
-  // Nothing listed allows nothing: an empty list would be no limit to the platform.
+  // An empty list allows nothing, but to the platform it would mean no limit.
   if (mode === "off" || ranges.length + names.length === 0) return { networkBlockAll: true };
   return {
     ...(ranges.length === 0 ? {} : { networkAllowList: ranges.join(",") }),
@@ -87,9 +87,9 @@ export function networkGaps(
 }
 
 /**
- * Whether the platform can keep this credential outside: each host is a name that it takes, and one that the boundary
- * lets the sandbox reach by its name. The platform replaces a placeholder wherever it stands in a request to a host, so
- * it can't hold one to a header of its own, to methods, paths or reading, to a port, or to what is encoded. Pure.
+ * Whether the platform can keep this credential outside: each host is a name that it accepts, and that the boundary
+ * allows by name. The platform replaces a placeholder anywhere in a request to a host, so it can't restrict it to a
+ * header, to methods, paths or reading, to a port, or to encoded values. Pure.
  */
 export function takesSecret(credential: HiddenCredential, { mode, rules }: NetworkBoundary): Hiding {
   const { hosts, as, methods, paths, access } = credential;
@@ -98,7 +98,7 @@ export function takesSecret(credential: HiddenCredential, { mode, rules }: Netwo
     return { reason: "Daytona restricts a secret only by host", fix };
   }
   if (as === "basic") {
-    const fix = 'send it as "bearer" or in a header of its own, or use a sandbox whose proxy Ambit runs';
+    const fix = 'send it as "bearer" or in a separate header, or use a sandbox whose proxy Ambit runs';
     return { reason: "Daytona doesn't recognise an encoded placeholder", fix };
   }
   const listed = rules.filter(isHost).map(entryOf);

@@ -1,7 +1,7 @@
 import type { ActorGap, ResourceLimits } from "@ambit/core/plugin";
 import type { DaytonaConfig } from "../config.js";
 
-/** As the platform takes it: cores, GiB, GiB. What is absent isn't sent. */
+/** In the platform's units: cores, GiB, GiB. Absent fields aren't sent. */
 export interface ResourceSettings {
   readonly cpu?: number;
   readonly memory?: number;
@@ -10,7 +10,7 @@ export interface ResourceSettings {
 
 const mibInGib = 1_024;
 
-/** Pure. What `resourceGaps` names can't be said in the platform's words. */
+/** Without what `resourceGaps` reports, which the platform can't express. Pure. */
 export function resourceSettings({ cpus, memoryMb, diskMb }: ResourceLimits): ResourceSettings {
   return {
     ...(cpus === undefined ? {} : { cpu: cpus }),

@@ -12,10 +12,10 @@ export interface CreateLimits {
 }
 
 /**
- * Makes a sandbox and waits until it has started. Its name is its own: an answer that was lost is made up for by
- * taking over what was made, and nothing is made twice.
+ * Makes a sandbox and waits until it has started. Its name is unique: if a response was lost, the existing sandbox of
+ * that name is used, and none is made twice.
  *
- * @throws SandboxFailed; what was made by then is deleted.
+ * @throws SandboxFailed; anything made by then is deleted.
  */
 export async function createMachine(
   service: Service,
@@ -42,7 +42,7 @@ export async function createMachine(
     return await unlessAborted(signal, () => making);
   } catch (error) {
     if (!mayBeMade && !signal.aborted) throw asSandboxFailed(error, "creating a sandbox");
-    // Given up here, the request may still be under way there.
+    // The request was abandoned here, but may still be running there.
     let isOver = !signal.aborted;
     void making
       .catch(() => undefined)
@@ -66,7 +66,7 @@ export async function createMachine(
     const failure = asSandboxFailed(error, "creating a sandbox");
     throw removal === "failed"
       ? new SandboxFailed(
-          `${failure.message}; anything created of ${order.name} is removed as soon as possible`,
+          `${failure.message}; anything created as ${order.name} is removed as soon as possible`,
           {
             cause: error,
           },
@@ -75,7 +75,7 @@ export async function createMachine(
   }
 }
 
-/** After these nothing was made. */
+/** After these errors nothing was made. */
 const refusals: ReadonlySet<FailureKind> = new Set([
   "unauthorized",
   "forbidden",
@@ -90,7 +90,7 @@ async function adopt(service: Service, order: SandboxOrder, leftMs: number): Pro
   const machine = await service.get(order.name);
   if (!isOrdered(order, machine.labels)) {
     throw new SandboxFailed(
-      `Daytona: there is a sandbox ${order.name} that isn't of this session: set another namePrefix`,
+      `Daytona: the sandbox ${order.name} doesn't belong to this session: set another namePrefix`,
     );
   }
   await machine.waitUntilStarted(leftMs);
@@ -108,14 +108,14 @@ function isOrdered(order: SandboxOrder, labels: Readonly<Record<string, string>>
 }
 
 /**
- * Deletes what the order may have made, once.
+ * Deletes anything that the order made, once.
  *
- * @throws ServiceFailure when it may still be there.
+ * @throws ServiceFailure when it may still exist.
  */
 async function removeNamed(service: Service, order: SandboxOrder): Promise<"deleted" | "absent"> {
   try {
     const machine = await service.get(order.name);
-    // Somebody else's stays: it isn't what was ordered.
+    // A sandbox with another owner stays: it isn't the one ordered.
     if (!isOrdered(order, machine.labels)) return "absent";
     await machine.delete();
     return "deleted";

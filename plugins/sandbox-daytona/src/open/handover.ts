@@ -8,14 +8,14 @@ const handoverSchema = z.strictObject({
   secrets: mountedSecretsSchema.default({ ids: [], mounts: {}, placeholders: {} }),
   bridge: z.strictObject({ key: z.string(), epoch: z.string(), copied: z.array(z.string()).readonly() }),
 });
-/** What another runner goes on with. */
+/** What another runner needs to take the sandbox over. */
 export type Handover = z.output<typeof handoverSchema>;
 
 export function writeHandover(handover: Handover): string {
   return JSON.stringify(handover);
 }
 
-/** @throws SandboxFailed for what another version wrote. */
+/** @throws SandboxFailed for data of another version. */
 export function readHandover(text: string): Handover {
   const read = handoverSchema.safeParse(JSON.parse(text));
   if (read.success) return read.data;

@@ -12,7 +12,7 @@ import { watch } from "./watch.js";
 /**
  * One sandbox, with its limits read back and tried from inside before anything runs in it.
  *
- * @throws SandboxFailed; nothing is left then, or the message says what is.
+ * @throws SandboxFailed; nothing is left then, or the message names what is.
  */
 export async function openSandbox(account: Account, spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
   const { id: session, boundary, secrets = [], fence, log } = spec;
@@ -22,9 +22,9 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
 }
 
 /**
- * Tries the limits from inside, and makes the bridge.
+ * Tests the limits from inside, and opens the bridge.
  *
- * @throws SandboxFailed; nothing is left then, unless it was to be taken over.
+ * @throws SandboxFailed; nothing is left then, except for a sandbox that was to be taken over.
  */
 export async function enter(
   account: Account,
@@ -48,10 +48,10 @@ export async function enter(
     "daytona.timeToLive": view.hasTimeToLive ? `${order.ttlMinutes} minutes` : noTimeToLive(order),
     "daytona.size": `${view.cpu} cores, ${view.memory} GiB of memory, ${view.disk} GiB of disk`,
   };
-  // Both take a while, and neither needs the other.
+  // Both take a while, and are independent.
   const [tried, entered] = await Promise.allSettled([
     tryAgain(account, started, boundary.network, scope.signal),
-    // Each sandbox is a container or machine of its own: its /proc is nobody else's.
+    // Each sandbox is a separate container or machine, so its /proc belongs to it alone.
     openRemoteSandbox(
       {
         ...{ platform, spec, bridge: config.bridge, evidence, placeholders: () => secrets.placeholders },
@@ -89,7 +89,7 @@ function whatDaemonBreaks(
   return new LimitsNotApplied(`${broken.join(", ")}: ${reason}: ${daemonFix}`);
 }
 
-/** Looks at the limits from inside: the platform's word alone is no proof. */
+/** Tests the limits from inside: what the platform reports is no proof. */
 async function tryAgain(
   { config }: Account,
   { machine }: StartedMachine,
@@ -98,7 +98,7 @@ async function tryAgain(
 ): Promise<Evidence> {
   const attempts = attemptsAgainst(network, config.canary);
   if (attempts.length === 0) return {};
-  // The platform sets its rules after the start, and says nothing when they fail.
+  // The platform sets its rules after the start, and reports no failure.
   const end = performance.now() + config.canary.settleMs;
   for (;;) {
     const leaks = leaksIn(await tryFrom(machine, attempts, config), network);
@@ -107,7 +107,7 @@ async function tryAgain(
     signal.throwIfAborted();
     if (performance.now() >= end || leaks.some((leak) => leak.startsWith(addressId))) {
       throw new LimitsNotApplied(
-        `Daytona says that it limits the network, and ${leaks.join(", ")} was reached nevertheless`,
+        `Daytona reports that it limits the network, but ${leaks.join(", ")} was reached`,
       );
     }
     await pauseFor(againMs, signal);
@@ -151,9 +151,9 @@ function opened(
   };
 }
 
-/** Daytona's open version, v0.190, knows none, and takes the request all the same. */
+/** Daytona's open-source version, v0.190, doesn't support this, and ignores the setting. */
 function noTimeToLive({ autoStopMinutes }: StartedMachine["order"]): string {
-  return `none: this Daytona gives no sandbox one; what a dead runner leaves is deleted ${autoStopMinutes} minutes after its last activity`;
+  return `none: this Daytona gives no sandbox one; leftovers of a dead runner are deleted ${autoStopMinutes} minutes after its last activity`;
 }
 
 function closureOf(facts: RemoteSandbox["facts"]): string {

@@ -8,9 +8,9 @@ export function machineName({ namePrefix }: { readonly namePrefix: string }, ses
 }
 
 /**
- * Whether the sandbox still has this owner: another runner labels it anew before it enters.
+ * Whether the sandbox still has this owner: another runner changes its labels before it takes it over.
  *
- * @throws ServiceFailure when that can't be told, or the sandbox is gone.
+ * @throws ServiceFailure when that can't be determined, or the sandbox is gone.
  */
 export async function isOwnedBy(
   account: { readonly config: { readonly requestTimeoutMs: number }; service(): Promise<Service> },

@@ -1,13 +1,13 @@
 import type { MachineView, SandboxOrder } from "../platform/service.js";
 
-/** Something that isn't as it was asked for. */
+/** A setting that differs from what was requested. */
 export interface Difference {
-  /** Whether the run's boundary needs it: such a one may not come later either. */
+  /** Whether the run's boundary needs it: such a difference must not appear later either. */
   readonly isLimit: boolean;
   readonly text: string;
 }
 
-/** What was asked for against what the platform says it made. Pure. */
+/** Compares what was requested with what the platform reports. Pure. */
 export function differences(order: SandboxOrder, view: MachineView): readonly Difference[] {
   return [...limitDifferences(order, view), ...otherDifferences(order, view)];
 }
@@ -42,7 +42,7 @@ function otherDifferences(order: SandboxOrder, view: MachineView): readonly Diff
   const labels = Object.entries(order.labels).flatMap(([name, value]) =>
     compare(`the label ${name}`, value, view.labels[name] ?? ""),
   );
-  // Values may be anybody's: told apart, never shown.
+  // Values may be secret: compared, never shown.
   const env = Object.entries(order.env)
     .filter(([name, value]) => view.env[name] !== value)
     .map(([name]) => `the variable ${name} has another value`);

@@ -15,11 +15,11 @@ import { differences } from "./read-back.js";
 export interface MachineRequest {
   readonly session: string;
   readonly boundary: Boundary;
-  /** Variables that every process sees which the platform itself starts. Default: none. */
+  /** Variables of every process that the platform itself starts. Default: none. */
   readonly env?: Readonly<Record<string, string>>;
   /** Default: none. */
   readonly secrets?: readonly HiddenCredential[];
-  /** Of its owner, where another runner may take it over. */
+  /** The owner's fence, if another runner may take it over. */
   readonly fence?: number | undefined;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -35,9 +35,9 @@ export interface StartedMachine {
 }
 
 /**
- * A sandbox that the platform says has every limit that was asked for.
+ * A sandbox with every requested limit, according to the platform.
  *
- * @throws SandboxFailed; nothing is left then, or the message says what is.
+ * @throws SandboxFailed; nothing is left then, or the message names what is.
  */
 export async function startMachine(account: Account, request: MachineRequest): Promise<StartedMachine> {
   const { config } = account;
@@ -55,7 +55,7 @@ export async function startMachine(account: Account, request: MachineRequest): P
     const view = await machine.refresh();
     const wrong = differences(order, view).map(({ text }) => text);
     if (wrong.length > 0) {
-      throw new LimitsNotApplied(`Daytona made another sandbox than was asked for: ${wrong.join("; ")}`);
+      throw new LimitsNotApplied(`Daytona made a sandbox that differs from the request: ${wrong.join("; ")}`);
     }
     return { machine, order, view, secrets: mounted, platform };
   } catch (error) {
@@ -79,7 +79,7 @@ async function remove(
   } else await platform.destroy();
 }
 
-/** What the canary had found no longer holds. */
+/** The canary's findings no longer hold. */
 export class LimitsNotApplied extends SandboxFailed {}
 
 export function orderOf(

@@ -12,10 +12,10 @@ import { differences } from "./read-back.js";
 import { LimitsNotApplied, orderOf, remoteMachine, type StartedMachine } from "./start-machine.js";
 
 /**
- * Goes on with a sandbox of another runner: it is labelled as this one's, its limits are read back and tried from
- * inside, and its bridge hears nobody else from then on.
+ * Takes over the sandbox of another runner: labels it as this runner's, reads its limits back and tests them from
+ * inside. From then on its bridge ignores every other runner.
  *
- * @throws SandboxFailed; the sandbox is left as it is then.
+ * @throws SandboxFailed; the sandbox then stays as it was.
  */
 export async function takeOverSandbox(
   account: Account,
@@ -37,7 +37,7 @@ export async function takeOverSandbox(
   }
 }
 
-/** Deletes one that nobody goes on with. */
+/** Deletes one that no runner takes over. */
 export async function discardSandbox(
   account: Account,
   { id: session, fence = 0, log }: Pick<SandboxSpec, "id" | "fence" | "log">,
@@ -55,7 +55,7 @@ export async function discardSandbox(
   await removeSecrets(await account.service(), secrets.ids, limitMs);
 }
 
-/** Of this session, and with an owner of a smaller fence. @throws SandboxFailed, ServiceFailure */
+/** That it belongs to this session, with a smaller fence. @throws SandboxFailed, ServiceFailure */
 async function found(account: Account, id: string, session: string, below: number): Promise<Machine> {
   const machine = await (await account.service()).get(id);
   const now = ownershipOf(machine.labels);
@@ -82,7 +82,7 @@ async function claimed(
   const wrong = differences(order, view).map(({ text }) => text);
   if (wrong.length > 0)
     throw new LimitsNotApplied(
-      `Daytona: the session's sandbox isn't as asked for any more: ${wrong.join("; ")}`,
+      `Daytona: the session's sandbox no longer matches the request: ${wrong.join("; ")}`,
     );
   const platform = remoteMachine(account, machine, owner, secrets, log);
   return { machine, order, view, secrets, platform };

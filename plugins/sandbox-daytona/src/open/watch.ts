@@ -9,16 +9,16 @@ export interface WatchOptions {
   readonly order: SandboxOrder;
   readonly everyMs: number;
   readonly log: Log;
-  /** Called once at most; nothing is watched afterwards. */
+  /** Called at most once; nothing is watched afterwards. */
   onFailure(failure: SandboxFailed): void;
 }
 
 /**
- * Keeps a sandbox awake while it is open, and looks at it: one that ended, or whose limits are others than what was
- * asked for, fails. Returns the end of it.
+ * Keeps a sandbox awake while it is open, and checks it: it fails if the sandbox ended or its limits changed. Returns a
+ * function that ends the watch.
  */
 export function watch({ machine, order, everyMs, log, onFailure }: WatchOptions): () => void {
-  // Three times within the platform's own limit, so that one that is lost does no harm.
+  // Three times within the platform's own limit, so that one lost request does no harm.
   const touchMs = (order.autoStopMinutes * 60_000) / 3;
   const intervalMs = Math.min(everyMs, touchMs);
   let touchedAt = performance.now();

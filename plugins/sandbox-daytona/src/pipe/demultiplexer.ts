@@ -7,8 +7,8 @@ export interface Labelled {
 }
 
 /**
- * Takes the platform's log of a command apart: each line opens with a marker of three bytes that names its stream.
- * Bytes before the first marker belong to no stream and are dropped.
+ * Splits the platform's log of a command: each line starts with a marker of three bytes that names its stream. Bytes
+ * before the first marker belong to no stream and are dropped.
  */
 export class Demultiplexer {
   #stream: Stream | undefined;
@@ -34,7 +34,7 @@ export class Demultiplexer {
     this.#held = data.subarray(end);
   }
 
-  /** What was held back, when nothing follows. */
+  /** Bytes that were held back, if nothing follows. */
   *end(): Iterable<Labelled> {
     yield* this.#piece(this.#held);
     this.#held = Buffer.alloc(0);

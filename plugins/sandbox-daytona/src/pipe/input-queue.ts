@@ -1,4 +1,4 @@
-/** Characters of one request: many lines go as one, and none waits for a large one. */
+/** Characters of one request: many lines are sent as one, and none waits for a large one. */
 const mostInOne = 128 * 1_024;
 
 interface Waiting {
@@ -8,18 +8,18 @@ interface Waiting {
 }
 
 /**
- * Sends lines in order, one request at a time; what comes while one is under way goes with the next. After a failure
- * nothing more is sent: whether the lines arrived isn't known, and what follows them mustn't overtake them.
+ * Sends lines in order, one request at a time; lines that arrive meanwhile are sent with the next request. After a
+ * failure nothing more is sent: whether the lines arrived is unknown, and later ones mustn't overtake them.
  */
 export class InputQueue {
   #waiting: Waiting[] = [];
   #sending = false;
   #failure: { readonly error: unknown } | undefined;
 
-  /** @param send one text, to which a line feed is added on its way. */
+  /** @param send sends one text; the platform adds a line feed to it. */
   constructor(readonly send: (text: string) => Promise<void>) {}
 
-  /** @param lines whole, each with its line feed. */
+  /** @param lines complete, each with its line feed. */
   write(lines: string): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
     return new Promise((resolve, reject) => {

@@ -3,18 +3,18 @@ import { sdkVersion } from "../platform/sdk-version.js";
 import { Demultiplexer } from "./demultiplexer.js";
 
 export interface LogStreamOptions {
-  /** `http…`, of the command's log. */
+  /** URL (`http…`) of the command's log. */
   readonly url: string;
   readonly apiKey: string;
-  /** Milliseconds until the connection must stand. */
+  /** Milliseconds until the connection must be established. */
   readonly connectMs: number;
   /** Text of standard error, in pieces. */
   onStderr(text: string): void;
 }
 
-/** One frame of the platform is 1 KB; a larger one than this is no log. */
+/** One frame of the platform is 1 KB; a larger one than this isn't a log. */
 const largestFrame = 8 * 1_024 * 1_024;
-/** Bytes kept for a reader that is slow, before the platform is told to wait. */
+/** Bytes that are kept for a slow reader before the platform has to wait. */
 const readAhead = 256 * 1_024;
 
 export interface LogStream {
@@ -24,14 +24,14 @@ export interface LogStream {
 }
 
 /**
- * Follows a command's log from its first byte. Our own client and not the SDK's: that one can't be closed or told to
- * wait, takes a broken connection for the end, and breaks on frames of more than about 100 KB.
+ * Follows a command's log from its first byte. Replaces the SDK's client, which can't be closed or paused, treats a
+ * broken connection as the end, and fails on frames of more than about 100 KB.
  */
 export function openLogStream(options: LogStreamOptions): LogStream {
   const socket = new WebSocket(options.url.replace(/^http/, "ws"), {
     headers: {
       authorization: `Bearer ${options.apiKey}`,
-      // Without one of these the daemon takes the streams' markers out, and all that is left belongs to neither.
+      // Without one of these the daemon removes the markers, and the streams can't be separated.
       "X-Daytona-Split-Output": "true",
       "X-Daytona-SDK-Version": sdkVersion,
     },

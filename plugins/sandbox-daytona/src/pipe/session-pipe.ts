@@ -16,7 +16,7 @@ export interface SessionPipeOptions {
   readonly log: Log;
 }
 
-/** A pipe to a command in a session of its own: input by requests, output by the command's log. */
+/** A pipe to a command in a separate session: input by requests, output through the command's log. */
 export async function openSessionPipe(options: SessionPipeOptions): Promise<Pipe> {
   const { machine, log } = options;
   const session = `ambit-${randomUUID()}`;
@@ -31,7 +31,8 @@ export async function openSessionPipe(options: SessionPipeOptions): Promise<Pipe
         log.debug({ sandbox: machine.name, text }, "a pipe's command wrote to standard error"),
     });
     const queue = new InputQueue((text) =>
-      // The command's input is made after its start was answered. Nothing was written then, so it may be sent again.
+      // The command's input is created after the response to its start. Nothing was written then, so it may be sent
+      // again.
       withPatience(
         () => machine.input(session, command, text),
         { retries: 8, limitMs: options.connectMs },

@@ -16,15 +16,15 @@ export type FailureKind =
   | "never_started"
   | "other";
 
-/** Something that Daytona, or the way to it, didn't do. The message is the platform's own, without credentials. */
+/** An operation that Daytona, or the connection to it, failed. The message is the platform's, without credentials. */
 export class ServiceFailure extends Error {
   override readonly name = "ServiceFailure";
   constructor(
     readonly kind: FailureKind,
     message: string,
-    /** HTTP; undefined when there was no answer. */
+    /** HTTP status; undefined without a response. */
     readonly status?: number,
-    /** As the platform asked for. */
+    /** As the platform requested. */
     readonly retryAfterMs?: number,
     options?: ErrorOptions,
   ) {
@@ -32,7 +32,7 @@ export class ServiceFailure extends Error {
   }
 }
 
-/** What an error of the SDK tells. */
+/** The fields of the SDK's errors that are used. */
 export interface Told {
   readonly name: string;
   readonly message: string;
@@ -42,7 +42,7 @@ export interface Told {
 
 const longestMessage = 300;
 
-/** @param secret never shown, should the platform repeat it. */
+/** @param secret never shown, even if the platform repeats it. */
 export function serviceFailure(error: Told, secret: string): ServiceFailure {
   const plain = error.message.replaceAll(secret, "…");
   const message = plain.length > longestMessage ? `${plain.slice(0, longestMessage)}…` : plain;
@@ -51,7 +51,7 @@ export function serviceFailure(error: Told, secret: string): ServiceFailure {
     message,
     error.statusCode,
     retryAfterMs(error.headers),
-    // Not the SDK's error itself: its request carries the key.
+    // Not the SDK's error itself, whose request contains the key.
     { cause: new Error(`${error.name}: ${message}`) },
   );
 }
@@ -103,12 +103,12 @@ function retryAfterMs(headers: unknown): number | undefined {
   return seconds.length === 0 ? undefined : Math.max(...seconds) * 1_000;
 }
 
-/** Whether the same request may succeed by itself in a moment. */
+/** Whether the same request may succeed by itself a moment later. */
 export function isPassing({ kind }: ServiceFailure): boolean {
   return ["throttled", "timeout", "unavailable", "unreachable"].includes(kind);
 }
 
-/** The failure as the operator reads it: what was tried, what Daytona said, what to do. */
+/** The failure for the operator: what was tried, Daytona's message, and the fix. */
 export function asSandboxFailed(error: unknown, tried: string): SandboxFailed {
   if (error instanceof SandboxFailed) return error;
   if (!(error instanceof ServiceFailure))
@@ -132,7 +132,7 @@ export function fixFor({ kind, retryAfterMs }: ServiceFailure): string {
     case "gone":
       return "it ended on the platform: start a new run";
     case "invalid":
-      return "check sandbox-daytona's configuration against what the platform says";
+      return "check sandbox-daytona's configuration against the platform's message";
     case "quota":
       return "delete sandboxes, or raise the organisation's limits";
     case "throttled":

@@ -4,21 +4,21 @@ import { isPassing, ServiceFailure } from "./failure.js";
 export interface Patience {
   /** Tries after the first. */
   readonly retries: number;
-  /** Milliseconds for all of it, waiting included. */
+  /** Milliseconds for all tries, including the waits. */
   readonly limitMs: number;
   readonly signal?: AbortSignal;
 }
 
 /** Milliseconds between two tries: at first, and at most. */
 const pauses = { first: 250, longest: 10_000 } as const;
-/** Milliseconds that must be left for another try: with less it would fail of that alone. */
+/** Milliseconds that must be left for another try: with less it would fail just for lack of time. */
 const leastMs = 1_000;
 
 /**
- * Tries again what failed in passing: only for calls that may be made twice. Waits as long as the platform asks for,
- * unless that is longer than what is left.
+ * Repeats a call after a temporary failure, so only for calls that may be made twice. Waits as long as the platform
+ * asks for, unless that is longer than the time that is left.
  *
- * @throws ServiceFailure the last one; where that only says that the time was over, the one before it.
+ * @throws ServiceFailure the last failure; if that was only the time limit, the one before it.
  */
 export async function withPatience<Result>(
   call: () => Promise<Result>,
@@ -41,7 +41,7 @@ export async function withPatience<Result>(
     },
     {
       retries,
-      // All waiting is done below, where it is held to what is left.
+      // All waiting happens below, limited to the remaining time.
       minTimeout: 0,
       maxTimeout: 0,
       ...(signal === undefined ? {} : { signal }),
@@ -56,7 +56,7 @@ export async function withPatience<Result>(
   );
 }
 
-/** Twice as long each time, and up to twice that: clients that failed together don't come back together. */
+/** Doubles each time, with as much jitter again: clients that failed together don't retry together. */
 function pauseBefore(attempt: number): number {
   return Math.min(pauses.first * 2 ** (attempt - 1) * (1 + Math.random()), pauses.longest);
 }

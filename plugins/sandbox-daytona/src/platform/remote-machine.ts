@@ -13,7 +13,7 @@ export interface RemoteMachineOptions {
   readonly log: Log;
   /** For a sandbox that can't be deleted at once. */
   readonly removal?: RemovalTimes;
-  /** Whether it may be deleted from here. Default: yes. */
+  /** Whether this runner may delete it. Default: yes. */
   isOwn?(): Promise<boolean>;
   /**
    * Runs once, after the sandbox is gone or couldn't be deleted.
@@ -22,7 +22,7 @@ export interface RemoteMachineOptions {
   onDestroyed(isLeft: boolean): Promise<void>;
 }
 
-/** The three primitives that the bridge needs of a sandbox. */
+/** The three operations that the bridge needs from a sandbox. */
 export class RemoteMachine implements RemotePlatform {
   readonly #options: RemoteMachineOptions;
   #destroying: Promise<void> | undefined;
@@ -48,7 +48,7 @@ export class RemoteMachine implements RemotePlatform {
   async upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void> {
     const { machine, requestTimeoutMs } = this.#options;
     try {
-      // The same file with the same content: twice is as good as once.
+      // Idempotent: the same file with the same content.
       await withPatience(() => machine.upload(path, content, signal), {
         retries: 2,
         limitMs: requestTimeoutMs,
@@ -96,7 +96,7 @@ export class RemoteMachine implements RemotePlatform {
     return "deleted";
   }
 
-  /** Whether the sandbox is over, and not just one connection to it. */
+  /** Whether the sandbox has ended, and not just one connection to it. */
   async #whyEnded(error: unknown): Promise<SandboxFailed | undefined> {
     if (!(error instanceof ServiceFailure)) return undefined;
     if (error.kind === "unauthorized" || error.kind === "forbidden") return asSandboxFailed(error, "a pipe");
@@ -109,7 +109,7 @@ export class RemoteMachine implements RemotePlatform {
   }
 }
 
-/** Why a sandbox in this state is of no use any more; undefined while it runs. */
+/** Why a sandbox in this state can't be used; undefined while it runs. */
 export function endOf(view: {
   readonly state: string;
   readonly errorReason: string | undefined;
@@ -124,20 +124,20 @@ export function asGone(failure: ServiceFailure): SandboxFailed {
     ? new SandboxFailed("Daytona: the sandbox was deleted while it was open: start a new run", {
         cause: failure,
       })
-    : asSandboxFailed(failure, "a look at the sandbox");
+    : asSandboxFailed(failure, "reading the sandbox's state");
 }
 
 /**
- * A sandbox that isn't there is deleted.
+ * Deletes a sandbox. A missing one counts as deleted.
  *
- * @throws SandboxFailed when it may still be there.
+ * @throws SandboxFailed when it may still exist.
  */
 export async function deleteMachine(
   machine: { readonly name: string; delete(): Promise<void> },
   limitMs: number,
 ): Promise<void> {
   try {
-    // 409: it is on its way into another state. Deleting twice is as good as once.
+    // 409: its state is changing. Deleting is idempotent.
     await withPatience(
       () => machine.delete(),
       { retries: 4, limitMs },

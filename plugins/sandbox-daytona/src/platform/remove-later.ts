@@ -1,7 +1,7 @@
 import type { Log } from "@ambit/core/plugin";
 import { ServiceFailure } from "./failure.js";
 
-/** Milliseconds: between two tries, and for all of them. */
+/** Milliseconds between two tries, and for all of them. */
 export interface RemovalTimes {
   readonly everyMs: number;
   readonly limitMs: number;
@@ -11,17 +11,17 @@ const usual: RemovalTimes = { everyMs: 2_000, limitMs: 120_000 };
 
 export interface Removal {
   readonly name: string;
-  /** One try: whether it is gone for good. A throw is a try that failed. */
+  /** One try: whether it is gone for good. A throw counts as a failed try. */
   remove(): Promise<boolean>;
   readonly log: Log;
-  /** Whether the process is kept from its end until then: not for what probably isn't there. */
+  /** Whether the process stays alive until then: not for what probably doesn't exist. */
   readonly holdsProcess: boolean;
   readonly times?: RemovalTimes | undefined;
 }
 
 /**
- * Keeps at removing a sandbox that couldn't be removed now: one that changes its state answers 409, and one whose
- * create was given up may be made after that. Returns at once; what is left in the end is logged, and the reaper's.
+ * Retries the removal of a sandbox that couldn't be removed: one that changes its state answers 409, and one whose
+ * creation was abandoned may appear later. Returns at once; what is finally left is logged, and removed by the reaper.
  */
 export function removeLater({ name, remove, log, holdsProcess, times = usual }: Removal): void {
   const keepAt = async () => {
@@ -36,7 +36,7 @@ export function removeLater({ name, remove, log, holdsProcess, times = usual }: 
         if (await remove()) return;
       } catch (error) {
         last = error;
-        // Without a valid key nothing is removed, whatever the patience.
+        // Without a valid key, no retry can remove anything.
         if (error instanceof ServiceFailure && error.kind === "unauthorized") break;
       }
     }

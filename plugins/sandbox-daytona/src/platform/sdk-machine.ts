@@ -1,7 +1,7 @@
 import type { Sandbox } from "@daytona/sdk";
 import type { ListedMachine, Machine, MachineView, NetworkChange } from "./service.js";
 
-/** Passes what the SDK throws on as a `ServiceFailure`. */
+/** Converts the SDK's errors into `ServiceFailure`. */
 export type Guard = <Result>(call: () => Promise<Result>) => Promise<Result>;
 
 export class SdkMachine implements Machine {

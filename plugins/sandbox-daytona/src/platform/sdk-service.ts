@@ -16,16 +16,16 @@ export interface ServiceSettings {
   readonly requestTimeoutMs: number;
 }
 
-/** The official SDK. It is large: loaded with the first sandbox or probe, so a server's start does without it. */
+/** The official SDK. It is large, so it is loaded with the first sandbox or probe; a server starts without it. */
 export async function openSdkService(settings: ServiceSettings): Promise<Service> {
   const sdk = await import("@daytona/sdk");
   const client = new sdk.Daytona({
-    // All three, or it reads the environment and `.env` files of the working directory for what is missing.
+    // All three, or it reads missing ones from the environment and from `.env` files in the working directory.
     apiKey: settings.apiKey,
     apiUrl: settings.apiUrl,
     target: settings.target,
     requestTimeoutMs: settings.requestTimeoutMs,
-    // Its event stream would keep a socket open as long as there are sandboxes; states are asked for instead.
+    // Its event stream would keep a socket open while there are sandboxes; states are polled instead.
     useDeprecatedPolling: true,
   });
   if (Reflect.get(client, "otelSdk") !== undefined) {
@@ -111,7 +111,7 @@ function parametersOf({
     ...("image" in source ? { image: source.image, resources: { ...resources } } : source),
     language: "javascript",
     ...network,
-    // The SDK adds one of its own to the object that it is given.
+    // The SDK adds its own header to the object that it is given.
     labels: { ...labels },
     envVars: { ...env },
     ...(Object.keys(secrets).length === 0 ? {} : { secrets: { ...secrets } }),

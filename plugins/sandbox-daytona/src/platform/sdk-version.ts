@@ -1,2 +1,5 @@
-/** Of the official SDK, whose protocol our own client of the log speaks. `pipe.test.ts` holds it to the installed one. */
+/**
+ * The official SDK's version, whose protocol Ambit's log client uses. `pipe.test.ts` compares it with the installed
+ * one.
+ */
 export const sdkVersion = "0.216.0";

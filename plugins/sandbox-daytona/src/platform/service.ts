@@ -1,19 +1,19 @@
 import type { NetworkSettings } from "../limits/network.js";
 import type { ResourceSettings } from "../limits/resources.js";
 
-/** What this plugin needs of Daytona, and nothing else: the SDK stands behind it. Every method throws `ServiceFailure`. */
+/** The operations of Daytona that this plugin needs; the SDK implements them. Every method throws `ServiceFailure`. */
 export interface Service {
   /**
    * Resolves when the sandbox has started.
    *
-   * @param timeoutMs for all of it; a sandbox that was made by then is still there.
+   * @param timeoutMs for the whole operation; a sandbox that was made by then still exists.
    */
   create(order: SandboxOrder, timeoutMs: number): Promise<Machine>;
   get(idOrName: string): Promise<Machine>;
-  /** Those with all of these labels, in no order. */
+  /** Those with all of these labels, in any order. */
   list(labels: Readonly<Record<string, string>>): AsyncIterable<ListedMachine>;
   createSecret(secret: SecretOrder): Promise<StoredSecret>;
-  /** Those whose name begins so. */
+  /** Those whose name has this prefix. */
   listSecrets(prefix: string): AsyncIterable<StoredSecret>;
   deleteSecret(id: string): Promise<void>;
 }
@@ -37,7 +37,7 @@ export interface SecretOrder {
   readonly name: string;
   readonly value: string;
   readonly description: string;
-  /** Never empty: without hosts a secret goes anywhere. */
+  /** Never empty: a secret without hosts is sent anywhere. */
   readonly hosts: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export interface StoredSecret {
   readonly id: string;
   readonly name: string;
   readonly description: string;
-  /** What stands in a sandbox instead of the value. */
+  /** The placeholder in a sandbox that replaces the value. */
   readonly placeholder: string;
   readonly hosts: readonly string[];
 }
@@ -82,16 +82,16 @@ export interface MachineView {
 
 /** One sandbox on the platform. */
 export interface Machine extends ListedMachine {
-  /** Where its files and processes are reached, without a slash at the end. */
+  /** The address of its files and processes, without a slash at the end. */
   readonly toolboxUrl: string;
   refresh(): Promise<MachineView>;
-  /** All of them: others are taken away. */
+  /** Replaces all labels. */
   setLabels(labels: Readonly<Record<string, string>>): Promise<void>;
   waitUntilStarted(timeoutMs: number): Promise<void>;
   /** Counts as activity, so that it isn't stopped. */
   touch(): Promise<void>;
   setNetwork(settings: NetworkChange): Promise<void>;
-  /** A shell line; standard output and error come as one, when it is over. */
+  /** Runs a shell line; returns standard output and error together when it has ended. */
   execute(line: string, timeoutMs: number): Promise<{ readonly exitCode: number; readonly output: string }>;
   startSession(id: string): Promise<void>;
   /** Starts a shell line in the session, and resolves with its id at once. */
@@ -103,7 +103,7 @@ export interface Machine extends ListedMachine {
   upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
 }
 
-/** An empty list lifts that limit. */
+/** An empty list removes that limit. */
 export interface NetworkChange {
   readonly networkBlockAll?: boolean;
   readonly networkAllowList?: string;

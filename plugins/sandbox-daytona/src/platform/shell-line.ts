@@ -1,7 +1,7 @@
 /**
- * One line for a POSIX shell that runs `argv` as it stands. The platform takes commands as shell lines only.
+ * One line for a POSIX shell that runs exactly `argv`. The platform takes commands only as shell lines.
  *
- * @throws TypeError for NUL, which no argument can hold, and for line breaks, which would end the platform's line.
+ * @throws TypeError for NUL, which no argument can contain, and for line breaks, which would end the platform's line.
  */
 export function shellLine(argv: readonly string[]): string {
   return argv.map(quoted).join(" ");
@@ -12,7 +12,7 @@ function quoted(argument: string): string {
   if (/[\u0000\n\r]/.test(argument)) {
     throw new TypeError("An argument for the platform's shell holds a NUL or a line break");
   }
-  // Nothing is special between single quotes; one of its own is put in from outside them.
+  // Nothing is special between single quotes; a single quote itself is inserted outside them.
   return /^[A-Za-z0-9_/.:=@%+-]+$/.test(argument) && !argument.startsWith("=")
     ? argument
     : `'${argument.replaceAll("'", `'\\''`)}'`;

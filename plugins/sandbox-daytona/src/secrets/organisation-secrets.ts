@@ -17,16 +17,16 @@ export const mountedSecretsSchema = z.strictObject({
 });
 export type MountedSecrets = Readonly<z.output<typeof mountedSecretsSchema>>;
 
-/** What our secrets' names begin with. */
+/** Prefix of the names of Ambit's secrets. */
 export function secretPrefix(namePrefix: string): string {
   return `${namePrefix.replaceAll("-", "_")}_secret_`.replace(/^(\d)/, "_$1");
 }
 
 /**
  * Puts each credential into the organisation's vault, for its hosts only: the sandbox sees a placeholder, and the
- * platform puts the value in its place on the way to those hosts.
+ * platform replaces it with the value in requests to those hosts.
  *
- * @throws ServiceFailure; what was stored by then is removed.
+ * @throws ServiceFailure; anything stored by then is removed.
  */
 export async function storeSecrets(
   service: Service,
@@ -52,7 +52,7 @@ export async function storeSecrets(
   }
 }
 
-/** Whose a secret is; undefined for what isn't ours, whole. */
+/** The owner of a secret; undefined for one that Ambit didn't make. */
 export function ownerOfSecret({ description }: StoredSecret): Ownership | undefined {
   const json = z
     .string()
@@ -61,7 +61,7 @@ export function ownerOfSecret({ description }: StoredSecret): Ownership | undefi
       try {
         return JSON.parse(text);
       } catch {
-        context.addIssue("is no JSON");
+        context.addIssue("isn't JSON");
         return z.NEVER;
       }
     });

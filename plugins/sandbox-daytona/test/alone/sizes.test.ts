@@ -15,10 +15,11 @@ const proof = (text: RegExp) => ({ proven: true, how: expect.stringMatching(text
 describe("a canary of an image", () => {
   const loopback = useLoopback();
 
-  it("shows that sizes are limits", { timeout: 180_000 }, async (context) => {
+  it("proves that sizes are limits", { timeout: 180_000 }, async (context) => {
     const daytona = loopback();
     if (!daytona.limits.includes("cpu")) context.skip("host: no cgroup limits processors here");
-    if (availableParallelism() < 2) context.skip("host: one processor gives no sandbox more than another");
+    if (availableParallelism() < 2)
+      context.skip("host: with one processor all sandboxes have the same share");
     let cpu: Finding | undefined;
     for (let round = 0; round < 3 && cpu?.proven !== true; round += 1) {
       const found = await findingsOf(await backendFor(daytona, { snapshot: undefined, image: "node:22" }));
@@ -30,7 +31,7 @@ describe("a canary of an image", () => {
       );
       cpu = found["resources.cpu"];
     }
-    // Others keep this machine busy: not the host's lack, so that it fails where skips must be its.
+    // Other load keeps this machine busy: no lack of the host, so it fails where skips must name one.
     if (cpu?.proven === false && /didn't give more/.test(cpu.reason)) context.skip(`busy: ${cpu.reason}`);
     expect(cpu).toMatchObject(proof(/cores could be used in a large sandbox/));
   });

@@ -11,7 +11,7 @@ export const unlimited: Boundary = {
 
 export const closed: Boundary = { ...unlimited, network: { mode: "off", rules: [] } };
 
-/** A boundary that allows these entries, as a request writes them. */
+/** A boundary that allows these entries, in the format of a request. */
 export function listing(...entries: string[]): Boundary {
   const rules = entries.map((entry): NetworkRule => {
     const parsed = parseNetworkRule(entry);

@@ -30,7 +30,7 @@ export function loopbackOptions(options: LoopbackOptions = {}): LoopbackOptions 
   };
 }
 
-/** One for a file of tests; skipped, aloud, where this machine can't run it. */
+/** One for each test file; skipped with a reason if this machine can't run it. */
 export function useLoopback(options: LoopbackOptions = {}): () => LoopbackDaytona {
   const reason = unavailableReason();
   let running: LoopbackDaytona | undefined;
@@ -61,13 +61,13 @@ export function settingsFor(daytona: Pick<LoopbackDaytona, "apiKey" | "apiUrl">)
       forbidden: ["other.example.test:80", "10.99.0.12:7777"],
       address6: "[fd99::10]:80",
       attemptMs: 500,
-      // Here limits hold before a sandbox starts, unless a test says otherwise.
+      // Here limits apply before a sandbox starts, unless a test changes that.
       settleMs: 0,
     },
   };
 }
 
-/** With a folder that goes with the test. */
+/** With a folder that is removed after the test. */
 export async function configFor(
   daytona: Pick<LoopbackDaytona, "apiKey" | "apiUrl">,
   overrides: object = {},
@@ -136,7 +136,7 @@ export async function printed(
   return output;
 }
 
-/** Names of sandboxes and secrets that aren't on their way out. */
+/** Names of sandboxes and secrets that aren't being deleted. */
 export function left(daytona: LoopbackDaytona): readonly string[] {
   return whatIsLeft(daytona).map(({ name }) => name);
 }

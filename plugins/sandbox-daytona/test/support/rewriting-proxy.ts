@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { buffer } from "node:stream/consumers";
 
-/** Stands before the platform's API, and changes what it answers about one sandbox. Keeps what it is asked to make. */
+/** A proxy for the platform's API that changes its responses about one sandbox. Records what it is asked to make. */
 export async function rewritingProxy(
   apiUrl: string,
   rewrite: (body: Record<string, unknown>) => Record<string, unknown>,

@@ -1,4 +1,4 @@
-// A runner of its own, to be killed: opens a sandbox with a secret, or one to be taken over, says so, and waits.
+// A separate runner, to be killed: opens a sandbox with a secret, or one to be taken over, reports that, and waits.
 import { DaytonaSandbox } from "../../dist/index.js";
 
 const { settings, id, fence } = JSON.parse(process.argv[2] ?? "{}");

@@ -16,7 +16,7 @@ export interface Closure {
 }
 
 /**
- * Keeps the platform's own service to root: it takes orders of everything that reaches it. Then looks, by connecting
+ * Keeps the platform's own service to root: it accepts requests of every process that reaches it. Then checks, by connecting
  * as a process of the sandbox does.
  *
  * @param user of such a process; undefined where processes share the bridge's.
