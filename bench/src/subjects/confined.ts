@@ -12,7 +12,7 @@ export const silent: Log = {
   error: () => undefined,
 };
 
-/** `own`: nothing may be connected to, through the session's proxy. `limited`: memory, processes and CPU. */
+/** `own`: no connection is allowed, through the session's proxy. `limited`: memory, processes and CPU. */
 export interface Confinement {
   readonly network: "own" | "shared";
   readonly limited: boolean;

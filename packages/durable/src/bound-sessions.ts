@@ -16,11 +16,11 @@ export interface BoundSessionsOptions {
   readonly log: Log;
 }
 
-/** What this replica has of a session. */
+/** This replica's record of a session. */
 export interface Holding {
-  /** Grows with each replica that has it. */
+  /** Increases with each replica that takes the session over. */
   readonly fence: number;
-  /** What the last one kept for the next. */
+  /** Data that the last replica stored for the next. */
   readonly record?: unknown;
 }
 
@@ -31,7 +31,7 @@ interface Bound extends SessionName, Holding {
 /** Milliseconds from binding a session to its opening, at most. */
 const openingMs = 5_000;
 
-/** The sessions of this replica, which no other one opens meanwhile. */
+/** The sessions of this replica, which no other one can open meanwhile. */
 export class BoundSessions {
   readonly #bound = new Map<string, Bound>();
 
@@ -49,7 +49,7 @@ export class BoundSessions {
     const key = keyOf(name);
     const place = { ...name, replica: this.replica, sandbox: plan.sandbox.actor.name };
     const before = this.#bound.get(key);
-    // Not to be released meanwhile.
+    // Must not be released meanwhile.
     this.#bound.set(key, { ...name, fence: 0, ...before, boundAt: performance.now() });
     const hold = await patiently("bind a session", settings.retryTimeoutMs, log, () =>
       store.holdSession(place),
@@ -68,7 +68,7 @@ export class BoundSessions {
     return this.#bound.get(keyOf(name));
   }
 
-  /** False when another replica has it by now. @throws StoreFailed */
+  /** False if another replica has it by now. @throws StoreFailed */
   async keep(name: SessionName, fence: number, record: unknown): Promise<boolean> {
     const { settings, log, store, sealing } = this.options;
     const sealed = record === undefined ? undefined : sealing.seal(sealingName(keyOf(name)), record);
@@ -91,7 +91,7 @@ export class BoundSessions {
     return this.release(session, project);
   }
 
-  /** It waits for another replica, and is this one's until that one takes it, or the lease ends. */
+  /** Offers it to other replicas. It stays this one's until another takes it, or the lease ends. */
   left(name: SessionName): void {
     this.#bound.delete(keyOf(name));
   }
@@ -106,7 +106,7 @@ export class BoundSessions {
     }
   }
 
-  /** Of the other living replica that has a session; undefined where none has it. */
+  /** The address of another living replica that has a session; undefined if none has it. */
   async addressOf(session: string, project: string | undefined): Promise<string | undefined> {
     const sessions = await this.options.store.sessions({ project: project ?? null, limit: 10_000 });
     return sessions.find((one) => one.session === session && one.replica !== this.replica)?.address;

@@ -20,7 +20,7 @@ export interface DurableOptions extends DeliveriesOptions {
   readonly settings: StoreSettings;
   /** Where callers reach this replica: `http://10.0.0.5:8765`. */
   readonly address: string;
-  /** Where this process listens; no other one of this host can at the same time. */
+  /** Where this process listens; no other process of this host can listen there at the same time. */
   readonly place: string;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly SessionName[];
@@ -28,14 +28,14 @@ export interface DurableOptions extends DeliveriesOptions {
   readonly onLost: (run: StoredRun) => void;
 }
 
-/** What to do with a run that was admitted under an id that the store has already. */
+/** What to do with a run that was admitted under an id that the store already has. */
 export type Started = { readonly recorder: Recorder } | { readonly existing: StoredRun };
 
 /** The runs of this replica, recorded, and those of all replicas, as the store has them. */
 export class DurableRuns {
   readonly replica: string;
   readonly #recorders = new Map<string, Recorder>();
-  /** Being created: not in the store's list of ours yet, or already. */
+  /** Runs that are being created: they may not be in the store's list of this replica's runs yet. */
   readonly #starting = new Set<string>();
   readonly sessions: BoundSessions;
   readonly answers: StoredAnswers;
@@ -62,7 +62,7 @@ export class DurableRuns {
   /** Takes this replica's lease. @throws Error when the store can't be reached. */
   static async open(options: DurableOptions): Promise<DurableRuns> {
     const runs = new DurableRuns(options);
-    // Whoever had this place before is gone, unless it said that it drains: two processes can't listen there.
+    // The process that listened here before is gone unless it announced that it drains: two can't listen at once.
     await options.store.supersede(placePrefix(options.place), runs.replica);
     await runs.lease.take();
     runs.#retaining.start();
@@ -74,7 +74,7 @@ export class DurableRuns {
     return this.options.store;
   }
 
-  /** Creates the run in the store, and begins it; unless the store has one of its id. @throws StoreFailed */
+  /** Creates the run in the store, and starts it, unless the store has one with its id. @throws StoreFailed */
   async start(run: RecordedRun, digest: string, quota?: RunQuota): Promise<Started | "over_quota"> {
     const { settings, log, store } = this.options;
     this.#starting.add(run.id);
@@ -84,7 +84,7 @@ export class DurableRuns {
         quota === undefined ? store.create(created) : store.createWithin(created, quota),
       );
       if (existing === "over_quota") return existing;
-      // Created by an attempt of ours whose answer was lost.
+      // Created by an earlier attempt of this replica whose response was lost.
       const isOurs = existing?.replica === this.replica && existing.state === "running";
       if (existing !== undefined && !(isOurs && !this.#recorders.has(run.id))) return { existing };
       return { recorder: this.record(run, 1) };
@@ -104,7 +104,7 @@ export class DurableRuns {
     };
   }
 
-  /** Begins a run that the store has as this replica's. */
+  /** Starts a run that the store assigns to this replica. */
   record(run: RecordedRun, fence: number): Recorder {
     const { store, settings, log } = this.options;
     const { project, session, webhook } = this.newRun(run, "");
@@ -119,7 +119,7 @@ export class DurableRuns {
     return recorder;
   }
 
-  /** Holds an id against the lease's clean-up while a claimed run is being admitted. */
+  /** Protects an id from the lease's clean-up while a claimed run is being admitted. */
   async whileStarting<Result>(id: string, act: () => Promise<Result>): Promise<Result> {
     this.#starting.add(id);
     try {
@@ -134,7 +134,7 @@ export class DurableRuns {
     return patiently("read a run", settings.retryTimeoutMs, log, () => store.get(id));
   }
 
-  /** Its records after that one, until its result. @throws NotFound, StoreFailed */
+  /** The run's records after this one, until its result. @throws NotFound, StoreFailed */
   follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
     const { store, settings, log } = this.options;
     const source = {
@@ -144,7 +144,7 @@ export class DurableRuns {
     return follow(source, id, after, signal);
   }
 
-  /** Ends a run early, wherever it is; it still ends in its one result. @throws NotFound when it has ended */
+  /** Ends a run early, on any replica; it still ends with its one result. @throws NotFound when it has ended */
   async cancel(id: string): Promise<void> {
     const recorder = this.#recorders.get(id);
     if (recorder !== undefined) {
@@ -158,7 +158,7 @@ export class DurableRuns {
     await this.store.requestCancel(id);
   }
 
-  /** Ends it without a start. False when a replica has just begun it. */
+  /** Ends it without a start. False if a replica has just started it. */
   async #cancelQueued(run: StoredRun): Promise<boolean> {
     const claim = await this.store.claim(run.id, this.replica);
     if (claim === undefined) return false;
@@ -168,7 +168,7 @@ export class DurableRuns {
     return true;
   }
 
-  /** The run once it has ended, wherever it is. Undefined when it is gone, or the reader left. */
+  /** The run once it has ended, on any replica. Undefined if it was deleted, or the reader left. */
   async ended(id: string, signal: AbortSignal): Promise<StoredRun | undefined> {
     while (!signal.aborted) {
       const tail = this.#recorders.get(id)?.tail;
@@ -183,7 +183,7 @@ export class DurableRuns {
     return undefined;
   }
 
-  /** After the runs have ended: gives the lease back, and closes the store. */
+  /** Called after the runs have ended: releases the lease and closes the store. */
   async close(): Promise<void> {
     await this.#retaining.close();
     await Promise.all([...this.#recorders.values()].map(({ done }) => done));
@@ -218,7 +218,7 @@ export class DurableRuns {
     recorder.lose("Another replica has taken this run over.");
   }
 
-  /** Ours by the store, and not here: its result couldn't be stored. */
+  /** Assigned to this replica by the store, but not running here: its result couldn't be stored. */
   async #endLeftOver(id: string, fence: number): Promise<void> {
     try {
       const run = await this.store.get(id);

@@ -5,10 +5,10 @@ import type { LogTail } from "./log-tail.js";
 import { patiently } from "./outage.js";
 import type { EventChunk, Store } from "./store/index.js";
 
-/** Characters that are read for one reader at a time. */
+/** Characters that are read at a time for one reader. */
 const pageCharacters = 262_144;
 
-/** Stream records as NDJSON, the first one's number, and how many. */
+/** Stream records as NDJSON, with the number of the first one and their count. */
 export type Records = EventChunk;
 
 export interface Source {
@@ -16,13 +16,13 @@ export interface Source {
   readonly heads: Heads;
   readonly log: Log;
   readonly retryTimeoutMs: number;
-  /** Of a run that this replica has. */
+  /** For a run of this replica. */
   tail(id: string): LogTail | undefined;
 }
 
 /**
- * A run's records after that one: events as they are committed, by whichever replica, then the result. Ends early when
- * the reader leaves.
+ * A run's records after this one: events as they are committed, by any replica, then the result. Ends early when the
+ * reader leaves.
  * @throws NotFound when the run is deleted; StoreFailed
  */
 export async function* follow(
@@ -45,7 +45,7 @@ export async function* follow(
     if (chunks.length > 0) continue;
     const end = tail === undefined ? await endOf(source, id, last) : endOfTail(tail);
     if (end !== undefined) {
-      // A reader that has the result already gets nothing.
+      // A reader that already has the result gets nothing.
       const isNew = last <= end.events;
       if (isNew) yield { first: last + 1, count: 1, text: `{"kind":"result","result":${end.result}}\n` };
       return;
@@ -71,7 +71,7 @@ function endOfTail({ result, last }: LogTail): End | undefined {
   return result === undefined ? undefined : { events: last, result };
 }
 
-/** The result, once all events before it were read. */
+/** The result, after all events before it were read. */
 async function endOf(
   { store, log, retryTimeoutMs }: Source,
   id: string,
@@ -83,7 +83,7 @@ async function endOf(
   return events <= last && result !== undefined ? { events, result } : undefined;
 }
 
-/** A chunk without the records up to that one. */
+/** A chunk without the records up to this one. */
 function without(chunk: EventChunk, last: number): Records {
   const surplus = last + 1 - chunk.first;
   if (surplus <= 0) return chunk;

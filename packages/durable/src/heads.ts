@@ -2,7 +2,7 @@ import { messageOf } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 import type { RunHead, Store } from "./store/index.js";
 
-/** Milliseconds between two looks at runs that other replicas have. */
+/** Milliseconds between two checks of runs on other replicas. */
 const pollMs = 100;
 
 interface Watch {
@@ -10,7 +10,7 @@ interface Watch {
   readonly wake: Set<() => void>;
 }
 
-/** Looks for readers how far runs of other replicas are: one question for all of them. */
+/** Polls the progress of runs on other replicas for readers, with one query for all of them. */
 export class Heads {
   readonly #watched = new Map<string, Watch>();
   #timer: NodeJS.Timeout | undefined;
@@ -20,7 +20,7 @@ export class Heads {
     readonly log: Log,
   ) {}
 
-  /** Resolves when the run has more events than that, has ended, or is gone; or the reader left. */
+  /** Resolves when the run has more events than this, has ended, or is gone, or when the reader left. */
   beyond(id: string, event: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const watch = this.#watched.get(id) ?? { head: undefined, wake: new Set() };

@@ -2,7 +2,7 @@ import { messageOf } from "@ambit/core";
 import { endLost, type LostRunEnder } from "./lost-result.js";
 import type { Renewal, Store } from "./store/index.js";
 
-/** Milliseconds between two renewals while runs are here: what others ask of them comes with the answer. */
+/** Milliseconds between two renewals while runs are here: the response also brings requests of other replicas. */
 const busyMs = 250;
 
 export interface LeaseOptions extends LostRunEnder {
@@ -11,12 +11,12 @@ export interface LeaseOptions extends LostRunEnder {
   /** Where callers reach this replica. */
   readonly address: string;
   readonly leaseMs: number;
-  /** Whether runs are here whose owners may be asked something. */
+  /** Whether there are runs here that other replicas may have requests for. */
   readonly isBusy: () => boolean;
   readonly onRenewal: (renewal: Renewal) => void;
 }
 
-/** Says that this replica lives, and ends the runs of those that don't any more. */
+/** Renews this replica's lease, and ends the runs of replicas whose lease has expired. */
 export class Lease {
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
@@ -31,13 +31,13 @@ export class Lease {
     this.#schedule();
   }
 
-  /** Renews soon, now that there are runs. */
+  /** Renews soon, since there are runs now. */
   hurry(): void {
     clearTimeout(this.#timer);
     this.#schedule();
   }
 
-  /** Before another process can listen in this one's place: that one then waits for this lease's own end. */
+  /** Called before another process can listen at this address: it then waits for this lease to end. */
   async drain(): Promise<void> {
     const { store, replica, log } = this.options;
     await store.drain(replica).catch((error: unknown) => {

@@ -3,7 +3,7 @@ import type { EventChunk } from "./store/index.js";
 /** Characters of committed events that are kept for readers that are nearly up to date. */
 const mostCharacters = 1_048_576;
 
-/** The end of a running run's log, as committed. Readers that are further behind read the store. */
+/** The committed end of a running run's log. Readers that are further behind read the store. */
 export class LogTail {
   readonly #chunks: EventChunk[] = [];
   #size = 0;
@@ -22,7 +22,7 @@ export class LogTail {
     return this.#result;
   }
 
-  /** Nothing more is recorded here: the store knows how the run goes on. */
+  /** Nothing more is recorded here: from now on only the store knows the run's progress. */
   get isLost(): boolean {
     return this.#isLost;
   }
@@ -47,7 +47,7 @@ export class LogTail {
     this.#wake();
   }
 
-  /** What was committed after that event; undefined where only the store has it. */
+  /** What was committed after this event; undefined if only the store has it. */
   after(event: number): readonly EventChunk[] | undefined {
     if (event >= this.#last) return [];
     const first = this.#chunks.findIndex((chunk) => chunk.first + chunk.count > event + 1);

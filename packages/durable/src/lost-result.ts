@@ -4,7 +4,7 @@ import type { Log } from "@ambit/core/plugin";
 import type { RunEnd, Store, StoredRun } from "./store/index.js";
 import { aboutEnd, type MessageSource } from "./webhooks/messages.js";
 
-/** The end of a run that has no result of its own. */
+/** The end of a run that produced no result. */
 export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
   const { id, session } = run;
   const result: RunResult = {
@@ -18,15 +18,15 @@ export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
   return { result: JSON.stringify(result), session, paused: false, deliveries: aboutEnd(run, result) };
 }
 
-/** What ends runs whose replica is gone. */
+/** Ends runs whose replica is lost. */
 export interface LostRunEnder {
   readonly store: Pick<Store, "finish">;
   readonly log: Log;
-  /** Called once such a run has its end. */
+  /** Called once such a run has ended. */
   readonly onLost: (run: StoredRun) => void;
 }
 
-/** Gives a run its end under the fence that this replica has of it. @throws Error when the store can't be reached */
+/** Ends a run under the fence that this replica has for it. @throws Error when the store can't be reached */
 export async function endLost(
   { store, log, onLost }: LostRunEnder,
   run: StoredRun,

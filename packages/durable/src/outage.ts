@@ -6,7 +6,7 @@ const firstPauseMs = 50;
 const longestPauseMs = 2_000;
 
 /**
- * Does it again until it succeeds: a database that restarts, a disk that is full for a while.
+ * Retries until it succeeds, for a database that restarts or a disk that is temporarily full.
  * @throws StoreFailed after `retryTimeoutMs`.
  */
 export async function patiently<Result>(

@@ -11,7 +11,7 @@ export interface RecordedRun {
   };
   /** Resolves when everything the run opened is closed, with its failure if there was one. */
   readonly ended: Promise<AmbitError | undefined>;
-  /** Begins it: its events, as many at a time as there are, then its one result. */
+  /** Starts it: yields its events in groups, then its one result. */
   parts(): AsyncIterable<{ readonly events: readonly AgentEvent[] } | { readonly result: RunResult }>;
   cancel(reason: RunCancelled | AtCapacity): void;
   /** A live answer. @throws NotFound, RequestInvalid */

@@ -8,10 +8,10 @@ import type { StoreSettings } from "./settings.js";
 import type { EventGroup, NewDelivery, NewInteraction, Store } from "./store/index.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages.js";
 
-/** Characters that may gather while a group is on its way to the store; then the run waits until that is there. */
+/** Characters that may be buffered while a group is being written; then the run waits. */
 const mostGathered = 262_144;
 
-/** Questions of one run that its webhook is sent: an agent can ask any number. */
+/** Most questions of one run that are sent to its webhook: an agent can ask any number. */
 const mostQuestions = 100;
 
 interface Gathered {
@@ -26,8 +26,8 @@ interface Gathered {
 const nothing = (): Gathered => ({ count: 0, texts: [], size: 0, asked: [], answered: [], deliveries: [] });
 
 /**
- * Writes what a run tells into the store, in groups: while one is on its way, the next one gathers. What readers get
- * is what was committed.
+ * Writes a run's events to the store in groups: while one is being written, the next one gathers. Readers get only what
+ * was committed.
  */
 export class Recorder {
   readonly tail = new LogTail();
@@ -36,10 +36,10 @@ export class Recorder {
   #size = 0;
   #writing: Promise<void> | undefined;
   #isLost = false;
-  /** Of a run that waits for room. */
+  /** Of a run that waits for room in the buffer. */
   #wake: (() => void) | undefined;
   #questionsSent = 0;
-  /** Resolves with the result that is in the store; undefined when the run was lost. Never rejects. */
+  /** Resolves with the stored result; undefined if the run was lost. Never rejects. */
   readonly done: Promise<RunResult | undefined>;
 
   constructor(
@@ -57,7 +57,7 @@ export class Recorder {
     });
   }
 
-  /** The run belongs to somebody else by now, or can't be recorded: it ends here, and nothing more is written. */
+  /** The run belongs to another replica by now, or can't be recorded: it ends here, and nothing more is written. */
   lose(reason: string): void {
     if (this.#isLost) return;
     this.#isLost = true;
@@ -96,7 +96,7 @@ export class Recorder {
     if (this.#writing === undefined) this.#writeSoon();
   }
 
-  /** Questions and answers are kept apart as well, in the same group. */
+  /** Questions and answers are also stored separately, in the same group. */
   #note(
     event: AgentEventOf<"interaction_request"> | AgentEventOf<"interaction_response">,
     { asked, answered, deliveries }: Gathered,
@@ -109,7 +109,7 @@ export class Recorder {
     deliveries.push(...this.#about(event));
   }
 
-  /** Resolves when the group under way is in the store, and what has gathered follows it. */
+  /** Resolves when the current group is stored, and writing of the next one has begun. */
   #room(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
@@ -127,7 +127,7 @@ export class Recorder {
     return [];
   }
 
-  /** What is told at once is written together. */
+  /** Events that arrive together are written together. */
   #writeSoon(): void {
     this.#writing = new Promise<void>((resolve) => process.nextTick(resolve)).then(() => this.#writeAll());
   }

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
-/** What the ids of all processes begin with that listen in one place of one host, one after the other. */
+/** Common prefix of the ids of all processes that listen at one address of one host, one after the other. */
 export function placePrefix(place: string): string {
   const name = JSON.stringify([hostname(), place]);
   return `${createHash("sha256").update(name).digest("hex").slice(0, 16)}-`;

@@ -5,7 +5,7 @@ import type { StoreSettings } from "./settings.js";
 import type { Store } from "./store/index.js";
 import { aboutExpiry } from "./webhooks/messages.js";
 
-/** Milliseconds between two looks for what is too old: at least, and at most. */
+/** Shortest and longest interval between two clean-ups, in milliseconds. */
 const everyMs = { least: 1_000, most: 60_000 };
 
 /** Where the result was when the run ended. A reader that has it continues with the next record. */
@@ -48,7 +48,7 @@ export class Retaining {
     }
   }
 
-  /** Page by page: each question gets its event, and its webhook. */
+  /** Page by page: each question gets its event and its webhook. */
   async #expire(): Promise<void> {
     const { store, settings, log } = this.options;
     for (;;) {

@@ -11,8 +11,8 @@ const algorithm = "aes-256-gcm";
 const sizes = { key: 32, nonce: 12, tag: 16 } as const;
 
 /**
- * Keeps a request's content from those who read the store: encrypted, or as a digest that can't be computed without the
- * key. Replicas that share a store need one key.
+ * Protects a request's content from readers of the store: encrypted, or as a digest that can't be computed without the
+ * key. Replicas that share a store need the same key.
  */
 export class Sealing {
   readonly #sealing: Buffer;
@@ -25,7 +25,7 @@ export class Sealing {
     this.#naming = derive("digest of a request");
   }
 
-  /** @param id of the run: what was sealed for one can't be opened for another. */
+  /** @param id of the run: data sealed for one run can't be opened for another. */
   seal(id: string, request: unknown): string {
     const nonce = randomBytes(sizes.nonce);
     const cipher = createCipheriv(algorithm, this.#sealing, nonce).setAAD(Buffer.from(id));
@@ -33,7 +33,7 @@ export class Sealing {
     return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64");
   }
 
-  /** @throws Error for what another key sealed. */
+  /** @throws Error for data sealed with another key. */
   unseal(id: string, sealed: string): unknown {
     const bytes = Buffer.from(sealed, "base64");
     const nonce = bytes.subarray(0, sizes.nonce);
@@ -45,7 +45,7 @@ export class Sealing {
     return JSON.parse(text.toString("utf8"));
   }
 
-  /** Equal for equal requests, and telling nothing of them. */
+  /** Equal for equal requests, and reveals nothing about them. */
   digest(request: unknown): string {
     return createHmac("sha256", this.#naming).update(JSON.stringify(request)).digest("base64url");
   }

@@ -3,7 +3,7 @@ import { z } from "zod";
 const milliseconds = z.int().positive().max(2_147_483_647);
 const day = 86_400_000;
 
-/** What becomes of stored runs. What each setting is for is in the schema itself. */
+/** Settings for stored runs. Each is described in the schema itself. */
 export const storeSettingsSchema = z.strictObject({
   maxAgeMs: z
     .int()

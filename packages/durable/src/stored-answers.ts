@@ -5,7 +5,7 @@ import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
 import type { InteractionState, Store, StoredInteraction } from "./store/index.js";
 
-/** Questions of one conversation that are looked at. */
+/** Questions of one conversation that are read. */
 const mostQuestions = 1_000;
 
 export interface StoredAnswersOptions {
@@ -15,11 +15,11 @@ export interface StoredAnswersOptions {
   readonly log: Log;
 }
 
-/** Users' answers that are kept until a turn uses them, on whichever replica, each once. */
+/** Users' answers, stored until a turn on any replica uses them once. */
 export class StoredAnswers {
   constructor(readonly options: StoredAnswersOptions) {}
 
-  /** Keeps an answer to an open question. @returns the state of one that isn't open; undefined where there is none. */
+  /** Stores an answer to an open question. @returns the state of one that isn't open; undefined if there is none. */
   async keep(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
     const { store, sealing } = this.options;
     const sealed = sealing.seal(id, body);
@@ -27,7 +27,7 @@ export class StoredAnswers {
     return question?.state === "answered" && question.answer === sealed ? "kept" : question?.state;
   }
 
-  /** False when it was used before, or when the store can't say: then the user is asked again. */
+  /** False if it was used before, or if the store can't be read: then the user is asked again. */
   async use(id: string): Promise<boolean> {
     const { store, settings, log } = this.options;
     try {
@@ -55,7 +55,7 @@ export class StoredAnswers {
     };
   }
 
-  /** An answer that came over another replica. Undefined for what was sealed with another key. */
+  /** An answer that was given on another replica. Undefined for one sealed with another key. */
   unsealed(id: string, answer: string): { readonly value: unknown } | undefined {
     try {
       return { value: this.options.sealing.unseal(id, answer) };

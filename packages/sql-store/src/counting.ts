@@ -2,10 +2,10 @@ import { type Database, type Statement, statement } from "./database.js";
 
 export const dayMs = 86_400_000;
 
-/** The day of UTC, as a number. */
+/** The day in UTC, as a number. */
 export const today = (now: string) => `(${now} / ${dayMs})`;
 
-/** That a run begins, where its project's runs are counted. */
+/** Records the start of a run, if its project's runs are counted. */
 export function countStart({ now }: Pick<Database, "now">, id: string, replica: string): Statement {
   return statement(
     `INSERT INTO ambit_starts (run_id, project, started_at)
@@ -15,7 +15,7 @@ export function countStart({ now }: Pick<Database, "now">, id: string, replica: 
   );
 }
 
-/** What a run cost, before it is marked as ended: once. */
+/** Records a run's cost once, before it is marked as ended. */
 export function countMoney(
   { now }: Pick<Database, "now">,
   id: string,

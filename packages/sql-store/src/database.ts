@@ -7,15 +7,15 @@ export interface Statement {
   readonly values?: readonly Value[];
 }
 
-/** What a store needs of a database: statements in the SQL that SQLite and PostgreSQL share. */
+/** What a store needs of a database: statements in the SQL that SQLite and PostgreSQL have in common. */
 export interface Database {
   /** The clock's milliseconds since the epoch, as an expression. */
   readonly now: string;
-  /** What a SELECT ends with that locks its rows: ` FOR UPDATE`. */
+  /** The end of a SELECT that locks its rows: ` FOR UPDATE`. */
   readonly lock: string;
-  /** All of them in one transaction, in order. @returns the rows of each. */
+  /** Runs all of them in one transaction, in order. @returns the rows of each. */
   run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>;
-  /** The statements of an append without questions in one round trip, where the database can. False: not written. */
+  /** Runs an append without questions in one round trip, if the database can. False: not written. */
   append?(chunk: ChunkToAppend): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export function statement(text: string, ...values: readonly (Value | undefined)[
   return { text, values: values.map((value) => value ?? null) };
 }
 
-/** Reads a row's columns. @throws Error for a column of another type: the schema is another one. */
+/** Reads a row's columns. @throws Error for a column of another type: the schema differs. */
 export class Columns {
   constructor(readonly row: Row) {}
 
@@ -56,7 +56,7 @@ export class Columns {
     return this.row[name] === null ? undefined : this.number(name);
   }
 
-  /** One of the texts that a column may hold. */
+  /** One of the values that a text column may have. */
   oneOf<Text extends string>(name: string, texts: readonly Text[]): Text {
     const value = this.text(name);
     const found = texts.find((text) => text === value);

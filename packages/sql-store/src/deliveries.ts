@@ -4,7 +4,7 @@ import { deliveryOf } from "./rows.js";
 import { Where } from "./where.js";
 
 /**
- * Adds a message of a run that meets a condition.
+ * Adds a message for a run that meets a condition.
  * @param condition over `ambit_runs`, with `$1` and `$2`.
  */
 export function addDelivery(
@@ -21,7 +21,7 @@ export function addDelivery(
   );
 }
 
-/** Messages that wait for their receivers, and what became of them. */
+/** Messages to receivers, and their state. */
 export class Deliveries {
   constructor(readonly database: Database) {}
 
@@ -56,7 +56,7 @@ export class Deliveries {
     attempt: number,
     { state, status, error, retryInMs = 0 }: DeliveryOutcome,
   ): Promise<void> {
-    // What was delivered is delivered, even if its sender was too slow to say so first.
+    // A delivered message stays delivered, even if its sender recorded that too late.
     const isLast = state === "delivered" ? "attempts >= $7" : "attempts = $7";
     await this.#rows(
       statement(

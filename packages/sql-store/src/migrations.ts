@@ -3,8 +3,8 @@ import type { Statement } from "./database.js";
 const statements = (...texts: readonly string[]): readonly Statement[] => texts.map((text) => ({ text }));
 
 /**
- * The schema's versions, from the first. A version that was released isn't changed any more: another one follows it.
- * Every table has the project: a caller sees its own project's rows alone.
+ * The schema's versions, from the first. A released version is never changed: another one follows it. Every table has
+ * the project: a caller sees only rows of its own project.
  */
 export const migrations: readonly (readonly Statement[])[] = [
   statements(
@@ -28,7 +28,7 @@ export const migrations: readonly (readonly Statement[])[] = [
     `CREATE INDEX ambit_interactions_state ON ambit_interactions (state, created_at)`,
     `CREATE INDEX ambit_interactions_run ON ambit_interactions (run_id)`,
     `CREATE INDEX ambit_interactions_session ON ambit_interactions (session)`,
-    // Apart from the questions: that an answer was used must outlive its run.
+    // Separate from the questions: that an answer was used must outlive its run.
     `CREATE TABLE ambit_used_answers (id TEXT PRIMARY KEY, used_at BIGINT NOT NULL)`,
     `CREATE TABLE ambit_sessions (
       project TEXT NOT NULL, session TEXT NOT NULL, replica TEXT NOT NULL, sandbox TEXT NOT NULL,
@@ -52,7 +52,7 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_sessions ADD COLUMN handover TEXT`,
     `ALTER TABLE ambit_replicas ADD COLUMN draining BIGINT NOT NULL DEFAULT 0`,
   ),
-  // Quotas of projects. Apart from the runs: what a project has used outlives a run that it deletes.
+  // Quotas of projects. Separate from the runs: a project's usage outlives a run that it deletes.
   statements(
     `CREATE TABLE ambit_usage (
       project TEXT PRIMARY KEY, day BIGINT NOT NULL DEFAULT 0, usd DOUBLE PRECISION NOT NULL DEFAULT 0)`,
@@ -72,18 +72,18 @@ export const migrations: readonly (readonly Statement[])[] = [
   ),
 ];
 
-/** Of the schema that this version of Ambit reads and writes. */
+/** The schema that this version of Ambit reads and writes. */
 export const schemaVersion = migrations.length;
 
 /**
- * What brings a schema up to date.
- * @param found the version in the database; 0: none yet.
- * @throws Error for a schema that a newer Ambit made: this one would damage it.
+ * The statements that bring a schema up to date.
+ * @param found the version in the database; 0 for none.
+ * @throws Error for a schema of a newer Ambit, which this one would damage.
  */
 export function migrationsFrom(found: number): readonly Statement[] {
   if (found > schemaVersion) {
     throw new Error(
-      `the store has schema ${found}, and this version of Ambit knows ${schemaVersion}: install the version that made it, or name another database`,
+      `the store has schema ${found}, and this version of Ambit supports ${schemaVersion}: install the version that made it, or name another database`,
     );
   }
   return migrations.slice(found).flat();

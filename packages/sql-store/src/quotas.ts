@@ -6,7 +6,7 @@ import { createRun } from "./runs.js";
 
 const minuteMs = 60_000;
 
-/** What projects have used, over all replicas. */
+/** The usage of projects, over all replicas. */
 export class Quotas {
   constructor(readonly database: Database) {}
 
@@ -14,7 +14,7 @@ export class Quotas {
     const { project = "" } = run;
     const { now } = this.database;
     const [, created, , , found] = await this.database.run([
-      // Holds the project's row: until this is committed, no other replica counts.
+      // Locks the project's row: until this is committed, no other replica counts.
       statement(
         `INSERT INTO ambit_usage (project) VALUES ($1)
         ON CONFLICT (project) DO UPDATE SET project = excluded.project`,

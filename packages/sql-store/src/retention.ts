@@ -3,7 +3,7 @@ import { type Database, statement } from "./database.js";
 import { lives } from "./lease.js";
 import { forgetUse } from "./session-use.js";
 
-/** Deletes an ended run with what belongs to it. False where there is none. */
+/** Deletes an ended run with its data. False if there is none. */
 export async function deleteRun(database: Database, id: string): Promise<boolean> {
   const [, deleted] = await database.run([
     statement(
@@ -34,13 +34,13 @@ export async function retain(database: Database, { maxAgeMs, maxSize }: Retentio
         WHERE total > CAST($1 AS BIGINT)) RETURNING id`,
       maxSize,
     ),
-    // One that is pending outlives its run, so that its receiver hears of it.
+    // A pending message outlives its run, so that it is still delivered.
     statement(
       `DELETE FROM ambit_deliveries WHERE state <> 'pending' AND (created_at < ${now} - CAST($1 AS BIGINT)
         OR NOT EXISTS (SELECT 1 FROM ambit_runs WHERE ambit_runs.id = ambit_deliveries.run_id))`,
       maxAgeMs,
     ),
-    // Longer than any run that could bring an answer again.
+    // Longer than any run that could send an answer again.
     statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
     statement(
       `DELETE FROM ambit_sessions WHERE used_at < ${now} - CAST($1 AS BIGINT)

@@ -59,7 +59,7 @@ export function interactionOf(row: Row): StoredInteraction {
 export function sessionOf(row: Row): StoredSession {
   const columns = new Columns(row);
   return {
-    // A primary key holds no NULL: no project is the empty text.
+    // A primary key can't be NULL: the empty text means no project.
     project: columns.text("project") || undefined,
     session: columns.text("session"),
     sandbox: columns.text("sandbox"),

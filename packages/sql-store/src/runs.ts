@@ -21,14 +21,14 @@ const listed = `id, project, session, state, replica, fence, digest, harness, sa
 /** Chunks that one read looks at. */
 const mostChunks = 32;
 
-/** Ended by this owner, just now or by an attempt whose answer was lost. */
+/** Ended by this owner, just now or by an attempt whose response was lost. */
 const ended = "id = $1 AND fence = $2 AND state = 'ended'";
 
-/** What belongs to the owner alone. */
+/** Rows that only the owner may change. */
 const owned = "id = $1 AND fence = $2 AND state = 'running'";
 
 /**
- * Has a row when the run was created, and none when its id was taken.
+ * Returns a row if the run was created, and none if its id was taken.
  * @param condition under which it is created: `$2` is its project.
  */
 export function createRun({ now }: Pick<Database, "now">, run: NewRun, condition = "1 = 1"): Statement {
@@ -107,7 +107,7 @@ export class Runs {
         `UPDATE ambit_runs SET events = $3, size = size + $4 WHERE ${owned} AND events = $5 RETURNING id`,
         ...[runId, fence, last, text.length, first - 1],
       ),
-      // Only after that update, or an earlier one whose answer was lost, is the last event this one.
+      // The last event is this one only after that update, or after an earlier one whose response was lost.
       statement(
         `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
         SELECT id, CAST($4 AS BIGINT), events, CAST($5 AS TEXT) FROM ambit_runs WHERE ${owned} AND events = $3
@@ -155,7 +155,7 @@ export class Runs {
         WHERE ${owned} RETURNING id`,
         ...[id, fence, result, result.length],
       ),
-      // A question goes to the next turn of the session, which a run without one names in its result.
+      // A question belongs to the session's next turn; a run without a session gets its name in the result.
       statement(
         `UPDATE ambit_interactions SET session = COALESCE(session, $2)
         WHERE run_id = $1 AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $3 AND state = 'ended')`,

@@ -8,7 +8,7 @@ import { Where } from "./where.js";
 const isInUse = `EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_sessions.session
   AND COALESCE(r.project, '') = ambit_sessions.project AND r.replica = ambit_sessions.replica)`;
 
-/** Named sessions, and which replica has each. */
+/** Named sessions, and the replica that has each. */
 export class Sessions {
   constructor(readonly database: Database) {}
 
@@ -32,7 +32,7 @@ export class Sessions {
       ),
     ]);
     const [row] = found ?? [];
-    // Ended by another request in the same moment.
+    // Another request ended it at the same moment.
     if (row === undefined) return this.hold({ project, session, replica, sandbox });
     const columns = new Columns(row);
     if (row.replica !== replica) return { held: false, address: columns.optionalText("address") ?? "" };

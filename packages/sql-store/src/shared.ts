@@ -12,7 +12,7 @@ import { lives } from "./lease.js";
 import { interactionOf, runOf } from "./rows.js";
 import { Where } from "./where.js";
 
-/** Replicas and their leases, questions. */
+/** Replicas and their leases; questions. */
 export class Shared {
   constructor(readonly database: Database) {}
 
@@ -67,7 +67,7 @@ export class Shared {
   async leave(replica: string): Promise<void> {
     await this.database.run([
       statement("DELETE FROM ambit_replicas WHERE id = $1", replica),
-      // One that another replica may take over waits for it.
+      // A session that another replica may take over is kept.
       statement("DELETE FROM ambit_sessions WHERE replica = $1 AND handover IS NULL", replica),
     ]);
   }
@@ -147,7 +147,7 @@ export class Shared {
     const expired =
       "id = $1 AND EXISTS (SELECT 1 FROM ambit_interactions WHERE id = $2 AND state = 'expiring')";
     const [marked] = await this.database.run([
-      // A state within this transaction only: the rest is done by the replica that was first.
+      // A state within this transaction only: the replica that was first does the rest.
       statement(
         "UPDATE ambit_interactions SET state = 'expiring' WHERE id = $1 AND state = 'open' RETURNING id",
         id,

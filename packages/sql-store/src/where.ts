@@ -1,6 +1,6 @@
 import type { Value } from "./database.js";
 
-/** Conditions that are put together, each with its value. */
+/** Combined conditions, each with its value. */
 export class Where {
   readonly #conditions: string[] = [];
   readonly values: Value[] = [];
@@ -13,7 +13,7 @@ export class Where {
     return this;
   }
 
-  /** Rows of `table` that were created before the one of that id. */
+  /** Rows of `table` that were created before the row with this id. */
   before(table: string, id: string | undefined): this {
     if (id === undefined) return this;
     const place = this.value(id);

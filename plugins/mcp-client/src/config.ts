@@ -3,13 +3,13 @@ import { z } from "zod";
 
 export const configSchema = z.strictObject({
   /**
-   * Ranges that a server may be at although they are private, loopback or otherwise special, whatever the run's
-   * boundary says. Default none: a request's MCP server is then of the public internet, or not reached.
+   * Ranges that a server's address may be in although they are private, loopback or otherwise special, whatever the
+   * run's boundary allows. Default none: a request's MCP server must then be on the public internet.
    */
   allowedRanges: z
     .array(z.string().refine(isRange, "must be a range of addresses, such as 10.0.0.0/8 or fd00::/8"))
     .default([]),
-  /** Whether a loopback server may be spoken to without TLS; its address must be in `allowedRanges` as well. */
+  /** Whether a loopback server may be used without TLS; its address must be in `allowedRanges` as well. */
   loopbackWithoutTls: z.boolean().default(false),
   /** Bytes of one message from a stdio server. Default 16 MiB. */
   largestMessage: z

@@ -2,7 +2,7 @@ import { type ActorGap, type Boundary, type Issue, type McpServer, readHost } fr
 import { destinationGap, rangeOf, whyClosed } from "@ambit/egress";
 import type { McpClientConfig } from "./config.js";
 
-/** Whether the server is of this host, as its URL is written. Pure. */
+/** Whether the server is on this host, according to its URL. Pure. */
 function isLoopback(url: URL): boolean {
   const reading = readHost(url.hostname);
   if (!reading.ok) return false;
@@ -29,7 +29,7 @@ export function issuesOf(server: McpServer, config: McpClientConfig): readonly I
   return issues;
 }
 
-/** The server is a destination of the run like any other: off the allowlist it is a gap. Pure. */
+/** The server is a destination of the run: if it isn't on the allowlist, that is a gap. Pure. */
 export function gapsOf(boundary: Boundary, server: McpServer): readonly ActorGap[] {
   if (server.connection.type !== "http") return [];
   const gap = destinationGap(boundary.network, new URL(server.connection.url), {
@@ -39,7 +39,7 @@ export function gapsOf(boundary: Boundary, server: McpServer): readonly ActorGap
   return gap === undefined ? [] : [gap];
 }
 
-/** Why an address may not be dialled on this port, for this run; undefined when it may. */
+/** Why this run may not connect to an address and port; undefined if it may. */
 export function addressGuard(
   boundary: Boundary,
   config: McpClientConfig,

@@ -15,8 +15,8 @@ import type { McpClientConfig } from "./config.js";
 import { addressGuard, gapsOf, issuesOf } from "./destination.js";
 
 /**
- * MCP servers over HTTP, spoken to from the runner: their credentials never enter the sandbox. Whatever the run's
- * boundary, an address that isn't of the public internet is dialled only when a listed range means it.
+ * MCP servers over HTTP, connected from the runner, so their credentials never enter the sandbox. Whatever the run's
+ * boundary, an address outside the public internet is used only if a listed range contains it.
  */
 export class HttpToolSource implements ToolSource {
   readonly name = "mcp-http-client";
@@ -49,7 +49,7 @@ export class HttpToolSource implements ToolSource {
   async connect(server: McpServer, scope: ToolSourceScope): Promise<Publication> {
     const { connection } = server;
     if (connection.type !== "http") throw new Error(`'${server.name}' is not an HTTP server.`);
-    // The MCP SDK and undici take tens of milliseconds to load: only runs that bring such a server wait for them.
+    // The MCP SDK and undici take tens of milliseconds to load, so only runs with such a server load them.
     const { httpTransport } = await import("./http-transport.js");
     const { publicationOf } = await import("./publication.js");
     const whyClosed = addressGuard(scope.boundary, this.config, portOf(new URL(connection.url)));

@@ -6,8 +6,8 @@ import { Agent, fetch } from "undici";
 type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
 
 /**
- * MCP's HTTP transport with the server's credentials, over connections that end with the scope. Every address is asked
- * of `whyClosed` before it is dialled.
+ * MCP's HTTP transport with the server's credentials, over connections that end with the scope. `whyClosed` checks
+ * every address before the connection.
  */
 export function httpTransport(
   connection: HttpConnection,
@@ -30,7 +30,7 @@ export function httpTransport(
   });
 }
 
-/** A redirect is an error, since it would send the credentials to another place. A literal address has no lookup. */
+/** Redirects are errors, since they would send the credentials elsewhere. A literal address has no lookup. */
 async function guardedFetch(
   url: string | URL,
   init: RequestInit | undefined,
@@ -51,7 +51,7 @@ async function guardedFetch(
     ...(typeof body === "string" ? { body } : {}),
     ...(signal === undefined ? {} : { signal }),
   });
-  // undici's own response, in the platform's class: the SDK asks for that one.
+  // undici's response as the platform's class, which the SDK requires.
   return new Response(response.body === null ? null : (response.body as ReadableStream<Uint8Array>), {
     status: response.status,
     statusText: response.statusText,

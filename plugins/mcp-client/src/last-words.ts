@@ -1,7 +1,10 @@
-/** Characters, in whole lines, of a server's output that an error quotes when it can't be reached: they often say why. */
+/**
+ * Characters, in whole lines, of a server's output that an error quotes if it can't be reached: they often give the
+ * reason.
+ */
 const longestWords = 1_000;
 
-/** Reads what a server writes to stderr, which would stop it unread, and keeps the end of it. */
+/** Reads a server's stderr, which would block it when unread, and keeps its end. */
 export class LastWords {
   readonly #read: Promise<void>;
   readonly #lines: WholeLines;
@@ -19,14 +22,14 @@ export class LastWords {
         },
       }),
     );
-    // The server was killed: nothing more is said.
+    // The server was killed: no more output follows.
     this.#read = reading.catch(() => {}).finally(() => this.#lines.end());
   }
 
-  /** Once the server has ended. */
+  /** After the server has ended. */
   async all(): Promise<string> {
     await this.#read;
-    // Of a line that was cut the rest might be that of a secret, which nothing would recognise any more.
+    // The rest of a truncated line might be part of a secret, which redaction wouldn't recognise.
     const whole = this.#end.length < longestWords ? 0 : this.#end.indexOf("\n") + 1 || longestWords;
     return this.#end.slice(whole).trim();
   }
@@ -36,8 +39,9 @@ export class LastWords {
 const longestLine = 2_000;
 
 /**
- * Logs a text that comes in pieces line by line: a secret that two writes part stands whole in its line, where the log
- * knows it. Of a line that is too long only its length is logged, since a cut might leave half a secret.
+ * Logs a text line by line as it arrives in pieces: a secret that is split between two writes is complete in its line,
+ * where the log recognises it. Of a line that is too long only its length is logged, since truncating might leave half
+ * a secret.
  */
 export class WholeLines {
   #waiting = "";
@@ -55,7 +59,7 @@ export class WholeLines {
     this.#add(rest);
   }
 
-  /** The last line, which no line break ended. */
+  /** The last line, without a line break. */
   end(): void {
     if (this.#left > 0) this.said(`[a line of ${this.#left} characters]`);
     else if (this.#waiting.trim() !== "") this.said(this.#waiting);

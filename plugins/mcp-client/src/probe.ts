@@ -5,7 +5,7 @@ import { guardedLookup, whyClosed } from "@ambit/egress";
 import { Agent, request } from "undici";
 
 /**
- * A loopback listener under a made-up name: reached when its range is listed, the control; refused when it isn't.
+ * A loopback listener under a made-up name: reached if its range is listed (the control), refused if it isn't.
  */
 export async function probeHttpSource(signal: AbortSignal): Promise<readonly Finding[]> {
   const listener = createServer((_request, response) => response.end("reached"));
@@ -47,7 +47,7 @@ async function reaches(port: number, ranges: readonly string[], signal: AbortSig
     const { body } = await request(`http://probe.invalid:${port}/`, { dispatcher, signal });
     return (await body.text()) === "reached";
   } catch (error) {
-    // Only our own refusal counts as one: any other failure would prove nothing.
+    // Only this plugin's own refusal counts: any other failure would prove nothing.
     if (error instanceof Error && error.name === "AddressRefused") return false;
     throw error;
   } finally {

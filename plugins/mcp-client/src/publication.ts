@@ -19,8 +19,8 @@ import {
 
 const identity = { name: "ambit", version: "0.1.0" };
 /**
- * A server's own schema of its results is not checked: the result reaches the model as text, and a schema from outside
- * could hold up the event loop for as long as it likes.
+ * A server's schema of its results isn't checked: the result reaches the model as text, and a schema from outside could
+ * block the event loop indefinitely.
  */
 const unchecked: jsonSchemaValidator = {
   getValidator:
@@ -28,11 +28,11 @@ const unchecked: jsonSchemaValidator = {
     (input) => ({ valid: true, data: input as Data, errorMessage: undefined }),
 };
 
-/** Milliseconds without a sign of life; the run's own limit for a tool call ends it earlier. */
+/** Milliseconds without progress; the run's own limit for a tool call ends it earlier. */
 const silenceMs = 600_000;
 
 /**
- * Connects and lists the tools that the request's policy lets through.
+ * Connects and lists the tools that the request's policy allows.
  * @throws HarnessFailed when the server can't be reached: a run must not silently continue without its tools.
  */
 export async function publicationOf(
@@ -40,7 +40,7 @@ export async function publicationOf(
   transport: Transport,
   scope: Scope,
 ): Promise<Publication> {
-  // Nothing that is deferred now would be closed any more.
+  // After that, nothing deferred would be closed any more.
   scope.signal.throwIfAborted();
   const client = new Client(identity, {
     jsonSchemaValidator: unchecked,
@@ -66,14 +66,14 @@ export async function publicationOf(
   }
 }
 
-/** Whether the request's policy lets a tool through. Pure. */
+/** Whether the request's policy allows a tool. Pure. */
 export function isIncluded({ policy }: McpServer, tool: string): boolean {
   if (policy?.tools === undefined || policy.tools.mode === "all") return true;
   return policy.tools.names?.includes(tool) ?? false;
 }
 
 async function callTool(client: Client, server: McpServer, call: PublishedCall): Promise<PublishedOutcome> {
-  // The list said so; a call may say otherwise.
+  // The list was filtered, but a call may name any tool.
   if (!isIncluded(server, call.name)) return { output: `There is no tool '${call.name}'.`, isError: true };
   try {
     const result = await client.callTool(
@@ -88,12 +88,12 @@ async function callTool(client: Client, server: McpServer, call: PublishedCall):
   }
 }
 
-/** MCP keeps `traceparent` of a request's `_meta` for W3C Trace Context. Pure. */
+/** MCP reserves `traceparent` in a request's `_meta` for W3C Trace Context. Pure. */
 function metaOf({ traceparent }: PublishedCall): { readonly _meta?: { readonly traceparent: string } } {
   return traceparent === undefined ? {} : { _meta: { traceparent } };
 }
 
-/** A result's text. Other content is named, and structured content replaces missing text. Pure. */
+/** A result's text. Other content is replaced by its description; structured content replaces missing text. Pure. */
 export function textOf({ content, structuredContent }: CallToolResult): string {
   const texts = content.map((block) => {
     if (block.type === "text") return block.text;

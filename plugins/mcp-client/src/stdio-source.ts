@@ -14,8 +14,8 @@ import type { McpClientConfig } from "./config.js";
 import { LastWords } from "./last-words.js";
 
 /**
- * MCP servers over stdio, each its own process in the sandbox: it inherits every guarantee, and neither the
- * agent nor a tool sees its environment where the sandbox promises that.
+ * MCP servers over stdio, each a separate process in the sandbox: it inherits every guarantee, and neither the agent
+ * nor a tool sees its environment if the sandbox guarantees that.
  */
 export class StdioToolSource implements ToolSource {
   readonly name = "mcp-stdio-client";
@@ -44,7 +44,7 @@ export class StdioToolSource implements ToolSource {
   async connect(server: McpServer, scope: ToolSourceScope): Promise<Publication> {
     const { connection } = server;
     if (connection.type !== "stdio") throw new Error(`'${server.name}' is not a stdio server.`);
-    // The MCP SDK takes tens of milliseconds to load: only runs that bring such a server wait for it.
+    // The MCP SDK takes tens of milliseconds to load, so only runs with such a server load it.
     const { publicationOf } = await import("./publication.js");
     const { SandboxStdioTransport } = await import("./stdio-transport.js");
     const { image } = scope.sandbox;

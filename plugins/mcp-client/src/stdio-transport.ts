@@ -6,7 +6,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 
-/** MCP's stdio transport over a process in the sandbox: a JSON message a line (MCP specification, "stdio"). */
+/** MCP's stdio transport over a process in the sandbox: one JSON message per line (MCP specification, "stdio"). */
 export class SandboxStdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -32,7 +32,7 @@ export class SandboxStdioTransport implements Transport {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    // Its end of input asks a server to leave; one that has left already can't be asked.
+    // Closing its input asks a server to exit; one that has exited already can't be asked.
     await this.#writer.close().catch(() => {});
     await this.process.kill();
     this.onclose?.();
@@ -50,7 +50,7 @@ export class SandboxStdioTransport implements Transport {
     await this.close();
   }
 
-  /** A line that is no message is a server's careless print: it is reported and skipped. */
+  /** A line that isn't a message is stray output: it is reported and skipped. */
   #receive(line: string): void {
     if (line.trim() === "") return;
     try {

@@ -19,7 +19,7 @@ afterEach(async () => {
   scope = new TestScope();
 });
 
-/** Every name leads to these addresses, one set a lookup, the last for ever. */
+/** Every name resolves to these addresses: one set per lookup, then the last one. */
 function leadingTo(...answers: string[][]): Lookup {
   let next = 0;
   return async () => {
@@ -51,7 +51,7 @@ describe("a remote server", () => {
     expect(JSON.stringify(publication)).not.toContain("s3cret-key");
   });
 
-  test("its schema of its own results holds nothing up", async () => {
+  test("its schema of its own results blocks nothing", async () => {
     await using remote = await startMcpServer();
     const source = new HttpToolSource(configSchema.parse(loopback));
     const publication = await source.connect(httpServer(`http://127.0.0.1:${remote.port}/mcp`), scope);
@@ -72,7 +72,7 @@ describe("a remote server", () => {
     });
   });
 
-  test("one that can't be reached fails the run instead of hiding its tools", async () => {
+  test("an unreachable one fails the run instead of hiding its tools", async () => {
     const source = new HttpToolSource(configSchema.parse(loopback));
     await expect(source.connect(httpServer("http://127.0.0.1:9/mcp"), scope)).rejects.toThrow(
       "MCP server 'remote' could not be reached",
@@ -92,7 +92,7 @@ describe("a remote server", () => {
   });
 });
 
-describe("addresses are closed unless a range opens them", () => {
+describe("addresses are closed unless a range allows them", () => {
   const control = { ...loopback };
   const spellings = ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "017700000001", "[::ffff:127.0.0.1]"];
   test.each(spellings)("%s, refused without its range", async (host) => {
@@ -103,14 +103,14 @@ describe("addresses are closed unless a range opens them", () => {
     expect(remote.headers).toEqual([]);
   });
 
-  test("127.0.0.1 is reached with its range: the refusals above aren't the network's", async () => {
+  test("127.0.0.1 is reached with its range (the control)", async () => {
     await using remote = await startMcpServer();
     const source = new HttpToolSource(configSchema.parse(control));
     await source.connect(httpServer(`http://127.0.0.1:${remote.port}/mcp`), scope);
     expect(remote.headers.length).toBeGreaterThan(0);
   });
 
-  test("a name is judged by where it leads, and all of it must be open", async () => {
+  test("a name is judged by its addresses, all of which must be allowed", async () => {
     await using remote = await startMcpServer();
     const server = httpServer(`http://tools.example:${remote.port}/mcp`);
     const reach = (config: object, lookup: Lookup) =>
@@ -123,8 +123,8 @@ describe("addresses are closed unless a range opens them", () => {
   });
 
   test.each([
-    ["opens addresses too", 0, true],
-    ["opens no other port than its own", 1, false],
+    ["also allows addresses", 0, true],
+    ["allows only its own port", 1, false],
   ])("a range of the run's boundary %s", async (_what, offset, reached) => {
     await using remote = await startMcpServer();
     const rules = [{ kind: "range", cidr: "127.0.0.1/32", family: 4, port: remote.port + offset }] as const;
@@ -165,7 +165,7 @@ describe("the plan", () => {
     expect(new HttpToolSource(configSchema.parse(config)).issues(httpServer(url))).toHaveLength(count);
   });
 
-  test("what it claims is proven by doing", async () => {
+  test("its claims are proven by its probe", async () => {
     const findings = await new HttpToolSource(configSchema.parse({})).probe(new AbortController().signal);
     expect(findings.map(({ capability, proven }) => [capability, proven])).toEqual([
       ["network.allow-host", true],

@@ -9,8 +9,8 @@ function logged(...writes: readonly string[]): string[] {
   return said;
 }
 
-describe("what a server writes to stderr", () => {
-  test("is logged by whole lines, wherever its writes part", () => {
+describe("a server's output on stderr", () => {
+  test("is logged in whole lines, however its writes are split", () => {
     const text = "starting\nkey is sk-live-123456\n\ndone";
     for (let at = 0; at <= text.length; at += 1) {
       expect(logged(text.slice(0, at), text.slice(at))).toEqual([
@@ -21,7 +21,7 @@ describe("what a server writes to stderr", () => {
     }
   });
 
-  test("is not gathered without end, and no cut leaves half of a secret", () => {
+  test("is bounded, and truncating leaves no part of a secret", () => {
     const long = `${"x".repeat(1_990)} sk-live-123456`;
     expect(logged(long)).toEqual(["[a line of 2005 characters]"]);
     expect(logged(...Array.from({ length: 10_000 }, () => "x".repeat(100)), "\nnext")).toEqual([

@@ -15,7 +15,7 @@ function stdioServer(command: string, args: string[], env?: Record<string, strin
   };
 }
 
-test("a server in the sandbox: careless prints are skipped, its environment is its own", async () => {
+test("a server in the sandbox: stray output is skipped, its environment is private", async () => {
   process.env.AMBIT_CANARY = "canary";
   const scope = new TestScope();
   const source = new StdioToolSource(configSchema.parse({}));
@@ -33,12 +33,12 @@ test("a server in the sandbox: careless prints are skipped, its environment is i
 test.each([
   ["ends at once", ["-e", "process.exit(1)"], /missing\.$/],
   [
-    "says why it ends",
+    "reports why it ends",
     ["-e", "console.error('x'.repeat(5000) + '\\nno such package'); process.exit(1)"],
     /missing\. It wrote:\nno such package$/,
   ],
   [
-    "sends a message without end",
+    "sends an endless message",
     ["-e", "process.stdout.write('x'.repeat(3000)); setInterval(() => {}, 1000)"],
     /missing\.$/,
   ],

@@ -36,12 +36,12 @@ export class CallsInFlight {
     };
   }
 
-  /** Some agents cancel what was already answered: an id that isn't here is ignored. */
+  /** Some agents cancel an answered call: an unknown id is ignored. */
   cancel(id: string | number | undefined): void {
     if (id === undefined) return;
     const [only, another] = this.#byId.get(id) ?? [];
     if (another !== undefined) {
-      // Two connections of the agent count from the same number; ending the wrong call would be worse than neither.
+      // Two connections of the agent may use the same ids; ending the wrong call would be worse than ending none.
       this.#log.debug({ id }, "a cancellation names more than one call and is ignored");
       return;
     }

@@ -10,8 +10,8 @@ import {
 import type { McpHttpConfig } from "./config.js";
 
 /**
- * Publishes tools to the agent over MCP (Streamable HTTP), through the sandbox's own door. Its network is the run's
- * channel and no egress; what it could let into the sandbox is a secret, so that is what it claims.
+ * Publishes tools to the agent over MCP (Streamable HTTP), through `sandbox.expose`. Its network is the run's channel
+ * and no egress; it could only leak secrets into the sandbox, so that is what it claims to prevent.
  */
 export class McpHttpDelivery implements ToolDelivery {
   readonly name = "mcp-http";
@@ -37,7 +37,7 @@ export class McpHttpDelivery implements ToolDelivery {
   }
 
   async publish(publication: Publication, scope: DeliveryScope): Promise<PublishedServer> {
-    // The MCP SDK takes tens of milliseconds to load: a server's start, and runs without tools, do without it.
+    // The MCP SDK takes tens of milliseconds to load; a server's start, and runs without tools, don't load it.
     const { endpointPath, openEndpoint } = await import("./endpoint.js");
     const endpoint = openEndpoint(publication, this.#config, scope.log);
     // Until the token is known, no request can present it.
@@ -45,7 +45,7 @@ export class McpHttpDelivery implements ToolDelivery {
     const exposure = await scope.sandbox.expose((request) => serve(request));
     scope.defer(() => exposure.close());
     scope.defer(() => endpoint.close());
-    // Once more, behind the backend's own check: a backend that forgot it must not open the tools to its neighbours.
+    // Again, after the backend's own check: a backend without it must not open the tools to other sandboxes.
     serve = requireBearer(exposure.token, endpoint.handle);
     return {
       name: publication.name,

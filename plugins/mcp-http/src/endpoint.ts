@@ -22,7 +22,7 @@ const longestRequest = 1024 * 1024;
 /** A publication as a stateless MCP endpoint. */
 export interface Endpoint {
   readonly handle: FetchHandler;
-  /** Whether the tools were asked for and handed out. */
+  /** Whether the tools were listed. */
   listed(): boolean;
   /** Aborts the open calls; later requests get 503. */
   close(): Promise<void>;
@@ -43,7 +43,7 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
     },
   };
   const mcp = createMcpHandler(() => toolServer(service), {
-    // A JSON answer has no headers until it is complete, and agents give such a call up after a minute.
+    // A JSON response has no headers until it is complete, and agents abandon such a call after a minute.
     responseMode: "sse",
     keepAliveMs: config.heartbeatMs,
     onerror: ({ message }) =>
@@ -64,9 +64,9 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
   };
 }
 
-/** Reads the body here, because the SDK would clone the request first: a fifth of the time that a call takes. */
+/** Reads the body here, because the SDK would clone the request first: a fifth of a call's time. */
 async function serve(mcp: McpHttpHandler, request: Request): Promise<Response> {
-  // The SDK answers what isn't announced as JSON, unread.
+  // The SDK rejects a body that isn't declared as JSON without reading it.
   if (!isJsonContentType(request.headers.get("content-type"))) return await mcp.fetch(request);
   const body = await readRequestBody(request, longestRequest);
   if (body.tooLarge) return problem(413, `The request is longer than ${longestRequest} bytes.`);
@@ -80,7 +80,7 @@ async function serve(mcp: McpHttpHandler, request: Request): Promise<Response> {
 }
 
 /**
- * Only this host's own programs are served, and none that a browser page of another origin drives (DNS rebinding).
+ * Serves only programs of this host, and none that a browser page of another origin controls (DNS rebinding).
  * Stateless: no stream to open by GET, no session to DELETE.
  */
 function refusalOf(request: Request): Response | undefined {

@@ -1,4 +1,4 @@
-/** Beats until it is disposed, and alone keeps no process alive. */
+/** Calls back regularly until it is disposed; it doesn't keep the process alive. */
 export function heartbeat(milliseconds: number, beat: (count: number) => void): Disposable {
   let count = 0;
   const timer = setInterval(() => {

@@ -7,8 +7,8 @@ const silent: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore }
 function ignore(): void {}
 
 /**
- * Publishes a tool that carries secrets which it should not, as a run's tools do, and reads everything that an agent
- * can ask for. The control is the tool's description, which must be there.
+ * Publishes a tool with secrets in it, like a run's tools, and reads everything that an agent can request. The control
+ * is the tool's description, which must be there.
  */
 export async function probeSecrets(
   config: McpHttpConfig,

@@ -16,13 +16,13 @@ export interface ToolService {
   readonly calls: CallsInFlight;
   readonly heartbeatMs: number;
   readonly log: Log;
-  /** Called when a list of the tools is handed out. */
+  /** Called when the tools are listed. */
   onListed(): void;
 }
 
 /**
- * An MCP server for one HTTP request, of either generation of the protocol. The SDK's low-level server, because it
- * hands JSON Schemas on as they are.
+ * An MCP server for one HTTP request, of either generation of the protocol. It uses the SDK's low-level server, which
+ * passes JSON Schemas on unchanged.
  */
 export function toolServer(service: ToolService): Server {
   const { publication, tools, calls } = service;
@@ -55,8 +55,9 @@ export function toolServer(service: ToolService): Server {
 }
 
 /**
- * Gemini CLI takes a text that happens to be JSON for the structured content that was left out, and fails the call
- * when that isn't an object. So a number, a list or a JSON string gets one, in the form that other servers use.
+ * If structured content is missing, Gemini CLI parses a text that happens to be JSON as such, and fails the call if
+ * that isn't an object. So a number, a list or a JSON string gets structured content, in the form that other servers
+ * use.
  */
 function structured(output: string): { structuredContent?: { result: unknown } } {
   if (!/^\s*["[\d\-tfn]/.test(output)) return {};
@@ -64,7 +65,7 @@ function structured(output: string): { structuredContent?: { result: unknown } }
     const result: unknown = JSON.parse(output);
     return { structuredContent: { result } };
   } catch {
-    // Not JSON after all: it stays the text that it is.
+    // Not JSON after all: it stays plain text.
     return {};
   }
 }
@@ -82,7 +83,7 @@ async function outcomeOf(
   }
 }
 
-/** Progress for the agents that ask for it: the stream's comments alone don't stop their clocks. */
+/** Progress for agents that request it: the stream's comments alone don't reset their timeouts. */
 function signsOfLife(
   { heartbeatMs, log }: ToolService,
   name: string,
@@ -102,7 +103,7 @@ function signsOfLife(
   });
 }
 
-/** The agent's own id of the call, by which it reports the call over ACP too: Claude's and Codex's spelling. */
+/** The agent's own id of the call, which it also uses over ACP: Claude's and Codex's spelling. */
 function agentCallId(meta: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const id = meta?.["claudecode/toolUseId"] ?? meta?.callId;
   return typeof id === "string" && id !== "" ? id : undefined;

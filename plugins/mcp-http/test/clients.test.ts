@@ -12,7 +12,7 @@ describe.each([
     expect((await connect(await publish())).protocol).toBe(protocol);
   });
 
-  it("gets the tools with their schemas unchanged, and is seen to have asked", async () => {
+  it("gets the tools with their schemas unchanged, which the endpoint reports as listed", async () => {
     const published = await publish();
     const client = await connect(published);
     // Some clients list on their own when they connect; plain fetch doesn't.
@@ -48,7 +48,7 @@ describe.each([
     expect(await client.call("bare")).toEqual({ text: "no", isError: true });
   });
 
-  it("gets a clean error for a tool that isn't there", async () => {
+  it("gets a clear error for an unknown tool", async () => {
     const published = await publish();
     const client = await connect(published);
     await expect(client.call("wheather")).rejects.toThrow(
@@ -69,7 +69,7 @@ describe.each([
     expect(published.calls.map((call) => call.id)).toEqual([id]);
   });
 
-  it("runs calls side by side, each with its own answer, in any order", async () => {
+  it("runs calls in parallel, each with its own response, in any order", async () => {
     const waiting = new Map<unknown, () => void>();
     const all = deferred();
     const client = await connect(
@@ -90,7 +90,7 @@ describe.each([
     );
   });
 
-  it("ends its call when it gives it up", async () => {
+  it("ends a call that it cancels", async () => {
     const begun = deferred<AbortSignal>();
     const client = await connect(
       await publish(async ({ signal }) => {
@@ -111,11 +111,11 @@ describe.each([
   });
 });
 
-describe("progress of a call that takes long", () => {
+describe("progress of a long call", () => {
   it.each([
     ["the current SDK's client", modernClient],
     ["the former SDK's client", legacyClient],
-  ])("is heard by %s, if it asked", async (_who, connect) => {
+  ])("reaches %s if it asked for it", async (_who, connect) => {
     const heard = deferred();
     const beats: number[] = [];
     const client = await connect(

@@ -16,7 +16,7 @@ interface CallResult {
   readonly isError: boolean;
 }
 
-/** What the tests want of a client, whichever SDK it is. */
+/** The operations that the tests need of a client, whichever SDK it uses. */
 export interface TestClient {
   readonly protocol: string | undefined;
   listTools(): Promise<readonly object[]>;
@@ -43,7 +43,7 @@ export async function modernClient({ url, headers }: Published): Promise<TestCli
   };
 }
 
-/** The SDK of the generation before, as most agents have it built in. */
+/** The SDK of the previous generation, which most agents include. */
 export async function legacyClient({ url, headers }: Published): Promise<TestClient> {
   const client = new LegacyClient(who);
   const transport = new LegacyTransport(new URL(url), { requestInit: { headers: { ...headers } } });
@@ -57,7 +57,7 @@ export async function legacyClient({ url, headers }: Published): Promise<TestCli
   };
 }
 
-/** No SDK: what gemini and codex put on the wire, which handshake or not is one request at a time. */
+/** No SDK: what gemini and codex send; with or without handshake, it is one request at a time. */
 export async function rawClient(published: Published): Promise<TestClient> {
   let id = 0;
   const ask = async (method: string, params: object, signal?: AbortSignal) => {

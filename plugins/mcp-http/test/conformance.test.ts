@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Published, publish } from "./publications.js";
 
-/** Installed apart: it needs overrides. */
+/** Installed separately: it needs overrides. */
 const require = createRequire(new URL("../conformance/package.json", import.meta.url));
 
 /** Where an installed package's own manifest is; undefined when it isn't installed. */
@@ -20,7 +20,7 @@ function folderOf(name: string): string | undefined {
 
 const suite = folderOf("@modelcontextprotocol/conformance");
 
-/** The tools that the suite looks for, as far as a publication can offer them: text in, text out. */
+/** The tools that the suite needs, as far as a publication can offer them: text in, text out. */
 const tools = [
   { name: "test_simple_text", description: "For the suite", inputSchema: { type: "object" } },
   { name: "test_error_handling", description: "For the suite", inputSchema: { type: "object" } },
@@ -55,7 +55,7 @@ const tools = [
   },
 ];
 
-/** The suite can send no header of its own: the relay adds the token. */
+/** The suite can't send extra headers, so this relay adds the token. */
 async function relayTo({ url, headers }: Published): Promise<string> {
   const { port } = new URL(url);
   const relay = http.createServer((incoming, outgoing) => {
@@ -89,8 +89,8 @@ async function relayTo({ url, headers }: Published): Promise<string> {
 }
 
 /**
- * Left out: what needs prompts, resources, sampling, elicitation, images or audio, which no publication has, and
- * resumable streams, which a stateless endpoint hasn't.
+ * Excluded: checks that need prompts, resources, sampling, elicitation, images or audio, which no publication has, and
+ * resumable streams, which a stateless endpoint doesn't have.
  */
 const common = ["tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-with-progress"];
 const scenarios: Readonly<Record<string, readonly string[]>> = {
@@ -127,7 +127,7 @@ describe("the protocol's own conformance suite", () => {
   });
 });
 
-/** What it printed, also when it failed: the checks that did are named there. */
+/** Its output, also on failure: it names the failed checks. */
 function outputOf(program: string, given: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     execFile(program, given, { env: {} }, (_error, stdout) => resolve(stdout));

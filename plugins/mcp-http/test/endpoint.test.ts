@@ -19,7 +19,7 @@ const callOf = (id: string | number, params: object = { name: "bare", arguments:
   params,
 });
 
-/** `fetch` sets these headers itself; an attacker's program doesn't ask. */
+/** `fetch` sets these headers itself; an attacker's program can set any. */
 async function statusWith(
   published: Published,
   more: http.RequestOptions,
@@ -44,7 +44,7 @@ async function statusWith(
   return response.statusCode;
 }
 
-describe("the door", () => {
+describe("access to the endpoint", () => {
   it.each<[string, http.RequestOptions, string, number]>([
     ["the run's own request", {}, "/mcp", 200],
     ["localhost", { headers: { host: "localhost:1" } }, "/mcp", 200],
@@ -58,7 +58,7 @@ describe("the door", () => {
       401,
     ],
     ["another host", { headers: { host: "evil.example" } }, "/mcp", 403],
-    ["a host that only begins alike", { headers: { host: "127.0.0.1.evil.example" } }, "/mcp", 403],
+    ["a host with the same prefix", { headers: { host: "127.0.0.1.evil.example" } }, "/mcp", 403],
     ["another origin", { headers: { origin: "https://evil.example" } }, "/mcp", 403],
     ["a null origin", { headers: { origin: "null" } }, "/mcp", 403],
     ["another path", {}, "/", 404],
@@ -75,7 +75,7 @@ describe("the door", () => {
     }
   });
 
-  it("gives every publication a token of its own", async () => {
+  it("gives every publication a separate token", async () => {
     const [first, second] = [await publish(), await publish()];
     expect(await statusWith(first, { headers: { ...second.headers } })).toBe(401);
     expect(matchesBearer(first.headers.Authorization, (second.headers.Authorization ?? "").slice(7))).toBe(
@@ -83,7 +83,7 @@ describe("the door", () => {
     );
   });
 
-  it("takes a body up to 1 MiB", async () => {
+  it("accepts a body of up to 1 MiB", async () => {
     const published = await publish();
     const padded = (bytes: number) => {
       const message = JSON.stringify(list);
@@ -93,7 +93,7 @@ describe("the door", () => {
     expect((await post(published, padded(1024 * 1024 + 1))).status).toBe(413);
   });
 
-  it("is shut with the run, and calls under way are aborted", async () => {
+  it("ends with the run, and aborts open calls", async () => {
     const begun = deferred();
     const ended = deferred();
     const published = await publish(async ({ signal }) => {
@@ -113,13 +113,13 @@ describe("the door", () => {
   });
 });
 
-describe("what isn't a plain call", () => {
+describe("messages that aren't valid calls", () => {
   it.each<[string, unknown, Record<string, string>, number, RegExp]>([
     ["no JSON", "{", {}, 400, /-32700/],
     ["no JSON-RPC", { hello: 1 }, {}, 400, /-32[67]00/],
-    ["a method that isn't there", { ...list, method: "prompts/list" }, {}, 200, /-32601/],
-    ["arguments that are no object", callOf(1, { name: "bare", arguments: [1] }), {}, 200, /-32602/],
-    ["a version that isn't spoken", list, { "mcp-protocol-version": "1999-01-01" }, 400, /1999-01-01/],
+    ["an unknown method", { ...list, method: "prompts/list" }, {}, 200, /-32601/],
+    ["arguments that aren't an object", callOf(1, { name: "bare", arguments: [1] }), {}, 200, /-32602/],
+    ["an unsupported version", list, { "mcp-protocol-version": "1999-01-01" }, 400, /1999-01-01/],
   ])("%s is answered with an error", async (_what, message, headers, status, expected) => {
     const published = await publish();
     const response = await post(published, message, { headers });
@@ -128,7 +128,7 @@ describe("what isn't a plain call", () => {
     expect(published.calls).toHaveLength(0);
   });
 
-  it("a batch is served to the generation that has them, and refused to the one that hasn't", async () => {
+  it("a batch is served in the generation that has batches, and refused in the other", async () => {
     const published = await publish();
     const batch = [
       callOf(1, { name: "bare", arguments: { n: 1 } }),
@@ -169,7 +169,7 @@ describe("what isn't a plain call", () => {
       expect((await messagesOf(await answer))[0].result.content[0].text).toBe("false");
   });
 
-  it("a publication that throws is a failure for the model and a cause for the log", async () => {
+  it("a publication that throws yields a failure for the model and a logged cause", async () => {
     const published = await publish(() => Promise.reject(new Error("the key is hunter2")));
     const client = await modernClient(published);
     expect(await client.call("bare")).toEqual({
@@ -182,7 +182,7 @@ describe("what isn't a plain call", () => {
     });
   });
 
-  it("a long call's stream begins at once and shows signs of life without being asked", async () => {
+  it("a long call's stream begins at once and sends heartbeats unasked", async () => {
     const published = await publish(
       async ({ signal }) => {
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
@@ -214,7 +214,7 @@ describe("many calls", () => {
     };
     const before = await run();
     const after = await run();
-    // Kept calls would be 500 × 10 KB and more, on both sides.
+    // Leaked calls would take 500 × 10 KB and more, on both sides.
     expect(after - before).toBeLessThan(2_500_000);
   });
 });
@@ -236,14 +236,14 @@ describe("the plugin", () => {
     expect(delivery.touches()).toEqual(["network", "secrets"]);
   });
 
-  it("proves its claim, by doing", async () => {
+  it("proves its claim by its probe", async () => {
     const findings = await new McpHttpDelivery(configSchema.parse({})).probe(AbortSignal.timeout(10_000));
     expect(findings).toEqual([{ capability: "secrets.hidden", proven: true, how: expect.any(String) }]);
   });
 
   it.each<[string, typeof openEndpoint, string]>([
     [
-      "publishes a tool whole",
+      "publishes a tool with all fields",
       ({ tools: given, ...rest }, ...more) =>
         openEndpoint(
           { ...rest, tools: given.map((tool) => ({ ...tool, description: JSON.stringify(tool) })) },
@@ -257,7 +257,7 @@ describe("the plugin", () => {
       "the control, the tool's description, was not listed",
     ],
     [
-      "tells the agent why a call threw",
+      "reports to the agent why a call threw",
       (publication, ...more) =>
         openEndpoint(
           {
@@ -274,7 +274,7 @@ describe("the plugin", () => {
     expect(finding).toMatchObject({ proven: false, reason });
   });
 
-  it("lists a thousand tools, and names some of them for a call that goes wrong", async () => {
+  it("lists a thousand tools, and names some of them for an unknown tool", async () => {
     const many = Array.from({ length: 1_000 }, (_, n) => ({
       name: `tool_${n}`,
       inputSchema: { type: "object" },

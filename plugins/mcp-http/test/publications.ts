@@ -2,7 +2,7 @@ import type { Publication, PublishedCall, PublishedOutcome, PublishedServer } fr
 import { configSchema, type McpHttpConfig, McpHttpDelivery } from "../src/index.js";
 import { type TestScope, testScope } from "./sandbox.js";
 
-/** A schema with all that a careless hand would change on its way. */
+/** A schema with everything that careless code would change. */
 export const weirdSchema = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   $defs: { city: { type: "string", minLength: 1, "x-own": { deep: [1, null] } } },

@@ -17,11 +17,11 @@ export interface LogLine {
 
 export interface TestScope extends DeliveryScope {
   readonly logged: readonly LogLine[];
-  /** Runs what was deferred, in reverse, as a run does at its end. */
+  /** Runs the deferred functions in reverse order, like the end of a run. */
   close(): Promise<void>;
 }
 
-/** A run's scope with a sandbox that only serves, on loopback. `careless` is a backend that forgot the token. */
+/** A run's scope with a sandbox that only serves, on loopback. `careless`: a backend that doesn't check the token. */
 export function testScope({ careless = false } = {}): TestScope {
   const logged: LogLine[] = [];
   const deferred: (() => void | Promise<void>)[] = [];

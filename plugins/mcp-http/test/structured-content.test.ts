@@ -4,7 +4,7 @@ import { publish } from "./publications.js";
 
 const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "bare", arguments: {} } };
 
-/** Gemini CLI reads the text as JSON, and refuses structured content that is no object. */
+/** Gemini CLI parses the text as JSON, and rejects structured content that isn't an object. */
 it.each([
   ["a number", "42", { result: 42 }],
   ["a list", " [1, 2]", { result: [1, 2] }],
@@ -12,7 +12,7 @@ it.each([
   ["null", "null", { result: null }],
   ["an object, which needs none", '{"a":1}', undefined],
   ["a text", "plain", undefined],
-  ["a text that only begins like JSON", "42 apples", undefined],
+  ["text that only begins like JSON", "42 apples", undefined],
   ["no text", "", undefined],
 ])("a result that is %s keeps its text", async (_what, output, structuredContent) => {
   const published = await publish(() => Promise.resolve({ output, isError: false }));

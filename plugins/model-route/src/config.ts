@@ -7,15 +7,15 @@ const rangeSchema = z
 
 const patternSchema = z.string().min(1).max(200);
 
-/** US dollars for a million tokens. */
+/** US dollars per million tokens. */
 const dollars = z.number().nonnegative();
 
 const priceSchema = z.strictObject({
   input: dollars,
   output: dollars,
-  /** For input tokens that the provider had in its cache. Default: as `input`. */
+  /** For input tokens that the provider read from its cache. Default: as `input`. */
   cached: dollars.optional(),
-  /** For input tokens that the provider puts into its cache. Default: as `input`. */
+  /** For input tokens that the provider wrote to its cache. Default: as `input`. */
   cacheWrite: dollars.optional(),
 });
 export type Price = z.output<typeof priceSchema>;
@@ -25,35 +25,38 @@ const milliseconds = z.int().positive().max(2_147_483_647);
 
 export const configSchema = z.strictObject({
   /**
-   * Ranges of private and other special addresses that a model's name may lead to. Default none. An endpoint that is a
-   * private or loopback address itself, or `localhost`, needs no entry; a link-local or metadata address does.
+   * Ranges of private and other special addresses that a model's name may resolve to. Default none. An endpoint that is
+   * itself a private or loopback address, or `localhost`, needs no entry; a link-local or metadata address does.
    */
   allowedRanges: z.array(rangeSchema).default([]),
-  /** Patterns (`*` for any text) of models that any run may ask for, beside its own. Default none. */
+  /** Patterns (`*` for any text) of models that any run may use, besides its own. Default none. */
   models: z.array(patternSchema).default([]),
-  /** Prices by the model's name, or a pattern of it (`claude-haiku-*`): the longest that fits counts. Default none. */
+  /**
+   * Prices by the model's name, or a pattern of it (`claude-haiku-*`): the longest matching pattern counts. Default
+   * none.
+   */
   prices: z.record(patternSchema, priceSchema).default({}),
-  /** Whether streams of OpenAI Chat Completions are asked for their usage, which they otherwise don't tell. */
+  /** Whether streams of OpenAI Chat Completions are requested with their usage, which they otherwise don't contain. */
   requestStreamUsage: z.boolean().default(true),
   /**
-   * Whether a run with a restricted network may have its provider search, run code, call MCP servers and fetch addresses.
-   * Where the network is `on` it may anyway.
+   * Whether the provider of a run with a restricted network may search, run code, call MCP servers and fetch addresses.
+   * With the network `on` it always may.
    */
   allowProviderTools: z.boolean().default(false),
   limits: z
     .strictObject({
       /** Bytes of one request. */
       requestBytes: count.default(33_554_432),
-      /** Bytes of requests that are held at once, of all runs. */
+      /** Bytes of requests in memory at once, of all runs. */
       heldBytes: count.default(268_435_456),
-      /** Requests of one agent that may be under way at once; one more gets 429. */
+      /** Simultaneous requests of one agent; further ones get 429. */
       concurrentRequests: count.default(16),
       /** To receive a request from the agent. */
       receiveMs: milliseconds.default(60_000),
       connectMs: milliseconds.default(10_000),
-      /** From a request to the first byte of its answer. */
+      /** From a request to the first byte of its response. */
       firstByteMs: milliseconds.default(600_000),
-      /** Between two pieces of an answer. */
+      /** Between two pieces of a response. */
       idleMs: milliseconds.default(300_000),
     })
     .prefault({}),

@@ -16,8 +16,8 @@ import { HeldBytes } from "./request/held-bytes.js";
 import { endpointIssues } from "./upstream/endpoint.js";
 
 /**
- * Carries requests to models through the sandbox's own door. Its network is the run's channel and no egress; what it
- * could let into the sandbox is a secret, so that is what it claims.
+ * Carries requests to models through `sandbox.expose`. Its network is the run's channel and no egress; it could only
+ * leak secrets into the sandbox, so that is what it claims to prevent.
  */
 export class ModelRouteGateway implements ModelGateway {
   readonly name = "model-route";
@@ -27,7 +27,7 @@ export class ModelRouteGateway implements ModelGateway {
   readonly #lookup: Lookup | undefined;
   readonly #held: HeldBytes;
 
-  /** @param lookup default: this host's; tests put their own names in its place. */
+  /** @param lookup default: this host's; tests replace it. */
   constructor(config: ModelRouteConfig, lookup?: Lookup) {
     this.#config = config;
     this.#lookup = lookup;
@@ -51,7 +51,7 @@ export class ModelRouteGateway implements ModelGateway {
     const protocol = protocols[use.protocol];
     if (protocol === undefined) {
       return [
-        { path: "modelConnection.deployment", message: `the model route doesn't speak ${use.protocol}` },
+        { path: "modelConnection.deployment", message: `the model route doesn't support ${use.protocol}` },
       ];
     }
     return [...endpointIssues(use, this.#config.allowedRanges), ...protocol.issues(use)];
@@ -63,7 +63,7 @@ export class ModelRouteGateway implements ModelGateway {
   }
 
   async open(use: ModelUse, scope: ModelGatewayScope): Promise<ModelRoute> {
-    // The HTTP client takes tens of milliseconds to load: a server's start, and runs without a model, do without it.
+    // The HTTP client takes tens of milliseconds to load; a server's start, and runs without a model, don't load it.
     const { openRoute } = await import("./open-route.js");
     const { route, close } = openRoute(use, {
       config: this.#config,
@@ -72,11 +72,11 @@ export class ModelRouteGateway implements ModelGateway {
       scope,
     });
     scope.defer(close);
-    // Until the token is here, nobody can present it.
+    // Until the token is known, no request can present it.
     let serve: FetchHandler = () => new Response(null, { status: 503 });
     const exposure = await scope.sandbox.expose((request) => serve(request));
     scope.defer(() => exposure.close());
-    // Once more, behind the backend's own check: a backend that forgot it must not open the model to its neighbours.
+    // Again, after the backend's own check: a backend without it must not open the model to other sandboxes.
     serve = requireBearer(exposure.token, route.handle);
     return { baseUrl: exposure.url.replace(/\/$/, "") + use.basePath, key: exposure.token };
   }

@@ -3,31 +3,31 @@ import { joined, waysTo } from "./json-paths.js";
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Characters of a key that can be wanted; a longer one is none. */
+/** Longest key in a path, in characters; a longer one matches no path. */
 const longestKey = 128;
 /** Bytes of one captured value. */
 const longestCapture = 16_384;
-/** Characters of a value's beginning that are told whatever its length. */
+/** Characters of a value's beginning that are reported whatever its length. */
 const longestHead = 64;
 
 export interface Captured {
-  /** As it was asked for. */
+  /** The path as requested. */
   readonly path: string;
   /** The last key, in lower case. */
   readonly key: string;
-  /** Undefined for what is no JSON, or too long to keep. */
+  /** Undefined if it isn't JSON, or too long to keep. */
   readonly value: unknown;
-  /** The value's first characters, as they stand. */
+  /** The value's first characters, unparsed. */
   readonly head: string;
-  /** Where the value's bytes are, counted from the document's first. `end` is behind the last. */
+  /** Offsets of the value's bytes in the document. `end` is exclusive. */
   readonly start: number;
   readonly end: number;
 }
 
 export interface ScanOptions {
   /**
-   * Paths to capture: `model`, `message.usage`, `tools[].type`, `tools[].*` for any key. Compared without regard to case,
-   * as some servers read keys.
+   * Paths to capture: `model`, `message.usage`, `tools[].type`, `tools[].*` for any key. Compared case-insensitively,
+   * since some servers read keys that way.
    */
   readonly paths: readonly string[];
   onCaptured(captured: Captured): void;
@@ -42,12 +42,12 @@ type Level =
     };
 
 /**
- * Finds a few members near the top of a JSON document that arrives in pieces, without keeping the document. It checks
- * no grammar beyond what it needs to know where it is: what isn't JSON yields nothing, or is refused by who reads it.
+ * Finds a few members near the top of a JSON document that arrives in pieces, without keeping the document. It
+ * validates only what it needs to track its position: what isn't JSON yields nothing, or the recipient rejects it.
  */
 export class JsonScan {
   readonly #wanted: ReadonlySet<string>;
-  /** Of objects and arrays on the way to a wanted value. All others are passed over. */
+  /** Of objects and arrays that enclose a wanted value. All others are skipped. */
   readonly #ways: ReadonlySet<string>;
   readonly #onCaptured: ScanOptions["onCaptured"];
   readonly #levels: Level[] = [];
@@ -87,7 +87,7 @@ export class JsonScan {
       }
       const byte = bytes[at] ?? 0;
       if (byte <= 0x20) continue;
-      // A scalar at a wanted path ends where its container goes on.
+      // A scalar at a wanted path ends where its container continues.
       if (this.#capture !== undefined && (byte === 0x2c || byte === 0x7d || byte === 0x5d)) {
         if (this.#depthNow() === this.#capture.depth) {
           this.#endCapture(bytes, captureFrom ?? 0, at);
@@ -140,7 +140,7 @@ export class JsonScan {
     return true;
   }
 
-  /** Where a value stands that begins now: undefined for a key that can't be wanted. */
+  /** The path of a value that begins now; undefined for a key that matches none. */
   #pathHere(parent: Level | undefined): string | undefined {
     if (parent === undefined) return this.#levels.length === 0 ? "" : undefined;
     if (parent.kind === "array") return `${parent.path}[]`;
@@ -172,7 +172,7 @@ export class JsonScan {
       string.escaped = false;
       at += 1;
     }
-    // Looked for again only when it was an escaped one: otherwise a text of escapes would be read once for each of them.
+    // Searched again only after an escape: otherwise a text of escapes would be scanned once for each of them.
     let end = -2;
     for (;;) {
       if (end !== -1 && end < at) end = bytes.indexOf(quote, at);
@@ -236,12 +236,12 @@ function keyIn(bytes: Buffer): string | undefined {
   return typeof key === "string" ? key.toLowerCase() : undefined;
 }
 
-/** Undefined for what is no JSON, or was too long to keep. */
+/** Undefined if it isn't JSON, or was too long to keep. */
 function valueIn(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The provider refuses the document; nothing is concluded from it here.
+    // The provider rejects the document; nothing is concluded from it here.
     return undefined;
   }
 }

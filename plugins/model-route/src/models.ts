@@ -2,7 +2,7 @@ import type { ModelUse } from "@ambit/core/plugin";
 import type { Price } from "./config.js";
 import type { Counted } from "./protocols/protocol.js";
 
-/** Whether a name fits a pattern in which `*` stands for any text. Linear in both. Pure. */
+/** Whether a name matches a pattern in which `*` matches any text. Linear in both. Pure. */
 export function fits(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   if (rest.length === 0) return name === pattern;
@@ -17,7 +17,7 @@ export function fits(pattern: string, name: string): boolean {
   return name.length - last.length >= from && name.endsWith(last);
 }
 
-/** The models that a run may ask for: its own, those that its agent asks for by itself, and the operator's. Pure. */
+/** The models that a run may use: its own, those that its agent uses by itself, and the operator's. Pure. */
 export function allowedModels(use: ModelUse, operators: readonly string[]): readonly string[] {
   return [use.model, ...use.auxiliaryModels, ...operators].filter((pattern) => pattern !== "");
 }
@@ -26,7 +26,7 @@ export function isAllowed(model: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => fits(pattern, model));
 }
 
-/** The price by the longest pattern that fits the model, or that is the same pattern. Pure. */
+/** The price of the longest pattern that matches the model, or that is the same pattern. Pure. */
 export function priceOf(model: string, prices: Readonly<Record<string, Price>>): Price | undefined {
   const found = Object.keys(prices)
     .filter((pattern) => pattern === model || fits(pattern, model))

@@ -13,13 +13,14 @@ interface OpenOptions {
   readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision" | "boundary">;
 }
 
-/** A route with connections of its own. `close` ends every request that is under way. */
+/** A route with separate connections. `close` ends every open request. */
 export function openRoute(
   use: ModelUse,
   { config, held, lookup, scope }: OpenOptions,
 ): { readonly route: Route; close(): Promise<void> } {
   const protocol = protocols[use.protocol];
-  if (protocol === undefined) throw new PluginBrokeContract(`The model route doesn't speak ${use.protocol}.`);
+  if (protocol === undefined)
+    throw new PluginBrokeContract(`The model route doesn't support ${use.protocol}.`);
   const connections = connectionsTo(new URL(use.endpoint), config, lookup);
   const route = new Route({ use, protocol, config, held, connections, scope });
   return { route, close: () => connections.destroy() };

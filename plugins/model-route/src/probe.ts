@@ -7,8 +7,8 @@ import { openRoute } from "./open-route.js";
 import { HeldBytes } from "./request/held-bytes.js";
 
 /**
- * Sends a request through a route to a listener on this host's loopback that repeats, in a header and in its body, the
- * credential that it got. The control is a request that is sent to it directly: there the credential comes back.
+ * Sends a request through a route to a listener on this host's loopback that repeats the credential it got, in a header
+ * and in its body. The control is a direct request, whose response contains the credential.
  */
 export async function probeSecrets(
   signal: AbortSignal,
@@ -58,7 +58,7 @@ export async function probeSecrets(
     if (carried.status !== 200) return failed(`the route answered its probe with ${carried.status}`);
     if (control?.includes(secret) !== true)
       return failed("the control, a request without the route, came back without its key");
-    if (seen === undefined || seen.includes(secret)) return failed("an answer came back with the key");
+    if (seen === undefined || seen.includes(secret)) return failed("a response contained the key");
   } finally {
     await close();
     server.closeAllConnections();
@@ -67,6 +67,6 @@ export async function probeSecrets(
   return {
     capability,
     proven: true,
-    how: "a listener repeated the key that it got, in a header and in its body: it came back to a direct request, and not through the route",
+    how: "a listener repeated its key in a header and in its body: the response to a direct request contained it, and the one through the route didn't",
   };
 }

@@ -8,7 +8,7 @@ import { ownAnswer } from "./response/refusals.js";
 import type { RouteOptions } from "./route-options.js";
 import { Sending } from "./upstream/sending.js";
 
-/** One agent's way to its model: what it may ask there, and nothing else. */
+/** One agent's connection to its model: the operations that it may use, and nothing else. */
 export class Route {
   readonly #options: RouteOptions;
   readonly #models: readonly string[];
@@ -51,7 +51,7 @@ export class Route {
     }
   };
 
-  /** @param over called when the request, its answer included, is over. */
+  /** @param over called when the request and its response are finished. */
   async #answer(request: Request, over: () => void): Promise<Response> {
     const { protocol, use, scope } = this.#options;
     const { pathname, searchParams } = new URL(request.url);
@@ -59,7 +59,7 @@ export class Route {
     const operation = protocol.read(line, use);
     if (isRefusal(operation)) {
       over();
-      // A client that tries a WebSocket first hasn't left its bounds.
+      // A client that tries a WebSocket first violates nothing.
       if (operation.status !== 426) this.#decided(false, `${called(line)}: ${operation.reason}`);
       return ownAnswer(operation.status, `${called(line)} is refused: ${operation.reason}`);
     }
@@ -83,7 +83,7 @@ export class Route {
     }
   }
 
-  /** The model must be one of the run's, and what it may spend mustn't be spent. */
+  /** The model must be one of the run's, and its budget must not be spent. */
   async #whyRefused(
     operation: Operation,
     body: ReadBody,

@@ -10,7 +10,7 @@ import { key, routeTo, serving, useOf } from "./support/stage.js";
 
 const fine = '{"usage":{"input_tokens":1,"output_tokens":1}}';
 
-/** An endpoint that keeps what came. */
+/** An endpoint that records what it receives. */
 async function endpoint() {
   const seen: { url: string | undefined; headers: IncomingHttpHeaders; body: string }[] = [];
   const origin = await serving(async (request, response) => {
@@ -22,8 +22,8 @@ async function endpoint() {
   return { origin, seen };
 }
 
-describe("what a hostile agent sends", () => {
-  it("a body larger than the limit is refused before anything of it is sent, and held no longer", async () => {
+describe("requests of a hostile agent", () => {
+  it("a body over the limit is refused before any of it is sent, and freed", async () => {
     const { origin, seen } = await endpoint();
     const { send, held } = routeTo(useOf({ endpoint: origin }), { limits: { requestBytes: 1_000 } });
     let pulled = 0;
@@ -39,7 +39,7 @@ describe("what a hostile agent sends", () => {
     expect(held.held).toBe(0);
   });
 
-  it("more than may be held of all runs is refused, and what was held is given back", async () => {
+  it("bodies over the limit of all runs are refused, and their memory is freed", async () => {
     const { origin } = await endpoint();
     const { send, held } = routeTo(useOf({ endpoint: origin }), { limits: { heldBytes: 100 } });
     expect((await send(JSON.stringify({ model: "m-1", text: "x".repeat(200) }))).status).toBe(429);
@@ -47,14 +47,14 @@ describe("what a hostile agent sends", () => {
     expect(held.held).toBe(0);
   });
 
-  it("a body that doesn't come to its end is refused", async () => {
+  it("a body that doesn't end is refused", async () => {
     const { origin } = await endpoint();
     const { send } = routeTo(useOf({ endpoint: origin }), { limits: { receiveMs: 50 } });
     const stuck = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from("{")) });
     expect((await send(stuck)).status).toBe(408);
   });
 
-  it("more requests at once than the limit get 429, and one more when one is over", async () => {
+  it("simultaneous requests over the limit get 429, until one ends", async () => {
     const waiting: ServerResponse[] = [];
     const origin = await serving((_request, response) => void waiting.push(response));
     const { send } = routeTo(useOf({ endpoint: origin }), { limits: { concurrentRequests: 1 } });
@@ -67,7 +67,7 @@ describe("what a hostile agent sends", () => {
     }
   });
 
-  it("headers of its own that name a credential, a host or a second body don't arrive", async () => {
+  it("the agent's headers with a credential, a host or a second body aren't passed on", async () => {
     const { origin, seen } = await endpoint();
     const { send } = routeTo(useOf({ endpoint: origin }));
     const headers = {
@@ -100,7 +100,7 @@ describe("what a hostile agent sends", () => {
     },
   );
 
-  it("a WebSocket is answered 426, which sends Codex to POST at once, and is no denial", async () => {
+  it("a WebSocket is answered 426, which sends Codex to POST at once, and doesn't count as a denial", async () => {
     const { send, decisions } = routeTo(
       useOf({ protocol: "openai", basePath: "/v1", endpoint: "http://127.0.0.1:1/v1" }),
     );
@@ -110,7 +110,7 @@ describe("what a hostile agent sends", () => {
   });
 });
 
-describe("where the route connects", () => {
+describe("the route's connections", () => {
   it("verifies the endpoint's certificate, whatever the process's variables say", async () => {
     const tls = await certificate();
     let requests = 0;
@@ -124,7 +124,7 @@ describe("where the route connects", () => {
     expect(ends).toMatchObject([{ message: expect.stringMatching(/SELF_SIGNED|VERIFY|CERT/) }]);
   });
 
-  it.each(["127.0.0.1", "169.254.169.254", "10.0.0.7", "::1"])("no name leads it to %s", async (address) => {
+  it.each(["127.0.0.1", "169.254.169.254", "10.0.0.7", "::1"])("no name leads to %s", async (address) => {
     const { origin, seen } = await endpoint();
     const { port } = new URL(origin);
     const use = useOf({ endpoint: `http://model.example:${port}` });
@@ -150,13 +150,13 @@ describe("where the route connects", () => {
     ["https://user:word@model.example", false],
     ["https://model.example/?key=1", false],
     ["ftp://model.example", false],
-  ])("%s is an endpoint that it carries: %s", (endpointUrl, isCarried) => {
+  ])("%s is a supported endpoint: %s", (endpointUrl, isCarried) => {
     const gateway = new ModelRouteGateway(configSchema.parse({}));
     const issues = gateway.issues(useOf({ endpoint: endpointUrl }));
     expect(issues.length === 0, JSON.stringify(issues)).toBe(isCarried);
   });
 
-  it("an endpoint's own headers go along, and none that frames the message", async () => {
+  it("an endpoint's own headers are sent, except those that frame the message", async () => {
     const { origin, seen } = await endpoint();
     const use = useOf({ endpoint: `${origin}/llm/`, headers: { "X-Team": "one" } });
     await (await routeTo(use).send()).text();
@@ -168,7 +168,7 @@ describe("where the route connects", () => {
   });
 });
 
-/** Self-signed, for the address itself: no client has reason to trust it. */
+/** Self-signed, for the address itself: no client has a reason to trust it. */
 async function certificate(): Promise<{ readonly key: string; readonly cert: string }> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-route-tls-"));
   const [key, cert] = [join(folder, "key"), join(folder, "cert")];

@@ -26,7 +26,7 @@ const document = JSON.stringify(
 );
 
 describe("a scan for members of a document", () => {
-  it.each([1, 2, 3, 7, 64, 10_000])("finds the wanted ones alone, in pieces of %i bytes", (pieceSize) => {
+  it.each([1, 2, 3, 7, 64, 10_000])("finds only the wanted ones, in pieces of %i bytes", (pieceSize) => {
     const found = scanned(document, pieceSize);
     expect(found.map(({ path, value }) => [path, value])).toEqual([
       ["model", 'x"\\é'],
@@ -42,13 +42,13 @@ describe("a scan for members of a document", () => {
 
   it.each([
     { text: '{"mod\\u0065l":"x"}', what: "a key with escapes" },
-    { text: '{"Model":"x"}', what: "a key in other letters" },
+    { text: '{"Model":"x"}', what: "a key in another case" },
     { text: ' {\n"model" \t:\r\n "x" } ', what: "space around" },
-  ])("takes $what for what a server may take it", ({ text }) => {
+  ])("treats $what like a server would", ({ text }) => {
     expect(scanned(text)).toMatchObject([{ path: "model", value: "x" }]);
   });
 
-  it("tells a member each time it occurs", () => {
+  it("reports a member each time it occurs", () => {
     expect(scanned('{"model":"a","x":[],"model":"b"}').map(({ value }) => value)).toEqual(["a", "b"]);
   });
 
@@ -59,7 +59,7 @@ describe("a scan for members of a document", () => {
     },
   );
 
-  it("keeps no value that is too long, and goes on behind it", () => {
+  it("keeps no value that is too long, and continues after it", () => {
     const text = JSON.stringify({ model: "x".repeat(20_000), stream: true });
     expect(scanned(text, 1_000)).toMatchObject([
       { path: "model", value: undefined },

@@ -12,11 +12,11 @@ describe("models and prices", () => {
     ["a*b*c", "a-c-b", false],
     ["gpt-5.5", "gpt-5x5", false],
     ["gpt-5", "gpt-5.5", false],
-  ])("%s fits %s: %s", (pattern, name, isFit) => {
+  ])("%s matches %s: %s", (pattern, name, isFit) => {
     expect(fits(pattern, name)).toBe(isFit);
   });
 
-  it("the longest pattern that fits sets the price", () => {
+  it("the longest matching pattern sets the price", () => {
     const price = (input: number) => ({ input, output: 0 });
     const prices = { "*": price(1), "claude-*": price(2), "claude-haiku-*": price(3), exact: price(4) };
     const inputs = ["other", "claude-opus", "claude-haiku-4", "exact"].map(
@@ -26,7 +26,7 @@ describe("models and prices", () => {
     expect(priceOf("x", { y: price(1) })).toBeUndefined();
   });
 
-  it("cached tokens and those that are put into the cache have prices of their own", () => {
+  it("tokens read from and written to the cache have separate prices", () => {
     const counted = { input: 1_000_000, cached: 400_000, cacheWritten: 100_000, output: 200_000 };
     expect(costOf(counted, { input: 3, output: 15, cached: 0.3, cacheWrite: 3.75 })).toBeCloseTo(
       1.5 + 0.12 + 0.375 + 3,

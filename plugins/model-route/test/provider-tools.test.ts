@@ -42,14 +42,14 @@ const beyond: readonly (readonly [Call, string, object])[] = [
     },
   ],
   ["responses", "web search", { tools: [{ type: "web_search" }] }],
-  ["responses", "web search of an older name", { tools: [{ type: "web_search_preview" }] }],
+  ["responses", "web search by its older name", { tools: [{ type: "web_search_preview" }] }],
   ["responses", "code execution", { tools: [{ type: "code_interpreter", container: { type: "auto" } }] }],
   ["responses", "remote MCP", { tools: [{ type: "mcp", server_url: "https://x.test" }] }],
-  ["responses", "what is named twice", { tools: [{ type: "web_search", TYPE: "function" }] }],
+  ["responses", "a repeated key", { tools: [{ type: "web_search", TYPE: "function" }] }],
   ["responses", "a tool in a namespace", { tools: [{ type: "namespace", tools: [{ type: "mcp" }] }] }],
   [
     "responses",
-    "tools that come later",
+    "tools that are sent later",
     { input: [{ type: "additional_tools", tools: [{ type: "web_search" }] }] },
   ],
   ["responses", "a stored prompt", { prompt: { id: "pmpt_1" } }],
@@ -68,7 +68,7 @@ const beyond: readonly (readonly [Call, string, object])[] = [
   ["chat", "an image's address", { messages: image("https://x.test/?q=secret") }],
   [
     "chat",
-    "an address that is longer than what is kept",
+    "an address longer than the kept part",
     { messages: image(`https://x.test/?q=${"x".repeat(40_000)}`) },
   ],
   ["chat", "an escaped address", { messages: image("h\\u0074tps://x.test") }],
@@ -162,15 +162,15 @@ async function post(call: Call, body: object, mode: "on" | "off" | "allowlist", 
     undefined,
     mode,
   );
-  // An escape that is written in a text stands in the body as it is.
+  // An escape in a text is part of the body unchanged.
   const text = JSON.stringify({ model: "m-1", ...body }).replaceAll("\\\\u", "\\u");
   const answer = await stage.send(text, path);
   return { status: answer.status, text: await answer.text(), arrived, decisions: stage.decisions };
 }
 
-describe("what a provider would do outside the boundary", () => {
+describe("actions of a provider outside the boundary", () => {
   describe.each(beyond)("%s: %s", (call, _what, body) => {
-    it("is refused where the network is restricted, and says why", async () => {
+    it("is refused with the reason if the network is restricted", async () => {
       for (const mode of ["off", "allowlist"] as const) {
         const { status, text, arrived, decisions } = await post(call, body, mode);
         expect({ status, arrived }).toEqual({ status: 403, arrived: [] });
@@ -183,13 +183,13 @@ describe("what a provider would do outside the boundary", () => {
       }
     });
 
-    it("goes where the network is on, or the operator allows it", async () => {
+    it("is allowed if the network is on, or the operator allows it", async () => {
       expect(await post(call, body, "on")).toMatchObject({ status: 200, arrived: [expect.any(String)] });
       expect(await post(call, body, "off", { allowProviderTools: true })).toMatchObject({ status: 200 });
     });
   });
 
-  it.each(own)("isn't what an agent runs itself: %s %j", async (call, body) => {
+  it.each(own)("don't include what an agent runs itself: %s %j", async (call, body) => {
     expect(await post(call, body, "off")).toMatchObject({ status: 200, arrived: [expect.any(String)] });
   });
 });

@@ -31,7 +31,7 @@ async function endpoint(answer: (response: ServerResponse, seen: Seen) => unknow
   return { origin, requests };
 }
 
-/** AWS's own client for the same request: a signature that ours has to equal. */
+/** AWS's own client for the same request, whose signature must be equal. */
 async function signatureOf({ method, url, headers, body }: Seen): Promise<string | undefined> {
   class Sha256 {
     readonly #hash;
@@ -79,7 +79,7 @@ const bedrockUse = (origin: string) =>
   });
 
 describe("Bedrock", () => {
-  it("gets requests that are signed outside, as AWS's own client signs them", async () => {
+  it("gets requests that are signed outside, with the same signature as AWS's own client", async () => {
     const { origin, requests } = await endpoint((response) =>
       response
         .writeHead(200, { "content-type": "application/json" })
@@ -103,7 +103,7 @@ describe("Bedrock", () => {
     expect(total()).toMatchObject({ input: 3, output: 4 });
   });
 
-  it("counts a stream's tokens in AWS's binary messages, however they are cut", async () => {
+  it("counts a stream's tokens in AWS's binary messages, in any chunks", async () => {
     const wrap = (value: object) => message({ bytes: Buffer.from(JSON.stringify(value)).toString("base64") });
     const stream = Buffer.concat([
       wrap({ type: "message_start", message: { usage: { input_tokens: 20, output_tokens: 1 } } }),
@@ -141,7 +141,7 @@ describe("Bedrock", () => {
     expect(requests).toEqual([]);
   });
 
-  it("is carried with keys and a region, or a token, and with nothing less", () => {
+  it("needs keys and a region, or a token", () => {
     const paths = (changes: object) =>
       gateway
         .issues({ ...bedrockUse("https://bedrock-runtime.eu-west-1.amazonaws.com"), ...changes })
@@ -167,7 +167,7 @@ describe("Vertex", () => {
     });
   const path = "/v1/projects/p-1/locations/europe-west1/publishers/anthropic/models/m-1:streamRawPredict";
 
-  it("gets an access token that is fetched outside with the account's key, and comes back to nobody", async () => {
+  it("gets an access token that is fetched outside with the account's key, and is never passed back", async () => {
     const accessToken = "ya29.access-token-0123456789";
     const tokens = await endpoint((response, { body }) => {
       const assertion = String(new URLSearchParams(body).get("assertion"));
@@ -216,7 +216,7 @@ describe("Vertex", () => {
     expect(await next()).toBe("token-2");
   });
 
-  it("an account that gets no token is a failure of the model, not to be tried again", async () => {
+  it("an account that gets no token is a permanent failure of the model", async () => {
     const { origin } = await endpoint((response) => response.writeHead(400).end("{}"));
     const { send, ends } = routeTo(
       useOf({
@@ -232,8 +232,8 @@ describe("Vertex", () => {
     ["/home/agent/key.json", "not its path"],
     [account("https://evil.example/token"), "isn't Google's"],
     [account("http://169.254.169.254/token"), "isn't Google's"],
-    [JSON.stringify({ type: "authorized_user", refresh_token: "r" }), "no service account's key"],
-  ])("takes no credential such as %.20s", (credential, words) => {
+    [JSON.stringify({ type: "authorized_user", refresh_token: "r" }), "isn't a service account's key"],
+  ])("refuses a credential such as %.20s", (credential, words) => {
     const use = useOf({ protocol: "vertex", credentials: { GOOGLE_APPLICATION_CREDENTIALS: credential } });
     expect(gateway.issues(use)).toMatchObject([{ message: expect.stringContaining(words) }]);
   });

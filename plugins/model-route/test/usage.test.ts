@@ -12,7 +12,7 @@ const openai = {
   credentials: { OPENAI_API_KEY: "sk-0123456789" },
 } as const;
 
-/** What the scripted model says of each answer. */
+/** The usage in each response of the scripted model. */
 const counted = { input: 1_200, output: 50 };
 
 describe("usage, from an independent server's streams and documents", () => {
@@ -52,14 +52,14 @@ describe("usage, from an independent server's streams and documents", () => {
   });
 });
 
-describe("usage that isn't told", () => {
+describe("usage that isn't reported", () => {
   const events = 40;
   const streaming = (response: import("node:http").ServerResponse) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     for (let count = 0; count < events; count += 1) response.write('data: {"delta":"x"}\n\n');
   };
 
-  it("is estimated when the agent leaves before the provider tells it", async () => {
+  it("is estimated if the agent leaves before the provider reports it", async () => {
     const origin = await serving((_request, response) => streaming(response));
     const { send, total, ends } = routeTo(useOf({ ...openai, endpoint: `${origin}/v1` }));
     const body = JSON.stringify({ model: "m-1", input: "x".repeat(4_000) });
@@ -120,7 +120,7 @@ describe("usage that isn't told", () => {
     expect(total().cost).toBeGreaterThan(0);
   });
 
-  it("a text of the model's that looks like usage counts for nothing", async () => {
+  it("text of the model that looks like usage isn't counted", async () => {
     const faked = {
       content: [{ usage: { input_tokens: 0, output_tokens: 0 } }],
       text: '"usage":{"output_tokens":1}',
@@ -134,7 +134,7 @@ describe("usage that isn't told", () => {
     expect(total()).toMatchObject({ input: 30, output: 20 });
   });
 
-  it("an answer that is cut is a failure that may be tried again", async () => {
+  it("an interrupted response is a retryable failure", async () => {
     const origin = await serving((_request, response) => {
       streaming(response);
       setTimeout(() => response.destroy(), 20);
@@ -165,7 +165,7 @@ describe("a streamed Chat Completions request", () => {
     return JSON.parse(Buffer.concat([...askingForUsage(body)]).toString());
   };
 
-  it.each([1, 3, 1_000])("is asked for its usage, in pieces of %i bytes", async (pieceSize) => {
+  it.each([1, 3, 1_000])("requests its usage, in pieces of %i bytes", async (pieceSize) => {
     const asks = { stream_options: { include_usage: true } };
     expect(await asked('{"model":"m","stream":true,"x":"é"}', pieceSize)).toEqual({
       model: "m",
@@ -183,7 +183,7 @@ describe("a streamed Chat Completions request", () => {
     });
   });
 
-  it("is left as it is when it isn't streamed, or asks already", async () => {
+  it("is unchanged if it isn't streamed, or requests its usage already", async () => {
     expect(await asked('{"stream":false}')).toEqual({ stream: false });
     const asking = { stream: true, stream_options: { include_usage: true, extra: 1 } };
     expect(await asked(JSON.stringify(asking))).toEqual(asking);

@@ -4,16 +4,16 @@ import { z } from "zod";
 
 const configSchema = z.strictObject({
   /**
-   * A connection string. Default: `AMBIT_POSTGRES_URL`, else what libpq's own variables say (`PGHOST`, `PGUSER`…).
-   * A password belongs into the environment.
+   * A connection string. Default: `AMBIT_POSTGRES_URL`, else libpq's own variables (`PGHOST`, `PGUSER`…). Put a
+   * password into the environment.
    */
   url: z.string().min(1).optional(),
-  /** The schema that holds Ambit's tables; made where it isn't there. */
+  /** The schema for Ambit's tables; created if it doesn't exist. */
   schema: z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,40}$/, "must be lower-case letters, digits and _")
     .default("ambit"),
-  /** Connections of each replica at most. */
+  /** Most connections of each replica. */
   connections: z.int().positive().max(1_000).default(10),
 });
 export type PostgresStoreConfig = z.output<typeof configSchema>;

@@ -4,7 +4,7 @@ import { all, type PostgresDatabase } from "./pool.js";
 /** Names the lock among the advisory locks of this database: "ambit" in ASCII. */
 const lockId = 0x61_6d_62_69_74;
 
-/** Brings the schema up to date, once: further replicas wait, and find it done. @throws Error for a newer one */
+/** Brings the schema up to date, once: other replicas wait for it. @throws Error for a newer one */
 export async function migrate(database: PostgresDatabase, schema: string): Promise<void> {
   await database.transaction(async (client) => {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockId]);

@@ -11,12 +11,12 @@ export interface PoolSettings {
 /** Milliseconds to connect, and for one statement. */
 const connectMs = 5_000;
 const statementMs = 30_000;
-/** A replica that stops in the middle of a transaction must not hold its rows longer than this. */
+/** A replica that stops during a transaction must not lock its rows longer than this. */
 const idleInTransactionMs = 5_000;
-/** PostgreSQL's type of 64-bit integers; ours are counts and milliseconds, which a number holds. */
+/** PostgreSQL's type of 64-bit integers; the store's are counts and milliseconds, which fit into a number. */
 const int8 = 20;
 
-/** A pool of connections that find Ambit's tables without naming the schema. */
+/** A pool of connections with the schema as search path. */
 export function newPool({ url, schema, connections }: PoolSettings, log: Log): pg.Pool {
   const pool = new pg.Pool({
     ...(url === undefined ? {} : { connectionString: url }),
@@ -34,7 +34,7 @@ export function newPool({ url, schema, connections }: PoolSettings, log: Log): p
         id === int8 ? Number : pg.types.getTypeParser(id, format ?? "text"),
     },
   });
-  // Of a connection that is in use: its waiting queries fail too.
+  // If the connection is in use, its pending queries fail too.
   pool.on("connect", (client) =>
     client.on("error", (error) => log.debug({ error: error.message }, "in use")),
   );
@@ -42,7 +42,7 @@ export function newPool({ url, schema, connections }: PoolSettings, log: Log): p
   return pool;
 }
 
-/** PostgreSQL, as a store needs it. */
+/** PostgreSQL behind the interface of a store's database. */
 export class PostgresDatabase implements Database {
   readonly now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
   readonly lock = " FOR UPDATE";
@@ -55,7 +55,7 @@ export class PostgresDatabase implements Database {
     return this.transaction((client) => all(client, statements));
   }
 
-  /** One transaction; a connection that failed isn't used again. */
+  /** Runs one transaction; a failed connection isn't used again. */
   async transaction<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     const client = await this.pool.connect();
     let failure: Error | undefined;

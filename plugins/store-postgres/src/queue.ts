@@ -3,10 +3,10 @@ import type pg from "pg";
 import { PgBoss, type SendOptions } from "pg-boss";
 
 const queueName = "runs";
-/** Seconds that a replica has to claim a run it took from the queue; then another gets it. */
+/** Seconds that a replica has to claim a run that it took from the queue; then another replica gets it. */
 const claimSeconds = 30;
 
-/** The runs that wait for a replica, kept by pg-boss in its own schema. Started when it is first needed. */
+/** The queued runs, kept by pg-boss in a separate schema. Started when it is first needed. */
 export class RunQueue {
   #boss: Promise<PgBoss> | undefined;
   /** The jobs of runs that this replica took, by run. */
@@ -18,7 +18,7 @@ export class RunQueue {
     readonly log: Log,
   ) {}
 
-  /** In the transaction that creates the run: both are there, or neither. */
+  /** In the transaction that creates the run: either both exist or neither. */
   async add(runId: string, project: string | undefined, client: pg.ClientBase): Promise<void> {
     const boss = await this.#started();
     await boss.send(queueName, { runId }, { db: databaseOf(client), group: { id: groupOf(project) } });
@@ -29,7 +29,7 @@ export class RunQueue {
     await this.#started();
   }
 
-  /** Takes as many of the oldest as there are, of other projects. */
+  /** Takes as many of the oldest runs as possible, from projects that aren't excluded. */
   async take(limit: number, except: readonly (string | null)[] = []): Promise<readonly string[]> {
     const boss = await this.#started();
     const jobs = await boss.fetch<{ runId: string }>(queueName, {
@@ -40,7 +40,7 @@ export class RunQueue {
     return jobs.map(({ data }) => data.runId);
   }
 
-  /** The run was claimed, by whomever: it waits no longer. */
+  /** The run was claimed by some replica and leaves the queue. */
   async done(runId: string): Promise<void> {
     const job = this.#taken.get(runId);
     if (job === undefined) return;
@@ -72,7 +72,7 @@ export class RunQueue {
   }
 }
 
-/** One for each project, and one for runs without. */
+/** One queue for each project, and one for runs without. */
 function groupOf(project: string | null | undefined): string {
   return project == null ? "none" : `project:${project}`;
 }

@@ -22,7 +22,7 @@ if (missing !== undefined) {
   });
 }
 
-/** A schema of its own in the one server. */
+/** A separate schema in the one server. */
 async function makeRig(): Promise<StoreRig> {
   rigs += 1;
   const schema = `test_${rigs}`;
@@ -51,7 +51,7 @@ async function makeRig(): Promise<StoreRig> {
     ...((await smallDisk(disk))
       ? {
           fill: async () => {
-            // Events go to a disk of their own, which is then filled.
+            // Events go to a separate disk, which is then filled.
             await query(`CREATE TABLESPACE ${space} LOCATION '${disk}/space'`);
             await query(`ALTER TABLE ${schema}.ambit_chunks SET TABLESPACE ${space}`);
             const { bavail, bsize } = await statfs(disk);

@@ -6,13 +6,13 @@ import { z } from "zod";
 
 const configSchema = z.strictObject({
   /**
-   * The database's file, made where it isn't there. Default: `AMBIT_SQLITE_FILE`, else `runs.sqlite` in the runner's data
-   * folder.
+   * The database's file, created if it doesn't exist. Default: `AMBIT_SQLITE_FILE`, else `runs.sqlite` in the runner's
+   * data folder.
    */
   file: z.string().min(1).optional(),
   /**
-   * `process`: what was committed survives the end of the process; a power failure may take the last seconds ·
-   * `power`: it survives that too, and each group of events waits for the disk.
+   * `process`: committed data survives the end of the process; a power failure may lose the last seconds · `power`: it
+   * survives that too, and each group of events waits for the disk.
    */
   durability: z.enum(["process", "power"]).default("process"),
 });

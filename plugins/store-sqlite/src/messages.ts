@@ -1,6 +1,6 @@
 import type { Row, Statement } from "@ambit/sql-store";
 
-/** What the worker is started with. */
+/** The worker's start parameters. */
 export interface WorkerSettings {
   readonly file: string;
   readonly durability: "process" | "power";
@@ -11,7 +11,7 @@ export interface Question {
   readonly statements: readonly Statement[];
 }
 
-/** The first one, with the id 0, says that the database is open, or why it isn't. */
+/** The first one, with the id 0, reports that the database is open, or why it isn't. */
 export type Reply =
   | { readonly id: number; readonly rows: readonly (readonly Row[])[] }
   | { readonly id: number; readonly error: string };

@@ -20,7 +20,7 @@ export async function openSqlite(
   return sqlStore(thread);
 }
 
-/** The worker with the database, and what is asked of it. One that ends by itself is started again. */
+/** The worker with the database, and the pending requests to it. A worker that ends by itself is restarted. */
 class DatabaseThread implements Database {
   readonly now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
   readonly lock = "";

@@ -6,7 +6,7 @@ import type { WorkerSettings } from "./messages.js";
 
 /** Milliseconds that a statement waits for another process's transaction. */
 const busyMs = 10_000;
-/** Prepared statements that are kept. */
+/** Number of cached prepared statements. */
 const mostPrepared = 200;
 
 /** One open SQLite file, in the worker's thread. Every call blocks. */
@@ -17,7 +17,7 @@ export class SqliteFile {
   /** @throws Error for a file that can't be used, or has a newer schema. */
   constructor({ file, durability }: WorkerSettings) {
     mkdirSync(dirname(file), { recursive: true, mode: 0o711 });
-    // Before SQLite makes it: its own would be readable for everybody. Its companions get the same mode.
+    // Created before SQLite does, whose file would be world-readable. Its companion files get the same mode.
     closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
     this.#database = new DatabaseSync(file, { timeout: busyMs });
@@ -31,7 +31,7 @@ export class SqliteFile {
     this.#migrate();
   }
 
-  /** All in one transaction. */
+  /** Runs all in one transaction. */
   run(statements: readonly Statement[]): Row[][] {
     const [only] = statements;
     if (only !== undefined && statements.length === 1) return [this.#all(only)];
@@ -41,7 +41,7 @@ export class SqliteFile {
       this.#database.exec("COMMIT");
       return rows;
     } catch (error) {
-      // A full disk has ended the transaction already.
+      // A full disk has already ended the transaction.
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       throw error;
     }

@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "@ambit/core/plugin";
 import type { Question, Reply, WorkerSettings } from "./messages.js";
 
-// node:sqlite is stable enough for us on every Node that we support; its warning would come with each start.
+// node:sqlite is stable enough on every supported Node; its warning would appear at each start.
 process.removeAllListeners("warning");
 
 const settings: WorkerSettings = workerData;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describeStore, type StoreRig } from "@ambit/testkit/vitest";
 
-/** A folder on a small disk of its own where this user may mount one. */
+/** A folder on a separate small disk, if this user may mount one. */
 async function folderOf(): Promise<{ folder: string; mounted: boolean; unmount(): void }> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-sqlite-"));
   const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs", folder]);
@@ -20,7 +20,7 @@ async function makeRig(): Promise<StoreRig> {
   return {
     module: import.meta.resolve("@ambit/store-sqlite"),
     config: { file },
-    // It has none: a file can't be disconnected.
+    // Nothing to disconnect: a file has no connection.
     drop: async () => {},
     setSchema: async (version) => {
       const database = new DatabaseSync(file);

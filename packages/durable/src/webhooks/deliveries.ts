@@ -4,17 +4,17 @@ import type { Sealing } from "../sealing.js";
 import type { Delivery, DeliveryOutcome, Store } from "../store/index.js";
 import { urlOf } from "./target.js";
 
-/** Milliseconds between two looks for deliveries that are due. */
+/** Milliseconds between two checks for due deliveries. */
 const pollMs = 1_000;
-/** Attempts at a time: in all, to one host, and of one project. */
+/** Most simultaneous attempts: in all, to one host, and of one project. */
 const atOnce = { all: 32, host: 4, project: 8 } as const;
-/** Each pause is so many times as long as the one before it, up to the longest. */
+/** Factor between two pauses, and the longest pause. */
 const growth = 4;
 const longestPauseMs = 6 * 3_600_000;
-/** Milliseconds beyond an attempt's time limit after which another replica may begin the next. */
+/** Milliseconds after an attempt's time limit before another replica may start the next. */
 const marginMs = 15_000;
 
-/** What is posted. The signature is the sender's. */
+/** The message to post. The sender signs it. */
 export interface WebhookPost {
   readonly id: string;
   readonly url: URL;
@@ -22,21 +22,21 @@ export interface WebhookPost {
   readonly project: string | undefined;
 }
 
-/** What became of one attempt. */
+/** Outcome of one attempt. */
 export interface WebhookResponse {
   readonly delivered: boolean;
   readonly status?: number;
-  /** Why it wasn't delivered; without any secret. */
+  /** Why it wasn't delivered; contains no secret. */
   readonly error?: string;
-  /** Another attempt can't succeed. Default: it may. */
+  /** Whether another attempt can't succeed. Default: it may. */
   readonly isFinal?: boolean;
-  /** Milliseconds before which the receiver wants no other. */
+  /** Milliseconds that the receiver asked to wait before the next attempt. */
   readonly retryAfterMs?: number;
 }
 
 /** Posts messages to their receivers. */
 export interface WebhookSender {
-  /** Whether there is a secret to sign with; without, nothing is ever sent. */
+  /** Whether there is a secret to sign with; without one, nothing is sent. */
   readonly isConfigured: boolean;
   /** Attempts before a message counts as failed. */
   readonly attempts: number;
@@ -58,8 +58,8 @@ export interface DeliveriesOptions {
 }
 
 /**
- * Sends what waits in the store, of whichever replica's runs. A message is reserved while an attempt is under way; a
- * replica that dies meanwhile leaves it to the next attempt. Receivers know a message that comes twice by its id.
+ * Sends pending messages of all replicas' runs from the store. A message is reserved during an attempt; if the replica
+ * dies, another one makes the next attempt. Receivers recognise a duplicate message by its id.
  */
 export class Deliveries {
   readonly #sending = new Map<string, Delivery>();
@@ -78,7 +78,7 @@ export class Deliveries {
     this.hurry();
   }
 
-  /** Something may be due. */
+  /** Checks for due messages soon. */
   hurry(): void {
     if (this.#timer === undefined) return;
     if (this.#looking !== undefined) {
@@ -115,13 +115,13 @@ export class Deliveries {
     const { store, sender, log } = this.options;
     try {
       while (this.#timer !== undefined && this.#sending.size < atOnce.all) {
-        // One by one: each may fill its host's or project's share.
+        // One by one: each may use up its host's or project's share.
         const [next] = await store.takeDeliveries(1, sender.timeoutMs + marginMs, this.#full());
         if (next === undefined) return;
         this.#begin(next);
       }
     } catch (error) {
-      log.warn({ error: messageOf(error) }, "the store could not be asked for webhooks that are due");
+      log.warn({ error: messageOf(error) }, "due webhooks could not be read from the store");
     }
   }
 

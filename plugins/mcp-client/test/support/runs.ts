@@ -39,7 +39,7 @@ export class TestScope implements ToolSourceScope {
     for (const close of this.#deferred.splice(0).reverse()) await close();
   }
 
-  /** Spawns on the host: which door is taken is what the tests look at. */
+  /** Spawns on the host: the tests check which method is used. */
   get sandbox(): Sandbox {
     const unused = () => Promise.reject(new Error("not part of a tool source's job"));
     return {

@@ -1,4 +1,4 @@
-// A careless MCP server over stdio: it prints a line that is no message before it answers.
+// A careless MCP server over stdio: it prints a line that isn't a message before it answers.
 import { createInterface } from "node:readline";
 
 console.log("starting up, this is no JSON");

@@ -31,7 +31,7 @@ export const anthropic: Protocol = {
   headers: () => ({ "anthropic-version": "2023-06-01" }),
 };
 
-/** Input tokens come in three disjoint counts; later events of a stream tell only those that have changed. */
+/** Input tokens are reported in three disjoint counts; later events of a stream report only those that have changed. */
 export function countAnthropic(before: Counted, _path: string, usage: unknown): Counted {
   const read = countAt(usage, "cache_read_input_tokens");
   const written = countAt(usage, "cache_creation_input_tokens");

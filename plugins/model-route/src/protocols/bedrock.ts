@@ -15,7 +15,7 @@ import {
 const call = /^\/model\/([^/]{1,600})\/(invoke|invoke-with-response-stream|converse|converse-stream)$/;
 /** A model's id, a profile's, or its ARN. */
 const modelId = /^[\w.:/-]{1,400}$/;
-/** The service's name in signatures, whichever of its hosts is asked. */
+/** The service's name in signatures, for each of its hosts. */
 const service = "bedrock";
 
 /** Amazon Bedrock's runtime. Requests are signed here, with Signature Version 4: the agent sends them unsigned. */
@@ -40,12 +40,15 @@ function decoded(segment: string): string | undefined {
     const model = decodeURIComponent(segment);
     return modelId.test(model) && !model.includes("..") ? model : undefined;
   } catch {
-    // A percent sign that encodes nothing.
+    // A percent sign that starts no valid escape.
     return undefined;
   }
 }
 
-/** Anthropic's figures, as its models tell them here too; the Converse API's; and the service's own, at a stream's end. */
+/**
+ * Usage in Anthropic's format, which its models also use here; in the Converse API's; and in the service's own, at a
+ * stream's end.
+ */
 function countBedrock(before: Counted, path: string, usage: unknown): Counted {
   const counted = countAnthropic(before, path, usage);
   const input = countAt(usage, "inputTokens") + countAt(usage, "cacheReadInputTokens");

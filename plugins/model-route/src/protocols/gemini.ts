@@ -29,7 +29,7 @@ export const gemini: Protocol = {
   authorization,
 };
 
-/** Each piece of a stream tells the sum so far. What the model thought, and what tools brought it, is counted apart. */
+/** Each piece of a stream contains the total so far. Tokens for thoughts and tool use are counted separately. */
 export function countGemini(before: Counted, _path: string, usage: unknown): Counted {
   const input = countAt(usage, "promptTokenCount") + countAt(usage, "toolUsePromptTokenCount");
   const output = countAt(usage, "candidatesTokenCount") + countAt(usage, "thoughtsTokenCount");

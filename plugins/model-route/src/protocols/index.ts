@@ -6,7 +6,7 @@ import { openai } from "./openai.js";
 import type { Protocol } from "./protocol.js";
 import { vertex } from "./vertex.js";
 
-/** Every API that is carried. */
+/** Every supported API. */
 export const protocols: Readonly<Record<ModelProtocol, Protocol>> = {
   anthropic,
   openai,

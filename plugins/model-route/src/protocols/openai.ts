@@ -15,10 +15,10 @@ const calls: Readonly<Record<string, "generate" | "list">> = {
   "GET /v1/models": "list",
 };
 
-/** OpenAI's Responses and Chat Completions, and what is compatible with them. */
+/** OpenAI's Responses and Chat Completions, and compatible APIs. */
 export const openai: Protocol = {
   read: ({ method, pathname, search }) => {
-    // Codex tries a WebSocket first, and goes on at once with a POST when it is told that there is none.
+    // Codex tries a WebSocket first, and uses POST at once after this response.
     if (method === "GET" && pathname === "/v1/responses") {
       return { status: 426, reason: "WebSocket is not supported; use POST" };
     }

@@ -1,14 +1,14 @@
 import type { Issue, ModelUse } from "@ambit/core/plugin";
 
-/** What one request asks of the API, as its method, path and query tell. */
+/** The operation of one request, from its method, path and query. */
 export interface Operation {
-  /** `generate` is what a run pays for. */
+  /** A run pays for `generate`. */
   readonly kind: "generate" | "count-tokens" | "list";
-  /** Canonical: made of parts that were checked, never the agent's own text. */
+  /** Canonical: composed of validated parts, never the agent's own text. */
   readonly path: string;
   /** With `?`, or empty. */
   readonly query: string;
-  /** The model, where the path names it. Otherwise the body does. */
+  /** The model, if the path names it. Otherwise the body does. */
   readonly model?: string;
 }
 
@@ -26,7 +26,7 @@ export interface RequestLine {
   readonly search: URLSearchParams;
 }
 
-/** What a provider counted, so far, for one request. */
+/** The provider's count for one request so far. */
 export interface Counted {
   readonly input: number;
   readonly cached: number;
@@ -34,9 +34,9 @@ export interface Counted {
   readonly output: number;
 }
 
-/** A credential as it goes on each request; asked for anew each time, for it may expire. */
+/** A credential for a request; requested again each time, since it may expire. */
 export interface Authorization {
-  /** Headers to set. `request`: what is signed, for an API that signs. */
+  /** Headers to set. `request`: the data to sign, for an API with signatures. */
   headers(request: SignedRequest): Promise<Readonly<Record<string, string>>>;
 }
 
@@ -49,17 +49,17 @@ export interface SignedRequest {
 
 /** One provider's API. */
 export interface Protocol {
-  /** What the request asks. Pure. */
+  /** The request's operation. Pure. */
   read(line: RequestLine, use: ModelUse): Operation | Refusal;
-  /** Headers of the agent's that are passed on, in lower case, beside those that every API has. */
+  /** Headers of the agent that are passed on, in lower case, in addition to those of every API. */
   readonly requestHeaders: readonly string[];
-  /** Paths in the answer, or in each event of a streamed one, where the provider counts. */
+  /** Paths of the usage in the response, or in each event of a stream. */
   readonly usagePaths: readonly string[];
-  /** Takes one of them: `before` is what was counted until then. Pure. */
+  /** Reads one of them: `before` is the count until then. Pure. */
   count(before: Counted, path: string, value: unknown): Counted;
-  /** What is wrong with the use's credentials or endpoint. Pure. */
+  /** Problems of the request's credentials or endpoint. Pure. */
   issues(use: ModelUse): readonly Issue[];
-  /** `undefined` for an endpoint that asks for no credential. */
+  /** `undefined` for an endpoint that needs no credential. */
   authorization(use: ModelUse): Authorization | undefined;
   /** Further headers that the API needs. */
   readonly headers?: (use: ModelUse) => Readonly<Record<string, string>>;
@@ -88,7 +88,7 @@ export function fixedHeaders(headers: Readonly<Record<string, string>>): Authori
   return { headers: async () => headers };
 }
 
-/** The query as far as it is known: anything else refuses the request. */
+/** The known part of the query: anything else refuses the request. */
 export function queryOf(search: URLSearchParams, known: Readonly<Record<string, RegExp>>): string | Refusal {
   const kept: string[] = [];
   for (const [name, value] of search) {

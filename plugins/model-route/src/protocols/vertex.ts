@@ -7,14 +7,14 @@ import { type Authorization, fixedHeaders, type Protocol, queryOf, unknownCall }
 const call =
   /^\/(v1|v1beta1)\/projects\/([\w-]{1,60})\/locations\/([a-z0-9-]{1,40})\/publishers\/(anthropic|google)\/models\/([\w.@-]{1,120}):(rawPredict|streamRawPredict|generateContent|streamGenerateContent|countTokens)$/;
 
-/** Google's Vertex AI. Its access tokens are fetched here, with a service account's key: the agent sends none. */
+/** Google's Vertex AI. Access tokens are fetched here, with a service account's key: the agent sends none. */
 export const vertex: Protocol = {
   read: ({ method, pathname, search }) => {
     const query = queryOf(search, { alt: /^sse$/ });
     if (typeof query !== "string") return query;
     const [, , , , , model, verb] = call.exec(pathname) ?? [];
     if (method !== "POST" || model === undefined) return unknownCall;
-    // Counting is a model of its own here, and the one to count for is named in the body.
+    // Counting is a separate model here; the body names the one to count for.
     if (model === "count-tokens") return { kind: "count-tokens", path: pathname, query };
     return { kind: verb === "countTokens" ? "count-tokens" : "generate", path: pathname, query, model };
   },

@@ -1,4 +1,4 @@
-/** What an agent may say of itself and of its body, whatever the API. */
+/** Headers with which an agent may describe itself and its body, for every API. */
 const always = ["accept", "content-type", "user-agent", "idempotency-key"] as const;
 
 const longestValue = 4_096;
@@ -16,7 +16,7 @@ export function passedHeaders(given: Headers, further: readonly string[]): Recor
   return passed;
 }
 
-/** Headers that a request's endpoint can't set: they frame the message, name the host, or are the credential's. */
+/** Headers that a request's endpoint can't set: they frame the message, name the host, or hold the credential. */
 const reserved: ReadonlySet<string> = new Set([
   ...["connection", "content-length", "content-encoding", "expect", "host", "keep-alive", "te", "trailer"],
   ...["transfer-encoding", "upgrade", "proxy-authorization", "proxy-connection", "accept-encoding"],
@@ -35,7 +35,7 @@ const responseHeaders = [
 ] as const;
 const responsePrefixes = ["anthropic-", "openai-", "x-ratelimit-", "x-amzn-", "x-should-retry"] as const;
 
-/** The answer's headers that the agent gets: none that sets a cookie, leads elsewhere or frames the message. */
+/** The response's headers that the agent gets: none that sets a cookie, redirects or frames the message. */
 export function passedResponseHeaders(
   given: Readonly<Record<string, string | string[] | undefined>>,
   redact: (text: string) => string,

@@ -1,12 +1,12 @@
-/** One request's part of what is held. */
+/** One request's part of the memory. */
 export interface HeldShare {
-  /** @returns false when there is no room for so many more. */
+  /** @returns false if there isn't enough room. */
   take(bytes: number): boolean;
-  /** Gives back all that was taken. */
+  /** Releases everything that was taken. */
   giveBack(): void;
 }
 
-/** Bytes of requests that are held at once, of all runs. */
+/** Bytes of requests in memory at once, of all runs. */
 export class HeldBytes {
   #held = 0;
 

@@ -2,29 +2,29 @@ import type { ModelProtocol } from "@ambit/core/plugin";
 import type { Captured } from "../json-scan.js";
 
 /**
- * Where a request's body asks the provider to act beyond the model: to search, to run code, to call another server or to
- * fetch an address. Paths as `JsonScan` has them.
+ * Where a request's body asks the provider to act beyond the model: to search, run code, call another server or fetch
+ * an address. Paths in the form of `JsonScan`.
  */
 export interface Place {
   readonly path: string;
-  /** What it asks for, for a refusal; undefined for nothing beyond the model. Pure. */
+  /** A description for a refusal; undefined if it asks only the model. Pure. */
   readonly asks: (captured: Captured) => string | undefined;
 }
 
-/** Anything but nothing. */
+/** Any value but an empty one. */
 const whenGiven =
   (what: string): Place["asks"] =>
   ({ value }) =>
     value === null || value === false || (Array.isArray(value) && value.length === 0) ? undefined : what;
 
-/** A tool by its `type`: those that the agent itself runs go. What isn't known here may be the provider's own. */
+/** A tool by its `type`: those that the agent itself runs are allowed. An unknown type may be the provider's own. */
 const tools = (path: string, ownForms: RegExp): Place => ({
   path,
   asks: ({ value }) =>
     typeof value === "string" && ownForms.test(value) ? undefined : `the tool ${quoted(value)}`,
 });
 
-/** An address that the provider would fetch. What is in the request itself is `data:`. */
+/** An address that the provider would fetch. Data in the request itself has `data:`. */
 const address = (path: string): Place => ({
   path,
   asks: ({ head }) => (/^"data:/i.test(head) || head === "null" ? undefined : "a fetch of an address"),
@@ -53,7 +53,7 @@ const openai: readonly Place[] = [
     path,
     asks: whenGiven("a search"),
   })),
-  { path: "prompt", asks: whenGiven("a stored prompt, which may bring tools") },
+  { path: "prompt", asks: whenGiven("a stored prompt, which may contain tools") },
   ...[
     "messages[].content[].image_url.url",
     "messages[].content[].file.file_url",
@@ -85,7 +85,7 @@ const gemini: readonly Place[] = [
   ),
 ];
 
-/** Of its Converse API, which names each tool by a key. */
+/** Of the Converse API, which names each tool by a key. */
 const converse: readonly Place[] = [
   {
     path: "toolconfig.tools[].*",

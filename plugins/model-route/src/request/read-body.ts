@@ -2,17 +2,17 @@ import { JsonScan } from "../json-scan.js";
 import type { HeldShare } from "./held-bytes.js";
 import type { Place } from "./provider-tools.js";
 
-/** A request's body, and what of it decides. */
+/** A request's body, and the values in it that are checked. */
 export interface ReadBody {
   readonly parts: readonly Buffer[];
   readonly size: number;
   readonly model: string | undefined;
   readonly streamed: boolean;
-  /** Where `stream_options` is, for an API that has it. */
+  /** The position of `stream_options`, for an API that has it. */
   readonly streamOptions:
     | { readonly start: number; readonly end: number; readonly value: unknown }
     | undefined;
-  /** What it asks the provider to do beyond the model, of what was looked for. */
+  /** What it asks the provider to do beyond the model. */
   readonly beyond: string | undefined;
 }
 
@@ -35,8 +35,8 @@ export interface BodyLimits {
 const paths = ["model", "stream", "stream_options", "background"] as const;
 
 /**
- * Takes in a whole body before anything of it is sent: what it asks for may stand at its end. It is looked through as it
- * arrives, so that a large one doesn't hold up other runs.
+ * Receives a whole body before any of it is sent, since a value to check may be at its end. It is scanned as it
+ * arrives, so that a large one doesn't delay other runs.
  *
  * @throws BodyRefused
  */
@@ -69,7 +69,7 @@ export async function readBody(
     scan.feed(part);
     parts.push(part);
   }
-  // Two servers may take two different ones.
+  // Two servers may read different ones.
   if (repeated !== undefined) throw new BodyRefused(400, `its body has more than one '${repeated}'`);
   // OpenAI's Responses: the answer comes without its usage, and a budget would never see what it costs.
   const background = found.get("background")?.value ?? false;

@@ -4,8 +4,8 @@ const asked = Buffer.from('{"include_usage":true}');
 const inserted = Buffer.from('"stream_options":{"include_usage":true},');
 
 /**
- * The body of a streamed Chat Completions request, asking for the stream's usage: otherwise the provider tells none.
- * What else `stream_options` held is left out. Pure.
+ * The body of a streamed Chat Completions request with the stream's usage enabled: otherwise the provider sends none.
+ * Other members of `stream_options` are removed. Pure.
  */
 export function askingForUsage(body: ReadBody): readonly Buffer[] {
   if (!body.streamed) return body.parts;

@@ -4,19 +4,19 @@ import type { ResponseReader } from "./readers.js";
 /** A message's prelude: total length, headers' length, checksum. */
 const prelude = 12;
 const checksum = 4;
-/** A longer message is passed over: what counts tokens is short. */
+/** A longer message is skipped: those with token counts are short. */
 const longestMessage = 1_048_576;
 
-/** `{"bytes":"…"}`, as models' own events are wrapped. */
+/** `{"bytes":"…"}`, the wrapper of models' own events. */
 const wrapped = /^\s*\{\s*"bytes"\s*:\s*"([A-Za-z0-9+/=]+)"/;
 
-/** Messages of `application/vnd.amazon.eventstream`. The checksums are for the agent to check. */
+/** Messages of `application/vnd.amazon.eventstream`. The agent checks the checksums. */
 export class AwsEvents implements ResponseReader {
   bytes = 0;
   events = 0;
   #parts: Buffer[] = [];
   #held = 0;
-  /** Bytes of the message under way that are still to come; undefined until its length is known. */
+  /** Remaining bytes of the current message; undefined until its length is known. */
   #missing: number | undefined;
   #isLong = false;
 
@@ -43,7 +43,7 @@ export class AwsEvents implements ResponseReader {
   #begin(length: number): void {
     this.#isLong = length > longestMessage;
     if (this.#isLong) this.#parts = [];
-    // No message is shorter: one that says so would never end.
+    // No valid message is shorter: one that claims to be would never end.
     this.#missing = Math.max(prelude + checksum, length) - 4;
   }
 

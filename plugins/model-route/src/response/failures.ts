@@ -8,18 +8,18 @@ export function isRetryable(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }
 
-/** An answer with a status that is none of success. Pure. */
+/** A response with an error status. Pure. */
 export function failedResponse(status: number, words: string | undefined): ModelFailure {
   const said = words === undefined || words === "" ? "" : `: ${shortLine(words)}`;
   return { status, retryable: isRetryable(status), message: `The model answered with ${status}${said}` };
 }
 
-/** A credential can't be made out of what was given. Its cause is in its own words, without a secret. */
+/** A credential can't be obtained. The cause contains no secret. */
 export class NotAuthorized extends Error {
   override readonly name = "NotAuthorized";
 }
 
-/** No answer, or half of one. Pure. */
+/** No response, or an incomplete one. Pure. */
 export function failedConnection(error: unknown, host: string, hasBegun: boolean): ModelFailure {
   if (error instanceof NotAuthorized) {
     const why = error.cause instanceof Error ? `: ${shortLine(error.cause.message)}` : "";

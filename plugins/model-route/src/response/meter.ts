@@ -6,10 +6,10 @@ import { type Counted, nothingCounted, type Protocol } from "../protocols/protoc
 import { AwsEvents } from "./aws-events.js";
 import { EventLines, type ResponseReader, WholeDocument } from "./readers.js";
 
-/** Bytes that are taken for a token where the provider doesn't count. */
+/** Bytes per token for an estimate, if the provider doesn't report usage. */
 const bytesPerToken = 4;
 
-/** Where providers say what went wrong. */
+/** Where providers put error messages. */
 const errorPaths: readonly string[] = ["error.message", "message"];
 
 export interface MeterOptions {
@@ -19,18 +19,18 @@ export interface MeterOptions {
   readonly exchange: ModelExchange;
   readonly requestBytes: number;
   readonly contentType: string;
-  /** Whether the answer is one of success: another tells what went wrong, and counts nothing. */
+  /** Whether the response is a success: an error response costs nothing. */
   readonly isFine: boolean;
 }
 
-/** Reads along in an answer what its provider counts, and tells what is new of it. */
+/** Reads the usage in a response as it passes, and reports increases. */
 export class Meter {
   readonly #options: MeterOptions;
   readonly #reader: ResponseReader;
   #counted = nothingCounted;
   #told = nothingCounted;
   #isCounted = false;
-  /** The provider's own words about a failure. */
+  /** The provider's error message. */
   error: string | undefined;
 
   constructor(options: MeterOptions) {
@@ -51,8 +51,9 @@ export class Meter {
   }
 
   /**
-   * The answer is over.
-   * @param isWhole false for one that was cut or left: what the provider would have counted at its end is estimated.
+   * The response is over.
+   * @param isWhole false if it was interrupted or abandoned: the usage that the provider reports at the end is
+   * estimated.
    */
   end(isWhole: boolean): void {
     const { requestBytes } = this.#options;

@@ -1,15 +1,15 @@
 import type { JsonScan } from "../json-scan.js";
 
-/** Finds the JSON in an answer as it passes. */
+/** Finds the JSON in a response as it passes. */
 export interface ResponseReader {
   push(bytes: Buffer): void;
   /** Bytes so far. */
   readonly bytes: number;
-  /** Pieces of a streamed answer so far. */
+  /** Pieces of a streamed response so far. */
   readonly events: number;
 }
 
-/** An answer in one document. */
+/** A response in one document. */
 export class WholeDocument implements ResponseReader {
   readonly events = 0;
   bytes = 0;
@@ -36,7 +36,7 @@ export class EventLines implements ResponseReader {
 
   readonly #words: readonly Buffer[];
 
-  /** @param words a line that came in one piece and has none of them isn't looked through. */
+  /** @param words a line that arrived in one piece and contains none of them is skipped. */
   constructor(
     readonly newScan: () => JsonScan,
     words: readonly string[],
@@ -63,7 +63,7 @@ export class EventLines implements ResponseReader {
     if (at < bytes.length) this.#passLine(bytes, at);
   }
 
-  /** Looks through a line, or as much of it as is here. @returns where the next one begins. */
+  /** Scans a line, or the part of it that has arrived. @returns where the next one begins. */
   #passLine(bytes: Buffer, from: number): number {
     const end = bytes.indexOf(lineFeed, from);
     this.#inLine(bytes.subarray(from, end === -1 ? bytes.length : end));
@@ -86,9 +86,9 @@ export class EventLines implements ResponseReader {
   }
 }
 
-/** Where, at a position or behind it, the next of the words is; behind the last byte when there is none. */
+/** The position of the next of the words, at or after a position; the end if there is none. */
 function wordsIn(bytes: Buffer, words: readonly Buffer[]): (from: number) => number {
-  // Each is looked for again only when it has been passed: one that isn't there doesn't cost a search for every other.
+  // Each is searched again only after it was passed, so that a missing word doesn't cost a search for every other.
   const places = words.map(() => -1);
   return (from) => {
     for (const [index, word] of words.entries()) {

@@ -1,4 +1,4 @@
-/** An answer of the route's own, in a form that clients of every provider read. */
+/** A response of the route itself, in a format that clients of every provider read. */
 export function ownAnswer(
   status: number,
   message: string,

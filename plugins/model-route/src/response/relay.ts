@@ -2,17 +2,17 @@ import type { Readable } from "node:stream";
 import type { StreamReplacer } from "@ambit/egress";
 
 export interface RelayOptions {
-  /** Puts something else over a credential that the answer repeats. */
+  /** Replaces a credential that the response repeats. */
   readonly replacer: StreamReplacer;
-  /** Aborts when who asked is gone, also while nothing is read. */
+  /** Aborts when the requester is gone, even if nothing is being read. */
   readonly signal: AbortSignal;
-  /** Reads along. */
+  /** Reads the response as it passes. */
   onBytes(bytes: Buffer): void;
-  /** Called once. `left`: who asked is gone. */
+  /** Called once. `left`: the requester is gone. */
   onEnd(how: "whole" | "left" | { readonly failed: unknown }): void;
 }
 
-/** An answer's body as it is passed on: a piece at a time, and only when the reader asks for it. */
+/** A response's body as it is passed on: one piece at a time, when the reader asks for it. */
 export function relay(
   body: Readable,
   { replacer, signal, onBytes, onEnd }: RelayOptions,
@@ -38,7 +38,7 @@ export function relay(
             const { done, value } = await pieces.next();
             if (isOver) return;
             const passed = done === true ? replacer.end() : replacer.push(value);
-            // Counted before it is passed on: what is over its budget ends here.
+            // Counted before it is passed on: a response that exceeds its budget ends here.
             if (done === true) over("whole");
             else onBytes(value);
             if (passed.length > 0) controller.enqueue(passed);

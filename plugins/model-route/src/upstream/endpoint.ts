@@ -2,25 +2,25 @@ import type { Issue, ModelUse } from "@ambit/core/plugin";
 import { literalAddress, portOf, rangeOf, whyClosed } from "@ambit/egress";
 import { isReserved } from "../request/headers.js";
 
-/** What `localhost` and its subdomains lead to (RFC 6761). */
+/** The addresses of `localhost` and its subdomains (RFC 6761). */
 const loopback = ["127.0.0.0/8", "::1/128"].map(rangeOf);
-/** What an endpoint opens by being such an address itself: no link-local and no metadata address among them. */
+/** Ranges that an endpoint which is itself such an address allows: no link-local and no metadata address. */
 const nameable = [
   ...loopback,
   ...["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].map(rangeOf),
 ];
 
-/** Why this address isn't connected to for this endpoint; undefined when it is. Pure. */
+/** Why this endpoint may not use this address; undefined if it may. Pure. */
 export function whyAddressClosed(url: URL, address: string, allowed: readonly string[]): string | undefined {
   const isNamed = literalAddress(url) !== undefined || /(^|\.)localhost\.?$/.test(url.hostname);
   const operators = allowed.map(rangeOf);
   return whyClosed(address, isNamed ? [...nameable, ...operators] : operators, { port: portOf(url) });
 }
 
-/** What keeps the endpoint from being connected to at all. Pure. */
+/** Why the endpoint can't be used at all. Pure. */
 export function endpointIssues(use: ModelUse, allowed: readonly string[]): readonly Issue[] {
   const at = (message: string): Issue[] => [{ path: "modelConnection.endpoint.baseUrl", message }];
-  if (!URL.canParse(use.endpoint)) return at("is no URL");
+  if (!URL.canParse(use.endpoint)) return at("isn't a URL");
   const url = new URL(use.endpoint);
   if (url.protocol !== "https:" && url.protocol !== "http:") return at("must begin with https:// or http://");
   if (url.username !== "" || url.password !== "")
@@ -44,7 +44,7 @@ export function endpointIssues(use: ModelUse, allowed: readonly string[]): reado
   );
 }
 
-/** The real URL of a call. `path` is canonical, and so begins with what the base URL holds already. */
+/** The real URL of a call. `path` is canonical, and so begins with the base URL's own path. */
 export function upstreamUrl({ endpoint, basePath }: ModelUse, path: string, query: string): URL {
   const base = new URL(endpoint);
   const rest = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;

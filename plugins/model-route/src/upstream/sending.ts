@@ -28,19 +28,19 @@ export interface Sent {
 
 type SendingOptions = Pick<RouteOptions, "use" | "protocol" | "config" | "connections">;
 
-/** Of an authorization's headers, those that are secret: a signature covers others too. */
+/** The secret ones of an authorization's headers: a signature covers others too. */
 const secretHeaders: readonly string[] = [
   ...["authorization", "api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token"],
 ];
 
-/** Values shorter than this are no credential that could be told from other text. */
+/** A value shorter than this is no credential that could be told apart from other text. */
 const shortestSecret = 8;
 
-/** Sends what was decided on, with the real credential, and passes the answer back. */
+/** Sends an admitted request with the real credential, and passes the response back. */
 export class Sending {
   readonly #options: SendingOptions;
   readonly #authorization: Authorization | undefined;
-  /** For the last request's secrets: most credentials are the same for each. */
+  /** The last request's secrets, since most credentials are the same for each. */
   #known: { readonly key: string; readonly replacements: Replacements } | undefined;
 
   constructor(options: SendingOptions) {
@@ -110,7 +110,7 @@ export class Sending {
       ...protocol.headers?.(use),
       ...passedHeaders(request.headers, protocol.requestHeaders),
       ...lowerCased(use.headers),
-      // What is compressed couldn't be read along, nor a credential found in it.
+      // Usage couldn't be read, nor a credential found, in a compressed response.
       "accept-encoding": "identity",
       ...(operation.kind === "list" ? {} : { "content-length": String(size) }),
     };
@@ -125,7 +125,7 @@ export class Sending {
     const refused = whyUnusable(statusCode, headers["content-encoding"]);
     if (refused !== undefined) {
       body.destroy();
-      // Destroyed by us: nothing of it is of interest.
+      // Destroyed here: its error doesn't matter.
       body.on("error", () => undefined);
       over();
       exchange.ended({ status: statusCode, retryable: false, message: refused });
@@ -141,7 +141,7 @@ export class Sending {
       onBytes: (bytes) => meter.push(bytes),
       onEnd: (how) => {
         over();
-        // What failed isn't charged for.
+        // A failure isn't charged.
         if (isFine) meter.end(how === "whole");
         if (how === "left") return exchange.ended();
         if (how !== "whole") return exchange.ended(failedConnection(how.failed, "", true));
@@ -150,7 +150,7 @@ export class Sending {
       },
     });
     const passed = passedResponseHeaders(headers, (text) => replaceIn(text, replacements, "utf8"));
-    // Servers that adapt a handler otherwise wait a moment for the end, to tell the length with the first byte.
+    // Otherwise servers that adapt a handler wait briefly for the end, to send the length with the first byte.
     passed.set("transfer-encoding", "chunked");
     return new Response(stream, { status: statusCode, headers: passed });
   }

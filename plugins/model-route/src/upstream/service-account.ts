@@ -5,7 +5,7 @@ import { whyAddressClosed } from "./endpoint.js";
 
 const scope = "https://www.googleapis.com/auth/cloud-platform";
 const tokenLifetimeSeconds = 3_600;
-/** A token is fetched anew so long before it expires. */
+/** A token is renewed this long before it expires. */
 const marginMs = 300_000;
 const fetchMs = 15_000;
 const mostTokenBytes = 65_536;
@@ -19,17 +19,17 @@ const accountSchema = z.object({
 });
 export type ServiceAccount = z.output<typeof accountSchema>;
 
-/** The account that a key's JSON is for; or why it is none. Pure. */
+/** The account that a key's JSON is for, or why it is invalid. Pure. */
 export function accountIn(text: string): ServiceAccount | string {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // A path, perhaps: the file isn't read, for the request names no files of the runner.
-    return "is no JSON: give the content of the service account's key, not its path";
+    // Possibly a path: the file isn't read, since a request can't name files of the runner.
+    return "isn't JSON: give the content of the service account's key, not its path";
   }
   const read = accountSchema.safeParse(value);
-  if (!read.success) return "is no service account's key: type, client_email and private_key are needed";
+  if (!read.success) return "isn't a service account's key: type, client_email and private_key are needed";
   const url = new URL(read.data.token_uri);
   const address = literalAddress(url);
   const isOwn = url.hostname === "oauth2.googleapis.com" || address !== undefined;
@@ -44,9 +44,10 @@ const responseSchema = z.object({
 });
 
 /**
- * Access tokens for an account (RFC 7523), each used until shortly before it expires. Requests at once share one fetch.
+ * Access tokens for an account (RFC 7523), each used until shortly before it expires. Simultaneous requests share one
+ * fetch.
  *
- * @returns rejects with an Error that holds no credential.
+ * @returns rejects with an Error that contains no credential.
  */
 export function serviceAccountToken(
   account: ServiceAccount,
@@ -104,7 +105,7 @@ async function fetchToken(
       signal: AbortSignal.timeout(fetchMs),
     });
     const text = await body.text();
-    if (statusCode !== 200) throw new Error(`the token's endpoint answered with ${statusCode}`);
+    if (statusCode !== 200) throw new Error(`the token endpoint answered with ${statusCode}`);
     const { access_token: value, expires_in: seconds } = responseSchema.parse(JSON.parse(text));
     return { value, expiresInMs: seconds * 1_000 };
   } finally {

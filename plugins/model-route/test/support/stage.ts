@@ -46,7 +46,7 @@ export function useOf(changes: Partial<ModelUse> = {}): ModelUse {
   };
 }
 
-/** A route to an endpoint, with what it told its run. */
+/** A route to an endpoint, with the reports to its run. */
 export function routeTo(
   use: ModelUse,
   config: object = {},
