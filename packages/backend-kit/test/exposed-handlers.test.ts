@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { ExposedHandlers } from "../src/exposed-handlers.js";
 
-it("handlers at one place answer each to its own token, until they are closed", async () => {
+it("handlers at one address each respond to their own token, until they are closed", async () => {
   const handlers = new ExposedHandlers();
   const server = createServer(handlers.listener);
   onTestFinished(() => void server.close());

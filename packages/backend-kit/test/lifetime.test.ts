@@ -11,7 +11,7 @@ const folder = async () => {
 };
 
 describe("a replica", () => {
-  it("knows the living and the dead of its own host and folder, and nothing of others", async () => {
+  it("distinguishes living and dead replicas of its own host and folder only", async () => {
     const path = await folder();
     const [one, two, elsewhere] = [
       await claimReplica(path, "p"),
@@ -31,7 +31,7 @@ describe("a replica", () => {
     expect(await one.stateOf(two.name)).toBe("unknown");
   });
 
-  it("says what to do about a folder that can't be used", async () => {
+  it("reports the fix for an unusable folder", async () => {
     const path = join(await folder(), "file");
     await writeFile(path, "");
     await expect(claimReplica(path, "sandbox-x")).rejects.toThrow(/set sandbox-x's dataFolder to/);
@@ -62,7 +62,7 @@ it("a value is made once, and a failed attempt is tried again", async () => {
   expect(await Promise.all([value(), value()])).toEqual([2, 2]);
 });
 
-it("a reaper deletes what no session needs, and goes on after what can't be deleted", async () => {
+it("a reaper deletes what no session needs, and continues after a failed deletion", async () => {
   const dataFolder = await folder();
   const removed: string[] = [];
   const left = new Map<string, Awaited<ReturnType<Reaper["begin"]>>>();

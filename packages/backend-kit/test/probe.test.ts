@@ -12,7 +12,7 @@ const found = async (...trials: Trial<unknown, Claim>[]) =>
   );
 
 describe("a claim", () => {
-  it("is proven when every trial that shows it saw it", async () => {
+  it("is proven if every trial for it succeeded", async () => {
     const one = trial(async () => ({ "network.deny": "a", "process.contained": "b" }));
     const two = trial(async () => ({ "network.deny": "c" }), ["network.deny"]);
     expect(await found(one, two)).toEqual([
@@ -52,7 +52,7 @@ describe("a claim", () => {
   });
 });
 
-it("no trial is begun once the signal has aborted", async () => {
+it("no trial starts after the signal has aborted", async () => {
   const abort = new AbortController();
   const stopping = trial(async () => {
     abort.abort();
@@ -70,7 +70,7 @@ describe("opening a sandbox", () => {
     expect(() => refuseBeyond({ sandbox: "The sandbox", claims, gaps }, { required })).toThrow(message);
   });
 
-  it("isn't refused when all is claimed", () => {
+  it("isn't refused if everything is claimed", () => {
     expect(() =>
       refuseBeyond({ sandbox: "The sandbox", claims, gaps: [] }, { required: claims }),
     ).not.toThrow();

@@ -31,7 +31,7 @@ function pool(size: number, more: Partial<WarmPoolOptions<string, Kept>> = {}) {
 }
 
 describe("a warm pool", () => {
-  it("has what the last openings asked for, and gives each away once", async () => {
+  it("prepares the shapes of the last openings, and hands each item out once", async () => {
     const { warm, made, settle } = pool(2);
     expect(warm.take("a")).toBeUndefined();
     warm.want("a");
@@ -42,7 +42,7 @@ describe("a warm pool", () => {
     expect(first?.closed).toBe(0);
   });
 
-  it("keeps shapes apart", async () => {
+  it("separates shapes", async () => {
     const { warm, settle } = pool(2);
     warm.want("a");
     await settle();
@@ -50,7 +50,7 @@ describe("a warm pool", () => {
     expect(warm.take("a")?.shape).toBe("a");
   });
 
-  it("never has more than its size, and follows what is asked for", async () => {
+  it("never exceeds its size, and follows demand", async () => {
     const { warm, settle, waiting } = pool(3);
     for (const shape of ["a", "a", "b"]) warm.want(shape);
     await settle();
@@ -67,7 +67,7 @@ describe("a warm pool", () => {
     expect(made).toEqual([]);
   });
 
-  it("closes one that was lost, and gives another", async () => {
+  it("closes a lost item, and prepares another", async () => {
     const { warm, made, settle } = pool(1);
     warm.want("a");
     await settle();
@@ -79,7 +79,7 @@ describe("a warm pool", () => {
     expect(warm.take("a")).toBe(made[1]);
   });
 
-  it("gives none that is no good to an opening, unless that was given up", async () => {
+  it("replaces an unusable item, unless the opening was aborted", async () => {
     const { warm, faults, settle } = pool(1);
     const failing = () => Promise.reject(new Error("no good"));
     for (const signal of [new AbortController().signal, AbortSignal.abort(new Error("given up"))]) {
@@ -93,7 +93,7 @@ describe("a warm pool", () => {
     expect(await warm.using("a", async () => "used", new AbortController().signal)).toBeUndefined();
   });
 
-  it("closes one that no opening took, and makes no other", async () => {
+  it("closes an unused item, and prepares no other", async () => {
     const { warm, made, waiting, settle } = pool(1, { idleMs: 1_000 });
     warm.want("a");
     await settle();
@@ -102,7 +102,7 @@ describe("a warm pool", () => {
     expect(made).toHaveLength(1);
   });
 
-  it("tries again after the next opening what couldn't be made", async () => {
+  it("retries a failed preparation after the next opening", async () => {
     let tries = 0;
     const make = async (shape: string) => {
       tries += 1;
@@ -119,7 +119,7 @@ describe("a warm pool", () => {
     expect(warm.take("a")?.shape).toBe("a");
   });
 
-  it("closes everything at its end, also what is just being made", async () => {
+  it("closes everything at its end, including items in preparation", async () => {
     let finish: (kept: Kept) => void = () => undefined;
     const late = new Kept("late");
     const { warm, settle } = pool(1, { make: () => new Promise((resolve) => (finish = resolve)) });
@@ -134,7 +134,7 @@ describe("a warm pool", () => {
     expect(warm.take("late")).toBeUndefined();
   });
 
-  it("aborts what is being made when it closes, and reports no fault", async () => {
+  it("aborts preparations when it closes, and reports no failure", async () => {
     const make = (_shape: string, signal: AbortSignal) =>
       new Promise<Kept>((_resolve, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason));

@@ -33,11 +33,11 @@ it("proves no capability of a backend that claims everything and enforces nothin
     "environment.named-only": expect.stringMatching(
       /^variables that the process wasn't given: .*AMBIT_PROBE_/,
     ),
-    "resources.memory": "256 MiB were had in spite of the limit",
-    "resources.processes": "40 at once were had in spite of the limit",
-    "resources.disk": "32 MiB were had in spite of the limit",
+    "resources.memory": "256 MiB could be used despite the limit",
+    "resources.processes": "40 at once could be used despite the limit",
+    "resources.disk": "32 MiB could be used despite the limit",
     "resources.cpu": expect.stringMatching(
-      /^[\d.]+ cores were had without a limit, and [\d.]+ with one of 0.1$/,
+      /^[\d.]+ cores were used without a limit, and [\d.]+ with one of 0.1$/,
     ),
   });
 });

@@ -1,4 +1,4 @@
-/** `@ambit/testkit`: the attacks, and what runs and judges them. Needs no test runner. */
+/** `@ambit/testkit`: the attacks, and the code that runs and judges them. Needs no test runner. */
 export { allowances } from "./allowances/catalogue.js";
 export type { Allowance, Attack, NonEmptyArray, Outcome, Stage } from "./attacks/attack.js";
 export { attacks } from "./attacks/catalogue.js";

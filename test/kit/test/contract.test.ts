@@ -3,29 +3,29 @@ import { contractChecks } from "../src/contract/checks.js";
 import { Contract, shapesOf } from "../src/contract/contract.js";
 import { liar } from "./liar.js";
 
-/** What plain processes and folders of the host don't get right by themselves. */
+/** Requirements that plain processes and folders of the host don't fulfil. */
 const faults = [
-  "keeps the agent's home, and gives each tool one of its own that goes with it",
-  "passes on no variable of the runner, and every one that is named",
-  "rejects what it can't enforce",
-  "leaks no descriptor with each sandbox",
-  "writes over what is there, and makes programs that run",
-  "says that a file isn't there, or is a folder",
-  "writes nowhere but in the workspace and home",
-  "lets nobody through without the token, and doesn't ask the handler",
-  "gives every handler a token of its own",
+  "keeps the agent's home, and gives each tool a private one that is removed with it",
+  "passes on every named variable, and none of the runner's",
+  "rejects a boundary that it can't enforce",
+  "leaks no descriptors",
+  "overwrites files, and writes executable programs",
+  "reports that a file doesn't exist, or is a folder",
+  "writes only in the workspace and home",
+  "refuses requests without the token before they reach the handler",
+  "gives every handler a separate token",
   "keeps another session's handlers out of reach",
 ];
-/** Some of what they do get right: a check that fails for everybody catches nothing. */
+/** Some that they do fulfil: a check that always fails would prove nothing. */
 const merits = [
-  "starts a process where it is told to",
-  "tells how a process ended",
-  "gives a program its arguments as they are",
-  "hands over standard input, and its end",
-  "loses nothing of a large output on both streams",
-  "writes and reads files as they are, and makes folders in between",
+  "starts a process in the given folder",
+  "reports how a process ended",
+  "passes arguments to a program unchanged",
+  "passes on standard input and its end",
+  "delivers a large output on both streams completely",
+  "writes and reads files unchanged, and creates parent folders",
   "makes a handler reachable from inside, with its method, path, headers and body",
-  "streams an answer as it comes, and a large one whole",
+  "streams a response as it is written, and a large one completely",
 ];
 
 describe("the contract of every sandbox", () => {

@@ -16,7 +16,7 @@ const program = `
   console.log(JSON.stringify(seen));`;
 
 it.each([[0], [10]])(
-  "knows a change of its priority from the one it was started with (nice %i)",
+  "distinguishes a changed priority from the one it was started with (nice %i)",
   async (nice) => {
     const argv = ["-n", String(nice), process.execPath, "--input-type=module", "-e", program];
     const { stdout } = await promisify(execFile)("nice", argv);

@@ -9,7 +9,7 @@ import { type OpenWorld, openWorld } from "../src/executor/world.js";
 
 const tool = { name: "act", kind: "acting" };
 
-/** Says that it touches nothing, and does something. */
+/** Declares that it touches nothing, but does. */
 function acting(act: (scope: ToolScope) => unknown): ToolExecutor {
   return {
     name: "acting",
@@ -27,7 +27,7 @@ function acting(act: (scope: ToolScope) => unknown): ToolExecutor {
   };
 }
 
-describe("what an executor really touches", () => {
+describe("the domains in which an executor acts", () => {
   let world: OpenWorld;
   beforeAll(async () => {
     world = await openWorld();
@@ -66,7 +66,7 @@ describe("what an executor really touches", () => {
     expect([...observed].sort()).toEqual([...seen].sort());
   });
 
-  it("throws at an executor that changes what it was given", async () => {
+  it("throws if an executor changes its input", async () => {
     const changing: ToolExecutor = {
       ...acting(() => undefined),
       execute: async (call) => {
@@ -80,7 +80,7 @@ describe("what an executor really touches", () => {
   });
 });
 
-/** Connects and leaves: the server sees no request. */
+/** Connects and disconnects: the server sees no request. */
 function closed(port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => socket.destroy());

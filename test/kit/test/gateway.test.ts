@@ -32,7 +32,7 @@ const careless: ModelGateway = {
 
 const [api] = kitApis;
 
-it.concurrent.each(gatewayChecks)("a careless gateway fails the check that it $title", async ({ check }) => {
+it.concurrent.each(gatewayChecks)("a careless gateway fails the check '$title'", async ({ check }) => {
   if (api === undefined) return expect.unreachable();
   const stage = await GatewayStage.open(careless, api);
   const late = new Promise<never>((_resolve, reject) => setTimeout(reject, 1_000, new Error("late")));

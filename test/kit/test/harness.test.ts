@@ -75,10 +75,10 @@ async function outcomeOf(title: string, prompt: Prompt): Promise<"passes" | "is 
   }
 }
 
-const asSaid = "passes on what the agent says, in order, and ends the turn with one done event";
-const asAsked = "asks for permission before a tool of the agent's own acts, and passes on a yes";
-const asDenied = "passes on a no: the tool doesn't act";
-const asParked = "parks a call without an answer that lets it go on";
+const asSaid = "passes on the agent's output in order, and ends the turn with one done event";
+const asAsked = "asks for permission before one of the agent's own tools acts, and passes on an approval";
+const asDenied = "passes on a denial: the tool doesn't act";
+const asParked = "parks a call without allowing it";
 
 async function* allowsAll(turn: Turn, workspace: string): AsyncIterable<AgentEvent> {
   yield* honest(
@@ -122,7 +122,7 @@ describe("a careless harness", () => {
   });
 
   it.each<[what: string, title: string, prompt: Prompt]>([
-    ["that drops what the agent says", asSaid, (turn, place) => without("message", honest(turn, place))],
+    ["that drops the agent's output", asSaid, (turn, place) => without("message", honest(turn, place))],
     ["that ends a turn without a done event", asSaid, (turn, place) => without("done", honest(turn, place))],
     ["that ends a turn twice", asSaid, (turn, place) => followedBy(honest(turn, place), { type: "done" })],
     [
@@ -136,8 +136,8 @@ describe("a careless harness", () => {
       (turn, place) => precededBy({ type: "message_start", id: "1" }, honest(turn, place)),
     ],
     ["that doesn't ask", asAsked, neverAsks],
-    ["that ignores a no", asDenied, allowsAll],
-    ["that takes a parked call for allowed", asParked, parkedIsAllowed],
+    ["that ignores a denial", asDenied, allowsAll],
+    ["that treats a parked call as allowed", asParked, parkedIsAllowed],
   ])("%s is caught", async (_what, title, prompt) => {
     expect(await outcomeOf(title, prompt)).toBe("is caught");
   });

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { bareControl, judgeCapability } from "../src/index.js";
 import { liar } from "./liar.js";
 
-it("says of an attack that works what was seen of it, not what the probe said", {
+it("reports what a working attack reached, not the probe's finding", {
   timeout: 60_000,
 }, async () => {
   const capability = "environment.named-only";

@@ -6,7 +6,7 @@ import { ChangingNames } from "../src/decoys/changing-names.js";
 import { judgeCapability } from "../src/judge/judge-capability.js";
 import { liar } from "./liar.js";
 
-/** That these attacks work where nothing stops them: what works in a liar's place says it again. */
+/** Assumes that these attacks work if nothing stops them: a working attack reports its target again. */
 const shownElsewhere = { result: "reached", detail: "shown by the suites of sandboxes" } as const;
 
 const runnerModule = new URL("../dist/control/bare-backend.js", import.meta.url);
@@ -25,10 +25,10 @@ describe("a backend that claims everything and enforces nothing", () => {
         controlOutcomes: new Map(attacks[capability].map(({ id }) => [id, shownElsewhere])),
       });
       expect(report.assurance).toBe("escaped");
-      // Attacks with credentials need a backend that trusts their host; their control shows there that they work.
+      // Attacks with credentials need a backend that trusts their host; its suite has their control.
       const made = attacks[capability].filter(({ needsCredentials }) => needsCredentials !== true);
       expect(report.attacks).toHaveLength(made.length);
-      // What needs a privilege it can't do, as its processes are nobody's: the others all show it up.
+      // Attacks that need a privilege fail, since its processes are unprivileged; all others expose it.
       const plain = new Set<string>(
         attacks[capability].filter(({ needs }) => needs === undefined).map(({ id }) => id),
       );
@@ -38,7 +38,7 @@ describe("a backend that claims everything and enforces nothing", () => {
   );
 });
 
-describe("a backend that holds nothing and says so, but opens anyway", () => {
+describe("a backend that claims nothing, but opens sandboxes anyway", () => {
   it("is caught on every capability", async () => {
     const { claims: _all, ...rest } = liar();
     const backend = { ...rest, claims: [] };
@@ -52,8 +52,8 @@ describe("a backend that holds nothing and says so, but opens anyway", () => {
   });
 });
 
-describe("a backend that refuses everything it doesn't hold", () => {
-  it("is in order", async () => {
+describe("a backend that refuses everything it doesn't enforce", () => {
+  it("passes", async () => {
     const backend = {
       ...liar(),
       claims: [],
@@ -65,7 +65,7 @@ describe("a backend that refuses everything it doesn't hold", () => {
     }
   });
 
-  it("says why it can't be proven here, when it claims it", async () => {
+  it("reports why a claim can't be proven here", async () => {
     const backend = { ...liar(), open: () => Promise.reject(new Error("not here")) };
     const findings = [
       {

@@ -3,7 +3,7 @@ import { BareSandbox } from "../src/control/bare-sandbox.js";
 import { startOpenProxy } from "../src/control/open-proxy.js";
 import { unprivilegedUser } from "../src/control/unprivileged-user.js";
 
-/** Claims everything, says that it has seen it all, and enforces nothing: what the kit must catch everywhere. */
+/** Claims everything, reports it as proven, and enforces nothing: the kit must detect that for every capability. */
 export function liar(): SandboxBackend {
   return {
     name: "liar",
@@ -16,7 +16,7 @@ export function liar(): SandboxBackend {
         capabilities.map((capability) => ({
           capability,
           proven: true,
-          how: "it looked at itself and liked it",
+          how: "it trusts itself",
         })),
       ),
     open: async (_spec, scope): Promise<Sandbox> => {

@@ -6,8 +6,8 @@ import { operatorControl } from "../src/index.js";
 import { KitScope, silentLog } from "../src/stage/kit-scope.js";
 import { liar } from "./liar.js";
 
-describe("the control for an operator's own host of a backend that has none of its own", () => {
-  it("never runs a bomb where nothing confines it", async () => {
+describe("the operator's control for a backend without a control", () => {
+  it("never runs a resource attack unconfined", async () => {
     const scope = new KitScope();
     const decoys = await startDecoys();
     const spec = {
@@ -34,7 +34,7 @@ describe("the control for an operator's own host of a backend that has none of i
     };
     const [bomb] = attacks["resources.memory"];
     await expect(operatorControl(backend).open(bomb, spec, scope, decoys)).rejects.toThrow(
-      "doesn't run bare",
+      "doesn't run unconfined",
     );
     expect(closed).toEqual(["closed"]);
     await scope.close();

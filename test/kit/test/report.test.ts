@@ -52,7 +52,7 @@ const report: VerifyReport = {
 };
 
 describe("the report as a table", () => {
-  it("shows each attack with its control, what must work and doesn't, and why a capability is refused", () => {
+  it("shows each attack with its control, failed allowances, and why a capability is refused", () => {
     expect(renderVerifyTable(report).split("\n")).toEqual([
       "local on linux 6.18, as root",
       "control: a bare process",
@@ -69,7 +69,7 @@ describe("the report as a table", () => {
     ]);
   });
 
-  it("cuts lines to the width it is given", () => {
+  it("truncates lines to the given width", () => {
     for (const line of renderVerifyTable(report, { width: 30 }).split("\n").slice(2)) {
       expect(line.length).toBeLessThanOrEqual(40);
     }
@@ -78,7 +78,7 @@ describe("the report as a table", () => {
 });
 
 describe("the matrix for the documentation", () => {
-  it("has a row for every capability and every attack, and escapes what would break a table", () => {
+  it("has a row for every capability and every attack, and escapes table delimiters", () => {
     const text = renderEnforcementMatrix([{ title: "Debian 12, as root", report }]);
     for (const capability of capabilities) {
       expect(text).toContain(`### \`${capability}\``);
@@ -91,7 +91,7 @@ describe("the matrix for the documentation", () => {
     expect(text).toContain("| connect to a TCP server on the host's loopback | any guard | escaped |");
     expect(text).toContain("| `network.deny` | escaped |");
     expect(text).toContain("refused: no \\| sized file system");
-    expect(text).toContain("| `resources.cpu` | not looked at |");
+    expect(text).toContain("| `resources.cpu` | not tested |");
   });
 });
 
@@ -100,7 +100,7 @@ describe("the catalogue", () => {
     attacks[capability].map((attack) => ({ capability, attack })),
   );
 
-  it("names every attack once, by the capability that it would break", () => {
+  it("names every attack once, by its capability", () => {
     expect(new Set(all.map(({ attack }) => attack.id)).size).toBe(all.length);
     for (const { capability, attack } of all) {
       expect(attack.capability).toBe(capability);
@@ -108,14 +108,14 @@ describe("the catalogue", () => {
     }
   });
 
-  it("has more than one attack for every capability, and something that must work beside them", () => {
+  it("has more than one attack for every capability, and an allowance", () => {
     for (const capability of capabilities) {
       expect(attacks[capability].length, capability).toBeGreaterThan(1);
       expect(allowances[capability].length, capability).toBeGreaterThan(0);
     }
   });
 
-  it("gives nothing a name that something else has", () => {
+  it("has unique names", () => {
     const names = capabilities.flatMap((capability) => allowances[capability].map(({ id }) => id));
     expect(new Set([...names, ...all.map(({ attack }) => attack.id)]).size).toBe(names.length + all.length);
   });

@@ -6,7 +6,7 @@ import { ToolSourceStage } from "../src/tool-source/tool-source-stage.js";
 
 type Call = Parameters<Publication["call"]>[0];
 
-/** A source that needs no server: it answers as the kit's server does, but for what a test changes. */
+/** A source without a server: it behaves like the kit's server, except for what a test changes. */
 function sourceOf(
   change: (publication: Publication, server: McpServer) => Publication = (one) => one,
 ): ToolSource {
@@ -53,10 +53,10 @@ async function outcomeOf(title: string, source: ToolSource): Promise<"passes" | 
 }
 
 const asPublished = "publishes the tools with their names, descriptions and schemas unchanged";
-const asCalled = "carries a call's arguments and its result as they are";
+const asCalled = "passes on a call's arguments and its result unchanged";
 const asIncluded = "publishes and calls only the tools that the request includes";
-const asFailed = "marks a failed call as one";
-const asSecret = "shows no credential in what it publishes";
+const asFailed = "marks a failed call as failed";
+const asSecret = "publishes no credential";
 
 describe("a careless tool source", () => {
   it.each([asPublished, asCalled, asIncluded, asFailed, asSecret])(
@@ -92,7 +92,7 @@ describe("a careless tool source", () => {
       asSecret,
       sourceOf((one, server) => ({ ...one, name: JSON.stringify(server.connection) })),
     ],
-    ["that publishes a server that refuses", "fails for a server that refuses", sourceOf()],
+    ["that publishes a server that returns an error", "fails for a server that returns an error", sourceOf()],
     ["that publishes a server that ends", "fails for a server that ends at once", sourceOf()],
   ])("%s is caught", async (_what, title, source) => {
     expect(await outcomeOf(title, source)).toBe("is caught");

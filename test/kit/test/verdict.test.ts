@@ -21,7 +21,7 @@ describe("the verdict on one attack", () => {
     ["reached", "impossible", "impossible", "impossible"],
     ["reached", "refused", "refused", "refused"],
     ["impossible", "not-run", "broken", "broken"],
-  ])("control %s, guarded %s: %s, or %s when it needs something", (control, guarded, plain, needy) => {
+  ])("control %s, guarded %s: %s, or %s if it needs a privilege", (control, guarded, plain, needy) => {
     expect(verdictOf({}, outcome(control), outcome(guarded))).toBe(plain);
     expect(verdictOf({ needs: "something" }, outcome(control), outcome(guarded))).toBe(needy);
   });
@@ -51,7 +51,7 @@ describe("the assurance of a capability", () => {
     ["nothing ran inside", rows("proven"), allowed("not-run"), "useless"],
     ["nothing to allow on this host", rows("proven"), allowed("impossible"), "proven"],
     ["an attack that didn't run", rows("proven", "broken"), allowed("reached"), "unproven"],
-    ["an attack without teeth", rows("proven", "toothless"), allowed("reached"), "unproven"],
+    ["a toothless attack", rows("proven", "toothless"), allowed("reached"), "unproven"],
     ["nothing shown", rows("unproven", "impossible"), allowed("reached"), "unproven"],
     ["no attack at all", rows(), allowed("reached"), "unproven"],
   ])("%s", (_name, attackRows, allowanceRows, assurance) => {
@@ -59,7 +59,7 @@ describe("the assurance of a capability", () => {
   });
 });
 
-describe("what a program's output says", () => {
+describe("the outcome in a program's output", () => {
   const finished = (stdout: string, code: number | null = 0, signal: string | null = null) => ({
     stdout,
     stderr: "",
@@ -75,12 +75,12 @@ describe("what a program's output says", () => {
     ["blocked and then broken", finished("RAN \nBLOCKED x: EPERM\n", 1), "not-run"],
     ["blocked once, reached once", finished("RAN \nBLOCKED x\nREACHED y\n"), "reached"],
     ["reached and then broken", finished("RAN \nREACHED y\n", 1), "reached"],
-    ["killed in mid-air", finished("RAN \n", null, "SIGKILL"), "not-run"],
+    ["killed early", finished("RAN \n", null, "SIGKILL"), "not-run"],
   ])("%s", (_name, output, result) => {
     expect(outcomeOf(output).result).toBe(result);
   });
 
-  it("counts being killed as blocked only where that is how an attack is stopped", () => {
+  it("counts being killed as blocked only for attacks that may be stopped that way", () => {
     expect(outcomeOf(finished("RAN \n", 137), true).result).toBe("blocked");
     expect(outcomeOf(finished("", 137), true).result).toBe("not-run");
     expect(outcomeOf(finished("RAN \n", 1), true).result).toBe("not-run");

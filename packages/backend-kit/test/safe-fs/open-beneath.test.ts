@@ -26,7 +26,7 @@ test.each<[string, (host: string) => Promise<unknown>]>([
   },
 );
 
-test("a folder where a file should be: likewise", async () => {
+test("a folder instead of a file: the same", async () => {
   const mapping = await workspace();
   await mkdir(join(mapping.host, "a", "b"), { recursive: true });
   await expect(

@@ -5,7 +5,7 @@ import { networkAllowances } from "./network.js";
 import { processAllowances } from "./process.js";
 import { resourcesAllowances } from "./resources.js";
 
-/** What must still work under each promise: a sandbox that lets nothing be done keeps none. */
+/** What must still work under each capability: a sandbox that allows nothing fulfils none. */
 export const allowances: Readonly<Record<Capability, NonEmptyArray<Allowance>>> = {
   ...networkAllowances,
   ...filesystemAllowances,

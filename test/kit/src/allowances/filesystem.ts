@@ -60,7 +60,7 @@ export const filesystemAllowances = {
   "filesystem.host-hidden": [
     programAllowance({
       id: "filesystem.host-hidden/runtime",
-      title: "programs of the host run",
+      title: "programs of the host can be run",
       program: `attempt("sh", lambda: subprocess.run(["/bin/sh", "-c", "echo works"], stdout=subprocess.PIPE).stdout.decode())`,
     }),
   ],

@@ -14,7 +14,7 @@ export const networkAllowances = {
     {
       id: "network.deny/own-channel",
       capability: "network.deny",
-      title: "the run's own channel answers",
+      title: "the run's own channel works",
       perform: async ({ sandbox }: Stage) => {
         const exposure = await sandbox.expose(() => new Response("the runner answered"));
         try {
@@ -29,7 +29,7 @@ export const networkAllowances = {
   "network.allow-cidr": [
     programAllowance({
       id: "network.allow-cidr/listed",
-      title: "the listed address is reached",
+      title: "the listed address can be reached",
       parameters: ({ decoys }) => decoys.listed,
       program: listedServer,
     }),
@@ -37,11 +37,11 @@ export const networkAllowances = {
   "network.allow-host": [
     programAllowance({
       id: "network.allow-host/listed",
-      title: "the listed name is reached",
+      title: "the listed name can be reached",
       parameters: ({ decoys, spec }) =>
         spec.required.includes("network.allow-cidr")
           ? { host: "localhost", port: decoys.listed.port }
-          : "no name beyond loopback to list: nothing else is ever sent traffic to",
+          : "no name outside loopback to list, and no other host is sent traffic",
       program: listedServer,
     }),
   ],

@@ -4,7 +4,7 @@ import { programAllowance } from "./program-allowance.js";
 const named = (capability: "environment.named-only" | "environment.per-tool" | "secrets.hidden") =>
   programAllowance({
     id: `${capability}/named`,
-    title: "a variable that was named for a process is there",
+    title: "a variable named for a process is set",
     options: { env: { NAMED_FOR_IT: "its value" } },
     program: `attempt("own", lambda: os.environ.get("NAMED_FOR_IT"))`,
   });

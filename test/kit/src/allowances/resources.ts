@@ -33,7 +33,7 @@ export const resourcesAllowances = {
   "resources.memory": [
     programAllowance({
       id: "resources.memory/own-share",
-      title: "half of the limit can be had",
+      title: "half of the limit can be used",
       alone: true,
       program: take,
     }),
@@ -42,7 +42,7 @@ export const resourcesAllowances = {
   "resources.processes": [
     programAllowance({
       id: "resources.processes/own-share",
-      title: "half of the limit can be had",
+      title: "half of the limit can be used",
       alone: true,
       program: fork,
     }),
@@ -59,7 +59,7 @@ export const resourcesAllowances = {
   "resources.disk": [
     programAllowance({
       id: "resources.disk/own-share",
-      title: "half of the limit can be had",
+      title: "half of the limit can be used",
       alone: true,
       program: `
 def write():
@@ -71,12 +71,12 @@ attempt("own share", write)`,
   ],
 } as const;
 
-/** Each session has a limit of its own: together they may have more than one of them alone. */
+/** Each session has a separate limit: together they may use more than one of them alone. */
 function neighbour(capability: Capability, program: string): Allowance {
   return {
     id: `${capability}/neighbour`,
     capability,
-    title: "a neighbour has its share while another session has its own",
+    title: "two sessions can use their limits at the same time",
     alone: true,
     perform: async (stage: Stage) => {
       const holder = await stage.openBeside();

@@ -4,15 +4,15 @@ import type { Decoys } from "../decoys/decoys.js";
 import type { BoundaryOverrides } from "../stage/boundaries.js";
 import type { RunnerProcess } from "../stage/runner-process.js";
 
-/** What became of one attempt. */
+/** The outcome of one attempt. */
 export interface Outcome {
   /**
-   * `reached`: it got what it was after · `blocked`: it ran and got nothing · `not-run`: it didn't get as far as
-   * trying, which proves nothing · `impossible`: this host has nothing of the kind to reach · `refused`: the backend
-   * states the boundary that it is made within as a gap, and opens nothing.
+   * `reached`: it got what it was after · `blocked`: it ran and got nothing · `not-run`: it failed before it could try,
+   * which proves nothing · `impossible`: this host has no such target · `refused`: the backend reports the boundary for
+   * the attack as a gap, and opens nothing.
    */
   readonly result: "reached" | "blocked" | "not-run" | "impossible" | "refused";
-  /** What was reached or what stood in the way, in the host's own words. */
+  /** What was reached, or what prevented it, in the host's own words. */
   readonly detail: string;
 }
 
@@ -21,20 +21,20 @@ export interface Stage {
   readonly spec: SandboxSpec;
   readonly sandbox: Sandbox;
   readonly decoys: Decoys;
-  /** A process of the same host user as the sandbox's, which holds the decoys' secret. Started at first call. */
+  /** A process of the same host user as the sandbox's, which holds the decoys' secret. Started at the first call. */
   decoyProcess(): Promise<DecoyProcess>;
-  /** All that the backend logged and decided of the stage's sandboxes so far. */
+  /** Everything that the backend has logged and decided for the stage's sandboxes. */
   told(): string;
-  /** Another session beside this one, closed with the stage. */
+  /** Another session, closed with the stage. */
   openBeside(overrides?: BoundaryOverrides): Promise<Sandbox>;
-  /** A runner in a process of its own, where one can be had. */
+  /** A runner in a separate process, if one can be started. */
   startRunner?(options: RunnerOptions): Promise<RunnerProcess>;
 }
 
 export interface RunnerOptions {
   /** A program for a sandbox of that runner. */
   readonly argv: readonly [string, ...string[]];
-  /** A file that the runner holds open, and would pass on to whatever it starts. */
+  /** A file that the runner has open, and that its child processes would inherit. */
   readonly inheritedFile?: string;
 }
 
@@ -44,27 +44,32 @@ interface Trial {
   readonly capability: Capability;
   /** What is tried, as a phrase: "connect to a TCP server on the host's loopback". */
   readonly title: string;
-  /** Leaves its sandbox unusable for others, or closes it. Default: it is shared with the capability's other trials. */
+  /** Makes its sandbox unusable for others, or closes it. Default: shared with the capability's other trials. */
   readonly alone?: boolean;
-  /** Only where the backend trusts the kit's `CredentialHost`, and resolves its names. */
+  /** Only if the backend trusts the kit's `CredentialHost`, and resolves its names. */
   readonly needsCredentials?: boolean;
-  /** Must settle by itself; what it starts ends with the stage. */
+  /** Must settle by itself; processes that it starts end with the stage. */
   perform(stage: Stage): Promise<Outcome>;
 }
 
 /** Something that must not be reached from inside, and is reached without the guard. */
 export interface Attack extends Trial {
-  /** What not every host gives an unguarded process: "CAP_NET_RAW". Without it, the attack is said to prove nothing. */
+  /**
+   * A privilege that not every host gives an unguarded process: "CAP_NET_RAW". Without it, the attack counts as proving
+   * nothing.
+   */
   readonly needs?: string;
-  /** A bare control runs as the kit's own user, root in CI. Never for what changes anything on the host. */
+  /**
+   * A bare control runs as the kit's own user, which is root in CI. Never for attacks that change anything on the host.
+   */
   readonly asRoot?: boolean;
-  /** Only where the backend resolves names by the kit's `ChangingNames`. */
+  /** Only if the backend resolves names through the kit's `ChangingNames`. */
   readonly needsNames?: boolean;
-  /** Only where the kit can start a runner of its own. */
+  /** Only if the kit can start a separate runner. */
   readonly needsRunner?: boolean;
 }
 
-/** Something that must still be reached from inside: a sandbox that allows nothing at all keeps no promise either. */
+/** Something that must still be reached from inside: a sandbox that allows nothing fulfils no promise either. */
 export interface Allowance extends Trial {}
 
 export type NonEmptyArray<T> = readonly [T, ...T[]];

@@ -16,7 +16,7 @@ import { resourcesMemory } from "./resources-memory/index.js";
 import { resourcesProcesses } from "./resources-processes/index.js";
 import { secretsHidden } from "./secrets-hidden/index.js";
 
-/** Every attack, by the promise that it would break. A capability without one doesn't compile. */
+/** Every attack, by the capability that it tests. A capability without one doesn't compile. */
 export const attacks: Readonly<Record<Capability, NonEmptyArray<Attack>>> = {
   "network.deny": networkDeny,
   "network.allow-cidr": networkAllowCidr,

@@ -7,22 +7,22 @@ import { type Finished, type ProgramOptions, runProgram } from "./run-program.js
 export interface ProgramAttack
   extends Pick<Attack, "title" | "needs" | "needsNames" | "needsCredentials" | "asRoot" | "alone"> {
   readonly id: `${Capability}/${string}`;
-  /** Python, run inside after the preamble: it sees `P`, and reports with `attempt`. */
+  /** Python, run inside after the preamble: it reads `P`, and reports with `attempt`. */
   readonly program: string;
-  /** What the program is told besides `nonce`. A string says what this host lacks: the attack is impossible then. */
+  /** The program's parameters besides `nonce`. A string names what this host lacks: the attack is impossible then. */
   readonly parameters?: (stage: Stage) => object | string | Promise<object | string>;
   readonly options?: ProgramOptions;
-  /** Made in a sandbox beside the stage's, with this in its boundary. */
+  /** Runs in an additional sandbox, with this in its boundary. */
   readonly inAnother?: (stage: Stage) => BoundaryOverrides;
-  /** Done before, on the runner's side. */
+  /** Preparation on the runner's side. */
   readonly prepare?: (stage: Stage) => Promise<void>;
-  /** What the host shows of it afterwards, whatever the program itself says. Undefined: nothing. */
+  /** The effect on the host, whatever the program itself reports. Undefined: none. */
   readonly aftermath?: (stage: Stage, nonce: string) => Promise<string | undefined>;
-  /** Being killed is how this attack is stopped. Default: it proves nothing. */
+  /** Whether this attack may be stopped by killing it. Default: that proves nothing. */
   readonly killedIsBlocked?: boolean;
 }
 
-/** An attack that is a program run inside, judged by what it prints and by what the decoys saw. */
+/** An attack that runs a program inside, judged by its output and by what the decoys saw. */
 export function programAttack(attack: ProgramAttack): Attack {
   const { id, title } = attack;
   return {
@@ -50,14 +50,17 @@ export function programAttack(attack: ProgramAttack): Attack {
   };
 }
 
-/** An attack's name begins with the capability that it breaks. */
+/** An attack's name begins with the capability that it tests. */
 export function capabilityOf(id: `${Capability}/${string}`): Capability {
   const name = id.slice(0, id.indexOf("/"));
-  if (!isCapability(name)) throw new Error(`${id} begins with no capability of the vocabulary`);
+  if (!isCapability(name)) throw new Error(`${id} doesn't begin with a capability`);
   return name;
 }
 
-/** What a program's output says: any attempt that reached counts; none at all means that it didn't try. */
+/**
+ * The outcome in a program's output: any attempt that reached its target counts; no attempt at all means that it didn't
+ * try.
+ */
 export function outcomeOf(finished: Finished, killedIsBlocked = false): Outcome {
   const lines = finished.stdout.split("\n");
   const said = (word: string) =>
@@ -76,7 +79,7 @@ export function outcomeOf(finished: Finished, killedIsBlocked = false): Outcome 
   return notRun(`it ended before it had tried everything (${ending}): ${finished.stderr.trim().slice(-300)}`);
 }
 
-/** Killed by a signal, told as such or as a shell tells it. */
+/** Killed by a signal, reported as such or in the shell's form. */
 export function wasKilled({ code, signal }: Pick<Finished, "code" | "signal">): boolean {
   return signal !== null || (code !== null && code > 128);
 }

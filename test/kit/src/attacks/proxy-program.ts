@@ -1,12 +1,12 @@
 /**
- * Ways to ask whatever proxies the sandbox names, and the destination itself. `ways(host, port)` gives each way's
- * name and what to do; the names are bytes, so that a host may be spelled in any way at all.
+ * Requests through every proxy that the sandbox names, and to the destination itself. `ways(host, port)` returns each
+ * way's name and function; names are bytes, so that a host may be spelled in any way.
  */
 export const proxyProgram = String.raw`
 from urllib.parse import urlsplit
 
 def proxies():
-    """Host and port of every proxy that the environment names, and every unix socket that lies about."""
+    """Host and port of every proxy that the environment names, and every unix socket that can be found."""
     found = set()
     for name, value in os.environ.items():
         if name.lower().endswith("_proxy") and name.lower() != "no_proxy":

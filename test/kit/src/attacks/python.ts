@@ -1,11 +1,11 @@
-/** The interpreter inside, and what it may assume of its environment. */
+/** The interpreter inside, and the environment that it needs. */
 export const interpreter = "/usr/bin/python3";
 export const searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /**
- * What every attacking program starts with. It prints `RAN` first, so that a program that never ran can't pass,
- * then `REACHED …` or `BLOCKED …` for each attempt. Only what the system refuses counts as blocked: a mistake in
- * the program ends it with neither.
+ * The beginning of every attacking program. It prints `RAN` first, so that a program that never ran can't pass, then
+ * `REACHED …` or `BLOCKED …` for each attempt. Only what the system refuses counts as blocked: a bug in the program
+ * ends it with neither.
  */
 const preamble = String.raw`
 import ctypes, errno, glob, json, os, re, signal, socket, stat, struct, subprocess, sys, time
@@ -18,7 +18,7 @@ def say(word, text=""):
     print(word, str(text).replace("\n", " ")[:300], flush=True)
 
 def leaks(data):
-    """The decoys' secrets in it. Nothing else of what an attack reads is ever printed."""
+    """The decoys' secrets in it. Nothing else that an attack reads is ever printed."""
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogateescape")
     return " ".join(sorted({match.decode() for match in SECRET.findall(data)}))
@@ -64,7 +64,7 @@ def attempt(name, action):
         say("REACHED" if got else "BLOCKED", "%s: %s" % (name, got or "nothing found"))
 
 def each(paths, read):
-    """The secrets in whatever of the paths can be read."""
+    """The secrets in the readable ones of the paths."""
     found = set()
     for path in paths:
         try:

@@ -1,9 +1,9 @@
 import type { Command, Exit, Sandbox } from "@ambit/core/plugin";
 import { interpreter, python, searchPath } from "./python.js";
 
-/** Longer than any program of the kit takes on a busy machine: what reaches it hangs. */
+/** Longer than any program of the kit takes on a busy machine: one that reaches it hangs. */
 const programMs = 60_000;
-/** What is kept of a program's output. Programs print far less. */
+/** Characters that are kept of a program's output. Programs print far less. */
 const mostOutput = 1_000_000;
 
 export interface ProgramOptions extends Pick<Command, "role" | "cwd"> {
@@ -39,7 +39,7 @@ export async function runProgram(
 export async function runCommand(sandbox: Sandbox, command: Command): Promise<Finished> {
   const limit = AbortSignal.timeout(programMs);
   const started = await sandbox.spawn({ ...command, signal: command.signal ?? limit });
-  await started.stdin.close().catch(() => undefined); // It may be gone already, with its end of the pipe.
+  await started.stdin.close().catch(() => undefined); // It may have ended already, and closed its end of the pipe.
   const [stdout, stderr, exit] = await Promise.all([
     textOf(started.stdout),
     textOf(started.stderr),
@@ -50,7 +50,7 @@ export async function runCommand(sandbox: Sandbox, command: Command): Promise<Fi
   return { stdout, stderr, ...exit };
 }
 
-/** A stream's text, cut where it grows beyond what programs of the kit print. */
+/** A stream's text, truncated above what programs of the kit print. */
 export async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

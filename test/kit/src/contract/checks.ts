@@ -4,7 +4,7 @@ import { fileChecks } from "./file-checks.js";
 import { processChecks } from "./process-checks.js";
 import { sessionChecks } from "./session-checks.js";
 
-/** What `SandboxBackend` and `Sandbox` promise in every sandbox, guarded or not. */
+/** What `SandboxBackend` and `Sandbox` guarantee in every sandbox, guarded or not. */
 export const contractChecks: readonly ContractCheck[] = [
   ...sessionChecks,
   ...processChecks,

@@ -4,7 +4,7 @@ import { commandOf, type Finished, type ProgramOptions, runCommand } from "../at
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { freshId } from "../stage/stage.js";
 
-/** What every backend does, whatever it enforces. Throws what an assertion throws. */
+/** A requirement on every backend, whatever it enforces. Throws what an assertion throws. */
 export interface ContractCheck {
   readonly title: string;
   check(contract: Contract): Promise<void>;
@@ -25,7 +25,7 @@ const nothing: Boundary = {
   enforcement: "strict",
 };
 
-/** Without a boundary, and with the tightest that leaves a workspace and is proven here. */
+/** Without a boundary, and with the tightest one that has a workspace and is proven here. */
 export function shapesOf(findings: readonly Finding[]): readonly Shape[] {
   const isProven = (capability: Capability) =>
     findings.some((finding) => finding.capability === capability && finding.proven);
@@ -52,7 +52,7 @@ export function shapesOf(findings: readonly Finding[]): readonly Shape[] {
   return [open, tight];
 }
 
-/** One sandbox for all checks of a shape that leave nothing in it which another one would find. */
+/** One sandbox for all checks of a shape that leave nothing in it that affects others. */
 export class SharedSandbox {
   #contract: Contract | undefined;
   #opened: Promise<Sandbox> | undefined;
@@ -68,7 +68,7 @@ export class SharedSandbox {
     return this.#opened;
   }
 
-  /** Closes it: after the last check, and after one that failed, so that the next one has a fresh sandbox. */
+  /** Closes it after the last check, and after a failed one, so that the next one has a fresh sandbox. */
   async close(): Promise<void> {
     const contract = this.#contract;
     this.#contract = undefined;
@@ -82,7 +82,7 @@ export class Contract {
   readonly #scope = new KitScope();
   readonly #shared: SharedSandbox | undefined;
 
-  /** @param shared what `shared` gives. Default: a sandbox of the check's own. */
+  /** @param shared the shared sandbox. Default: a separate one for the check. */
   constructor(
     readonly backend: SandboxBackend,
     readonly shape: Shape,
@@ -91,7 +91,7 @@ export class Contract {
     this.#shared = shared;
   }
 
-  /** A sandbox that other checks use too: for checks that need neither an empty one nor its end. */
+  /** A sandbox that other checks use too, for checks that need neither an empty one nor its end. */
   shared(): Promise<Sandbox> {
     return this.#shared?.open() ?? this.open();
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Sandbox } from "@ambit/core/plugin";
 import { type ContractCheck, script } from "./contract.js";
 
-/** Asks from inside, past every proxy; prints the status and the body. */
+/** Requests from inside, without any proxy; prints the status and the body. */
 const ask = `
 import urllib.error, urllib.request
 def ask(url, token, body=None):
@@ -54,7 +54,7 @@ export const exposureChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "lets nobody through without the token, and doesn't ask the handler",
+    title: "refuses requests without the token before they reach the handler",
     check: async (contract) => {
       const sandbox = await contract.shared();
       let asked = 0;
@@ -77,7 +77,7 @@ export const exposureChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "gives every handler a token of its own",
+    title: "gives every handler a separate token",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const one = await sandbox.expose(() => new Response("one"));
@@ -96,7 +96,7 @@ export const exposureChecks: readonly ContractCheck[] = [
           [200, "two"],
         ],
       );
-      // Two handlers may share a door, and be told apart by their tokens alone.
+      // Two handlers may share an address, and be distinguished by their tokens alone.
       assert.notEqual(crossed?.[1], "one");
       assert.notEqual(crossedBack?.[1], "two");
     },
@@ -115,7 +115,7 @@ export const exposureChecks: readonly ContractCheck[] = [
       assert.notEqual(answer?.[1], "theirs");
       assert.equal(asked, 0);
       if (contract.shape.required.includes("network.deny")) {
-        // Not even with its token: the channel itself isn't there.
+        // Not even with its token: the channel itself doesn't exist.
         await answers(mine, [[theirs.url, theirs.token, null]]);
         assert.equal(asked, 0);
       }
@@ -123,7 +123,7 @@ export const exposureChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "answers nobody when the exposure or the sandbox is closed",
+    title: "refuses requests after the exposure or the sandbox was closed",
     check: async (contract) => {
       const sandbox = await contract.shared();
       let asked = 0;
@@ -139,7 +139,7 @@ export const exposureChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "streams an answer as it comes, and a large one whole",
+    title: "streams a response as it is written, and a large one completely",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const piece = new TextEncoder().encode("x".repeat(64 * 1024));

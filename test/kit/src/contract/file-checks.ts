@@ -10,7 +10,7 @@ const everyByte = Uint8Array.from({ length: 256 * 1024 }, (_, index) => index % 
 
 export const fileChecks: readonly ContractCheck[] = [
   {
-    title: "writes and reads files as they are, and makes folders in between",
+    title: "writes and reads files unchanged, and creates parent folders",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const text = `${sandbox.workspace}/a/b/c.txt`;
@@ -26,7 +26,7 @@ export const fileChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "writes over what is there, and makes programs that run",
+    title: "overwrites files, and writes executable programs",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const path = `${sandbox.workspace}/run.sh`;
@@ -46,7 +46,7 @@ export const fileChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "says that a file isn't there, or is a folder",
+    title: "reports that a file doesn't exist, or is a folder",
     check: async (contract) => {
       const sandbox = await contract.shared();
       for (const path of [`${sandbox.workspace}/missing`, sandbox.workspace]) {
@@ -59,7 +59,7 @@ export const fileChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "writes nowhere but in the workspace and home",
+    title: "writes only in the workspace and home",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const { workspace } = sandbox;

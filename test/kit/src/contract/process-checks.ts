@@ -8,7 +8,7 @@ import { type ContractCheck, shell } from "./contract.js";
 
 const megabytes = 8;
 
-/** A parent and children that would all stay for minutes. */
+/** A parent and children that would all run for minutes. */
 const family = `
 for _ in range(3):
     if os.fork() == 0:
@@ -19,7 +19,7 @@ time.sleep(120)`;
 
 export const processChecks: readonly ContractCheck[] = [
   {
-    title: "tells how a process ended",
+    title: "reports how a process ended",
     check: async (contract) => {
       const sandbox = await contract.shared();
       for (const code of [0, 3, 255]) {
@@ -33,7 +33,7 @@ export const processChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "gives a program its arguments as they are",
+    title: "passes arguments to a program unchanged",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const hard = ["", "a b", "$HOME", "`id`", '"', "'", "\n", "--help", "é☃", "*"];
@@ -42,7 +42,7 @@ export const processChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "fails clearly for a program that isn't there",
+    title: "fails clearly for a program that doesn't exist",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const argv = ["ambit-there-is-no-such-program"] as const;
@@ -54,7 +54,7 @@ export const processChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "hands over standard input, and its end",
+    title: "passes on standard input and its end",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const cat = await sandbox.spawn({ argv: ["/bin/cat"], env: { PATH: searchPath } });
@@ -68,7 +68,7 @@ export const processChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "loses nothing of a large output on both streams",
+    title: "delivers a large output on both streams completely",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const started = await sandbox.spawn(
@@ -97,7 +97,7 @@ both = [threading.Thread(target=pour, args=(one,)) for one in (1, 2)]
     },
   },
   {
-    title: "kills a process with all that it started, and may be told to twice",
+    title: "kills a process with everything it started, and can be called twice",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const mark = freshNonce();
@@ -133,7 +133,7 @@ both = [threading.Thread(target=pour, args=(one,)) for one in (1, 2)]
     },
   },
   {
-    title: "keeps the outputs of processes that run at once apart",
+    title: "keeps the outputs of simultaneous processes apart",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const numbers = [1, 2, 3, 4, 5, 6];

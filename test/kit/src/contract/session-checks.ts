@@ -18,14 +18,14 @@ export const sessionChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "starts a process where it is told to",
+    title: "starts a process in the given folder",
     check: async (contract) => {
       const sandbox = await contract.shared();
       assert.equal((await shell(sandbox, "pwd", { cwd: "/usr" })).stdout.trim(), "/usr");
     },
   },
   {
-    title: "keeps the agent's home, and gives each tool one of its own that goes with it",
+    title: "keeps the agent's home, and gives each tool a private one that is removed with it",
     check: async (contract) => {
       const sandbox = await contract.open();
       await shell(sandbox, "echo kept > ~/note; echo kept > $TMPDIR/note", { role: "agent" });
@@ -40,7 +40,7 @@ export const sessionChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "passes on no variable of the runner, and every one that is named",
+    title: "passes on every named variable, and none of the runner's",
     check: async (contract) => {
       const secret = freshSecret();
       process.env.AMBIT_KIT_CANARY = secret;
@@ -55,20 +55,20 @@ export const sessionChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "rejects what it can't enforce",
+    title: "rejects a boundary that it can't enforce",
     check: async (contract) => {
       const { claims } = contract.backend;
       for (const capability of capabilities.filter((one) => !claims.includes(one))) {
         const required = [...contract.shape.required, capability];
         await assert.rejects(
           contract.open({ required }),
-          `open() gives a sandbox although ${capability} is required`,
+          `open() returns a sandbox although ${capability} is required`,
         );
       }
     },
   },
   {
-    title: "closes twice, and does nothing any more afterwards",
+    title: "can be closed twice, and does nothing afterwards",
     check: async (contract) => {
       const sandbox = await contract.open();
       await sandbox.writeFiles([{ path: `${sandbox.workspace}/a`, content: "a" }]);
@@ -80,7 +80,7 @@ export const sessionChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "ends what still runs when it closes",
+    title: "ends running processes when it closes",
     check: async (contract) => {
       const sandbox = await contract.open();
       const started = await sandbox.spawn({ argv: ["/bin/sleep", "120"], env: {} });
@@ -89,7 +89,7 @@ export const sessionChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "leaks no descriptor with each sandbox",
+    title: "leaks no descriptors",
     check: async (contract) => {
       const once = async () => {
         const sandbox = await contract.open();
@@ -98,7 +98,7 @@ export const sessionChecks: readonly ContractCheck[] = [
         await exposure.close();
         await sandbox.close();
       };
-      // The first one may open what stays for all of them.
+      // The first one may open descriptors that all of them share.
       await once();
       const before = openDescriptors();
       for (let round = 0; round < rounds; round++) await once();
@@ -107,7 +107,7 @@ export const sessionChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "tells what it saw as flat facts",
+    title: "reports its evidence as flat values",
     check: async (contract) => {
       const sandbox = await contract.shared();
       const started = await sandbox.spawn({ argv: ["/bin/true"], env: {} });

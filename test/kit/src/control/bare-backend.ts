@@ -2,7 +2,7 @@ import { domains, type Sandbox, type SandboxBackend } from "@ambit/core/plugin";
 import { BareSandbox } from "./bare-sandbox.js";
 import { unprivilegedUser } from "./unprivileged-user.js";
 
-/** The bare control as a backend that claims nothing, for a runner in a process of its own. */
+/** The bare control as a backend that claims nothing, for a runner in a separate process. */
 export default function bareBackend(): SandboxBackend {
   return {
     name: "bare",

@@ -5,8 +5,8 @@ import type { Command, Exit, Process } from "@ambit/core/plugin";
 import type { HostUser } from "./unprivileged-user.js";
 
 /**
- * A plain process, started by a shell that stays: like the launcher of a careless jail, the shell has the runner's
- * whole environment, and is there to be looked at.
+ * A plain process, started by a shell that keeps running: like the launcher of a careless jail, the shell has the
+ * runner's whole environment, and can be inspected.
  */
 export async function spawnBare(command: Command, user: HostUser | undefined): Promise<Process> {
   const child = spawn("/bin/sh", ["-c", '"$@"; exit $?', "launcher", ...command.argv], {

@@ -17,15 +17,15 @@ import type { HostUser } from "./unprivileged-user.js";
 export interface BareOptions {
   /** Default: the kit's own user. */
   readonly user: HostUser | undefined;
-  /** What the sandbox says of itself: a liar says `confined`. */
+  /** What the sandbox reports about itself: a lying backend reports `confined`. */
   readonly confinement: Sandbox["confinement"];
-  /** Variables that every process gets besides: where the open proxy is. */
+  /** Further variables of every process, such as the address of the open proxy. */
   readonly env: Readonly<Record<string, string>>;
   /** Default: none. */
   readonly placeholders?: Readonly<Record<string, string>>;
 }
 
-/** Two folders on the host and plain processes: guards nothing at all, and inherits what there is to inherit. */
+/** Two folders on the host and plain processes: it guards nothing, and its processes inherit everything. */
 export class BareSandbox implements Sandbox {
   readonly workspace: string;
   readonly home: string;
@@ -75,9 +75,8 @@ export class BareSandbox implements Sandbox {
 
   async writeFiles(files: readonly FileEntry[]): Promise<void> {
     for (const { path, content, executable } of files) {
-      // Careless as it is, it leaves the host alone.
-      if (!resolve(path).startsWith(`${tmpdir()}/`))
-        throw new Error(`${path} is no place for a test to write to`);
+      // It is careless, but doesn't change the host.
+      if (!resolve(path).startsWith(`${tmpdir()}/`)) throw new Error(`${path} is outside the test's folders`);
       await mkdir(dirname(path), { recursive: true });
       await this.#own(writeFile(path, content, { mode: executable ? 0o755 : 0o644 }), path);
       if (dirname(path) !== this.workspace) await this.#own(Promise.resolve(), dirname(path));
@@ -94,7 +93,7 @@ export class BareSandbox implements Sandbox {
     return exposure;
   }
 
-  /** Ends what it started itself, so that nothing of a control stays; what detached is the attack's to clean up. */
+  /** Ends what it started itself, so that nothing of a control remains; the attack cleans up what detached. */
   async close(): Promise<void> {
     await Promise.all([...this.#processes].map((started) => started.kill()));
     await Promise.all([...this.#exposures].map((exposure) => exposure.close()));

@@ -5,25 +5,25 @@ import { BareSandbox } from "./bare-sandbox.js";
 import { startOpenProxy } from "./open-proxy.js";
 import { unprivilegedUser } from "./unprivileged-user.js";
 
-/** Shows that an attack works where nothing stops it: only then does its failure prove something. */
+/** Shows that an attack works if nothing stops it: only then does its failure prove something. */
 export interface Control {
-  /** What attacks meet instead of the guard, for tables: "a bare process". */
+  /** What replaces the guard in the control, for tables: "a bare process". */
   readonly what: string;
-  /** What of the guard was taken out for this attack, where it isn't all of it: "pid namespace". */
+  /** The removed part of the guard for this attack, if it isn't all of it: "pid namespace". */
   without?(attack: Attack): string;
-  /** Why an attack, by its id, breaks no promise of the backend that this stands beside. */
+  /** Why an attack, by its id, breaks no promise of the backend under test. */
   readonly exempt?: Readonly<Record<string, string>>;
-  /** A place like the sandbox under test, with what should stop this attack taken out. */
+  /** A place like the sandbox under test, without the mechanism that should stop this attack. */
   open(attack: Attack, spec: SandboxSpec, scope: Scope, decoys: Decoys): Promise<Sandbox>;
-  /** A module whose default export makes a backend of that kind, for attacks that need a runner of their own. */
+  /** A module whose default export makes a backend of that kind, for attacks that need a separate runner. */
   readonly runnerModule?: URL | ((attack: Attack) => URL);
-  /** The same for the whole guard, where the kit isn't given one. */
+  /** The same for the whole guard, if the kit isn't given one. */
   readonly guardedRunnerModule?: URL;
 }
 
 /**
  * A bare process on this host, as an unprivileged user, with decoys only: for test machines. On an operator's host a
- * control is the same jail with one mechanism taken out, where its backend provides that.
+ * control is the same jail with one mechanism removed, if its backend provides that.
  */
 export function bareControl(): Control {
   return {
@@ -32,7 +32,7 @@ export function bareControl(): Control {
       const proxy = await startOpenProxy();
       scope.defer(() => proxy.close());
       const user = asRoot === true ? undefined : unprivilegedUser();
-      // Nothing is hidden: the values stand where placeholders would.
+      // Nothing is hidden: the values are in place of the placeholders.
       const placeholders = Object.fromEntries(secrets.map(({ name, value }) => [name, value]));
       const store = secrets.length === 0 ? undefined : await keys?.carelessStore(folder.path);
       const env = { ...proxy.env, ...(store === undefined ? {} : { SSL_CERT_FILE: store }) };

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type Exposure, type FetchHandler, newToken } from "@ambit/core/plugin";
 
-/** Serves a handler to everybody on this host, and asks for no token. */
+/** Serves a handler to every process on this host, without a token. */
 export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> {
   const server = createServer((incoming, outgoing) => {
     const gone = new AbortController();
@@ -11,7 +11,7 @@ export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> 
       const response = await answer(handler, incoming, gone.signal);
       outgoing.writeHead(response.status, Object.fromEntries(response.headers));
       for await (const chunk of response.body ?? []) {
-        // No further than the client reads: what is between has to wait too.
+        // No faster than the client reads.
         if (!outgoing.write(chunk) && !gone.signal.aborted) await drained(outgoing, gone.signal);
         if (gone.signal.aborted) return;
       }

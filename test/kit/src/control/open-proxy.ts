@@ -8,7 +8,7 @@ export interface OpenProxy {
   close(): Promise<void>;
 }
 
-/** A proxy without a policy: what an unguarded run would be given. It forwards to loopback only. */
+/** A proxy without a policy, for unguarded runs. It forwards to loopback only. */
 export async function startOpenProxy(): Promise<OpenProxy> {
   const tunnels = new Set<Socket>();
   const server = createServer((incoming, outgoing) => {
@@ -60,7 +60,7 @@ export async function startOpenProxy(): Promise<OpenProxy> {
   };
 }
 
-/** Names of the listed zone it would have to look up again when it dials: by then they lead elsewhere. */
+/** Names of the listed zone would be resolved again when it connects: by then they have other addresses. */
 const bare = (hostname: string) =>
   hostname.endsWith(`.${keysZone}`)
     ? "127.0.0.1"
@@ -68,7 +68,7 @@ const bare = (hostname: string) =>
       ? "127.0.0.2"
       : hostname.replace(/^\[|\]$/g, "");
 
-/** Tests send traffic to loopback only, the controls included. */
+/** Tests send traffic to loopback only, including the controls. */
 function isLoopback(hostname: string): boolean {
   if ([listedZone, keysZone].some((zone) => hostname.endsWith(`.${zone}`))) return true;
   return /^(localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/i.test(hostname);

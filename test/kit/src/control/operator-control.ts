@@ -3,9 +3,9 @@ import { domainOf, type SandboxBackend } from "@ambit/core/plugin";
 import { bareControl, type Control } from "./control.js";
 
 /**
- * For an operator's own host, and a backend that exports no control of its own: nothing destructive runs bare, and
- * nothing as root. What uses up memory, processors, processes or disk runs in the same sandbox without the limit, and
- * everything else as a plain unprivileged process that reaches for decoys.
+ * For an operator's own host, and a backend that exports no control: nothing destructive runs unconfined, and nothing
+ * as root. Attacks that use up memory, processors, processes or disk run in the same sandbox without the limit, and all
+ * others as a plain unprivileged process that reaches for decoys.
  */
 export function operatorControl(backend: SandboxBackend): Control {
   const { boundary } = normaliseBoundary({ enforcement: "strict" });
@@ -20,7 +20,7 @@ export function operatorControl(backend: SandboxBackend): Control {
       const sandbox = await backend.open({ ...spec, boundary, required: [] }, scope);
       if (sandbox.confinement === "confined") return sandbox;
       await sandbox.close();
-      throw new Error("without a limit nothing confines it here, and it doesn't run bare");
+      throw new Error("without a limit nothing confines it here, and it doesn't run unconfined");
     },
   };
 }

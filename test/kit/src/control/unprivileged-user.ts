@@ -6,7 +6,7 @@ export interface HostUser {
 /** `nobody`: owns nothing that an attack could reach. */
 const nobody: HostUser = { uid: 65_534, gid: 65_534 };
 
-/** Whom unguarded attacks run as, when the kit is root; an ordinary user runs them as itself. */
+/** The user of unguarded attacks if the kit is root; an ordinary user runs them as itself. */
 export function unprivilegedUser(): HostUser | undefined {
   return process.getuid?.() === 0 ? nobody : undefined;
 }

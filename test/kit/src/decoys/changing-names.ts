@@ -2,13 +2,13 @@ import { lookup as systemLookup } from "node:dns/promises";
 
 /** Allowlists of the kit list every name in it. */
 export const listedZone = "ambit-listed.test";
-/** Where hosts of credentials are. */
+/** Names of the hosts of credentials. */
 export const keysZone = "ambit-keys.test";
-/** Where the listed server is, and where the names lead besides. */
+/** The address of the listed server, and the other addresses that the names change to. */
 const listedAddress = "127.0.0.1";
 const otherAddress = "127.0.0.2";
 
-/** Names of the listed zone, and what each leads to as it is asked for again and again. */
+/** Names of the listed zone, and the addresses of each for successive lookups. */
 const answers: Readonly<Record<string, (asked: number) => readonly string[]>> = {
   alternating: (asked) => [asked % 2 === 0 ? listedAddress : otherAddress],
   both: () => [listedAddress, otherAddress],
@@ -18,8 +18,8 @@ const answers: Readonly<Record<string, (asked: number) => readonly string[]>> = 
 export const changingNames: readonly string[] = Object.keys(answers).map((label) => `${label}.${listedZone}`);
 
 /**
- * A resolver whose listed names change the address they lead to, as in DNS rebinding. Let the backend under test
- * resolve with `lookup`, and hand this to the suite.
+ * A resolver whose listed names change their address, as in DNS rebinding. Let the backend under test resolve with
+ * `lookup`, and pass this to the suite.
  */
 export class ChangingNames {
   readonly #asked = new Map<string, number>();

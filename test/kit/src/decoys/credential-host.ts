@@ -17,9 +17,9 @@ export interface CertificateMaker {
   certificateFor(name: string): Promise<{ readonly key: string; readonly certificate: string }>;
 }
 
-/** What the server was sent, by its own account. */
+/** A request that the server received. */
 export interface ReceivedRequest {
-  /** By TLS; undefined in the clear. */
+  /** Over TLS; undefined in plain text. */
   readonly serverName: string | undefined;
   readonly method: string;
   readonly url: string;
@@ -32,7 +32,7 @@ const impostor = `impostor.${keysZone}`;
 /** More than all attacks of a suite send. */
 const mostRequests = 10_000;
 
-/** A server on loopback that credentials are sent to: by TLS under three names, one of which it has no right to. */
+/** A server on loopback that credentials are sent to: over TLS under three names, one of which isn't its own. */
 export class CredentialHost {
   readonly names = { keys, second, impostor };
   readonly #server: Server;
@@ -48,7 +48,7 @@ export class CredentialHost {
     this.#server = createTlsServer({ SNICallback }, (request, response) => this.#answer(request, response));
   }
 
-  /** @param own what the backend under test trusts · @param stranger what it doesn't. */
+  /** @param own the authority that the backend under test trusts · @param stranger one that it doesn't. */
   static async open(own: CertificateMaker, stranger: CertificateMaker): Promise<CredentialHost> {
     const host = new CredentialHost(own, stranger);
     await new Promise<void>((resolve) => host.#server.listen(0, "127.0.0.1", resolve));
@@ -56,7 +56,7 @@ export class CredentialHost {
   }
 
   /**
-   * The same, and the file that holds the authority which the backend under test must trust.
+   * The same, with the file of the authority that the backend under test must trust.
    *
    * @param folder where the file is written.
    */
@@ -74,12 +74,12 @@ export class CredentialHost {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** What a boundary must list to reach it. */
+  /** The entries that a boundary must list to reach it. */
   get allowlist(): readonly string[] {
     return [keys, second, impostor, "127.0.0.1"].map((host) => `${host}:${this.port}`);
   }
 
-  /** One credential for each way to misuse one. All have the same value: who is sent it by which name is told apart. */
+  /** One credential for each kind of misuse. All have the same value: the name shows which one was sent where. */
   credentials(value: string): readonly HiddenCredential[] {
     const at = (name: string) => [`${name}:${this.port}`];
     return [
@@ -97,7 +97,7 @@ export class CredentialHost {
     ];
   }
 
-  /** Writes a trust store as a careless broker leaves it: with a key beside its certificate. @returns its path. */
+  /** Writes a trust store like a careless broker: with a key next to its certificate. @returns its path. */
   async carelessStore(folder: string): Promise<string> {
     const { key, certificate } = await this.#own.certificateFor(`careless.${keysZone}`);
     const path = join(folder, "careless-store.pem");
@@ -127,7 +127,7 @@ export class CredentialHost {
     }
     if (!url.startsWith("/echo")) return void response.end("ok");
     response.writeHead(200, { "x-echo": sent });
-    // In small pieces, and encoded: what looks for the value in one piece doesn't find it.
+    // In small pieces, and encoded: a search for the whole value doesn't find it.
     for (const piece of `you sent ${sent} or ${btoa(sent)}`.match(/.{1,5}/g) ?? []) response.write(piece);
     response.end();
   }

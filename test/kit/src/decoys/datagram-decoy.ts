@@ -3,12 +3,12 @@ import type { Endpoint } from "./endpoint.js";
 
 export interface DatagramDecoy {
   readonly endpoint: Endpoint;
-  /** All that it was sent, as latin1. */
+  /** Everything that it received, as latin1. */
   received(): string;
   close(): Promise<void>;
 }
 
-/** Answers every datagram with `answer`. Undefined where this host has no loopback of the family. */
+/** Answers every datagram with `answer`. Undefined if this host has no loopback of the family. */
 export function openDatagramDecoy(family: 4 | 6, answer: string): Promise<DatagramDecoy | undefined> {
   const socket = createSocket(family === 4 ? "udp4" : "udp6");
   const host = family === 4 ? "127.0.0.1" : "::1";

@@ -5,10 +5,10 @@ import { interpreter, python, searchPath } from "../attacks/python.js";
 import { decoyProgram } from "./decoy-program.js";
 import { freshNonce } from "./nonce.js";
 
-/** What a decoy process shares with whoever can reach it. Undefined: this host has no such thing. */
+/** What a decoy process shares with processes that can reach it. Undefined if this host doesn't support it. */
 interface Shared {
   readonly pid: number;
-  /** Its priority when it began: the kit's own, which may have been lowered. */
+  /** Its initial priority, which is the kit's own and may have been lowered. */
   readonly nice: number;
   /** Key of a System V segment that holds the secret. */
   readonly segment?: number;
@@ -20,11 +20,11 @@ interface Shared {
   readonly key?: number;
 }
 
-/** A process of the kit's own, with a secret in its environment and its memory. */
+/** One of the kit's processes, with a secret in its environment and its memory. */
 export interface DecoyProcess extends Shared {
   /** In its command line. */
   readonly nonce: string;
-  /** Signals that it was sent, by name. */
+  /** Signals that it received, by name. */
   signals(): Promise<readonly string[]>;
   /** Whether anything stopped it, or changed its priority. */
   disturbed(): Promise<string | undefined>;
@@ -32,8 +32,8 @@ export interface DecoyProcess extends Shared {
 }
 
 /**
- * @param user whose process it is, where the kit may choose; default the kit's own.
- * @param userNamespace path of a user namespace to be in; default the kit's own.
+ * @param user the user of the process, if the kit may choose it; default the kit's own.
+ * @param userNamespace path of its user namespace; default the kit's own.
  */
 export async function startDecoyProcess(
   secret: string,
@@ -55,7 +55,7 @@ export async function startDecoyProcess(
   child.stderr.on("data", (data) => {
     complaints += String(data);
   });
-  child.stdin.on("error", () => undefined); // An attack may have ended it: its exit says so.
+  child.stdin.on("error", () => undefined); // An attack may have ended it, which its exit shows.
   const answers = createInterface({ input: child.stdout });
   const said: string[] = [];
   const waiting: ((line: string) => void)[] = [];

@@ -1,4 +1,6 @@
-/** Plants the secret wherever processes of one host meet, says where, and answers until its input ends. */
+/**
+ * Puts the secret wherever processes of one host can share it, reports the places, and responds until its input ends.
+ */
 export const decoyProgram = String.raw`
 import atexit
 secret = os.environ["DECOY_SECRET"].encode()

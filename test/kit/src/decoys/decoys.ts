@@ -8,43 +8,43 @@ import { endpointByAnotherName } from "./loopback-names.js";
 import { freshSecret } from "./nonce.js";
 import { openStreamDecoy, type StreamDecoy } from "./stream-decoy.js";
 
-/** Everything on this machine that attacks try to reach. Nothing real is behind any of it. */
+/** Everything on this machine that attacks try to reach. None of it is real. */
 export interface Decoys {
-  /** What every decoy gives away, and what nothing inside can know otherwise. */
+  /** The secret that every decoy reveals, and that nothing inside can know otherwise. */
   readonly secret: string;
   readonly tcp: Endpoint;
   readonly udp: Endpoint;
   /** Undefined where this host has no IPv6 loopback. */
   readonly tcp6: Endpoint | undefined;
   readonly udp6: Endpoint | undefined;
-  /** Listens at 127.0.0.2, beside the address that allowlists name. Undefined where this host has no such address. */
+  /** Listens at 127.0.0.2, next to the address that allowlists name. Undefined if this host has no such address. */
   readonly neighbour: Endpoint | undefined;
-  /** The same at the listed server's port: where a listed name leads that has changed its address. */
+  /** The same at the listed server's port: the new address of a listed name that has changed. */
   readonly rebound: Endpoint | undefined;
-  /** What allowlists name. It gives `listedAnswer` away, and never the secret. */
+  /** The server that allowlists name. It reveals `listedAnswer`, and never the secret. */
   readonly listed: Endpoint;
   readonly listed6: Endpoint | undefined;
-  /** A decoy by a name that allowlists don't list. Undefined where this host gives its loopback one name only. */
+  /** A decoy by a name that allowlists don't list. Undefined if this host has only one name for its loopback. */
   readonly unlisted: NamedEndpoint | undefined;
-  /** Where credentials are sent to, in suites that have it. Undefined: nothing is known of the backend's trust. */
+  /** The host of credentials, in suites that have it. Undefined: the backend's trust is unknown. */
   readonly keys: CredentialHost | undefined;
   readonly unixPath: string;
   /** Without its leading NUL. */
   readonly abstractName: string;
   /** Outside every sandbox, and open to every user. */
   readonly folder: DecoyFolder;
-  /** Whether anything that reached a decoy, or the listed server, carried this text. */
+  /** Whether any request to a decoy, or to the listed server, contained this text. */
   saw(text: string): boolean;
-  /** All that the listed server was sent. */
+  /** Everything that the listed server received. */
   listedReceived(): string;
   close(): Promise<void>;
 }
 
 export interface DecoyFolder {
   readonly path: string;
-  /** Holds the secret; everybody may read it. */
+  /** Holds the secret; world-readable. */
   readonly secretFile: string;
-  /** Holds `untouched`; everybody may write it. */
+  /** Holds `untouched`; world-writable. */
   readonly victimFile: string;
 }
 
@@ -115,7 +115,7 @@ async function makeFolder(secret: string): Promise<DecoyFolder> {
   const victimFile = join(path, "victim.txt");
   await writeFile(secretFile, secret);
   await writeFile(victimFile, untouched);
-  // The mode is set apart from making: the process's umask would take from it.
+  // The mode is set separately, since the process's umask would reduce it.
   await chmod(path, 0o777);
   await chmod(secretFile, 0o644);
   await chmod(victimFile, 0o666);

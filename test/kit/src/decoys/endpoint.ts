@@ -1,10 +1,10 @@
-/** Where something listens, as a program would write it. */
+/** The address of a listener, as a program would write it. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;
 }
 
-/** The same by a name, with the address that the name stands for. */
+/** The same by a name, with the name's address. */
 export interface NamedEndpoint extends Endpoint {
   readonly address: string;
 }

@@ -8,7 +8,7 @@ export function processesWith(nonce: string): readonly number[] {
     .filter((pid) => pid !== process.pid && commandLineOf(pid).includes(nonce));
 }
 
-/** Ends the kit's own leftovers, found on the host by their nonce: never by a number from inside a sandbox. */
+/** Ends the kit's own leftovers, found on the host by their nonce, never by a number from inside a sandbox. */
 export function endProcessesWith(nonce: string): void {
   for (const pid of processesWith(nonce)) {
     try {
@@ -19,7 +19,7 @@ export function endProcessesWith(nonce: string): void {
   }
 }
 
-/** Empty for a process that has gone meanwhile. */
+/** Empty for a process that has ended meanwhile. */
 function commandLineOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "latin1");

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Endpoint, NamedEndpoint } from "./endpoint.js";
 
-/** One of the decoys by a name of this host's file of names, other than `localhost`. Nothing is asked of a resolver. */
+/** One of the decoys by a name in this host's hosts file, other than `localhost`. No resolver is asked. */
 export function endpointByAnotherName(four: Endpoint, six: Endpoint | undefined): NamedEndpoint | undefined {
   for (const line of hostsFile().split("\n")) {
     const [address, ...names] = line.replace(/#.*/, "").trim().split(/\s+/);

@@ -1,21 +1,21 @@
 import { createServer, type Socket } from "node:net";
 import type { Endpoint } from "./endpoint.js";
 
-/** What a decoy keeps of what it is sent: more than all attacks of a stage send. */
+/** Bytes that a decoy keeps of what it receives: more than all attacks of a stage send. */
 const mostReceived = 1_000_000;
 
 export interface StreamDecoy {
   readonly name: string;
   /** For unix sockets the port is 0. */
   readonly endpoint: Endpoint;
-  /** All that it was sent, as latin1. */
+  /** Everything that it received, as latin1. */
   received(): string;
   close(): Promise<void>;
 }
 
 /**
- * A server that answers whatever it is sent with an HTTP response that holds `answer`.
- * Undefined where this host has no such address, or something else has it.
+ * A server that answers every request with an HTTP response that contains `answer`. Undefined if this host has no such
+ * address, or it is in use.
  */
 export function openStreamDecoy(
   where: { readonly host: string; readonly port?: number } | { readonly path: string },
@@ -27,7 +27,7 @@ export function openStreamDecoy(
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
-    socket.on("error", () => socket.destroy()); // Attacks cut connections; there is nobody to tell.
+    socket.on("error", () => socket.destroy()); // Attacks interrupt connections, which needs no report.
     socket.on("data", (data) => {
       if (received.length < mostReceived) received += data.toString("latin1");
       socket.write(response);

@@ -26,7 +26,7 @@ export interface RpcAnswer {
 
 const version = "2025-06-18";
 
-/** As much of an MCP client (Streamable HTTP) as an agent needs, and everything it was sent, to be searched. */
+/** The part of an MCP client (Streamable HTTP) that an agent needs, and everything it received, to be searched. */
 export class McpClient {
   readonly #server: Pick<PublishedServer, "url" | "headers">;
   readonly #received: string[] = [];
@@ -37,7 +37,7 @@ export class McpClient {
     this.#server = server;
   }
 
-  /** All that came over the wire: headers and bodies. */
+  /** Everything that was sent over the wire: headers and bodies. */
   get received(): string {
     return this.#received.join("\n");
   }
@@ -86,7 +86,7 @@ export class McpClient {
   }
 }
 
-/** The answer in a body of JSON, or the last one in a stream of events. */
+/** The response in a JSON body, or the last one in a stream of events. */
 function answerIn(text: string): RpcAnswer["message"] {
   const lines = text.split("\n").flatMap((line) => (line.startsWith("data:") ? [line.slice(5).trim()] : []));
   const candidates = lines.length > 0 ? lines : [text];
@@ -94,7 +94,7 @@ function answerIn(text: string): RpcAnswer["message"] {
     try {
       return [JSON.parse(one)];
     } catch {
-      return []; // A body that isn't JSON is no answer: refusals may be plain text.
+      return []; // A body that isn't JSON is no response: refusals may be plain text.
     }
   });
   return parsed.findLast((one) => "result" in one || "error" in one);

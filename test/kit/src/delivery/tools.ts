@@ -1,7 +1,7 @@
 import type { PublishedTool } from "@ambit/core/plugin";
 import type { NonEmptyArray } from "../attacks/attack.js";
 
-/** Tools whose schemas a careless delivery would change: parsed and written again, cut, or told in other words. */
+/** Tools whose schemas a careless delivery would change: by parsing and serialising, truncating or rewording them. */
 export const hardTools: NonEmptyArray<PublishedTool> = [
   {
     name: "plain",
@@ -39,7 +39,7 @@ export const hardTools: NonEmptyArray<PublishedTool> = [
   { name: "bare", inputSchema: { type: "object" } },
 ];
 
-/** What a tool's specification holds for the runner alone. */
+/** The fields of a tool's specification that only the runner may see. */
 export function privateFields(secret: string) {
   return {
     kind: "callback",

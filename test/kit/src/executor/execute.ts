@@ -15,14 +15,14 @@ import { deepFrozen } from "./frozen.js";
 import { Observation } from "./observe.js";
 import type { OpenWorld } from "./world.js";
 
-/** More than any call of a test takes: an executor that ignores its signal is found by the suite's own limit. */
+/** More than any call of a test takes: the suite's own limit catches an executor that ignores its signal. */
 const timeoutMs = 60_000;
 
 export function boundaryOf(permission: z.input<typeof sandboxPermissionSchema>): Boundary {
   return deepFrozen(normaliseBoundary(sandboxPermissionSchema.parse(permission)).boundary);
 }
 
-/** The tool and the request that brings it; whatever changes them throws. */
+/** The tool and its request, frozen: changing them throws. */
 export function useOf({ tool, request }: ExecutorCase): ToolUse {
   const spec = toolSpecSchema.parse(tool);
   const messages = [{ role: "user" as const, content: "hello" }];
@@ -45,7 +45,7 @@ export interface Executed {
   readonly observed: ReadonlySet<Domain>;
 }
 
-/** Executes one call as a run does, and sees what it acts in. */
+/** Executes one call like a run, and observes where it acts. */
 export async function executeCase(
   executor: ToolExecutor,
   one: ExecutorCase,

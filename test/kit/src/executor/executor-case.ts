@@ -1,13 +1,13 @@
 import type { JsonObject, runRequestSchema, toolSpecSchema } from "@ambit/core/plugin";
 import type { z } from "zod";
 
-/** Where an executor's calls can lead in a test: a server on loopback, and a folder. */
+/** The targets of an executor's calls in a test: a server on loopback, and a folder. */
 export interface ExecutorWorld {
-  /** Origin of a server that answers every request as `answer` says, by default with 200 and `{}`. */
+  /** Origin of a server that responds to every request as set by `answer`, by default with 200 and `{}`. */
   readonly url: string;
-  /** Empty, and the executor's to write in where it keeps anything on the runner. */
+  /** An empty folder for anything that the executor stores on the runner. */
   readonly folder: string;
-  /** Sets what the server answers from now on. `"never"`: it takes requests and answers none. */
+  /** Sets the server's further responses. `"never"`: it accepts requests without a response. */
   answer(reply: Reply | "never"): void;
 }
 
@@ -17,14 +17,14 @@ export interface Reply {
   readonly body?: string;
 }
 
-/** One tool, one call of it, and what has to come of it. */
+/** One tool, one call of it, and the expected outcome. */
 export interface ExecutorCase {
   readonly name: string;
   readonly tool: z.input<typeof toolSpecSchema>;
-  /** What the request has to hold besides. */
+  /** Further fields of the request. */
   readonly request?: z.input<typeof runRequestSchema>;
   readonly arguments?: JsonObject;
-  /** Called before, with the world it will be executed in. */
+  /** Called before the call, with the world it will be executed in. */
   readonly prepare?: (world: ExecutorWorld) => void;
   readonly status: "completed" | "failed" | "parked" | "never";
   /** The output, or what it has to match. Default: any. */

@@ -1,4 +1,4 @@
-/** The same value, which throws when anything in it is changed. */
+/** The same value, which throws when any part of it is changed. */
 export function deepFrozen<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

@@ -3,7 +3,9 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Domain, Sandbox } from "@ambit/core/plugin";
 
-/** Kinds of asynchronous resources that only acting in a domain makes. Servers and accepted connections aren't there. */
+/**
+ * Kinds of asynchronous resources that only actions in a domain create. Servers and accepted connections are excluded.
+ */
 const domainOfResource: Readonly<Record<string, Domain>> = {
   TCPCONNECTWRAP: "network",
   PIPECONNECTWRAP: "network",
@@ -13,7 +15,7 @@ const domainOfResource: Readonly<Record<string, Domain>> = {
   PROCESSWRAP: "process",
 };
 
-/** What an executor was seen to act in while a call was executed, on the runner and through its sandbox. */
+/** The domains in which an executor acted during a call, on the runner and through its sandbox. */
 export class Observation {
   readonly domains = new Set<Domain>();
   readonly #folder: string;
@@ -25,14 +27,14 @@ export class Observation {
     },
   });
 
-  /** @param folder where the executor is told to keep what it keeps; a change in it is seen. */
+  /** @param folder where the executor is told to store its files; changes in it are observed. */
   constructor(folder: string) {
     this.#folder = folder;
     this.#before = listing(folder);
     this.#hook.enable();
   }
 
-  /** The sandbox with every use of it seen. */
+  /** The sandbox, with every use of it observed. */
   through(sandbox: Sandbox): Sandbox {
     const saw = (...domains: readonly Domain[]) => {
       for (const domain of domains) this.domains.add(domain);
@@ -55,7 +57,7 @@ export class Observation {
         saw("filesystem");
         return sandbox.readFile(path);
       },
-      // A channel of the run's own: the agent reaches the runner, and nothing else is reached.
+      // The run's own channel: the agent reaches the runner, and nothing else.
       expose: (handler) => sandbox.expose(handler),
       close: () => sandbox.close(),
     };

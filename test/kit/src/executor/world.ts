@@ -8,9 +8,9 @@ import type { ExecutorWorld, Reply } from "./executor-case.js";
 
 export interface OpenWorld extends ExecutorWorld {
   readonly sandbox: BareSandbox;
-  /** Requests that the server has taken so far. */
+  /** Number of requests that the server has received. */
   requests(): number;
-  /** Requests that it still holds without an answer. */
+  /** Number of requests that are still open. */
   held(): number;
   close(): Promise<void>;
 }

@@ -1,20 +1,20 @@
 import type { ModelProtocol, ModelUse } from "@ambit/core/plugin";
 
-/** One provider's API, as the kit plays both its ends. */
+/** One provider's API; the kit simulates both its ends. */
 export interface KitApi {
   readonly protocol: ModelProtocol;
   readonly basePath: string;
   /** Of a call that a run pays for. */
   readonly path: string;
   body(model: string): string;
-  /** The path of a call that names another model. */
+  /** The path of a call with another model. */
   pathOf(model: string): string;
   /** Whether the body names the model. */
   readonly namesModelInBody: boolean;
   readonly credential: string;
-  /** The header in which the endpoint wants its key, and what stands before it there. */
+  /** The header for the key at the endpoint, and the prefix of its value. */
   readonly keyHeader: readonly [name: string, prefix: string];
-  /** A whole answer that counts 100 tokens in, 40 of them cached, and 7 out. */
+  /** A whole response that counts 100 tokens in, 40 of them cached, and 7 out. */
   readonly answer: object;
 }
 

@@ -5,13 +5,13 @@ import { kitModel } from "./apis.js";
 import type { GatewayStage } from "./gateway-stage.js";
 import { json, KitUpstream } from "./kit-upstream.js";
 
-/** One thing that every model gateway must do, over each API that it carries. */
+/** A requirement on every model gateway, for each API that it supports. */
 export interface GatewayCheck {
   readonly title: string;
   check(stage: GatewayStage): Promise<void>;
 }
 
-/** Written by agents that try to reach more than their model. */
+/** Requests of agents that try to reach more than their model. */
 const strayPaths = [
   ...["/", "/admin", "/v1/../admin", "/v1/messages/../../admin", "/v1/%2e%2e/admin", "/v1%2fmessages"],
   ...["//evil.test/v1/messages", "/v1/files", "/v1/messages/batches", "/v1/organizations", "/v1beta/files"],
@@ -23,7 +23,7 @@ const mostBuffered = 32 * 1024 * 1024;
 
 export const gatewayChecks: readonly GatewayCheck[] = [
   {
-    title: "carries a call with the real credential, and answers as the model does",
+    title: "carries a call with the real credential, and returns the model's response",
     check: async (stage) => {
       const { api, key, upstream, route } = stage;
       const { status, text } = await stage.send();
@@ -42,7 +42,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "counts what the provider says was used",
+    title: "counts the usage that the provider reports",
     check: async (stage) => {
       await stage.send();
       assert.deepEqual(stage.used, { input: 100, cached: 40, output: 7 });
@@ -50,7 +50,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "passes an answer on as it comes",
+    title: "streams a response as it arrives",
     check: async (stage) => {
       let finish = () => {};
       stage.upstream.answer = (response) => {
@@ -58,7 +58,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
         finish = () => response.end("data: [DONE]\n\n");
       };
       const response = await stage.begin();
-      // The rest isn't sent before this has arrived.
+      // The rest is sent only after this has arrived.
       const [first] = await once(response, "data");
       assert.equal(String(first), "data: {}\n\n");
       finish();
@@ -66,7 +66,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "opens for its own key alone",
+    title: "accepts only its own key",
     check: async (stage) => {
       for (const key of [null, "", stage.key, `${stage.route.key}x`]) {
         assert.equal((await stage.send({ key })).status, 401);
@@ -87,7 +87,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "carries no credential, cookie or host of the agent's",
+    title: "passes on no credential, cookie or host of the agent",
     check: async (stage) => {
       const headers = {
         cookie: "a=b",
@@ -116,7 +116,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "takes a credential that the endpoint repeats out of the answer, also from between two pieces",
+    title: "removes a credential that the endpoint repeats from the response, even across two pieces",
     check: async (stage) => {
       let sent = "";
       stage.upstream.answer = async (response, seen) => {
@@ -136,7 +136,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "refuses a model that isn't the run's, and one that is named twice",
+    title: "refuses another model than the run's, and a repeated model",
     check: async (stage) => {
       const { api } = stage;
       const other = { path: api.pathOf("kit-model-10"), body: api.body("kit-model-10") };
@@ -149,7 +149,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "asks the run before it sends",
+    title: "asks the run for admission before it sends",
     check: async (stage) => {
       stage.admission = { allowed: false, status: 402, reason: "the budget is used up" };
       const { status, text } = await stage.send();
@@ -187,7 +187,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "takes an endless answer no faster than the agent reads it",
+    title: "reads an endless response no faster than the agent",
     check: async (stage) => {
       let written = 0;
       const piece = Buffer.alloc(64 * 1024, "x");
@@ -207,7 +207,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
     },
   },
   {
-    title: "tells the run how the model failed, and whether to try again",
+    title: "reports to the run how the model failed, and whether that is retryable",
     check: async (stage) => {
       for (const status of [401, 429, 503]) {
         stage.upstream.answer = (response) => json(response, status, { error: { message: "no luck" } });
@@ -228,12 +228,12 @@ export const gatewayChecks: readonly GatewayCheck[] = [
   },
 ];
 
-/** Longer than a piece needs on loopback, so that a writer that isn't read from is seen to wait. */
+/** Longer than a piece takes on loopback, so that a blocked writer is noticed. */
 function stalled(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 300));
 }
 
-/** A few bytes at a time, each a packet of its own. */
+/** A few bytes at a time, each in a separate packet. */
 async function piecemeal(response: ServerResponse, text: string): Promise<void> {
   for (let at = 0; at < text.length; at += 7) {
     response.write(text.slice(at, at + 7));

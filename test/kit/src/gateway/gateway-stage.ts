@@ -18,7 +18,7 @@ export interface SendOptions {
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Default: the route's key, where the API wants it. Null: none. */
+  /** Default: the route's key, in the API's header. Null: none. */
   readonly key?: string | null;
 }
 
@@ -28,14 +28,14 @@ export interface Received {
   readonly text: string;
 }
 
-/** One gateway between an agent that the kit plays and an endpoint that it plays too. */
+/** One gateway between a simulated agent and a simulated endpoint. */
 export class GatewayStage {
   readonly scope = new KitScope();
   readonly decisions: ConnectionDecision[] = [];
   readonly usage: ModelUsage[] = [];
-  /** How each request ended, in order; undefined for one that went well. */
+  /** How each request ended, in order; undefined for a successful one. */
   readonly ends: (ModelFailure | undefined)[] = [];
-  /** What the run says of the next request. */
+  /** The run's decision on the next request. */
   admission: ModelAdmission = { allowed: true };
 
   private constructor(
@@ -67,7 +67,7 @@ export class GatewayStage {
     return stage;
   }
 
-  /** What the run was told that it has used. */
+  /** The usage that was reported to the run. */
   get used(): Pick<ModelUsage, "input" | "cached" | "output"> {
     const sum = (name: "input" | "cached" | "output") => this.usage.reduce((all, one) => all + one[name], 0);
     return { input: sum("input"), cached: sum("cached"), output: sum("output") };
@@ -77,7 +77,7 @@ export class GatewayStage {
     return this.decisions.filter(({ allowed }) => !allowed);
   }
 
-  /** Sends a request as the agent does, byte for byte: no client in between mends a path or a header. */
+  /** Sends a request like the agent, byte for byte: no client in between corrects a path or a header. */
   async begin(options: SendOptions = {}): Promise<IncomingMessage> {
     const { api, route } = this;
     const { method = "POST", path = api.path, key = route.key } = options;

@@ -1,19 +1,19 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 
-/** A request as it came to the model's endpoint. */
+/** A request as the model's endpoint received it. */
 export interface SeenRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** Resolves when its connection, or its answer, is over. */
+  /** Resolves when its connection or its response has ended. */
   readonly closed: Promise<unknown>;
 }
 
 export type AnswerWith = (response: ServerResponse, seen: SeenRequest) => unknown;
 
-/** A model's endpoint on loopback that keeps what came. */
+/** A model's endpoint on loopback that records requests. */
 export class KitUpstream implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
   readonly #server = createServer((request, response) => void this.#take(request, response));
@@ -43,7 +43,7 @@ export class KitUpstream implements AsyncDisposable {
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const closed = new Promise((resolve) => response.once("close", resolve));
     const parts: Buffer[] = [];
-    // A gateway may cut its request short; what came is kept.
+    // A gateway may abort its request; what arrived is recorded.
     for await (const part of request.on("error", () => undefined)) parts.push(part);
     const { method = "", url = "", headers } = request;
     const seen = { method, url, headers, body: Buffer.concat(parts).toString(), closed };

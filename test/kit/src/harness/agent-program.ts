@@ -1,4 +1,4 @@
-/** What the kit's scripted agent does. `normal` answers as a well-behaved agent; each other differs in one thing. */
+/** What the kit's scripted agent does. `normal` behaves well; each of the others differs in one thing. */
 export type AgentScript =
   | "normal"
   | "careless-output"
@@ -10,10 +10,10 @@ export type AgentScript =
   | "no-agent";
 
 /**
- * An agent of the kit as the source of one file, a Node.js program that speaks ACP over its standard streams and needs
- * nothing but Node.js. Prompts are orders: `say <text>`, `write <file>` with a tool of its own that it asks
- * permission for first, `wait` until the turn is cancelled. It starts a child, and writes its own and the child's
- * process numbers to `processes.json` in its working folder; neither ends on SIGTERM.
+ * The source of the kit's agent as one file: a Node.js program that speaks ACP over its standard streams and needs
+ * nothing but Node.js. Prompts are commands: `say <text>`, `write <file>` with one of its own tools, for which it first
+ * asks permission, `wait` until the turn is cancelled. It starts a child, and writes its own and the child's process
+ * numbers to `processes.json` in its working folder; neither ends on SIGTERM.
  */
 export function agentProgram(script: AgentScript): string {
   return `#!/usr/bin/env node
@@ -29,10 +29,10 @@ const program = String.raw`
 if (script === "exits-at-once") process.exit(7);
 process.on("SIGTERM", () => {});
 const child = spawn("/bin/sh", ["-c", "trap '' TERM; for _ in $(seq 60); do sleep 1; done"], { stdio: "ignore" });
-// At once whole, for those who look for it.
+// Written atomically for its readers.
 writeFileSync("processes.json.part", JSON.stringify([process.pid, child.pid]));
 renameSync("processes.json.part", "processes.json");
-// Stays until it is killed, whatever becomes of its streams.
+// Runs until it is killed, whatever happens to its streams.
 setInterval(() => {}, 1_000_000);
 process.stdout.on("error", () => {});
 
@@ -79,7 +79,7 @@ async function prompt(id, { sessionId, prompt }) {
   const end = (stopReason) => send({ id, result: { stopReason } });
   if (script === "crashes") {
     say(sessionId, "so far");
-    // Once it is written.
+    // After it was written.
     return void setTimeout(() => process.exit(7), 100);
   }
   if (script === "fails-the-turn") return send({ id, error: { code: -32603, message: "out of order" } });

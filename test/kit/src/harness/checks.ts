@@ -7,7 +7,7 @@ import type { AgentScript } from "./agent-program.js";
 import type { HarnessStage } from "./harness-stage.js";
 import type { TurnResult } from "./turn.js";
 
-/** One thing that every harness must do with the agent that the script names. */
+/** A requirement on every harness, tested with the agent that the script names. */
 export interface HarnessCheck {
   readonly title: string;
   readonly script: AgentScript;
@@ -18,7 +18,7 @@ const goneMs = 10_000;
 
 export const harnessChecks: readonly HarnessCheck[] = [
   {
-    title: "passes on what the agent says, in order, and ends the turn with one done event",
+    title: "passes on the agent's output in order, and ends the turn with one done event",
     script: "normal",
     check: async (stage) => {
       const agent = await stage.start();
@@ -30,7 +30,7 @@ export const harnessChecks: readonly HarnessCheck[] = [
     },
   },
   {
-    title: "asks for permission before a tool of the agent's own acts, and passes on a yes",
+    title: "asks for permission before one of the agent's own tools acts, and passes on an approval",
     script: "normal",
     check: async (stage) => {
       const file = join(stage.sandbox.workspace, "allowed");
@@ -44,7 +44,7 @@ export const harnessChecks: readonly HarnessCheck[] = [
     },
   },
   {
-    title: "passes on a no: the tool doesn't act",
+    title: "passes on a denial: the tool doesn't act",
     script: "normal",
     check: async (stage) => {
       const result = await stage.turn(await stage.start(), "write denied", { answer: "deny" });
@@ -57,7 +57,7 @@ export const harnessChecks: readonly HarnessCheck[] = [
     },
   },
   {
-    title: "parks a call without an answer that lets it go on",
+    title: "parks a call without allowing it",
     script: "normal",
     check: async (stage) => {
       await stage.turn(await stage.start(), "write parked", { answer: "park" });
@@ -69,7 +69,7 @@ export const harnessChecks: readonly HarnessCheck[] = [
     },
   },
   {
-    title: "ends the turn of an agent that stops when it is told to",
+    title: "ends the turn of an agent that stops when it is cancelled",
     script: "normal",
     check: (stage) => endsWhenCancelled(stage),
   },
@@ -79,7 +79,7 @@ export const harnessChecks: readonly HarnessCheck[] = [
     check: (stage) => endsWhenCancelled(stage),
   },
   {
-    title: "goes on past output and updates that mean nothing",
+    title: "ignores unknown output and updates",
     script: "careless-output",
     check: async (stage) => {
       const result = await stage.turn(await stage.start(), "say all is well");
@@ -93,14 +93,14 @@ export const harnessChecks: readonly HarnessCheck[] = [
     check: (stage) => failsTheTurn(stage),
   },
   {
-    title: "fails the turn of an agent that exits, after what it said, and takes no further one",
+    title: "fails the turn of an agent that exits, after its output, and accepts no further one",
     script: "crashes",
     check: async (stage) => {
       const agent = await stage.start();
       const { events, failure } = await stage.turn(agent, "say anything");
       assertTyped(failure);
       assert.equal(textOf(events), "so far");
-      assert.equal(agent.ended(), true, "it says that it can take a further turn");
+      assert.equal(agent.ended(), true, "it reports that it accepts a further turn");
     },
   },
   {
@@ -109,7 +109,7 @@ export const harnessChecks: readonly HarnessCheck[] = [
     check: async (stage) => assertTyped(await failureOf(stage.start())),
   },
   {
-    title: "stops waiting for a program that answers in no protocol when the run ends",
+    title: "stops waiting for a program without a protocol when the run ends",
     script: "no-agent",
     check: (stage) => stopsStarting(stage),
   },
@@ -119,19 +119,19 @@ export const harnessChecks: readonly HarnessCheck[] = [
     check: (stage) => stopsStarting(stage),
   },
   {
-    title: "leaves no process: neither the agent, which ignores SIGTERM, nor what it started",
+    title: "leaves no process, although agent and children ignore SIGTERM",
     script: "normal",
     check: async (stage) => {
       const agent = await stage.start();
       await stage.turn(agent, "say hello");
       await agent.close();
       await agent.close();
-      assert.equal(agent.ended(), true, "a closed agent says that it can take a further turn");
+      assert.equal(agent.ended(), true, "a closed agent reports that it accepts a further turn");
       await assertGone(stage);
     },
   },
   {
-    title: "leaves no process when the run ends within a turn",
+    title: "leaves no process when the run ends during a turn",
     script: "ignores-cancel",
     check: async (stage) => {
       const agent = await stage.start();
@@ -148,7 +148,7 @@ async function endsWhenCancelled(stage: HarnessStage): Promise<void> {
   const agent = await stage.start();
   const cancel = new AbortController();
   const onEvent = () => cancel.abort(new Error("the run was cancelled"));
-  // How it ends is the harness's to say; that it does is what counts.
+  // The harness decides how it ends; it only has to end.
   const { events } = await stage.turn(agent, "wait", { signal: cancel.signal, onEvent });
   assert.ok(events.length > 0, "the agent said nothing before it was cancelled");
 }
@@ -173,13 +173,13 @@ async function failureOf(made: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** Core's classes: what isn't one of them is reported as a mistake of the plugin. */
+/** Core's classes: any other error is reported as a bug of the plugin. */
 function assertTyped(failure: unknown): void {
   const isTyped = failure instanceof HarnessFailed || failure instanceof ModelFailed;
   assert.ok(isTyped, `expected HarnessFailed or ModelFailed, got ${String(failure)}`);
 }
 
-/** Ended well, with one `done` at the end; results follow their calls, and parts of a block lie within it. */
+/** Ended normally, with one `done` at the end; results follow their calls, and parts of a block are inside it. */
 function assertWellFormed({ events, failure }: TurnResult): void {
   assert.equal(failure, undefined);
   const types = events.map(({ type }) => type);
@@ -229,7 +229,7 @@ async function assertGone(stage: HarnessStage): Promise<void> {
   assert.ok(isGone, `processes of the agent are left: ${processes.filter(isRunning).join(", ")}`);
 }
 
-/** False when it isn't so within the time. */
+/** False if it doesn't become true in time. */
 async function waitFor(isSo: () => Promise<boolean>, ms: number): Promise<boolean> {
   for (const late = Date.now() + ms; Date.now() < late; ) {
     if (await isSo()) return true;

@@ -8,12 +8,12 @@ import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { type AgentScript, agentProgram } from "./agent-program.js";
 import { runTurn, type TurnOptions, type TurnResult } from "./turn.js";
 
-/** Makes the harness under test with the program at this path in place of its agent. */
+/** Makes the harness under test with the program at this path instead of its agent. */
 export type MakeHarness = (program: string) => Harness;
 
 const processesSchema = z.array(z.int());
 
-/** One scripted agent, the harness that drives it, and a bare sandbox to run it in. */
+/** One scripted agent, the harness that drives it, and an unconfined sandbox to run it in. */
 export class HarnessStage {
   readonly scope = new KitScope();
 
@@ -48,7 +48,7 @@ export class HarnessStage {
     return runTurn(agent, text, options);
   }
 
-  /** Process numbers of the agent and of what it started. Empty where it never ran. */
+  /** Process numbers of the agent and of its children. Empty if it never ran. */
   async processes(): Promise<readonly number[]> {
     const text = await readFile(join(this.sandbox.workspace, "processes.json"), "utf8").catch(() => "[]");
     return processesSchema.parse(JSON.parse(text));

@@ -17,11 +17,11 @@ export interface TurnOptions {
 export interface TurnResult {
   readonly events: readonly AgentEvent[];
   readonly questions: readonly PermissionQuestion[];
-  /** What the turn failed with; undefined for one that ended well. */
+  /** The error of the turn; undefined for one that ended normally. */
   readonly failure: unknown;
 }
 
-/** One turn to its end. Every event is held to the contract's schema. */
+/** Runs one turn to its end. Every event is validated with the contract's schema. */
 export async function runTurn(agent: Agent, text: string, options: TurnOptions = {}): Promise<TurnResult> {
   const events: AgentEvent[] = [];
   const questions: PermissionQuestion[] = [];

@@ -15,31 +15,31 @@ export interface JudgeOptions {
   readonly control: Control;
   /** A module whose default export makes the backend (`() => SandboxBackend`), for attacks that start a runner. */
   readonly runnerModule?: URL | undefined;
-  /** What the backend resolves names by, for attacks by names that change their address. */
+  /** The resolver of the backend, for attacks with names that change their address. */
   readonly names?: ChangingNames | undefined;
-  /** Where credentials are sent to: the backend resolves its names by `names`, and trusts its authority. */
+  /** The host of credentials: the backend resolves its names by `names`, and trusts its authority. */
   readonly credentialHost?: CredentialHost | undefined;
   /** Why an attack, by its id, breaks no promise of this backend: "the kernel inside is its own". Shown in every report. */
   readonly exempt?: Readonly<Record<string, string>> | undefined;
   /** Only these attacks, by id. Default: every one. */
   readonly only?: readonly string[] | undefined;
-  /** What attacks came to in this control, by id. Read and filled, so that judging again makes none there twice. */
+  /** Outcomes of attacks in this control, by id. Read and filled, so that judging again repeats none. */
   readonly controlOutcomes?: Map<string, Outcome> | undefined;
 }
 
 export interface CapabilityReport {
   readonly capability: Capability;
   readonly assurance: Assurance;
-  /** Why it is refused, or how it wasn't; for the others, how the backend's own probe saw it. */
+  /** Why it is refused, or how that failed; for the others, what the backend's own probe observed. */
   readonly reason: string;
   readonly fix?: string;
-  /** How the backend's own probe saw it, where it did. */
+  /** What the backend's own probe observed, if it did. */
   readonly probed?: string;
   readonly attacks: readonly AttackRow[];
   readonly allowances: readonly AllowanceRow[];
 }
 
-/** Puts one capability of a backend to the test: refuses what it doesn't hold, holds what it claims. */
+/** Tests one capability of a backend: a claimed one must be enforced, any other refused. */
 export async function judgeCapability(
   backend: SandboxBackend,
   findings: readonly Finding[],
@@ -75,18 +75,22 @@ async function judgeRefusal(
     return weakened("the planner accepts a run that requires it");
   const opened = await opens(backend, capability, decoys);
   if (!backend.claims.includes(capability)) {
-    if (opened) return weakened("open() gives a sandbox although it is required: it must reject");
+    if (opened) return weakened("open() returns a sandbox although it is required: it must reject");
     return { ...empty, assurance: "refused", reason: "not claimed" };
   }
   if (opened) {
-    // It may hold although its probe couldn't show it; what it opens must hold all the same.
+    // It may be enforced although its probe couldn't prove it; then its sandboxes must enforce it.
     const guard = await judgeGuard(backend, findings, capability, options, decoys);
     if (guard.assurance === "escaped")
-      return { ...weakened("open() gives a sandbox that doesn't hold it"), ...guard, assurance: "weakened" };
+      return {
+        ...weakened("open() returns a sandbox that doesn't enforce it"),
+        ...guard,
+        assurance: "weakened",
+      };
   }
   const finding = findings.find((one) => one.capability === capability);
   if (finding === undefined || finding.proven) {
-    return { ...empty, assurance: "refused", reason: "claimed, and its probe says nothing of it" };
+    return { ...empty, assurance: "refused", reason: "claimed, but its probe has no finding for it" };
   }
   return { ...empty, assurance: "refused", reason: finding.reason, fix: finding.fix };
 }
@@ -99,7 +103,7 @@ async function judgeGuard(
   decoys: Decoys,
 ): Promise<Pick<CapabilityReport, "assurance" | "attacks" | "allowances">> {
   const runnerModule = options.runnerModule ?? options.control.guardedRunnerModule;
-  // What isn't proven here can't be asked for beside it.
+  // A capability that isn't proven here can't be required in addition.
   const claims = backend.claims.filter(
     (claim) => claim === capability || findings.some((one) => one.capability === claim && one.proven),
   );
@@ -141,7 +145,7 @@ async function judgeGuard(
   return { assurance, attacks: attackRows, allowances: allowanceRows };
 }
 
-/** What was seen of attacks and allowances that didn't end as they should, in one line. */
+/** What was observed of attacks and allowances with the wrong outcome, in one line. */
 export function faultsOf({
   attacks: made,
   allowances: allowed,
@@ -161,7 +165,7 @@ export function faultsOf({
   return faults.length === 0 ? "no attack worked in the control, so nothing is proven" : faults.join("\n");
 }
 
-/** The attacks that can be made with what the author has given. */
+/** The attacks that are possible with the author's options. */
 export function applicable(
   all: readonly Attack[],
   {
@@ -202,7 +206,7 @@ function rowOf(
   };
 }
 
-/** The runner's own environment holds the secret while attacks run: what leaks of it is found inside. */
+/** The runner's own environment holds the secret during attacks, so that a leak is found inside. */
 function plantInEnvironment(secret: string): () => void {
   process.env[canary] = secret;
   return () => {

@@ -12,7 +12,7 @@ import { demandFor, requestFor } from "../stage/boundaries.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { freshId } from "../stage/stage.js";
 
-/** Whether the planner refuses a run that requires the capability of this backend, and says why. */
+/** Whether the planner refuses a run that requires the capability of this backend, with a reason. */
 export function planRefuses(
   backend: SandboxBackend,
   findings: readonly Finding[],
@@ -36,7 +36,7 @@ export function planRefuses(
   );
 }
 
-/** Acts only in the sandbox: whatever the plan lacks is the sandbox's. */
+/** Acts only in the sandbox, so that every gap of the plan is the sandbox's. */
 const harness: Harness = {
   name: "kit",
   id: "kit",
@@ -51,10 +51,10 @@ const harness: Harness = {
   maxToolCallMs: 60_000,
   requiredPaths: () => [],
   probe: async () => [],
-  start: () => Promise.reject(new Error("the kit's harness is planned with, and never started")),
+  start: () => Promise.reject(new Error("the kit's harness is only planned, never started")),
 };
 
-/** Whether it opens a sandbox of which the capability is required. */
+/** Whether it opens a sandbox that requires the capability. */
 export async function opens(
   backend: SandboxBackend,
   capability: Capability,
@@ -62,7 +62,7 @@ export async function opens(
 ): Promise<boolean> {
   const scope = new KitScope();
   const { boundary, required } = demandFor(capability, backend.claims, decoys);
-  // What else the boundary needs may be missing too: only this one is asked for, so that only it can be refused.
+  // Other requirements of the boundary may be missing too: only this one is required, so that only it can be refused.
   const others = required.filter((one) => one === capability || backend.claims.includes(one));
   const spec: SandboxSpec = {
     id: freshId(),
@@ -77,7 +77,7 @@ export async function opens(
     await sandbox.close();
     return true;
   } catch {
-    return false; // A refusal, in whatever words.
+    return false; // A refusal with any message.
   } finally {
     await scope.close();
   }

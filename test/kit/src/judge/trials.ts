@@ -11,11 +11,11 @@ export interface Place {
   readonly decoys: Decoys;
   readonly runnerModule?: URL | undefined;
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
-  /** As the backend states it to the planner. */
+  /** In the form that the backend reports it to the planner. */
   readonly gaps?: ((boundary: Boundary) => readonly ActorGap[]) | undefined;
 }
 
-/** Tries one thing after the other in the guarded place, in one sandbox unless a trial needs its own. */
+/** Tries one after the other in the guarded place, in one sandbox unless a trial needs a separate one. */
 export class GuardedTrials {
   readonly #place: Place;
   #shared: OpenStage | undefined;
@@ -40,10 +40,10 @@ export class GuardedTrials {
   }
 }
 
-/** Tries of a control that competes for the machine's processors and memory with everything else on it. */
+/** Tries of a control that competes for the machine's processors and memory with everything else. */
 const triesForResources = 4;
 
-/** The same attack where nothing stops it, in a sandbox of its own. */
+/** The same attack without a guard, in a separate sandbox. */
 export async function tryUnguarded(attack: Attack, control: Control, place: Place): Promise<Outcome> {
   const { runnerModule } = control;
   const unguarded = {

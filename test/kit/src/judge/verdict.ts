@@ -3,9 +3,9 @@ import type { Attack, Outcome } from "../attacks/attack.js";
 /**
  * `proven`: it works unguarded and fails guarded · `escaped`: it works guarded · `toothless`: it fails unguarded too,
  * so it proves nothing · `unproven`: the same, and expected on this host, which lacks what the attack needs ·
- * `impossible`: this host has nothing of the kind · `broken`: it didn't get as far as trying ·
- * `refused`: the backend states what it is made within as a gap, and opens nothing · `exempt`: its author says why it
- * breaks no promise here.
+ * `impossible`: this host has no such target · `broken`: it failed before it could try · `refused`: the backend reports
+ * the boundary for the attack as a gap, and opens nothing · `exempt`: its author explains why it breaks no promise
+ * here.
  */
 export type Verdict =
   | "proven"
@@ -17,13 +17,13 @@ export type Verdict =
   | "refused"
   | "exempt";
 
-/** What the two outcomes of one attack show together. Pure. */
+/** The verdict on the two outcomes of one attack. Pure. */
 export function verdictOf(
   attack: Pick<Attack, "needs">,
   control: Outcome,
   guarded: Outcome,
 ): Exclude<Verdict, "exempt"> {
-  // Whatever the control did: what works guarded is an escape.
+  // Whatever the control did, an attack that works guarded is an escape.
   if (guarded.result === "reached") return "escaped";
   if (guarded.result === "refused") return "refused";
   if (control.result === "not-run" || guarded.result === "not-run") return "broken";
@@ -32,11 +32,11 @@ export function verdictOf(
   return attack.needs === undefined ? "toothless" : "unproven";
 }
 
-/** What an attack that isn't judged by its verdict alone adds to the capability's assurance. */
+/** The additional effect of an attack on the capability's assurance, beyond its verdict. */
 export interface AttackRow {
   readonly id: string;
   readonly title: string;
-  /** What of the guard the control lacked; undefined where it lacked all of it. */
+  /** The part of the guard that the control lacked; undefined if it lacked all of it. */
   readonly without?: string;
   readonly control: Outcome;
   readonly guarded: Outcome;
@@ -51,12 +51,12 @@ export interface AllowanceRow {
 
 /**
  * `proven`: at least one attack works unguarded, and every one fails guarded · `refused`: it isn't claimed, or can't be
- * proven here, and is refused · `escaped`: an attack works guarded · `weakened`: it isn't claimed or proven here, and
- * is not refused · `useless`: what must work doesn't · `unproven`: the attacks show nothing either way.
+ * proven here, and is refused · `escaped`: an attack works guarded · `weakened`: it isn't claimed or proven here, but
+ * isn't refused · `useless`: something that must work doesn't · `unproven`: the attacks prove nothing either way.
  */
 export type Assurance = "proven" | "refused" | "escaped" | "weakened" | "useless" | "unproven";
 
-/** The worst that the rows show. Pure. */
+/** The worst assurance of the rows. Pure. */
 export function assuranceOf(rows: readonly AttackRow[], allowances: readonly AllowanceRow[]): Assurance {
   const has = (...verdicts: Verdict[]) => rows.some(({ verdict }) => verdicts.includes(verdict));
   if (has("escaped")) return "escaped";

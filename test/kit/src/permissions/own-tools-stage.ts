@@ -9,7 +9,7 @@ import type { OwnToolCall, OwnToolsCase } from "./own-tools-case.js";
 
 const key = "key-for-the-scripted-model";
 
-/** A real agent in a sandbox that confines nothing, with a scripted model that makes the calls it is told to make. */
+/** A real agent in an unconfined sandbox, with a scripted model that makes the given calls. */
 export class OwnToolsStage {
   private constructor(
     readonly sandbox: BareSandbox,
@@ -50,12 +50,12 @@ export class OwnToolsStage {
     }
   }
 
-  /** A turn in which the model makes this one call, and ends. */
+  /** A turn in which the model makes this one call. */
   call({ tool, input }: OwnToolCall, options: TurnOptions): Promise<TurnResult> {
     return this.turn(`[[call =${tool} ${JSON.stringify(input)}]]`, options);
   }
 
-  /** A turn in which the model runs this command in the agent's shell, and ends. */
+  /** A turn in which the model runs this command in the agent's shell. */
   shell(command: string, options: TurnOptions): Promise<TurnResult> {
     return this.turn(`[[shell ${command}]]`, options);
   }
@@ -69,7 +69,7 @@ export class OwnToolsStage {
     return [...new Set(this.model.requests.flatMap(({ toolNames }) => toolNames))];
   }
 
-  /** Whether a call has left the file that it would make. */
+  /** Whether a call has created its file. */
   async acted(): Promise<boolean> {
     return access(join(this.sandbox.workspace, "made")).then(
       () => true,

@@ -3,14 +3,14 @@ import type { Attack } from "../attacks/attack.js";
 import { attacks } from "../attacks/catalogue.js";
 import type { VerifyReport } from "./run-attacks.js";
 
-/** One host on which the attacks were made, for the head of its column. */
+/** One host on which the attacks ran, for the head of its column. */
 export interface MatrixColumn {
   /** "Debian 12, as root". */
   readonly title: string;
   readonly report: VerifyReport;
 }
 
-/** What is enforced where, as Markdown: capabilities by hosts, then every attack with what became of it. */
+/** What is enforced on which host, as Markdown: capabilities by hosts, then every attack with its verdict. */
 export function renderEnforcementMatrix(columns: readonly MatrixColumn[]): string {
   const head = ["capability", ...columns.map(({ title, report }) => `${report.backend}: ${title}`)];
   const standings = capabilities.map((capability) => [
@@ -38,7 +38,7 @@ export function renderEnforcementMatrix(columns: readonly MatrixColumn[]): strin
 
 function standingIn({ capabilities: reports }: VerifyReport, capability: string): string {
   const report = reports.find((one) => one.capability === capability);
-  if (report === undefined) return "not looked at";
+  if (report === undefined) return "not tested";
   return report.assurance === "refused" ? `refused: ${report.reason}` : report.assurance;
 }
 
@@ -47,7 +47,7 @@ function verdictIn({ capabilities: reports }: VerifyReport, id: string): string 
   return row === undefined ? "–" : row.verdict;
 }
 
-/** What the control lacked in which the attack worked, as the first host tells it where one did. */
+/** The removed part in the control in which the attack worked, from the first host that has one. */
 function lackingIn(columns: readonly MatrixColumn[], { id, needs }: Pick<Attack, "id" | "needs">): string {
   const rows = columns.flatMap(({ report }) => report.capabilities.flatMap(({ attacks: made }) => made));
   const row = rows.find((one) => one.id === id && one.control.result === "reached");

@@ -3,7 +3,7 @@ import type { AttackRow } from "../judge/verdict.js";
 import type { VerifyReport } from "./run-attacks.js";
 
 export interface RenderOptions {
-  /** Columns at most; details are cut. Default 120. */
+  /** Most columns; details are truncated. Default 120. */
   readonly width?: number;
 }
 

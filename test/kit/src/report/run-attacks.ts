@@ -8,14 +8,14 @@ export interface RunAttacksOptions extends JudgeOptions {
   readonly capabilities?: readonly Capability[];
   /** Milliseconds for the backend's own probe. Default one minute. */
   readonly probeMs?: number;
-  /** Called as each capability is done, for progress. */
+  /** Called after each capability, for progress. */
   onCapability?(report: CapabilityReport): void;
 }
 
-/** What every attack showed of one backend on this host. This is the JSON shape too. */
+/** The result of every attack on one backend on this host. This is also the JSON format. */
 export interface VerifyReport {
   readonly backend: string;
-  /** What the attacks met where they had to work. */
+  /** The control, in which the attacks had to work. */
   readonly control: string;
   /** ISO 8601. */
   readonly at: string;
@@ -25,7 +25,7 @@ export interface VerifyReport {
   readonly holds: boolean;
 }
 
-/** Probes a backend and makes every attack on it, one after the other. */
+/** Probes a backend and runs every attack on it, one after the other. */
 export async function runAttacks(backend: SandboxBackend, options: RunAttacksOptions): Promise<VerifyReport> {
   const findings = await probeWithin(backend, options.probeMs ?? 60_000);
   const reports: CapabilityReport[] = [];

@@ -9,10 +9,10 @@ type Permission = z.input<typeof sandboxPermissionSchema>;
 /** Limits small enough to be broken quickly, and large enough for an interpreter to run within. */
 export const smallLimits = { memoryMb: 96, processes: 24, cpus: 0.1, diskMb: 16 } as const;
 
-/** What a capability's attacks need of the boundary besides. */
+/** Further parts of the boundary that a capability's attacks need. */
 export type BoundaryOverrides = Pick<Permission, "network" | "filesystem" | "resources">;
 
-/** A boundary and all that must be enforced for it. */
+/** A boundary and the capabilities that it requires. */
 export interface Demand {
   readonly boundary: Boundary;
   readonly required: readonly Capability[];
@@ -20,7 +20,7 @@ export interface Demand {
 
 type Destinations = Pick<Decoys, "listed" | "listed6" | "keys">;
 
-/** The smallest boundary that asks for a capability, as a request would write it. */
+/** The smallest boundary that requires a capability, in the form of a request. */
 export function permissionFor(
   capability: Capability,
   claims: readonly Capability[],
@@ -33,7 +33,7 @@ export function permissionFor(
     case "network.allow-cidr":
       return { network: { allowlist: [`${listed.host}:${listed.port}`] } };
     case "network.allow-host":
-      // A listed name that leads to loopback needs the address listed too, where that can be asked for.
+      // A listed name that resolves to loopback needs the address listed too, if that is supported.
       return {
         network: {
           allowlist: [
@@ -41,7 +41,7 @@ export function permissionFor(
             `*.${listedZone}`,
             ...(claims.includes("network.allow-cidr")
               ? [
-                  // In both families: a name may lead to an address that this host doesn't have.
+                  // In both address families: a name may resolve to an address that this host doesn't have.
                   ...[`${listed.host}:${listed.port}`, `[::1]:${listed.port}`],
                   ...(listed6 === undefined ? [] : [`[::1]:${listed6.port}`]),
                 ]
@@ -67,7 +67,7 @@ export function permissionFor(
       return { resources: { diskMb } };
     case "secrets.hidden":
       if (keys !== undefined) return { secrets: "hidden", network: { allowlist: [...keys.allowlist] } };
-      // Where a network can be restricted, that is a part of hiding: a proxy can't be on a way that nothing binds.
+      // If a network can be restricted, hiding includes that: without it, connections could bypass the proxy.
       return { secrets: "hidden", ...(claims.includes("network.deny") ? { network: "off" } : {}) };
     case "process.contained":
     case "environment.named-only":
@@ -76,13 +76,13 @@ export function permissionFor(
   }
 }
 
-/** A claim of `host-hidden` stands with one of the three that need it. */
+/** A claim of `host-hidden` is tested with one of the three capabilities that need it. */
 function filesystemModeOf(claims: readonly Capability[]): "workspace" | "readonly" | "off" {
   if (claims.includes("filesystem.workspace-only")) return "workspace";
   return claims.includes("filesystem.none") && !claims.includes("filesystem.read-only") ? "off" : "readonly";
 }
 
-/** What `open` is asked for when a capability is put to the test. */
+/** The requirements of `open` when a capability is tested. */
 export function demandFor(
   capability: Capability,
   claims: readonly Capability[],
@@ -93,7 +93,8 @@ export function demandFor(
   const { boundary, issues } = normaliseBoundary(sandboxPermissionSchema.parse(permission));
   if (issues.length > 0) throw new Error(`the kit's own boundary is wrong: ${JSON.stringify(issues)}`);
   const required = requirementsOf(boundary, runRequestSchema.parse({})).map((one) => one.capability);
-  // A boundary may need more than is claimed: a capability is put to the test alone, with what else is claimed of it.
+  // A boundary may need more than is claimed: a capability is tested alone, together with the claims that it depends
+  // on.
   const asked = required.filter((one) => one === capability || claims.includes(one));
   return { boundary, required: [...new Set([...asked, capability])] };
 }

@@ -1,6 +1,6 @@
 import { type Actor, type Finding, type Log, newPluginAbort, type Scope } from "@ambit/core/plugin";
 
-/** A scope of the kit's own: closes in reverse what was opened in it, and reports what couldn't be closed. */
+/** The kit's scope: closes in reverse what was opened in it, and reports what couldn't be closed. */
 export class KitScope implements Scope {
   readonly #abort = newPluginAbort();
   readonly #closers: (() => void | Promise<void>)[] = [];
@@ -13,7 +13,7 @@ export class KitScope implements Scope {
     this.#closers.push(close);
   }
 
-  /** @throws AggregateError of everything that failed to close; the rest is closed all the same. */
+  /** @throws AggregateError of everything that failed to close; the rest is closed nevertheless. */
   async close(): Promise<void> {
     this.#abort.abort();
     const failures: unknown[] = [];
@@ -28,7 +28,7 @@ export class KitScope implements Scope {
   }
 }
 
-/** Probes as the server does: with a signal of the same kind, aborted when it takes too long. */
+/** Probes like the server: with a signal of the same kind, aborted when it takes too long. */
 export async function probeWithin(actor: Actor<never>, ms: number): Promise<readonly Finding[]> {
   const limit = newPluginAbort();
   const timer = setTimeout(() => limit.abort(new Error(`the probe took longer than ${ms} ms`)), ms);
@@ -39,7 +39,7 @@ export async function probeWithin(actor: Actor<never>, ms: number): Promise<read
   }
 }
 
-/** The kit's reports are its own; what a backend logs of its attacks is noise. */
+/** The kit's reports are separate; a backend's log entries on attacks are noise. */
 export const silentLog: Log = {
   debug: () => undefined,
   info: () => undefined,

@@ -3,7 +3,7 @@ import { searchPath } from "../attacks/python.js";
 import { KitScope, silentLog } from "./kit-scope.js";
 import type { RunnerRequest } from "./runner-process.js";
 
-/** The program of a runner in a process of its own: `node runner-main.js <request as JSON>`. */
+/** The program of a runner in a separate process: `node runner-main.js <request as JSON>`. */
 const request: RunnerRequest = JSON.parse(process.argv[2] ?? "{}");
 const module: { default: () => SandboxBackend } = await import(request.module);
 const scope = new KitScope();

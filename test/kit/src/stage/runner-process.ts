@@ -18,21 +18,21 @@ export interface RunnerProcess {
   readonly finished: Promise<Finished>;
   /** @throws when the runner ends before its program has printed the text. */
   says(text: string): Promise<void>;
-  /** SIGKILL, and its end. Safe to call twice. */
+  /** Sends SIGKILL and waits for its end. Safe to call twice. */
   kill(): Promise<void>;
 }
 
-/** Far beyond what a runtime closes on its own when it starts. */
+/** Higher than any descriptor that a runtime closes by itself at its start. */
 const inheritedDescriptor = 200;
 const program = fileURLToPath(new URL("../../dist/stage/runner-main.js", import.meta.url));
 
 export interface RunnerProcessOptions {
-  /** What it uses for temporary files: a runner that is killed leaves some. */
+  /** Folder for its temporary files: a killed runner leaves some. */
   readonly temporaryFolder: string;
   readonly inheritedFile?: string | undefined;
 }
 
-/** A runner in a process of its own, with one sandbox in which one program runs. */
+/** A runner in a separate process, with one sandbox in which one program runs. */
 export function startRunnerProcess(request: RunnerRequest, options: RunnerProcessOptions): RunnerProcess {
   const { temporaryFolder, inheritedFile } = options;
   const descriptor = inheritedFile === undefined ? undefined : openSync(inheritedFile, "r");

@@ -1,10 +1,10 @@
 import { inspect } from "node:util";
 import type { ConnectionDecision, Log } from "@ambit/core/plugin";
 
-/** More than a suite's sandboxes tell. */
+/** More than a suite's sandboxes log. */
 const mostCharacters = 4_000_000;
 
-/** What a backend tells of its sandboxes: its log, and its decisions on connections. */
+/** A backend's log of its sandboxes, and its decisions on connections. */
 export class SandboxRecord {
   #text = "";
 
@@ -20,7 +20,7 @@ export class SandboxRecord {
   }
 
   keep(told: ConnectionDecision | object): void {
-    // Not as JSON: that leaves out what an error says.
+    // Not as JSON, which omits an error's message.
     if (this.#text.length < mostCharacters) this.#text += `${inspect(told, { depth: 8 })}\n`;
   }
 }

@@ -14,11 +14,11 @@ export interface StageOptions {
   readonly decoys: Decoys;
   readonly runnerModule?: URL | undefined;
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
-  /** What of a boundary the backend states as not enforced. Default: nothing. */
+  /** The parts of a boundary that the backend reports as gaps. Default: none. */
   readonly gaps?: ((boundary: Boundary) => readonly ActorGap[]) | undefined;
 }
 
-/** The backend refuses the boundary, as it says that it does. */
+/** The backend refuses the boundary, as it reports. */
 export class BoundaryRefused extends Error {
   override readonly name = "BoundaryRefused";
 }
@@ -30,13 +30,13 @@ export interface OpenStage extends Stage {
 
 let opened = 0;
 
-/** A fresh name for a sandbox of the kit's. */
+/** A new name for a sandbox of the kit. */
 export function freshId(): string {
   opened += 1;
   return `kit-${process.pid}-${opened}`;
 }
 
-/** Opens one sandbox with the smallest boundary that asks for the capability. */
+/** Opens one sandbox with the smallest boundary that requires the capability. */
 export async function openStage(options: StageOptions): Promise<OpenStage> {
   const { capability, claims, decoys } = options;
   const scope = new KitScope();
@@ -104,14 +104,14 @@ function startRunnerWith(
   };
 }
 
-/** The host user of a sandbox's processes, as it says itself: decoys of the same user are the easiest to reach. */
+/** The host user of a sandbox's processes, as it reports itself: decoys of the same user are the easiest to reach. */
 function userOf({ evidence }: Sandbox): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const { uid } = evidence;
   return typeof uid === "number" ? { uid, gid: uid } : unprivilegedUser();
 }
 
-/** A control's own user namespace, in which the decoys are to be: it says so where it has one that is shared. */
+/** The user namespace of a control, for the decoys: the control reports it if it has a shared one. */
 function namespaceOf({ evidence }: Sandbox): string | undefined {
   const { sharedUserNamespace } = evidence;
   return typeof sharedUserNamespace === "string" ? sharedUserNamespace : undefined;

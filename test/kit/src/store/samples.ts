@@ -15,7 +15,7 @@ export function groupOf(runId: string, first: number, count: number, fence = 1):
 
 export const ending = (text = "{}") => ({ result: text, session: undefined, paused: false });
 
-/** The numbers of all events of a run, as a reader that pages finds them. */
+/** The numbers of all events of a run, as a reader finds them page by page. */
 export async function numbersOf(store: Store, runId: string, after = 0, page = 4_096): Promise<number[]> {
   const numbers: number[] = [];
   for (let last = after; ; ) {

@@ -2,17 +2,17 @@ import { isPlugin, probeSettingsSchema, Registry } from "@ambit/core";
 import type { StoreBackend } from "@ambit/core/plugin";
 import { openedStore, type Store } from "@ambit/durable/store";
 
-/** A database of its own for one test, and what a test may do to it behind the store's back. */
+/** A separate database for one test, and ways to manipulate it without the store. */
 export interface StoreRig {
   /** The plugin's module, as a URL that can be imported from another process. */
   readonly module: string;
   /** The plugin's configuration: JSON. */
   readonly config: unknown;
-  /** Drops every connection that stores have. */
+  /** Drops every connection of the stores. */
   drop(): Promise<void>;
-  /** Says in the database that its schema is of that version. */
+  /** Sets the version of the schema in the database. */
   setSchema(version: number): Promise<void>;
-  /** Leaves no room for another byte, until the returned function is called. Absent: `fullReason` says why. */
+  /** Fills the disk until the returned function is called. Absent: `fullReason` names why that is impossible. */
   fill?(): Promise<() => Promise<void>>;
   readonly fullReason?: string;
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export interface StoreRig {
 
 export const silentLog = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** The store that a plugin's module offers for this configuration. */
+/** The store that a plugin's module registers with this configuration. */
 export async function backendOf({
   module,
   config,

@@ -1,7 +1,7 @@
 import { groupOf, newRun } from "./samples.js";
 import { openStore } from "./store-rig.js";
 
-/** Writes a run's events as fast as it can, and says of each group when it is in the log. Until it is killed. */
+/** Writes a run's events as fast as it can, and reports each group once it is in the log, until it is killed. */
 const [module = "", config = "{}", runId = "", size = "10"] = process.argv.slice(2);
 const store = await openStore({ module, config: JSON.parse(config) });
 await store.renew("writer", "", 60_000);

@@ -3,7 +3,7 @@ import type { Publication } from "@ambit/core/plugin";
 import { type ServerScript, servedTools } from "./mcp-program.js";
 import type { ToolSourceStage } from "./tool-source-stage.js";
 
-/** One thing that every tool source must do with the server that the script names. */
+/** A requirement on every tool source, tested with the server that the script names. */
 export interface ToolSourceCheck {
   readonly title: string;
   readonly script: ServerScript;
@@ -35,7 +35,7 @@ export const toolSourceChecks: readonly ToolSourceCheck[] = [
     },
   },
   {
-    title: "carries a call's arguments and its result as they are",
+    title: "passes on a call's arguments and its result unchanged",
     script: "normal",
     check: async (stage) => {
       const given = { text: 'snow ☃ \u2028 \\ " </script>', deep: [{ a: null }], long: "x".repeat(10_000) };
@@ -45,7 +45,7 @@ export const toolSourceChecks: readonly ToolSourceCheck[] = [
     },
   },
   {
-    title: "marks a failed call as one",
+    title: "marks a failed call as failed",
     script: "normal",
     check: async (stage) => {
       assert.deepEqual(await call(await stage.connect(), "fail"), { output: "it failed", isError: true });
@@ -65,20 +65,20 @@ export const toolSourceChecks: readonly ToolSourceCheck[] = [
     },
   },
   {
-    title: "shows no credential in what it publishes",
+    title: "publishes no credential",
     script: "normal",
     check: async (stage) => {
       assert.ok(!JSON.stringify(await stage.connect()).includes(stage.secret));
     },
   },
   {
-    title: "settles a call that is given up",
+    title: "settles a cancelled call",
     script: "normal",
     check: async (stage) => {
       const publication = await stage.connect();
       const abort = new AbortController();
       const waiting = call(publication, "wait", {}, abort.signal);
-      abort.abort(new Error("the agent gave the call up"));
+      abort.abort(new Error("the agent cancelled the call"));
       assert.equal((await waiting).isError, true);
     },
   },
@@ -92,7 +92,7 @@ export const toolSourceChecks: readonly ToolSourceCheck[] = [
       await Promise.all(stage.spawned.map(({ exit }) => exit));
     },
   },
-  { title: "fails for a server that refuses", script: "refuses", check: failsToConnect },
+  { title: "fails for a server that returns an error", script: "refuses", check: failsToConnect },
   { title: "fails for a server that ends at once", script: "exits-at-once", check: failsToConnect },
   {
     title: "stops waiting for a server that never answers when the run ends",
@@ -100,7 +100,7 @@ export const toolSourceChecks: readonly ToolSourceCheck[] = [
     check: stopsWaiting,
   },
   {
-    title: "doesn't hang on a server that speaks no MCP",
+    title: "doesn't hang on a server without MCP",
     script: "no-server",
     check: stopsWaiting,
   },

@@ -1,4 +1,4 @@
-/** What the kit's MCP server does. `normal` answers as it should; each other differs in one thing. */
+/** What the kit's MCP server does. `normal` behaves well; each of the others differs in one thing. */
 export type ServerScript = "normal" | "never-answers" | "refuses" | "exits-at-once" | "no-server";
 
 /** The tools of the kit's server, as a source must publish them. */
@@ -14,8 +14,8 @@ export const servedTools = [
 ] as const;
 
 /**
- * An MCP server of the kit as the source of one file, a Node.js program that needs nothing but Node.js. It speaks over
- * its standard streams; with the argument `http` it listens on a free port of loopback instead, and prints its URL.
+ * The source of the kit's MCP server as one file: a Node.js program that needs nothing but Node.js. It uses its
+ * standard streams; with the argument `http` it listens on a free port of loopback instead, and prints its URL.
  */
 export function mcpProgram(script: ServerScript): string {
   return `const script = ${JSON.stringify(script)};
@@ -37,7 +37,7 @@ function call({ name, arguments: given }) {
   return name === "fail" ? text("it failed", true) : text(JSON.stringify(given));
 }
 
-/** Undefined for what has no answer. */
+/** Undefined for a message without a response. */
 async function answer({ id, method, params }) {
   if (id === undefined) return undefined;
   if (script === "never-answers") return await new Promise(() => {});
@@ -76,7 +76,7 @@ if (isHttp) {
     const reply = await answer(JSON.parse(line));
     if (reply !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", ...reply }));
   };
-  // Not with node:readline: it ends a line at U+2028, which JSON may hold.
+  // Not with node:readline, which ends a line at U+2028, a character that JSON may contain.
   let unread = "";
   process.stdin.setEncoding("utf8").on("data", (chunk) => {
     const lines = (unread + chunk).split("\\n");

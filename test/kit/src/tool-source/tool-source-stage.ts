@@ -9,10 +9,10 @@ import { boundaryOf } from "../executor/execute.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { mcpProgram, type ServerScript } from "./mcp-program.js";
 
-/** One scripted MCP server, and the source that brings its tools into a run. */
+/** One scripted MCP server, and the source that publishes its tools. */
 export class ToolSourceStage {
   readonly scope = new KitScope();
-  /** Is a credential of the server. */
+  /** Used as a credential of the server. */
   readonly secret = freshSecret();
   /** What the source started inside. */
   readonly spawned: Process[] = [];
@@ -37,7 +37,7 @@ export class ToolSourceStage {
     return new ToolSourceStage(source, sandbox, folder, connection, program);
   }
 
-  /** The request's entry for the server, with the secret where the connection takes one. */
+  /** The request's entry for the server, with the secret in the field for it. */
   serverOf(more: Partial<Pick<McpServer, "policy">> = {}): McpServer {
     const { server, secret } = this;
     const connection =

@@ -8,14 +8,14 @@ function message(id: string, more: Partial<NewDelivery> = {}): NewDelivery {
   return { id, target: "sealed", host: "example.com", event: "run.finished", body: "{}", ...more };
 }
 
-/** Messages for webhooks, written with what they are about, and questions that expire. */
+/** Messages for webhooks, written together with their subject, and questions that expire. */
 export function describeDeliveries(opened: () => Promise<Store>): void {
   const ended = async (store: Store, id: string, project?: string, deliveries = [message(`of-${id}`)]) => {
     await store.create(newRun(id, { webhook, project }));
     await store.finish(id, 1, { ...ending(), deliveries });
   };
 
-  it("keeps a message with the events, the end or nothing of what it is about", async () => {
+  it("stores a message together with its events or result, or alone", async () => {
     const store = await opened();
     await store.create(newRun("r", { project: "p", webhook }));
     expect((await store.get("r"))?.webhook).toEqual(webhook);
@@ -36,7 +36,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(await store.takeDeliveries(5, 60_000)).toEqual([]);
   });
 
-  it("gives a message to one sender at a time, until it is settled", async () => {
+  it("gives a message to one sender at a time until it is settled", async () => {
     const [one, two] = [await opened(), await opened()];
     await ended(one, "r");
     const taken = (await Promise.all([one.takeDeliveries(5, 60_000), two.takeDeliveries(5, 60_000)])).flat();
@@ -45,7 +45,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(await two.takeDeliveries(5, 60_000)).toMatchObject([
       { attempts: 2, error: "HTTP 500", status: 500 },
     ]);
-    // What an earlier attempt says now no longer counts.
+    // The outcome of an earlier attempt no longer counts.
     await one.settleDelivery("of-r", 1, { state: "failed", error: "too late" });
     expect(await one.deliveries({ runId: "r", limit: 5 })).toMatchObject([
       { state: "pending", error: "HTTP 500" },
@@ -103,7 +103,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect([ofP.queuedRuns, (await store.backlog(null)).queuedRuns]).toEqual([0, 1]);
   });
 
-  it("gives messages that are due, of other hosts and projects than those that are named", async () => {
+  it("returns due messages, excluding the named hosts and projects", async () => {
     const store = await opened();
     await ended(store, "a", "p", [message("a", { host: "one" })]);
     await ended(store, "b", "q", [message("b", { host: "two" })]);

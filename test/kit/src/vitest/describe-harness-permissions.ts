@@ -3,13 +3,13 @@ import type { TurnResult } from "../harness/turn.js";
 import { type OwnToolsCase, shellCommands } from "../permissions/own-tools-case.js";
 import { OwnToolsStage } from "../permissions/own-tools-stage.js";
 
-/** For all the turns of one test: an agent's start may take seconds. */
+/** For all turns of one test: an agent's start may take seconds. */
 const testMs = 180_000;
 
 /**
- * Whether an agent is held to what its own tools are permitted, as a suite: its real program is brought to try commands
- * and tools, harmless ones included, with each denied, left open and allowed. A harness that says that it doesn't
- * support permission requests is only shown to run what it is allowed: a run that would have to hold it is refused.
+ * Whether an agent obeys the permissions for its own tools, as a suite: its real program is made to try commands and
+ * tools, including harmless ones, with each denied, left open and allowed. A harness that declares no support for
+ * permission requests is only tested with allowed tools: other runs are refused.
  */
 export function describeHarnessPermissions(tried: OwnToolsCase): void {
   const { name, supportsPermissionRequests } = tried.harness();
@@ -97,11 +97,11 @@ function describeHeld(tried: OwnToolsCase): void {
   });
 }
 
-/** No question comes, so no answer counts: what the harness states of itself is what holds. */
+/** No question is asked, so no answer counts: the harness's own declaration applies. */
 function describeUnasked(tried: OwnToolsCase): void {
   const stage = stageOf(tried, "allow");
 
-  it.each(shellCommands)("runs %s without a question, as it says", async (command) => {
+  it.each(shellCommands)("runs %s without a question, as it declares", async (command) => {
     await stage().forget();
     const turn = await stage().shell(command, { answer: "deny" });
     expect(turn.questions).toEqual([]);
@@ -124,7 +124,7 @@ function stageOf(tried: OwnToolsCase, mode: "deny" | "ask" | "allow"): () => Own
 
 interface TriedCall {
   readonly title: string;
-  /** As its question names it. */
+  /** By the name in its question. */
   readonly tool: string;
   run(stage: OwnToolsStage, options: { readonly answer: "deny" | "park" }): Promise<TurnResult>;
 }

@@ -7,7 +7,7 @@ import { expectProven } from "./expect-proven.js";
 const checkMs = 60_000;
 
 /**
- * Everything a harness that drives agents over ACP has to hold, as a suite: scripted agents, good and bad ones, in a bare
+ * The requirements on a harness for ACP agents, as a suite: scripted agents, good and bad ones, in an unconfined
  * sandbox.
  *
  * @param makeHarness given the path of a Node.js program to run in place of the agent's own.
@@ -15,7 +15,7 @@ const checkMs = 60_000;
 export function describeHarness(makeHarness: MakeHarness): void {
   const harness = makeHarness("/nonexistent/agent.mjs");
   describe(`harness ${harness.name}`, () => {
-    it("states itself as data, and what it says of a request without a side effect", () => {
+    it("describes itself as data, and checks a request without a side effect", () => {
       const request = runRequestSchema.parse({});
       expect(harness.site).toBe("sandbox");
       expect(harness.id).not.toBe("");
@@ -24,7 +24,7 @@ export function describeHarness(makeHarness: MakeHarness): void {
       expect(request).toEqual(runRequestSchema.parse({}));
     });
 
-    it("proves what it claims, or says why this host can't", async (context) => {
+    it("proves its claims, or reports why this host can't", async (context) => {
       await expectProven(harness, context);
     });
 

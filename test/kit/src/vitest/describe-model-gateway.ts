@@ -8,8 +8,8 @@ import { expectProven } from "./expect-proven.js";
 const checkMs = 30_000;
 
 /**
- * Everything a model gateway has to hold, as a suite: agent and endpoint are the kit's, and the sandbox is one that asks
- * for no token. Each API that the gateway carries is tried.
+ * The requirements on a model gateway, as a suite: agent and endpoint are simulated, and the sandbox checks no token.
+ * Each API that the gateway supports is tested.
  */
 export function describeModelGateway(makeGateway: () => ModelGateway): void {
   const gateway = makeGateway();
@@ -17,7 +17,7 @@ export function describeModelGateway(makeGateway: () => ModelGateway): void {
     (api) => gateway.issues(useOf(api, "https://model.example", "k")).length === 0,
   );
   describe(`model gateway ${gateway.name}`, { timeout: checkMs }, () => {
-    it("states itself as data, and carries at least one API", () => {
+    it("describes itself as data, and supports at least one API", () => {
       expect(gateway.site).toBe("runner");
       expect(carried).not.toEqual([]);
       const [api] = carried;
@@ -27,7 +27,7 @@ export function describeModelGateway(makeGateway: () => ModelGateway): void {
       expect(gateway.issues(use)).toEqual(gateway.issues(use));
     });
 
-    it("proves what it claims, or says why this host can't", async (context) => {
+    it("proves its claims, or reports why this host can't", async (context) => {
       await expectProven(gateway, context);
     });
 

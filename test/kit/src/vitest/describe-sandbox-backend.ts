@@ -18,26 +18,26 @@ import { mustProve } from "./must-prove.js";
 
 export interface SandboxSuiteOptions {
   /**
-   * Where attacks must work, or what makes it for the backend under test. Default: a bare process on this host, as an
-   * unprivileged user, with decoys only.
+   * Where attacks must work, or a function that makes that place for the backend under test. Default: a bare process on
+   * this host, as an unprivileged user, with decoys only.
    */
   readonly control?: Control | ((backend: SandboxBackend) => Control);
   /**
-   * A plain module (`.mjs`) whose default export makes the backend, `() => new X()`. With it, attacks that need a runner
-   * of their own are made too: inherited descriptors, a runner that is killed.
+   * A plain module (`.mjs`) whose default export makes the backend, `() => new X()`. It enables attacks that need a
+   * separate runner: inherited descriptors, a killed runner.
    */
   readonly runnerModule?: URL;
-  /** What the backend resolves names by: then it is attacked by names that change their address, too. */
+  /** The backend's resolver: enables attacks with names that change their address. */
   readonly names?: ChangingNames;
-  /** Where credentials are sent to: then it is attacked by what programs do with their placeholders, too. */
+  /** The host of credentials: enables attacks with placeholders. */
   readonly credentialHost?: CredentialHost;
-  /** Why an attack, by its id, breaks no promise of this backend. It is made and shown all the same. */
+  /** Why an attack, by its id, breaks no promise of this backend. It is made and shown nevertheless. */
   readonly exempt?: Readonly<Record<string, string>>;
   /** The capabilities that are attacked, or whose refusal is checked. Default: all. */
   readonly capabilities?: readonly Capability[];
-  /** Whether the contract is tried without a boundary, too, where one is proven. Default: it is. */
+  /** Whether the contract is also tested without a boundary if one is proven. Default: it is. */
   readonly contractWithoutBoundary?: boolean;
-  /** What sandboxes have left on this host, in the author's words. Asked at the end, and must be nothing. */
+  /** Leftovers of sandboxes on this host, in the author's words. Called at the end, and must be empty. */
   readonly remains?: () => Promise<readonly string[]>;
 }
 
@@ -46,8 +46,8 @@ const checkMs = 120_000;
 const capabilityMs = 300_000;
 
 /**
- * Everything a sandbox backend has to hold, as a suite: the contract of every sandbox, and for every capability of the
- * vocabulary either its refusal or the attacks on it, each with its control.
+ * The requirements on a sandbox backend, as a suite: the contract of every sandbox, and for every capability either its
+ * refusal or the attacks on it, each with its control.
  */
 export function describeSandboxBackend(
   makeBackend: () => SandboxBackend,
@@ -56,17 +56,17 @@ export function describeSandboxBackend(
   const backend = makeBackend();
 
   describe(`sandbox backend ${backend.name}`, async () => {
-    // Before the tests: what is proven here decides which there are.
+    // Before the tests, since their list depends on what is proven here.
     const findings = await probeWithin(backend, probeMs);
 
-    it("states itself as data, and its coverage without a side effect", () => {
+    it("describes itself as data, and its gaps without a side effect", () => {
       expect(backend.site).toBe("sandbox");
       expect(new Set(backend.claims).size).toBe(backend.claims.length);
       for (const finding of findings) expect(backend.claims).toContain(finding.capability);
       const silent = backend.claims.filter(
         (claim) => !findings.some(({ capability }) => capability === claim),
       );
-      expect(silent, "the probe says nothing of what is claimed").toEqual([]);
+      expect(silent, "the probe has no finding for a claim").toEqual([]);
       for (const { boundary } of shapesOf([])) {
         const given = structuredClone(boundary);
         expect(backend.gaps(given)).toEqual(backend.gaps(given));
@@ -78,16 +78,14 @@ export function describeSandboxBackend(
       it("proves something on this host", (context) => {
         const [first] = findings;
         const reason = first?.proven === false ? `${first.reason}: ${first.fix}` : "its probe found nothing";
-        context.skip(
-          `host: the probe of ${backend.name} proves nothing, so that no attack was made: ${reason}`,
-        );
+        context.skip(`host: the probe of ${backend.name} proves nothing, so no attack was made: ${reason}`);
       });
     }
     const shapes = shapesOf(findings);
     const tried = options.contractWithoutBoundary === false ? shapes.slice(-1) : shapes;
     for (const shape of tried) describeContract(backend, shape);
     if (shapes.length === 1 && backend.claims.length > 0) {
-      it("holds the contract within a boundary", (context) => {
+      it("fulfils the contract within a boundary", (context) => {
         context.skip(`host: no boundary is proven here for ${backend.name}`);
       });
     }
@@ -137,13 +135,13 @@ function describeCapability(
     }, capabilityMs);
 
     if (isClaimed && isProven) {
-      it("is held", () => expect(report.assurance, report.reason).toBe("proven"));
+      it("is enforced", () => expect(report.assurance, report.reason).toBe("proven"));
       for (const { id, title } of applicable(attacks[capability], options)) {
         it(`can't ${title}`, (context) => assertHeld(report, id, context));
       }
       return;
     }
-    it(isClaimed ? "is refused where it isn't proven" : "isn't claimed, and is refused", (context) => {
+    it(isClaimed ? "is refused because it isn't proven" : "isn't claimed, so it is refused", (context) => {
       expect(report.assurance, report.reason).toBe("refused");
       const fix = report.fix === undefined ? "" : `: ${report.fix}`;
       const reason = `${capability} isn't proven here: ${report.reason}${fix}`;

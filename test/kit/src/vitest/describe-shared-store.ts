@@ -4,9 +4,9 @@ import { ending, groupOf, newRun } from "../store/samples.js";
 
 const question = (id: string) => ({ id, kind: "user_approval", payload: `{"toolName":"${id}"}` });
 
-/** What replicas share beside the log: the queue, cancellation, questions, sessions, deliveries. */
+/** What replicas share in addition to the log: the queue, cancellation, questions, sessions, deliveries. */
 export function describeSharedStore(opened: () => Promise<Store>): void {
-  it("gives a queued run to one replica, with its sealed request, which is then gone", async () => {
+  it("gives a queued run to one replica, with its sealed request, which is then deleted", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.create(newRun("q", { state: "queued", sealedRequest: "sealed" }));
     await expect.poll(() => two.nextQueued(5)).toEqual(["q"]);
@@ -16,7 +16,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect((await one.get("q"))?.state).toBe("running");
   });
 
-  it("leaves queued runs of the projects that are named in the queue", async () => {
+  it("leaves queued runs of the excluded projects in the queue", async () => {
     const store = await opened();
     for (const project of ["p", "q", undefined])
       await store.create(newRun(`of-${project}`, { project, state: "queued", sealedRequest: "sealed" }));
@@ -112,7 +112,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     });
   });
 
-  it("keeps open questions of a paused run for its session's next turn, and their answers, each used once", async () => {
+  it("keeps questions of a paused run for its session's next turn, and uses each answer once", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.create(newRun("r", { project: "p" }));
     await one.append({ ...groupOf("r", 1, 1), asked: [question("a"), question("b")] });
@@ -159,7 +159,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.sessions({ project: "p", limit: 10 })).toEqual([]);
   });
 
-  it("hands a session over with what its owner kept, but not in the middle of a run", async () => {
+  it("hands a session over with its owner's data, but not during a run", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.renew("one", "http://one", 60_000);
     await two.renew("two", "http://two", 60_000);
@@ -173,7 +173,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
       ...{ held: true, fence: 2, handover: "sealed" },
     });
     expect(await one.keepSession({ ...place, replica: "one" }, 1, "late")).toBe("fenced");
-    // It waits for its next owner when this one leaves.
+    // It waits for its next owner after this one left.
     await two.leave("two");
     expect(await one.holdSession({ ...place, replica: "one" })).toMatchObject({
       ...{ fence: 3, handover: "sealed" },
@@ -182,7 +182,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await one.sessions({ limit: 10 })).toHaveLength(1);
   });
 
-  it("counts what a project uses over all replicas, and gives its last place to one of them", async () => {
+  it("counts a project's usage over all replicas, and gives its last slot to one of them", async () => {
     const [one, two] = [await opened(), await opened()];
     const run = (id: string, replica: string) => newRun(id, { project: "p", replica });
     const created = await Promise.all([
@@ -199,7 +199,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     ]);
     await one.finish(first?.id ?? "", 1, { ...ending(), usd: 0.5 });
     await one.finish(first?.id ?? "", 1, { ...ending(), usd: 0.5 });
-    // What it has used outlives the run.
+    // Its usage outlives the run.
     expect(await one.delete(first?.id ?? "")).toBe(true);
     const [used] = await two.usage(["p"]);
     expect(used).toMatchObject({ running: 0, begun: 1, usd: 0.5 });
@@ -207,7 +207,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.createWithin(run("c", "two"), { usdPerDay: 0.5 })).toBe("over_quota");
     expect(await two.createWithin(run("c", "two"), { runsPerMinute: 1 })).toBe("over_quota");
     expect(await two.createWithin(run("c", "two"), { runsPerMinute: 2, usdPerDay: 1 })).toBeUndefined();
-    // Of a run that was queued as well.
+    // For a queued run as well.
     await one.create(newRun("d", { project: "p", state: "queued", sealedRequest: "sealed" }));
     await one.claim("d", "one");
     expect(await two.usage(["p"])).toMatchObject([{ running: 2, begun: 3 }]);
@@ -225,7 +225,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     }
   });
 
-  it("ends the lease of an earlier process in the same place, unless that one drains", async () => {
+  it("ends the lease of an earlier process at the same address, unless it drains", async () => {
     const store = await opened();
     for (const replica of ["a-1", "b-1"]) {
       await store.renew(replica, "", 60_000);

@@ -8,14 +8,14 @@ import { openStore, type StoreRig } from "../store/store-rig.js";
 import { describeDeliveries } from "./describe-deliveries.js";
 import { describeSharedStore } from "./describe-shared-store.js";
 
-/** Events of the test with many of them; the whole million is for soaks. */
+/** Number of events in the test with many; soaks use a million. */
 const manyEvents = process.env.AMBIT_SOAK === undefined ? 20_000 : 1_000_000;
 
 /**
- * Everything a store has to hold, as a suite: the log with its fences, two writers, crashes, a full disk, lost
+ * The requirements on a store, as a suite: the log with its fences, two writers, crashes, a full disk, lost
  * connections, migrations, leases, questions, retention.
  *
- * @param makeRig gives an empty database, for each test its own.
+ * @param makeRig makes an empty database, a separate one for each test.
  */
 export function describeStore(name: string, makeRig: () => Promise<StoreRig>): void {
   describe(`store ${name}`, () => {
@@ -35,7 +35,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       await rig.close();
     });
 
-    it("keeps a run, its events in groups and its one result, also when it is opened again", async () => {
+    it("keeps a run, its events in groups and its one result, also after it is reopened", async () => {
       const store = await opened();
       expect(await store.create(newRun("r", { project: "p", session: "s" }))).toBeUndefined();
       expect(await store.append(groupOf("r", 1, 3))).toBe("written");
@@ -53,7 +53,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(await again.get("another")).toBeUndefined();
     });
 
-    it("takes a run's id once, and gives the run that has it", async () => {
+    it("accepts a run's id once, and returns the existing run", async () => {
       const [one, two] = [await opened(), await opened()];
       const created = await Promise.all([
         one.create(newRun("r", { digest: "1" })),
@@ -64,7 +64,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(existing?.digest).toBe((await one.get("r"))?.digest);
     });
 
-    it("writes a group once, however often it comes, and never with a gap", async () => {
+    it("writes a repeated group once, and never with a gap", async () => {
       const store = await opened();
       await store.create(newRun("r"));
       expect(await store.append(groupOf("r", 1, 3))).toBe("written");
@@ -78,7 +78,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(await numbersOf(store, "r")).toEqual(upTo(3));
     });
 
-    it("refuses what an owner writes that lost its lease", async () => {
+    it("refuses writes of an owner that lost its lease", async () => {
       const [dead, living] = [await opened(), await opened()];
       await dead.renew("one", "http://one", 1);
       await living.renew("two", "http://two", 60_000);
@@ -98,7 +98,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect((await dead.renew("one", "http://one", 60_000)).runs).toEqual([]);
     });
 
-    it("leaves a run to an owner that lives", async () => {
+    it("leaves a run with a living owner", async () => {
       const store = await opened();
       await store.renew("one", "", 60_000);
       await store.create(newRun("r"));
@@ -106,7 +106,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(await store.takeOver("r", 1, "two")).toBeUndefined();
     });
 
-    it("lets two writers write side by side, each run in its order", async () => {
+    it("lets two writers write in parallel, each run in its order", async () => {
       const writers = [await opened(), await opened()];
       await Promise.all(
         writers.map(async (store, index) => {
@@ -117,7 +117,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       for (const id of ["r0", "r1"]) expect(await numbersOf(writers[0] as Store, id)).toEqual(upTo(100));
     });
 
-    it("has every group that was confirmed when the writer is killed in the middle", async () => {
+    it("keeps every confirmed group if the writer is killed", async () => {
       const main = fileURLToPath(new URL("../store/writer-main.js", import.meta.url));
       const args = [main, rig.module, JSON.stringify(rig.config), "r", "7"];
       const writer = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -136,7 +136,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(numbers.length % 7).toBe(0);
     });
 
-    it("goes on after its connections were dropped, and loses and doubles nothing", async () => {
+    it("continues after its connections were dropped, without loss or duplicates", async () => {
       const store = await opened();
       await store.create(newRun("r"));
       for (let first = 1; first <= 50; first += 5) {
@@ -148,7 +148,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(await numbersOf(store, "r")).toEqual(upTo(50));
     });
 
-    it("says so when the disk is full, and goes on when there is room", async (context) => {
+    it("reports a full disk, and continues when there is room", async (context) => {
       if (rig.fill === undefined) return context.skip(`host: ${rig.fullReason}`);
       const store = await opened();
       await store.create(newRun("r"));

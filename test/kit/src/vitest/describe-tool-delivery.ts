@@ -10,7 +10,7 @@ import { expectProven } from "./expect-proven.js";
 const testMs = 60_000;
 const atOnce = 20;
 
-/** Everything a tool delivery has to hold, as a suite; the agent is an MCP client over Streamable HTTP. */
+/** The requirements on a tool delivery, as a suite; the agent is an MCP client over Streamable HTTP. */
 export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
   describe("tool delivery", { timeout: testMs }, () => {
     let scope: KitScope;
@@ -42,11 +42,11 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       return { server, calls, client: new McpClient(server) };
     };
 
-    it("states what it is", () => {
+    it("describes itself as data", () => {
       expect(delivery.touches()).toEqual(delivery.touches());
     });
 
-    it("proves what it claims, or says why this host can't", async (context) => {
+    it("proves its claims, or reports why this host can't", async (context) => {
       await expectProven(delivery, context);
     });
 
@@ -60,7 +60,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       );
     });
 
-    it("knows whether the agent has asked for the list", async () => {
+    it("knows whether the agent has listed the tools", async () => {
       const { client, server } = await publish();
       expect(server.listed()).toBe(false);
       await client.open();
@@ -69,7 +69,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       expect(server.listed()).toBe(true);
     });
 
-    it("tells the agent nothing of a tool but what it is to know", async () => {
+    it("reveals only a tool's public fields to the agent", async () => {
       const secret = freshSecret();
       const tools = hardTools.map((tool) => ({ ...tool, ...privateFields(secret) }));
       const { client } = await publish({ tools });
@@ -80,7 +80,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       expect(client.received).not.toContain(secret);
     });
 
-    it("carries a call's arguments and its outcome as they are", async () => {
+    it("passes on a call's arguments and its outcome unchanged", async () => {
       const { client, calls } = await publish();
       await client.open();
       const args = {
@@ -94,7 +94,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       expect(calls).toMatchObject([{ name: "plain", arguments: JSON.parse(JSON.stringify(args)) }]);
     });
 
-    it("marks a failure as one", async () => {
+    it("marks a failed call as failed", async () => {
       const { client } = await publish({ call: async () => ({ output: "it was refused", isError: true }) });
       await client.open();
       expect(await client.call("plain", {})).toEqual({ text: "it was refused", isError: true });
@@ -109,7 +109,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       expect(calls).toEqual([]);
     });
 
-    it("keeps calls apart that are made at once", async () => {
+    it("keeps simultaneous calls apart", async () => {
       const { client } = await publish();
       await client.open();
       const numbers = Array.from({ length: atOnce }, (_, index) => index);
@@ -117,7 +117,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       expect(results.map(({ text }) => JSON.parse(text))).toEqual(numbers.map((number) => ({ number })));
     });
 
-    it("lets a call know when the agent gives it up", async () => {
+    it("aborts a call that the agent cancels", async () => {
       let begin: (call: PublishedCall) => void;
       const begun = new Promise<PublishedCall>((resolve) => {
         begin = resolve;
@@ -141,7 +141,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       expect(await given).toBe("gone");
     });
 
-    it("lets nobody in without the token, or with another's", async () => {
+    it("refuses requests without a token, or with another one's", async () => {
       const { server, calls } = await publish();
       const other = await publish({ name: "other" });
       for (const headers of [
@@ -169,7 +169,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       expect((await one.client.list()).map(({ name }) => name)).toEqual(hardTools.map(({ name }) => name));
     });
 
-    it("answers nobody when its scope is closed", async () => {
+    it("refuses requests after its scope was closed", async () => {
       const { client } = await publish();
       await client.open();
       await scope.close();

@@ -10,11 +10,11 @@ const callMs = 60_000;
 const atOnce = 8;
 
 /**
- * Everything a tool executor has to hold, as a suite.
+ * The requirements on a tool executor, as a suite.
  *
- * @param makeExecutor is called once, before the tests, with the world its calls lead to.
- * @param makeCases the author's own: at least one that completes or is parked; better also one that fails, and one that
- * never ends by itself (`status: "never"`), so that its abort can be seen.
+ * @param makeExecutor is called once, before the tests, with the world that its calls act on.
+ * @param makeCases the author's own cases: at least one that completes or is parked, preferably also one that fails and
+ * one that never ends by itself (`status: "never"`), to test its abort.
  */
 export function describeToolExecutor(
   makeExecutor: (world: ExecutorWorld) => ToolExecutor,
@@ -31,11 +31,11 @@ export function describeToolExecutor(
     );
     afterAll(() => world.close());
 
-    it("has cases to be judged by", () => {
+    it("has test cases", () => {
       expect(ending.filter(({ status }) => status !== "failed").length).toBeGreaterThan(0);
     });
 
-    it("finds nothing missing in the tools it executes, and says what it sees without a side effect", () => {
+    it("finds no gap for its own tools, and reports without a side effect", () => {
       for (const one of cases) {
         const use = useOf(one);
         expect(use.tool.kind, one.name).toBe(executor.kind);
@@ -48,18 +48,18 @@ export function describeToolExecutor(
       }
     });
 
-    it("proves what it claims, or says why this host can't", async (context) => {
+    it("proves its claims, or reports why this host can't", async (context) => {
       await expectProven(executor, context);
     });
 
-    it("executes each case to its outcome, and never throws", { timeout: callMs }, async () => {
+    it("executes each case to its outcome without throwing", { timeout: callMs }, async () => {
       for (const one of ending) {
         const { outcome } = await executeCase(executor, one, world);
         assertOutcome(one, outcome);
       }
     });
 
-    it("acts in no domain that it doesn't say it touches", { timeout: callMs }, async () => {
+    it("acts only in the domains that it declares", { timeout: callMs }, async () => {
       for (const one of ending) {
         const { observed } = await executeCase(executor, one, world);
         const stated = executor.touches(useOf(one));
@@ -70,7 +70,7 @@ export function describeToolExecutor(
       }
     });
 
-    it("keeps calls apart that are made at once", { timeout: callMs }, async () => {
+    it("keeps simultaneous calls apart", { timeout: callMs }, async () => {
       for (const one of ending) {
         const calls = Array.from({ length: atOnce }, () => executeCase(executor, one, world));
         for (const { outcome } of await Promise.all(calls)) assertOutcome(one, outcome);
@@ -94,7 +94,7 @@ export function describeToolExecutor(
         }
       });
 
-    const itKeeps = "keeps to the boundary by itself where it acts on the runner";
+    const itKeeps = "enforces the boundary itself if it acts on the runner";
     if (onNetwork.length > 0)
       it(itKeeps, { timeout: callMs }, async () => {
         for (const one of onNetwork) {
@@ -108,9 +108,11 @@ export function describeToolExecutor(
             boundaryOf({ network: "off" }),
             boundaryOf({ network: { allowlist: ["192.0.2.1"] } }),
           ]) {
-            expect(executor.gaps(boundary, useOf(one)), "off the list is a gap").not.toEqual([]);
+            expect(executor.gaps(boundary, useOf(one)), "a server off the list must be a gap").not.toEqual(
+              [],
+            );
             expect(await settled(executeCase(executor, one, world, { boundary }))).not.toBe("completed");
-            expect(world.requests(), "it went where the boundary doesn't let it").toBe(reached);
+            expect(world.requests(), "it connected although the boundary forbids it").toBe(reached);
           }
         }
       });
@@ -139,7 +141,7 @@ async function settled(call: ReturnType<typeof executeCase>): Promise<string> {
   );
 }
 
-/** A moment in which a call that reaches the server does, and any other is under way. */
+/** Time for a call to reach the server, or to be in progress. */
 async function started(world: OpenWorld, held: number): Promise<"started"> {
   for (let look = 0; look < 50 && world.held() <= held; look++)
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -8,15 +8,15 @@ import { expectProven } from "./expect-proven.js";
 const checkMs = 60_000;
 
 /**
- * Everything a tool source has to hold, as a suite: MCP servers of the kit, good and bad ones, on loopback or as a
- * process in a bare sandbox.
+ * The requirements on a tool source, as a suite: MCP servers of the kit, good and bad ones, on loopback or as a process
+ * in an unconfined sandbox.
  *
- * @param makeSource one that may connect to loopback without TLS, where it connects from the runner.
+ * @param makeSource makes a source that may connect to loopback without TLS, if it connects from the runner.
  */
 export function describeToolSource(makeSource: () => ToolSource): void {
   const source = makeSource();
   describe(`tool source ${source.name}`, () => {
-    it("states what it touches and covers without a side effect", async () => {
+    it("reports touched domains and gaps without a side effect", async () => {
       const stage = await ToolSourceStage.open(source, "normal");
       const server = stage.serverOf();
       expect(source.issues(server)).toEqual([]);
@@ -24,13 +24,13 @@ export function describeToolSource(makeSource: () => ToolSource): void {
       expect(source.touches(server)).toContain(source.site === "runner" ? "network" : "process");
       const off = boundaryOf({ network: "off", enforcement: "strict" });
       expect(source.gaps(off, server)).toEqual(source.gaps(off, server));
-      // What connects from the runner isn't held by a sandbox.
+      // A connection from the runner isn't restricted by a sandbox.
       if (source.site === "runner") expect(source.gaps(off, server)).not.toEqual([]);
       expect(server).toEqual(stage.serverOf());
       await stage.close();
     });
 
-    it("proves what it claims, or says why this host can't", async (context) => {
+    it("proves its claims, or reports why this host can't", async (context) => {
       await expectProven(source, context);
     });
 

@@ -1,8 +1,8 @@
 import type { Capability } from "@ambit/core/plugin";
 
 /**
- * What this machine is known to be able to prove, from `AMBIT_MUST_PROVE`: capabilities, separated by commas, each for
- * every backend that claims it, or as `backend:capability` for one. There, a skip is a failure.
+ * What this machine is known to be able to prove, from `AMBIT_MUST_PROVE`: capabilities separated by commas, each for
+ * every backend that claims it, or as `backend:capability` for one. For these, a skip is a failure.
  */
 export function mustProve(
   backend: { readonly name: string; readonly claims: readonly Capability[] },

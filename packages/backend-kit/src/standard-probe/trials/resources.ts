@@ -36,7 +36,7 @@ export const cpuTrial: Trial = {
       free = Math.max(free, await coresOf(await bench.closed()));
       kept = Math.max(kept, await coresOf(slow));
     }
-    const seen = `${free} cores were had without a limit, and ${kept} with one of ${cpus}`;
+    const seen = `${free} cores were used without a limit, and ${kept} with one of ${cpus}`;
     expectThat(!isExceeded() && isShown(), seen);
     return { "resources.cpu": seen };
   },
@@ -69,9 +69,9 @@ function limitTrial(
         if (!(claim === "resources.memory" && error instanceof SandboxFailed)) throw error;
         ending = ", which ends the sandbox";
       }
-      expectThat((kept.had ?? null) === null, `${kept.had} were had in spite of the limit`);
+      expectThat((kept.had ?? null) === null, `${kept.had} could be used despite the limit`);
       const [[name, value] = []] = Object.entries(limit);
-      return { [claim]: `${free.had} were had without a limit, and not with ${name} ${value}${ending}` };
+      return { [claim]: `${free.had} could be used without a limit, and not with ${name} ${value}${ending}` };
     },
   };
 }

@@ -1,8 +1,8 @@
 import { programAttack } from "../program-attack.js";
 
 /**
- * The runner's own environment holds the decoys' secret while these run. What confinement itself needs may be there:
- * where home and scratch are, how to get out, and a backend's own marks.
+ * The runner's own environment holds the decoys' secret during these attacks. Variables that confinement itself needs
+ * are allowed: the places of home and scratch, the proxy, and a backend's own marks.
  */
 export const environmentNamedOnly = [
   programAttack({
@@ -14,7 +14,7 @@ attempt("proc", lambda: leaks(content("/proc/self/environ")))`,
   }),
   programAttack({
     id: "environment.named-only/unnamed",
-    title: "find any variable that wasn't named for it",
+    title: "find a variable that wasn't named for it",
     options: { env: { NAMED_FOR_IT: "1" } },
     program: `
 expected = re.compile(r"^(NAMED_FOR_IT|PATH|HOME|TMPDIR|PWD|OLDPWD|SHLVL|_|LANG|LC_[A-Z]+|USER|LOGNAME|SHELL|TERM|TZ|"
@@ -38,7 +38,7 @@ attempt("its memory", lambda: each(["/proc/1/environ", "/proc/%d/task/%d/environ
   }),
   programAttack({
     id: "environment.named-only/all-processes",
-    title: "find the runner's variables in any process that can be seen",
+    title: "find the runner's variables in any visible process",
     program: `
 attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/task/*/environ"), content))
 attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline"), content))`,

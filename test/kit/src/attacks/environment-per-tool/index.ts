@@ -8,7 +8,7 @@ import { supervisor } from "./supervisor.js";
 
 type Role = NonNullable<Command["role"]>;
 
-/** One process of the session holds the secret; another one of the same session looks for it. */
+/** One process of the session holds the secret; another one of the same session searches for it. */
 export const environmentPerTool = [
   perTool(
     "environment",
@@ -92,7 +92,7 @@ attempt("scratch", lambda: each(glob.glob(P["tmp"] + "/decoy*"), content))`,
   supervisor,
 ] as const;
 
-/** In two halves: the attacker's own command line, which its jail's first process has too, must not hold it. */
+/** In two halves: the attacker's own command line, which its jail's first process also has, must not contain it. */
 const holderMark = `
 HOLDER = b"holder-of-" + b"the-secret"`;
 
@@ -122,7 +122,7 @@ function perTool(
   };
 }
 
-/** What a tool left in its scratch is gone with it: the next one, started alike, doesn't find it. */
+/** A tool's scratch is removed with it: the next tool, started the same way, doesn't find its files. */
 function leftovers(): Attack {
   return {
     id: "environment.per-tool/leftovers",
@@ -131,7 +131,7 @@ function leftovers(): Attack {
     perform: async (stage) => {
       const holder = await stage.sandbox.spawn(holderCommand(stage));
       const told = await waitForLine(holder.stdout, "{");
-      await holder.stdin.close().catch(() => undefined); // Gone already: its first line says so.
+      await holder.stdin.close().catch(() => undefined); // Ended already: its first line reports that.
       await holder.exit;
       if (told === undefined) return notRun("the process that holds the secret ended");
       const found = outcomeOf(await runProgram(stage.sandbox, searchLeftovers, JSON.parse(told)));

@@ -4,17 +4,17 @@ import { runProgram } from "../run-program.js";
 import { waitForLine } from "../wait-for.js";
 import { holderCommand } from "./holder.js";
 
-/** Ports on which platforms' own services inside are known to take orders of everybody: Daytona's daemon. */
+/** Ports on which platforms' own services inside are known to accept requests of every process: Daytona's daemon. */
 const known = [2_280, 22_220, 22_222, 33_333];
 
 /**
- * As a tool, and as the agent. Where nothing stops it, a decoy on this host's loopback answers as such a service would;
- * behind a guard the network is off, so that what answers is the sandbox's own.
+ * As a tool, and as the agent. Unguarded, a decoy on this host's loopback responds like such a service; guarded, the
+ * network is off, so any response comes from the sandbox's own service.
  */
 export const supervisor: Attack = {
   id: "environment.per-tool/supervisor",
   capability: "environment.per-tool",
-  title: "order a service of the platform's, as a tool and as the agent, to read another tool's environment",
+  title: "make a service of the platform, as a tool and as the agent, read another tool's environment",
   perform: async (stage) => {
     const { decoys } = stage;
     const sandbox = await stage.openBeside({ network: "off" });
@@ -59,8 +59,8 @@ def order(family, host, port):
             answer += piece
             if not piece or leaks(answer):
                 break
-        # A known service that takes connections takes orders too, in words of its own.
-        return leaks(answer) or (port in P["known"] and "port %d takes connections" % port)
+        # A known service that accepts connections also accepts requests, in its own protocol.
+        return leaks(answer) or (port in P["known"] and "port %d accepts connections" % port)
 
 for port in [P["decoy"], *P["known"]]:
     for family, host in addresses():

@@ -5,11 +5,11 @@ import { type Attack, notRun } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
 import { commandOf } from "../run-program.js";
 
-/** Ways to a file outside without its path. */
+/** Access to a file outside without its path. */
 export const kernelAttacks = [
   programAttack({
     id: "filesystem.host-hidden/file-handle",
-    title: "open a file by its handle, past every path",
+    title: "open a file by its handle, without a path",
     needs: "CAP_DAC_READ_SEARCH",
     asRoot: true,
     program: `
@@ -34,7 +34,7 @@ attempt("open_by_handle_at", by_handle)`,
   }),
   programAttack({
     id: "filesystem.host-hidden/device-nodes",
-    title: "open the host's memory, log or disks as devices, given or made",
+    title: "open the host's memory, log or disks through existing or new device files",
     needs: "CAP_MKNOD",
     asRoot: true,
     program: `
@@ -57,11 +57,11 @@ for place in ("/", "/usr"):
   }),
   programAttack({
     id: "filesystem.host-hidden/set-user-id",
-    title: "run a program of the host that changes to its owner",
+    title: "run a set-user-ID program of the host",
     needs: "a set-user-id program",
     program: String.raw`
 def changed():
-    """A program that waits to write is looked at: whose is it?"""
+    """The effective user of a program that blocks while writing."""
     seen = []
     for path in ("/usr/bin/mount", "/usr/bin/umount", "/usr/bin/su", "/usr/bin/passwd", "/usr/bin/chsh"):
         if not os.path.exists(path) or not os.stat(path).st_mode & stat.S_ISUID:
@@ -95,7 +95,7 @@ attempt("set-user-id", changed)`,
   }),
   programAttack({
     id: "filesystem.host-hidden/own-mounts",
-    title: "take the covers off in a mount namespace of its own",
+    title: "uncover hidden paths in a new mount namespace",
     needs: "unprivileged user namespaces",
     parameters: ({ decoys }) => ({ path: decoys.folder.secretFile }),
     program: String.raw`
@@ -110,7 +110,7 @@ attempt("unshare", uncover)`,
   inheritedDescriptors(),
 ] as const;
 
-/** What the runner holds open without close-on-exec: its own shell's leftovers, a library's log. */
+/** Files that the runner has open without close-on-exec: its own shell's leftovers, a library's log. */
 function inheritedDescriptors(): Attack {
   return {
     id: "filesystem.host-hidden/inherited-descriptors",
@@ -119,7 +119,7 @@ function inheritedDescriptors(): Attack {
     needsRunner: true,
     alone: true,
     perform: async ({ decoys, startRunner }) => {
-      if (startRunner === undefined) return notRun("the kit wasn't told how to start a runner of its own");
+      if (startRunner === undefined) return notRun("the kit has no way to start a separate runner");
       const inheritedFile = join(decoys.folder.path, freshNonce());
       await writeFile(inheritedFile, decoys.secret, { mode: 0o600 });
       const runner = await startRunner({ argv: commandOf(program, {}).argv, inheritedFile });

@@ -1,6 +1,6 @@
 import { programAttack } from "../program-attack.js";
 
-/** Ways to a file outside by its path. */
+/** Access to a file outside by its path. */
 export const pathAttacks = [
   programAttack({
     id: "filesystem.host-hidden/by-path",
@@ -10,7 +10,7 @@ export const pathAttacks = [
   }),
   programAttack({
     id: "filesystem.host-hidden/by-parents",
-    title: "climb out of the workspace through ..",
+    title: "leave the workspace through ..",
     parameters: ({ decoys }) => ({ path: decoys.folder.secretFile }),
     program: `
 attempt("relative", lambda: leaks(content("../" * 40 + P["path"].lstrip("/"))))
@@ -32,9 +32,9 @@ attempt("root", lambda: through("/proc/self/root", P["path"]))`,
   }),
   programAttack({
     id: "filesystem.host-hidden/hard-link",
-    title: "bring a file of the host in by a hard link, and read it there",
+    title: "read a file of the host through a hard link",
     parameters: ({ decoys }) => ({ path: decoys.folder.victimFile, secret: decoys.folder.secretFile }),
-    // A link may be made to what its maker may write: the victim stands in for the secret.
+    // A user may link only to files that it may write, so the victim replaces the secret.
     program: `
 def linked(source):
     target = os.path.join(os.path.dirname(source), "link-%d" % time.monotonic_ns())
@@ -59,7 +59,7 @@ attempt("roots", lambda: each([place + "/" + "../" * 20 + P["path"] for place in
   }),
   programAttack({
     id: "filesystem.host-hidden/search",
-    title: "search everything that can be listed for what isn't the run's",
+    title: "search every readable folder for files of others",
     parameters: ({ decoys }) => ({ folder: decoys.folder.path, name: decoys.folder.path.split("/").at(-1) }),
     program: `
 def search():

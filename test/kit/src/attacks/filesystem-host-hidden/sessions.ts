@@ -57,12 +57,12 @@ def search():
 attempt("walk", search)
 `;
 
-/** The runner reads files of the workspace on the run's behalf: a link must not lead it astray. */
+/** The runner reads files of the workspace on the run's behalf, and must not follow links outside. */
 function linkForTheRunner(): Attack {
   return {
     id: "filesystem.host-hidden/link-for-the-runner",
     capability: "filesystem.host-hidden",
-    title: "have the runner read a file of the host through a link, or a folder exchanged for one",
+    title: "make the runner read a file of the host through a link, or a folder exchanged for one",
     perform: async ({ sandbox, decoys }) => {
       const [folder, file] = [decoys.folder.path, decoys.folder.secretFile];
       const base = sandbox.home;
@@ -89,6 +89,6 @@ def plant():
         path = os.path.join(P["base"], name)
         if not os.path.islink(path):
             os.symlink(target, path)
-    return "the links stand"
+    return "the links are in place"
 attempt("links", plant)
 `;

@@ -4,7 +4,7 @@ import { programAttack } from "../program-attack.js";
 
 const name = "planted-in-the-workspace.txt";
 
-/** The runner's files may lie in a workspace that isn't shown inside, or there is none for the runner either. */
+/** The runner's files may be in a workspace that isn't shown inside, or the runner has none either. */
 const prepare = async ({ sandbox, decoys }: Stage) => {
   const path = `${sandbox.workspace}/${name}`;
   await sandbox.writeFiles([{ path, content: decoys.secret }]).catch(() => undefined);
@@ -16,7 +16,7 @@ const parameters = ({ sandbox, decoys }: Stage) => ({
   name,
   outside: decoys.folder.victimFile,
 });
-/** The workspace, which is the default, isn't there to start in. */
+/** The default working folder, the workspace, doesn't exist inside. */
 const options = { cwd: "/" } as const;
 
 export const filesystemNone = [
@@ -60,7 +60,7 @@ attempt("walk", search)`,
     aftermath: async ({ sandbox, decoys }) => {
       const there = await sandbox.readFile(`${sandbox.workspace}/${name}`).then(
         (bytes) => new TextDecoder().decode(bytes),
-        () => decoys.secret, // Not there for the runner either: nothing was written.
+        () => decoys.secret, // It doesn't exist for the runner either, so nothing was written.
       );
       return there === decoys.secret ? undefined : "the workspace's file was written";
     },

@@ -29,7 +29,7 @@ async function changed({ sandbox }: Stage): Promise<string | undefined> {
 export const filesystemReadOnly = [
   programAttack({
     id: "filesystem.read-only/write",
-    title: "write, append to and cut a file of the workspace",
+    title: "write, append to and truncate a file of the workspace",
     prepare,
     parameters,
     aftermath: changed,
@@ -50,7 +50,7 @@ attempt("unlink", lambda: os.unlink(P["path"]))`,
   }),
   programAttack({
     id: "filesystem.read-only/create",
-    title: "make files, folders and links in the workspace",
+    title: "create files, folders and links in the workspace",
     parameters,
     program: `
 place = lambda name: os.path.join(P["workspace"], name + "-" + P["nonce"])
@@ -63,7 +63,7 @@ attempt("link", lambda: made("link", lambda path: os.symlink("/", path)))`,
   }),
   programAttack({
     id: "filesystem.read-only/reopened",
-    title: "open a file for reading and open it again for writing through its descriptor",
+    title: "reopen a read-only descriptor for writing",
     prepare,
     parameters,
     aftermath: changed,
@@ -104,7 +104,7 @@ attempt("mmap", mapped)`,
   }),
   programAttack({
     id: "filesystem.read-only/remount",
-    title: "make the workspace writable again by mounting anew",
+    title: "remount the workspace as writable",
     needs: "unprivileged user namespaces",
     prepare,
     parameters,

@@ -4,9 +4,9 @@ import { damage, write } from "./outside.js";
 export const kernelAttacks = [
   programAttack({
     id: "filesystem.workspace-only/set-id",
-    title: "leave a program in the workspace that runs as its owner when anyone starts it on the host",
+    title: "leave a set-user-ID program in the workspace",
     parameters: ({ sandbox }) => ({ folder: sandbox.workspace }),
-    // Each file is removed again at once, and holds nothing.
+    // Each file is empty and removed at once.
     program: `
 N = {
     "x86_64": {"chmod": 90, "fchmod": 91, "fchmodat": 268, "fchmodat2": 452, "creat": 85, "open": 2, "openat": 257,
@@ -46,11 +46,11 @@ for bit in (0o4000, 0o2000):
   }),
   programAttack({
     id: "filesystem.workspace-only/remount",
-    title: "make everything writable again by mounting anew",
+    title: "remount everything as writable",
     needs: "unprivileged user namespaces",
     parameters: ({ decoys }) => ({ path: decoys.folder.victimFile, folder: decoys.folder.path }),
     aftermath: damage,
-    // In a mount namespace of its own always: the host's own mounts are never changed, not even unguarded.
+    // Always in a new mount namespace: the host's own mounts are never changed, not even unguarded.
     program: `${write}
 def remount():
     check(libc.unshare(0x10000000 | 0x00020000))
@@ -61,10 +61,10 @@ attempt("unshare and remount", remount)`,
   }),
   programAttack({
     id: "filesystem.workspace-only/kernel-settings",
-    title: "open a setting of the host's kernel for writing",
+    title: "open a kernel setting of the host for writing",
     needs: "a user who may set it",
     asRoot: true,
-    // Opened and closed: nothing is ever written, whoever runs this.
+    // Only opened and closed: nothing is ever written, whichever user runs this.
     program: `
 def opened(path):
     os.close(os.open(path, os.O_WRONLY))
@@ -82,7 +82,7 @@ if os.path.exists("/sys/kernel/uevent_helper"):
     title: "open the host's programs and settings for writing",
     needs: "a user who may write them",
     asRoot: true,
-    // Opened and closed: nothing is ever written, whoever runs this.
+    // Only opened and closed: nothing is ever written, whichever user runs this.
     program: `
 def opened(path):
     os.close(os.open(path, os.O_WRONLY))

@@ -7,12 +7,12 @@ import { damage } from "./outside.js";
 const denied = ".git/hooks/pre-commit";
 const original = "the owner's own";
 
-/** Paths that the boundary takes out of the workspace again. */
+/** Denied paths within the workspace. */
 export const listAttacks = [
   deniedFile("write", "write a denied file", "write"),
-  deniedFile("replace", "remove a denied file, or put another in its place", "replace"),
-  deniedFile("move-above", "move a folder above a denied file away, and make it anew", "move"),
-  deniedFile("link", "write a denied file through a hard link beside it", "link"),
+  deniedFile("replace", "remove or replace a denied file", "replace"),
+  deniedFile("move-above", "move a parent folder of a denied file away and recreate it", "move"),
+  deniedFile("link", "write a denied file through a hard link next to it", "link"),
   listedPathReplaced("denied"),
   listedPathReplaced("writable"),
 ] as const;
@@ -67,8 +67,8 @@ def link():
 `;
 
 /**
- * A listed path is bound anew for each process: between two of them its folder becomes a link to the host.
- * A backend that binds by name hands out what the link leads to.
+ * A listed path is mounted again for each process: between two of them its folder becomes a link to the host. A backend
+ * that mounts by name exposes the link's target.
  */
 function listedPathReplaced(list: "denied" | "writable"): Attack {
   return {
@@ -107,7 +107,7 @@ async function enter(
     const happened = await damage(stage);
     return happened === undefined ? ran : reached(happened);
   } catch (error) {
-    // Refusing to start a process over a path that was tampered with is a way to hold.
+    // Refusing to start a process because of a manipulated path also counts as blocked.
     return blocked(`no process was started: ${messageOf(error)}`);
   }
 }
@@ -117,7 +117,7 @@ def plant():
     if os.path.lexists(P["spot"]):
         os.rename(P["spot"], P["spot"] + "-aside")
     os.symlink(P["target"], P["spot"])
-    return "the link stands"
+    return "the link is in place"
 attempt("link", plant)
 `;
 

@@ -4,7 +4,7 @@ import { untouched } from "../../decoys/decoys.js";
 import type { Stage } from "../attack.js";
 import { programAttack } from "../program-attack.js";
 
-/** What was changed in the decoys' folder, as the host sees it; put right again. */
+/** What was changed in the decoys' folder, as the host sees it; restored afterwards. */
 export async function damage({ decoys }: Stage): Promise<string | undefined> {
   const { path, victimFile, secretFile } = decoys.folder;
   const known = new Set([victimFile, secretFile, decoys.unixPath].map((one) => one.slice(path.length + 1)));
@@ -16,12 +16,12 @@ export async function damage({ decoys }: Stage): Promise<string | undefined> {
     : undefined;
   if (victim !== untouched) {
     await writeFile(victimFile, untouched);
-    // Made anew it has the mode that the process's umask left.
+    // If it was recreated, its mode depends on the process's umask.
     await chmod(victimFile, 0o666);
   }
   if (victim === undefined) return "the victim was removed";
   if (victim !== untouched) return "the victim was written";
-  return added.length > 0 ? `something was put beside the victim (${added.length})` : undefined;
+  return added.length > 0 ? `files were created next to the victim (${added.length})` : undefined;
 }
 
 const victim = ({ decoys }: Stage) => ({ path: decoys.folder.victimFile, folder: decoys.folder.path });
@@ -37,12 +37,12 @@ def write(path, flags=os.O_WRONLY):
 export const outsideAttacks = [
   programAttack({
     id: "filesystem.workspace-only/anywhere",
-    title: "make a file in any folder that isn't the workspace, a home or scratch",
+    title: "create a file in a folder other than the workspace, a home or scratch",
     parameters: ({ sandbox, decoys }) => ({
       own: [sandbox.workspace, sandbox.home],
       folder: decoys.folder.path,
     }),
-    // Made empty, and removed at once.
+    // Created empty, and removed at once.
     program: `
 own = [os.path.realpath(path) for path in P["own"] + [os.environ.get("HOME", "/tmp"), os.environ.get("TMPDIR", "/tmp")]]
 shared = ["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/proc", "/sys", "/run/lock", "/run/user"]
@@ -82,7 +82,7 @@ attempt("parents", lambda: write("../" * 40 + P["path"].lstrip("/")))`,
   }),
   programAttack({
     id: "filesystem.workspace-only/create",
-    title: "make files, folders, links, sockets and pipes outside the workspace",
+    title: "create files, folders, links, sockets and pipes outside the workspace",
     parameters: victim,
     aftermath: damage,
     program: `${write}
@@ -121,7 +121,7 @@ attempt("folder", lambda: through(P["folder"], "/" + os.path.basename(P["path"])
   }),
   programAttack({
     id: "filesystem.workspace-only/hard-link",
-    title: "write a file of the host through a hard link made in the workspace",
+    title: "write a file of the host through a hard link in the workspace",
     parameters: victim,
     aftermath: damage,
     program: `${write}

@@ -4,14 +4,14 @@ import { commandOf, runProgram, textOf } from "../run-program.js";
 import { waitForLine } from "../wait-for.js";
 import { damage } from "./outside.js";
 
-/** The runner writes files into the workspace on the run's behalf: a link must not lead it out. */
+/** The runner writes files into the workspace on the run's behalf, and must not follow links outside. */
 export const runnerAttacks = [linkForTheRunner(), exchangeUnderTheRunner()] as const;
 
 function linkForTheRunner(): Attack {
   return {
     id: "filesystem.workspace-only/link-for-the-runner",
     capability: "filesystem.workspace-only",
-    title: "have the runner write a file of the host through a link in the workspace",
+    title: "make the runner write a file of the host through a link in the workspace",
     perform: async (stage) => {
       const { sandbox } = stage;
       const planted = outcomeOf(await runProgram(sandbox, plant, places(stage)));
@@ -22,7 +22,7 @@ function linkForTheRunner(): Attack {
         "folder-link/new-file",
         "new-link",
       ]) {
-        // A refusal is as good as a write that stays inside: the host tells which it was.
+        // A refusal counts like a write that stays inside: the host's files show the outcome.
         await sandbox
           .writeFiles([{ path: `${sandbox.workspace}/${rest}`, content: "changed" }])
           .catch(() => undefined);
@@ -52,7 +52,7 @@ function exchangeUnderTheRunner(): Attack {
         await sandbox.writeFiles([{ path, content: `round ${round}` }]).catch(() => undefined);
         happened = await damage(stage);
       }
-      await swapping.stdin.close().catch(() => undefined); // It may have ended by itself; its words say why.
+      await swapping.stdin.close().catch(() => undefined); // It may have ended by itself; its output shows why.
       const [stdout, stderr, exit] = await Promise.all([
         textOf(swapping.stdout),
         textOf(swapping.stderr),
@@ -77,7 +77,7 @@ const plant = `
 def plant():
     for name, target in (("file-link", P["file"]), ("folder-link", P["folder"]), ("new-link", P["folder"] + "/new")):
         os.symlink(target, os.path.join(P["base"], name))
-    return "the links stand"
+    return "the links are in place"
 attempt("links", plant)
 `;
 

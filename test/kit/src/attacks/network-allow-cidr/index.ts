@@ -14,7 +14,7 @@ attempt_all([b"127.0.0.1"], P["port"])`,
   }),
   programAttack({
     id: "network.allow-cidr/other-address",
-    title: "reach an address beside the listed one",
+    title: "reach an address next to the listed one",
     parameters: ({ decoys }) =>
       decoys.neighbour === undefined ? noNeighbour : { port: decoys.neighbour.port },
     program: `${proxyProgram}
@@ -31,7 +31,7 @@ attempt_all([b"2130706434", b"0x7f000002", b"0x7f.2", b"0177.0.0.2", b"127.2", b
   }),
   programAttack({
     id: "network.allow-cidr/other-family",
-    title: "reach the same host by IPv6",
+    title: "reach the same host over IPv6",
     parameters: ({ decoys }) => (decoys.tcp6 === undefined ? "no IPv6 loopback" : { port: decoys.tcp6.port }),
     program: `${proxyProgram}
 attempt_all([b"::1", b"[::1]", b"0:0:0:0:0:0:0:1", b"ip6-localhost"], P["port"])`,
@@ -51,7 +51,7 @@ attempt("send", send)`,
   }),
   programAttack({
     id: "network.allow-cidr/another-sessions-list",
-    title: "reach what only another session's list names, while that session is open",
+    title: "reach a host that only another open session lists",
     parameters: async ({ decoys, openBeside }) => {
       const { host, port } = decoys.tcp;
       await openBeside({ network: { allowlist: [`${host}:${port}`] } });

@@ -7,8 +7,8 @@ const addressOf = ({ address, port }: { readonly address?: string; readonly port
   address?.includes(":") ? `[${address}]:${port}` : `${address ?? "127.0.0.1"}:${port}`;
 
 /**
- * The boundary lists the name `localhost` and, where ranges can be listed, the address and port of one server: so the
- * name is listed for every port, and the address that it leads to for one.
+ * The boundary lists the name `localhost` and, if ranges can be listed, the address and port of one server: so the name
+ * is listed for every port, but its address only for one.
  */
 export const networkAllowHost = [
   programAttack({
@@ -42,8 +42,8 @@ attempt_all([b"2130706433", b"0x7f000001", b"0x7f.1", b"0177.0.0.1", b"127.1", b
   }),
   programAttack({
     id: "network.allow-host/name-behind-a-mark",
-    title: "hide an unlisted name before a listed one, behind NUL, @, #, ?, /, % or a line's end",
-    // Its address is listed: only the name stands in the way, as it would for any server of the public internet.
+    title: "hide an unlisted name in front of a listed one with NUL, @, #, ?, /, % or a line break",
+    // Its address is listed, so only the name can stop it, as for any server on the public internet.
     inAnother: ({ decoys, spec }) => ({
       network: {
         allowlist: [
@@ -74,7 +74,7 @@ say("BLOCKED", "no proxy was found") if not proxies() else None`,
   }),
   programAttack({
     id: "network.allow-host/second-request",
-    title: "send a second request for an unlisted host on a connection that was let through",
+    title: "send a second request for an unlisted host on an allowed connection",
     parameters: ({ decoys }) => ({ port: decoys.tcp.port, listed: decoys.listed.port }),
     program: `${proxyProgram}
 def second(proxy):
@@ -90,7 +90,7 @@ say("BLOCKED", "no proxy was found") if not proxies() else None`,
   }),
   programAttack({
     id: "network.allow-host/datagram",
-    title: "carry data out in a DNS query of its own",
+    title: "send data out in a DNS query that bypasses the proxy",
     parameters: ({ decoys }) => ({ port: decoys.udp.port }),
     program: String.raw`
 def query():
@@ -104,7 +104,7 @@ attempt("query", query)`,
   }),
   programAttack({
     id: "network.allow-host/another-sessions-list",
-    title: "reach what only another session's list names, while that session is open",
+    title: "reach a host that only another open session lists",
     parameters: async ({ decoys, openBeside, spec }) => {
       const { host, port } = decoys.tcp;
       const lists = spec.required.includes("network.allow-cidr") ? [`${host}:${port}`] : [];
@@ -116,7 +116,7 @@ attempt_all([b"localhost", b"127.0.0.1"], P["port"])`,
   }),
   programAttack({
     id: "network.allow-host/changing-address",
-    title: "reach an unlisted address by a listed name that changes what it leads to (rebinding)",
+    title: "reach an unlisted address by a listed name that changes its address (rebinding)",
     needsNames: true,
     parameters: ({ decoys }) =>
       decoys.rebound === undefined

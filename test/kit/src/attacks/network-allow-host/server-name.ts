@@ -1,7 +1,7 @@
 import { programAttack } from "../program-attack.js";
 import { proxyProgram } from "../proxy-program.js";
 
-/** The first flight of a TLS client that asks for `name`, with the nonce as its session id's stand-in. */
+/** The first flight of a TLS client that requests `name`, with the nonce in place of its session id. */
 const clientHello = String.raw`
 def client_hello(name):
     def sized(size, data):
@@ -29,7 +29,7 @@ def tunnel(proxy, name):
 export const tlsAttacks = [
   programAttack({
     id: "network.allow-host/server-name",
-    title: "open a tunnel to a listed host and ask inside it for another (SNI)",
+    title: "open a tunnel to a listed host and request another one inside it (SNI)",
     parameters: ({ decoys, spec }) =>
       canReachListed(spec.required) ? { listed: decoys.listed.port } : unreachable,
     program: `${proxyProgram}${clientHello}
@@ -37,7 +37,9 @@ for proxy in proxies():
     attempt("other name", lambda: tunnel(proxy, b"unlisted.ambit.test"))
 say("BLOCKED", "no proxy was found") if not proxies() else None`,
     aftermath: async ({ decoys }, nonce) =>
-      decoys.listedReceived().includes(nonce) ? "the listed server was asked for another name" : undefined,
+      decoys.listedReceived().includes(nonce)
+        ? "the listed server got a request for another name"
+        : undefined,
   }),
 ] as const;
 

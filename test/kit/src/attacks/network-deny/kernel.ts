@@ -1,6 +1,6 @@
 import { programAttack } from "../program-attack.js";
 
-/** Ways into the network that a namespace doesn't fence, or that a privilege opens. */
+/** Access to the network that a namespace doesn't isolate, or that a privilege opens. */
 export const kernelAttacks = [
   programAttack({
     id: "network.deny/vsock",
@@ -10,7 +10,7 @@ export const kernelAttacks = [
 def vsock():
     # Opened, not connected: there may be something real at the other end.
     with socket.socket(40, socket.SOCK_STREAM) as channel:
-        return "a socket of family %d, which no network namespace fences" % channel.family
+        return "a socket of family %d, which no network namespace isolates" % channel.family
 attempt("socket", vsock)`,
   }),
   programAttack({
@@ -32,7 +32,7 @@ def foreign_socket():
     return "a socket of family 40"
 
 def in_child(action):
-    """The filter may kill whoever tries."""
+    """The filter may kill the calling process."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -51,7 +51,7 @@ attempt("int 0x80", lambda: in_child(foreign_socket))`,
   }),
   programAttack({
     id: "network.deny/io-uring",
-    title: "make sockets through io_uring, where no filter sees them",
+    title: "create sockets through io_uring, past the system call filter",
     needs: "io_uring",
     program: `
 def ring():
@@ -77,7 +77,7 @@ attempt("raw", raw)`,
   }),
   programAttack({
     id: "network.deny/icmp",
-    title: "carry data out in an ICMP echo",
+    title: "send data out in an ICMP echo",
     needs: "CAP_NET_RAW",
     asRoot: true,
     program: `

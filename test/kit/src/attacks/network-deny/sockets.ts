@@ -1,7 +1,7 @@
 import type { Endpoint } from "../../decoys/endpoint.js";
 import { programAttack } from "../program-attack.js";
 
-/** Sends a request with the nonce to each address, and looks for the decoy's secret in what comes back. */
+/** Sends a request with the nonce to each address, and searches the response for the decoy's secret. */
 const ask = String.raw`
 def ask(family, kind, address):
     with socket.socket(family, kind) as client:
@@ -53,7 +53,7 @@ attempt("send", lambda: ask(socket.AF_INET6, socket.SOCK_DGRAM, ("::1", P["port"
   }),
   programAttack({
     id: "network.deny/dns",
-    title: "carry data out in a DNS query",
+    title: "send data out in a DNS query",
     parameters: ({ decoys }) => ({ port: decoys.udp.port }),
     program: String.raw`
 def query():

@@ -6,7 +6,7 @@ const target = async ({ decoyProcess }: Stage) => {
   return { pid, mark: nonce };
 };
 
-/** What the decoy process says was done to it. */
+/** What the decoy process reports that was done to it. */
 const harm = async ({ decoyProcess }: Stage) => {
   const decoy = await decoyProcess();
   const signals = await decoy.signals();
@@ -39,7 +39,7 @@ def vectors(buffer, start, size):
     return struct.pack("QQ", ctypes.addressof(buffer), size), struct.pack("QQ", start, size)
 `;
 
-/** A process of the host, of the same user wherever that can be arranged. */
+/** A process of the host, of the same user if possible. */
 export const hostProcessAttacks = [
   programAttack({
     id: "process.contained/see",
@@ -65,8 +65,8 @@ attempt("command lines", lambda: (see() or "").startswith("seen at /proc/%d/" % 
     parameters: target,
     aftermath: harm,
     program: `${numbers}
-# The number is that of the kit's own decoy. Inside, it may be nobody's, or a process of the run's own: but then
-# it isn't one that the decoy's mark is on, and is left alone.
+# # The number is that of the kit's own decoy. Inside, it may be unused, or belong to a process of the run. That process
+# doesn't have the decoy's mark, and is skipped.
 def ours():
     try:
         return P["mark"].encode() in content("/proc/%d/cmdline" % P["pid"])
@@ -87,7 +87,7 @@ time.sleep(0.1)  # The decoy says what it got.`,
     title: "change the priority of a process of the host",
     parameters: async ({ decoyProcess }) => {
       const { pid, nice } = await decoyProcess();
-      // Lower than it is: that needs no rights of its own.
+      // Lower than it is, which needs no privileges.
       return nice >= lowestPriority
         ? "the kit runs at the lowest priority itself"
         : { pid, nice: Math.min(lowestPriority, nice + 5) };
@@ -137,7 +137,7 @@ attempt("process_vm_readv", read)`,
     id: "process.contained/memory-change",
     title: "change the memory of a process of the host",
     parameters: target,
-    // One byte of the decoy's, to what it is already.
+    // One byte of the decoy, set to its present value.
     program: `${numbers}${regions}
 def written():
     for start, size in mapped():

@@ -4,7 +4,7 @@ import { type Attack, blocked, notRun, type Outcome, reached } from "../attack.j
 import { commandOf, runProgram, textOf } from "../run-program.js";
 import { waitForLine } from "../wait-for.js";
 
-/** What a process leaves behind when it doesn't want to go. They end by themselves after two minutes. */
+/** Processes that try to outlive their sandbox. They end by themselves after two minutes. */
 export const lifetimeAttacks = [outlivesClose(), outlivesParent(), outlivesRunner()] as const;
 
 /** Daemons that left their parent, group and session, and ignore every signal that can be ignored. */
@@ -33,7 +33,7 @@ function outlivesClose(): Attack {
   return {
     id: "process.contained/outlive-close",
     capability: "process.contained",
-    title: "leave daemons behind that outlive the sandbox",
+    title: "leave daemons that outlive the sandbox",
     alone: true,
     perform: (stage) =>
       withMark(async (mark) => {
@@ -52,12 +52,12 @@ function outlivesParent(): Attack {
   return {
     id: "process.contained/outlive-parent",
     capability: "process.contained",
-    title: "leave daemons behind that outlive the process that was spawned",
+    title: "leave daemons that outlive the spawned process",
     perform: (stage) =>
       withMark(async (mark) => {
         const finished = await runProgram(stage.sandbox, daemons, { mark, stays: false });
         if (!finished.stdout.includes("STARTED")) return notRun(finished.stderr.slice(-200));
-        return left(mark, "its exit came when all it had started was gone");
+        return left(mark, "it exited after everything it had started was gone");
       }),
   };
 }
@@ -71,12 +71,12 @@ function outlivesRunner(): Attack {
     alone: true,
     perform: ({ startRunner }) =>
       withMark(async (mark) => {
-        if (startRunner === undefined) return notRun("the kit wasn't told how to start a runner of its own");
+        if (startRunner === undefined) return notRun("the kit has no way to start a separate runner");
         const runner = await startRunner({ argv: commandOf(daemons, { mark, stays: true }).argv });
         try {
           await runner.says("STARTED");
           await runner.kill();
-          // The kernel ends a namespace asynchronously: it is given a moment, and then looked at.
+          // The kernel ends a namespace asynchronously, so this waits a moment before it checks.
           for (let look = 0; look < 50 && insideProcesses(mark, runner.pid).length > 0; look++)
             await moment();
           return left(mark, "nothing of the sandbox was left");

@@ -7,7 +7,7 @@ export const sessionAttacks = [
   anotherSessionsProcess(),
   programAttack({
     id: "process.contained/own-user-namespace",
-    title: "become privileged in a user namespace of its own",
+    title: "become privileged in a new user namespace",
     needs: "unprivileged user namespaces",
     program: `
 def unshare():
@@ -25,7 +25,7 @@ def cloned(name):
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
-    return "a process in a user namespace of its own was made by " + name
+    return "a process in a new user namespace was made by " + name
 def in_child(action):
     reader, writer = os.pipe()
     if os.fork() == 0:
@@ -66,7 +66,7 @@ function anotherSessionsProcess(): Attack {
   };
 }
 
-/** The mark comes in two halves: the program's own command line must not be what it finds. */
+/** The mark is passed in two halves, so that the program doesn't find its own command line. */
 const look = `
 mark = (P["head"] + P["tail"]).encode()
 def see():

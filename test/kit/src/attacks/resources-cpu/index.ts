@@ -2,13 +2,13 @@ import { smallLimits } from "../../stage/boundaries.js";
 import { programAttack } from "../program-attack.js";
 
 const limit = smallLimits.cpus;
-/** Between the limit and what a machine gives freely, however busy it is. */
+/** Between the limit and what even a busy machine provides. */
 const threshold = limit * 2;
 
 /** Bounded: a second and a half of each of `count` processes. */
 const burn = `
 def burn(count):
-    """Cores had, as the processor time of all over the time that went by."""
+    """Cores used: the processor time of all processes, divided by the elapsed time."""
     pids = []
     begin = time.monotonic()
     for _ in range(count):
@@ -26,7 +26,7 @@ def burn(count):
 def too_much(count):
     cores = burn(count)
     if cores > P["threshold"]:
-        return "%.2f cores were had with a limit of %.2f" % (cores, P["limit"])
+        return "%.2f cores were used with a limit of %.2f" % (cores, P["limit"])
     say("BLOCKED", "%.2f cores" % cores)
     return None
 `;
@@ -34,7 +34,7 @@ def too_much(count):
 export const resourcesCpu = [
   programAttack({
     id: "resources.cpu/one-process",
-    title: `have a whole core with a limit of ${limit}`,
+    title: `use a whole core with a limit of ${limit}`,
     alone: true,
     parameters: () => ({ threshold, limit }),
     program: `${burn}
@@ -42,7 +42,7 @@ attempt("burn", lambda: too_much(1))`,
   }),
   programAttack({
     id: "resources.cpu/many-processes",
-    title: "have more than the limit by many processes, each of them within it",
+    title: "exceed the limit with many processes, each within it",
     alone: true,
     parameters: () => ({ threshold, limit }),
     program: `${burn}

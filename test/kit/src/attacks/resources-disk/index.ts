@@ -2,7 +2,7 @@ import { smallLimits } from "../../stage/boundaries.js";
 import { programAttack } from "../program-attack.js";
 
 const limit = smallLimits.diskMb;
-/** Bounded: unguarded it takes no more than this from the disk, for a moment. */
+/** Bounded: unguarded it briefly takes no more than this from the disk. */
 const much = limit * 2;
 
 export const resourcesDisk = [
@@ -26,7 +26,7 @@ attempt("write", fill)`,
   }),
   programAttack({
     id: "resources.disk/many-files",
-    title: "write it as many small files",
+    title: "exceed it with many small files",
     alone: true,
     parameters: ({ sandbox }) => ({ much, workspace: sandbox.workspace }),
     program: `
@@ -47,7 +47,7 @@ attempt("write", fill)`,
   }),
   programAttack({
     id: "resources.disk/removed-file",
-    title: "write it into a file that has no name any more",
+    title: "exceed it with an unlinked file",
     alone: true,
     parameters: ({ sandbox }) => ({ much, workspace: sandbox.workspace }),
     program: `
@@ -62,7 +62,7 @@ attempt("write", fill)`,
   }),
   programAttack({
     id: "resources.disk/reserved",
-    title: "reserve it without writing",
+    title: "exceed it by allocating without writing",
     alone: true,
     parameters: ({ sandbox }) => ({ much, workspace: sandbox.workspace }),
     program: `

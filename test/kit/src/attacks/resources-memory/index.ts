@@ -2,7 +2,7 @@ import { smallLimits } from "../../stage/boundaries.js";
 import { programAttack } from "../program-attack.js";
 
 const limit = smallLimits.memoryMb;
-/** Bounded: unguarded it takes no more than this from the machine, for a moment. */
+/** Bounded: unguarded it briefly takes no more than this from the machine. */
 const much = limit * 2 + 64;
 
 const take = `
@@ -12,13 +12,13 @@ def take(megabytes):
         block = bytearray(4 << 20)
         block[::4096] = b"x" * len(block[::4096])
         held.append(block)
-    return "%d MiB were had" % (4 * len(held))
+    return "%d MiB were used" % (4 * len(held))
 `;
 
 export const resourcesMemory = [
   programAttack({
     id: "resources.memory/allocate",
-    title: `have ${much} MiB with a limit of ${limit}`,
+    title: `use ${much} MiB with a limit of ${limit}`,
     alone: true,
     killedIsBlocked: true,
     parameters: () => ({ much }),
@@ -27,7 +27,7 @@ attempt("allocate", lambda: take(P["much"]))`,
   }),
   programAttack({
     id: "resources.memory/children",
-    title: "have it in parts, each within the limit, by several processes",
+    title: "exceed it with several processes, each within the limit",
     alone: true,
     killedIsBlocked: true,
     parameters: () => ({ each: Math.floor(much / 4) }),
@@ -59,7 +59,7 @@ attempt("children", children)`,
   }),
   programAttack({
     id: "resources.memory/scratch",
-    title: "have it as files of scratch that live in memory",
+    title: "exceed it with scratch files in memory",
     alone: true,
     killedIsBlocked: true,
     parameters: () => ({ much }),
@@ -69,7 +69,7 @@ def fill():
     descriptor = syscall(number, b"decoy", 0)
     for _ in range(P["much"]):
         os.write(descriptor, b"x" * (1 << 20))
-    return "%d MiB in a file of memory" % P["much"]
+    return "%d MiB in a file in memory" % P["much"]
 attempt("memfd", fill)`,
   }),
 ] as const;

@@ -2,10 +2,10 @@ import { smallLimits } from "../../stage/boundaries.js";
 import { programAttack } from "../program-attack.js";
 
 const limit = smallLimits.processes;
-/** Bounded: unguarded there are no more than this, asleep, for a moment. */
+/** Bounded: unguarded there are briefly no more than this, asleep. */
 const many = limit * 2;
 
-/** Children wait for the end of a pipe, which comes with their parent's end whatever happens. */
+/** Children wait for the end of a pipe, which comes when their parent ends in any way. */
 const children = `
 def have(many, start):
     hold = os.pipe()
@@ -30,7 +30,7 @@ def wait_for_the_end(hold):
 export const resourcesProcesses = [
   programAttack({
     id: "resources.processes/fork",
-    title: `have ${many} processes with a limit of ${limit}`,
+    title: `start ${many} processes with a limit of ${limit}`,
     alone: true,
     parameters: () => ({ many }),
     program: `${children}
@@ -43,7 +43,7 @@ attempt("fork", lambda: have(P["many"], start))`,
   }),
   programAttack({
     id: "resources.processes/detached",
-    title: "have them as daemons that left their parent and session",
+    title: "exceed it with daemons that left their parent and session",
     alone: true,
     parameters: () => ({ many }),
     program: `${children}
@@ -72,7 +72,7 @@ attempt("daemons", lambda: have(P["many"], start))`,
   }),
   programAttack({
     id: "resources.processes/threads",
-    title: "have them as threads",
+    title: "exceed it with threads",
     alone: true,
     parameters: () => ({ many }),
     program: `

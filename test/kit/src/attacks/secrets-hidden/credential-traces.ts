@@ -1,11 +1,11 @@
 import { programAttack } from "../program-attack.js";
 import { askProgram, credentialParameters } from "./credentials.js";
 
-/** What a broker leaves behind: its authority's key inside, and what it tells of its requests. */
+/** Traces of a broker: its authority's key inside, and its records of requests. */
 export const credentialTraces = [
   programAttack({
     id: "secrets.hidden/credential-authority",
-    title: "find the key of an authority that programs inside trust: with it, they believe any server",
+    title: "find the private key of an authority that programs inside trust",
     needsCredentials: true,
     program: String.raw`
 import ssl, tempfile
@@ -67,7 +67,7 @@ attempt("authority", search)`,
   }),
   programAttack({
     id: "secrets.hidden/credential-logs",
-    title: "have a credential's value written into the log or a decision: by use, by refusals, by failures",
+    title: "get a credential's value into the log or a decision through use, refusals and failures",
     needsCredentials: true,
     parameters: credentialParameters,
     program: `${askProgram}

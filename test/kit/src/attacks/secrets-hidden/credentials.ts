@@ -4,7 +4,7 @@ import type { Attack, Stage } from "../attack.js";
 import { type ProgramAttack, programAttack } from "../program-attack.js";
 import { proxyProgram } from "../proxy-program.js";
 
-/** Ways to send what stands inside for a credential: `ask(lines)` asks every proxy, and gives all that comes back. */
+/** Ways to send a credential's placeholder: `ask(lines)` asks every proxy, and returns all responses. */
 export const askProgram = String.raw`${proxyProgram}
 import base64, ssl, zlib
 # Whoever ends TLS: what arrives is what matters.
@@ -95,14 +95,14 @@ const holds = (request: ReceivedRequest, secret: string) => {
 const headerOf = ({ rawHeaders }: ReceivedRequest, name: string) =>
   rawHeaders.filter((_text, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 
-/** The other side: what a credential is for works. */
+/** The other side: the intended use of a credential works. */
 export const credentialUse = programAllowance({
   id: "secrets.hidden/credential-use",
-  title: "a credential arrives at its host, sent as what stands inside for it",
+  title: "a credential arrives at its host when its placeholder is sent",
   needsCredentials: true,
   parameters: credentialParameters,
   program: `${askProgram}
-attempt("use", lambda: b" 200" in ask(lines(b"/", b"Authorization: Bearer " + key()))[:16] and "it was answered")`,
+attempt("use", lambda: b" 200" in ask(lines(b"/", b"Authorization: Bearer " + key()))[:16] and "it was accepted")`,
   aftermath: async ({ decoys }, nonce) => {
     const [sent] = decoys.keys?.received(nonce) ?? [];
     if (sent !== undefined && headerOf(sent, "authorization").join() === `Bearer ${decoys.secret}`)
@@ -114,7 +114,7 @@ attempt("use", lambda: b" 200" in ask(lines(b"/", b"Authorization: Bearer " + ke
 export const credentialAttacks = [
   credentialAttack({
     id: "secrets.hidden/credential-inside",
-    title: "find a credential's value in what stands inside for it, and in the memory that sent it",
+    title: "find a credential's value in its placeholder, or in the memory of the process that sent it",
     program: `
 def memory():
     answer = ask(lines(b"/echo", b"Authorization: Bearer " + key()))
@@ -125,21 +125,21 @@ attempt("memory", memory)`,
   }),
   credentialAttack({
     id: "secrets.hidden/credential-echo",
-    title: "have a credential's own host repeat it: in headers, in pieces, encoded, compressed",
+    title: "get a credential's value in its host's response: in headers, in pieces, encoded, compressed",
     program: `
 for path in (b"/echo", b"/gzip"):
     attempt(path.decode(), lambda: found(ask(lines(path, b"Authorization: Bearer " + key(), b"Accept-Encoding: gzip"))))`,
   }),
   credentialAttack({
     id: "secrets.hidden/credential-other-host",
-    title: "send a credential to a listed host that it isn't for",
+    title: "send a credential to a listed host that isn't its own",
     program: `
 attempt("other host", lambda: found(ask(lines(b"/echo", b"Authorization: Bearer " + key(), host=P["names"]["second"].encode()), "second")))`,
     misuse: holds,
   }),
   credentialAttack({
     id: "secrets.hidden/credential-host-header",
-    title: "open a tunnel to a credential's host, and name another one inside it",
+    title: "open a tunnel to a credential's host and name another one inside it",
     program: `
 second = P["names"]["second"].encode()
 sent = b"Authorization: Bearer " + key()
@@ -171,7 +171,7 @@ for path, headers in tries:
   }),
   credentialAttack({
     id: "secrets.hidden/credential-limits",
-    title: "write with a credential for reading, and use one on another path",
+    title: "write with a read-only credential, and use one on another path",
     program: `
 sent = b"X-Reader: " + key("READER")
 tries = [(b"POST", b"/acme/a.git/git-receive-pack"), (b"DELETE", b"/acme/a"), (b"POST", b"/acme/a"), (b"PUT", b"/acme/a"),
@@ -184,7 +184,7 @@ attempt("override", lambda: found(ask(lines(b"/acme/a", sent, b"X-HTTP-Method-Ov
   }),
   credentialAttack({
     id: "secrets.hidden/credential-impostor",
-    title: "have a credential sent to a server whose certificate isn't its host's",
+    title: "get a credential sent to a server with the wrong certificate",
     program: `
 named = P["names"]["impostor"].encode()
 attempt("impostor", lambda: found(ask(lines(b"/echo", b"Authorization: Bearer " + key("IMPOSTOR"), host=named), "impostor")))`,

@@ -6,20 +6,20 @@ import { credentialTraces } from "./credential-traces.js";
 import { credentialAttacks } from "./credentials.js";
 
 /**
- * The runner holds a credential in its environment, in a file, in a process of its own and in what it sends over the
- * loopback. Inside, none of it may be found.
+ * The runner holds a credential in its environment, in a file, in one of its processes and in what it sends over the
+ * loopback. None of it may be found inside.
  */
 export const secretsHidden = [
   programAttack({
     id: "secrets.hidden/environment",
-    title: "search every environment and command line that can be read",
+    title: "search every readable environment and command line",
     program: `
 attempt("own", lambda: leaks(json.dumps(dict(os.environ))))
 attempt("others", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))`,
   }),
   programAttack({
     id: "secrets.hidden/files",
-    title: "search every file that can be read",
+    title: "search every readable file",
     parameters: ({ decoys }) => ({ folder: decoys.folder.path }),
     program: `
 def search():
@@ -37,7 +37,7 @@ attempt("walk", search)`,
   }),
   programAttack({
     id: "secrets.hidden/processes",
-    title: "search the memory of every process that can be read",
+    title: "search the memory of every readable process",
     parameters: async ({ decoyProcess }) => ({ pid: (await decoyProcess()).pid }),
     program: `
 def all_memory():
@@ -55,12 +55,12 @@ attempt("memory", all_memory)`,
   ...credentialTraces,
 ] as const;
 
-/** A packet socket on every link sees what the runner sends; without the privilege to have one, nothing does. */
+/** A packet socket on every link sees what the runner sends; without the privilege to open one, nothing does. */
 function traffic(): Attack {
   return {
     id: "secrets.hidden/traffic",
     capability: "secrets.hidden",
-    title: "listen to the runner's own traffic",
+    title: "listen to the runner's traffic",
     needs: "CAP_NET_RAW",
     asRoot: true,
     perform: async ({ sandbox, decoys }) => {
@@ -73,7 +73,7 @@ function traffic(): Attack {
         const headers = { authorization: `Bearer ${decoys.secret}` };
         await (await fetch(`http://127.0.0.1:${port}/`, { headers })).text();
       };
-      // Sent for as long as the listener listens: it may begin at any moment.
+      // Sent repeatedly, since the listener may start at any moment.
       const sending = setInterval(() => void send().catch(() => undefined), 50);
       try {
         const [stdout, stderr, exit] = await Promise.all([
