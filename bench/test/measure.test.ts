@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { interleaved, median, short } from "../src/measure.js";
 
 describe("interleaved pairs", () => {
-  it("runs the sides in turn, neither always first, and throws the warm-up away", async () => {
+  it("runs the sides in alternating order, and discards the warm-up", async () => {
     const order: string[] = [];
     let ours = 0;
     const pairs = await interleaved(
@@ -21,7 +21,7 @@ describe("interleaved pairs", () => {
     expect(pairs).toEqual({ subject: [20, 30, 40], floor: [5, 5, 5], ratios: [4, 6, 8] });
   });
 
-  it("fails with the side that fails", async () => {
+  it("fails if a side fails", async () => {
     const broken = interleaved(
       () => 1,
       () => Promise.reject(new Error("no floor")),
@@ -40,7 +40,7 @@ describe("median", () => {
     expect(median(values)).toBe(expected);
   });
 
-  it("of nothing is not a number, so that it meets no goal", () => {
+  it("of no values is NaN, so that it meets no goal", () => {
     expect(median([])).toBeNaN();
   });
 });

@@ -21,7 +21,7 @@ describe("a goal", () => {
     expect(isMet(ratio([...values], limit))).toBe(expected);
   });
 
-  it("is neither where there is no limit", () => {
+  it("is neither met nor missed without a limit", () => {
     expect(isMet(ratio([1]))).toBeUndefined();
   });
 });

@@ -66,7 +66,7 @@ describe.runIf(process.platform === "linux")("evidence that one command keeps fo
     });
   });
 
-  it("spares the next one its probes", async () => {
+  it("saves the next command its probes", async () => {
     const first = await command();
     expect(first.registry.isProbed).toBe(false);
     await first.registry.describe();
@@ -77,7 +77,7 @@ describe.runIf(process.platform === "linux")("evidence that one command keeps fo
     expect(probes).toBe(1);
   });
 
-  it("isn't used once it is older than its limit", async () => {
+  it("isn't used after its maximum age", async () => {
     const first = await command(5);
     await first.registry.describe();
     await first.file.keep(first.registry);
@@ -92,7 +92,7 @@ describe.runIf(process.platform === "linux")("evidence that one command keeps fo
     expect((await command(61_000)).registry.isProbed).toBe(false);
   });
 
-  it("is gathered anew when it refuses a boundary", async () => {
+  it("is gathered again if it refuses a boundary", async () => {
     finding = missing;
     const first = await command();
     await first.registry.describe();
@@ -109,7 +109,7 @@ describe.runIf(process.platform === "linux")("evidence that one command keeps fo
     expect(probes).toBe(2);
   });
 
-  it("is only this user's to write, and isn't read when it isn't", async () => {
+  it("is writable by this user only, and isn't read otherwise", async () => {
     const { registry, file } = await command();
     await registry.describe();
     await file.keep(registry);

@@ -22,7 +22,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const bytesOf = async (file: string) => (await interactionKey(file, log)()).export().toString("hex");
 
 describe("interactionKey", () => {
-  it("is made once, for the runner's user alone, and read by every runner", async () => {
+  it("is created once, readable by the runner's user only, and read by every runner", async () => {
     const file = join(folder, "data", "interaction.key");
     const keys = await Promise.all(Array.from({ length: 8 }, () => bytesOf(file)));
     expect(new Set(keys)).toHaveLength(1);
@@ -33,7 +33,7 @@ describe("interactionKey", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("is whatever the operator shares among replicas", async () => {
+  it("may be shared among replicas by the operator", async () => {
     const file = join(folder, "shared");
     await writeFile(file, `${"s".repeat(40)}\n`, { mode: 0o600 });
     await symlink(file, join(folder, "mounted"));
@@ -56,7 +56,7 @@ describe("interactionKey", () => {
     expect(await readFile(file, "utf8")).toBe(content);
   });
 
-  it("refuses a file that was named and can't be used", async () => {
+  it("refuses a configured file that can't be used", async () => {
     const file = join(folder, "named");
     await writeFile(file, "short", { mode: 0o600 });
     await expect(namedInteractionKey(file)).rejects.toThrow(
@@ -66,7 +66,7 @@ describe("interactionKey", () => {
     expect(await made()).toBe(await made());
   });
 
-  it("lies in the data folder, unless said otherwise", () => {
+  it("is in the data folder by default", () => {
     expect(defaultKeyFile({}, 0)).toBe("/var/lib/ambit/interaction.key");
     expect(defaultKeyFile({ XDG_STATE_HOME: "/state" }, 1_000)).toBe("/state/ambit/interaction.key");
   });

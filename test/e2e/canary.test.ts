@@ -35,7 +35,7 @@ describe("a secret in the runner's environment", () => {
     expect(started.filter(({ command }) => command.includes(canary))).toEqual([]);
   });
 
-  it("isn't in the log, nor in an answer, whoever presents what", async () => {
+  it("isn't in the log or in a response, for any caller", async () => {
     const token = `token-${randomUUID()}`;
     const secret = `secret-${randomUUID()}`;
     const server = await serve({ AMBIT_TOKEN: token, AMBIT_LOG_LEVEL: "debug" });

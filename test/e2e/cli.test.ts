@@ -29,7 +29,7 @@ describe("ambit run", () => {
     expect(code).toBe(0);
   });
 
-  it("shows a timeline where it is asked for", async () => {
+  it("shows a timeline on request", async () => {
     const { code, stdout } = await ambit(["run", "--timeline", "-"], {
       input: demo("say hello", "run echo hi"),
     });
@@ -57,7 +57,7 @@ describe("ambit run", () => {
     expect(code).toBe(expected);
   });
 
-  it("ends in its result when it is interrupted", async () => {
+  it("ends with its result when it is interrupted", async () => {
     const marker = `sleep ${700_000 + process.pid}`;
     const child = startAmbit(["run", "-"]);
     child.stdin?.end(JSON.stringify(demo("say begun", `run ${marker}`)));
@@ -73,7 +73,7 @@ describe("ambit run", () => {
     expect(running(marker)).toEqual([]);
   });
 
-  it("ends in its result when its whole group is told to end, as `timeout` does, twice", async () => {
+  it("ends with its result when its whole group gets SIGTERM twice, as from `timeout`", async () => {
     const marker = `sleep ${710_000 + process.pid}`;
     const child = startAmbit(["run", "--json", "-"], { detached: true });
     child.stdin?.end(JSON.stringify(demo("say begun", `run ${marker}`)));
@@ -87,7 +87,7 @@ describe("ambit run", () => {
     expect(running(marker)).toEqual([]);
   });
 
-  it("ends in its result when it is interrupted before it has its request", async () => {
+  it("ends with its result when it is interrupted before it has its request", async () => {
     const pipe = join(await emptyFolder(), "request.json");
     spawnSync("mkfifo", [pipe]);
     const child = startAmbit(["run", "--json", pipe]);
@@ -104,7 +104,7 @@ describe("ambit run", () => {
   });
 });
 
-describe("what keeps a command from beginning", () => {
+describe("problems at the start of a command", () => {
   it.each([
     [["bogus"], {}, "unknown command 'bogus'"],
     [["run"], {}, "missing required argument 'file'"],
@@ -132,8 +132,8 @@ describe("what keeps a command from beginning", () => {
   });
 });
 
-describe("what the host can do", () => {
-  it("is told by doctor: what is proven and how, what isn't and the fix", async () => {
+describe("the host's capabilities", () => {
+  it("are listed by doctor: what is proven and how, what isn't and the fix", async () => {
     const { code, stdout } = await ambit(["doctor", ...noJail]);
     expect(stdout).toContain("sandbox local");
     expect(stdout).toMatch(/not proven {2}network\.deny, .*: no user namespaces here \(EPERM\)/);
@@ -142,7 +142,7 @@ describe("what the host can do", () => {
     expect(code).toBe(0);
   });
 
-  it("is told by plugins, with the schema of every configuration", async () => {
+  it("are listed by plugins, with the schema of every configuration", async () => {
     const { code, stdout } = await ambit(["plugins", "--json"]);
     const { configurationSchema, plugins, actors } = JSON.parse(stdout);
     expect(configurationSchema.properties).toHaveProperty("limits");

@@ -75,7 +75,7 @@ describe("the container image", () => {
     if (isRunnable) await compose(["down", "--volumes", "--timeout", "5"]);
   }, 60_000);
 
-  it("isn't started without a token, by Compose or by Docker", async (context) => {
+  it("doesn't start without a token, with Compose or Docker", async (context) => {
     if (!isRunnable) context.skip(`host: ${reason}`);
     const unset: Record<string, string>[] = [{}, { AMBIT_TOKEN: "" }];
     for (const variables of unset) {
@@ -91,7 +91,7 @@ describe("the container image", () => {
     expect(short.code).toBe(2);
   });
 
-  it("answers a confined run, without rights of its own", async (context) => {
+  it("serves a confined run without privileges", async (context) => {
     if (!isRunnable) context.skip(`host: ${reason}`);
     const started = await compose(["up", "--detach", "--wait"]);
     expect(started.text).toContain("Healthy");
@@ -116,7 +116,7 @@ describe("the container image", () => {
     );
   });
 
-  it("refuses the same run where the container's flags don't allow a sandbox, and names them", async (context) => {
+  it("refuses the same run if the container's flags don't allow a sandbox, and names them", async (context) => {
     if (!isRunnable) context.skip(`host: ${reason}`);
     const argv = [
       "run",

@@ -35,14 +35,14 @@ describe("the examples", () => {
     }
   });
 
-  it("demo.json runs alone, to its last word", async (context) => {
+  it("demo.json runs alone to its end", async (context) => {
     const result = await run(context, "demo.json");
     expect(result.stopReason).toBe("end_turn");
     expect(result.output).toMatch(/no network, no model, no key\.$/);
     expect(outcomes(result).every((outcome) => outcome.startsWith("done"))).toBe(true);
   });
 
-  it("network-off.json shows what a boundary refuses, and what it leaves", async (context) => {
+  it("network-off.json shows what a boundary refuses and allows", async (context) => {
     const result = await run(context, "network-off.json");
     const [fetched, touched, wrote] = outcomes(result);
     // A Node that heeds the proxy's variables by itself hands on the proxy's answer; an older one fails.
@@ -64,7 +64,7 @@ describe("the examples", () => {
     );
   });
 
-  it("callback.json reaches the platform that it lists, and only from the runner", async (context) => {
+  it("callback.json reaches the listed platform, and only from the runner", async (context) => {
     const platform = await callbackServer(() => ({ sky: "rain" }));
     const result = await run(context, "callback.json", {
       toolCallback: { endpoint: platform.endpoint, authorization: "Access my-token" },
@@ -76,7 +76,7 @@ describe("the examples", () => {
     expect(outcomes(result)).toEqual([expect.stringMatching(/^done: .*rain/)]);
   });
 
-  it("callback-refused.json is refused with the way out", async (context) => {
+  it("callback-refused.json is refused with a fix", async (context) => {
     const { failure } = await run(context, "callback-refused.json");
     expect(failure?.gaps).toMatchObject([
       { actor: "callback", capability: "network.deny", subject: "weather" },
@@ -89,7 +89,7 @@ describe("the examples", () => {
     expect(outcomes(result)).toEqual([expect.stringContaining("42")]);
   });
 
-  it("ask.json denies by rule, and pauses for the rest", async (context) => {
+  it("ask.json denies by rule, and pauses otherwise", async (context) => {
     const result = await run(context, "ask.json");
     expect(result).toMatchObject({ ok: true, stopReason: "paused" });
     expect(result.events).toContainEqual(expect.objectContaining({ type: "tool_result", denied: true }));

@@ -39,8 +39,8 @@ async function runSleeping(server: Server, marker: string, ...before: string[]) 
 
 const patience = { timeout: 10_000 };
 
-describe("when somebody is killed in mid-run", () => {
-  it("the client: the run is cancelled and nothing of it is left", async () => {
+describe("when a process is killed during a run", () => {
+  it("the client: the run is cancelled and leaves nothing", async () => {
     const server = await serve();
     const marker = uniqueSleep();
     const { abort } = await runSleeping(server, marker);
@@ -62,7 +62,7 @@ describe("when somebody is killed in mid-run", () => {
     await expect.poll(() => running(marker), patience).toEqual([]);
   });
 
-  it("the agent: the run fails with a sentence, and what the agent had started is gone", async () => {
+  it("the agent: the run fails with a clear message, and the agent's processes are gone", async () => {
     const server = await serve();
     const marker = uniqueSleep();
     const { records } = await runSleeping(server, marker);
@@ -77,7 +77,7 @@ describe("when somebody is killed in mid-run", () => {
     await expect.poll(() => running(marker), patience).toEqual([]);
   });
 
-  it("the callback server: the tool fails for the model, and the run goes on", async () => {
+  it("the callback server: the tool fails for the model, and the run continues", async () => {
     const server = await serve();
     const platform = await callbackServer(() => new Promise(() => {}));
     const response = await server.post(
@@ -98,7 +98,7 @@ describe("when somebody is killed in mid-run", () => {
     expect(await resultOf(records)).toMatchObject({ ok: true, output: "still here" });
   });
 
-  it("the runner, by SIGTERM: every run ends in its result, then it exits with 0", async () => {
+  it("the runner, by SIGTERM: every run ends with its result, then it exits with 0", async () => {
     const server = await serve({}, noPatience);
     const marker = uniqueSleep();
     const { records } = await runSleeping(server, marker);
@@ -124,7 +124,7 @@ describe("when somebody is killed in mid-run", () => {
     expect(await server.exit).toBe(0);
   });
 
-  it("the runner, by two SIGINTs: it leaves at once", async () => {
+  it("the runner, by two SIGINTs: it exits at once", async () => {
     const server = await serve();
     const { records } = await runSleeping(server, uniqueSleep());
     server.process.kill("SIGINT");
@@ -157,8 +157,8 @@ describe("when somebody is killed in mid-run", () => {
   });
 });
 
-describe("an agent that won't leave", () => {
-  it("is ended with its run, and so is what it left behind", async () => {
+describe("an agent that doesn't exit", () => {
+  it("is ended with its run, and so are its processes", async () => {
     const server = await serve({}, noPatience);
     const response = await server.post("/run", demo("detach 900", "say at work", "deaf"), ndjson);
     const records = recordsOf(response);

@@ -22,7 +22,7 @@ def reaches(url):
     try:
         return urllib.request.urlopen(url, timeout=3).status == 200
     except urllib.error.HTTPError as error:
-        return error.code == 401  # the model's own words to whoever has no key
+        return error.code == 401  # the model's own response without a key
     except OSError:
         return False
 def main(text):
@@ -137,8 +137,8 @@ function shapeOf({ receipt }: RunResult) {
   };
 }
 
-describe("one word of the request", () => {
-  it("takes a real agent with all kinds of tools from this host to Daytona", {
+describe("one field of the request", () => {
+  it("moves a real agent with all kinds of tools from this host to Daytona", {
     timeout: 180_000,
   }, async (context) => {
     if (reason !== undefined) context.skip(`host: ${reason}`);

@@ -76,7 +76,7 @@ describe("a plugin from outside the repository", () => {
     );
   });
 
-  it("has its configuration and its tools checked by its own word", async () => {
+  it("has its configuration and tools checked by its own schemas", async () => {
     const wrong = await ambit(["plugins"], { cwd: await deployment({ entires: {} }) });
     expect(wrong.code).toBe(2);
     expect(wrong.stderr).toContain("lookup: its config: entries");

@@ -108,7 +108,7 @@ describe.each([
 });
 
 describe("the reference's client", () => {
-  it("is told of a refusal, and the call isn't made", async () => {
+  it("gets a refusal, and the call isn't made", async () => {
     const { request, platform } = await requestFor("demo");
     const client = new ReferenceClient(server, request, { id: "s-3", project: "p-1" });
     const paused = await client.say('call mail {"to":"ann"}');
@@ -201,7 +201,7 @@ describe("the reference's client", () => {
     expect(await bodyOf(await kill("p-6"))).toMatchObject({ ended: true });
   });
 
-  it("gets one end of a run that it cancels", async () => {
+  it("gets one end of a cancelled run", async () => {
     const { request } = await requestFor("demo");
     const client = new ReferenceClient(server, request, { id: "s-7", project: "p-1" });
     const running = client.say("say begun\nsleep 60000");

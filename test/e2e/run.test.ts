@@ -47,7 +47,7 @@ describe("a run of the demo agent", () => {
     expect(data.at(-1)).toMatchObject({ kind: "result", result: { ok: true, output: "hello" } });
   });
 
-  it("calls a callback tool, whose arguments and answer go through unchanged", async () => {
+  it("calls a callback tool, with arguments and response unchanged", async () => {
     const platform = await callbackServer((_name, given) => ({ echo: given }));
     const result = await bodyOf(
       await post("/run", {
@@ -87,7 +87,7 @@ describe("a run of the demo agent", () => {
     expect(third.events).toContainEqual(expect.objectContaining({ type: "tool_result", isError: true }));
   });
 
-  it("pauses for a permission, and goes on with the answer", async () => {
+  it("pauses for a permission, and continues with the answer", async () => {
     const platform = await callbackServer(() => "sent");
     const request = {
       ...demo('call mail {"to": "a"}'),
@@ -128,7 +128,7 @@ describe("a run of the demo agent", () => {
     expect(platform.calls).toHaveLength(1);
   });
 
-  it("is answered live while it holds a call open", async () => {
+  it("gets a live answer while it holds a call open", async () => {
     const platform = await callbackServer(() => "sent");
     const response = await post(
       "/run",
@@ -154,7 +154,7 @@ describe("a run of the demo agent", () => {
     expect(platform.calls).toHaveLength(1);
   });
 
-  it("ends an agent's own failure in its result", async () => {
+  it("reports an agent's own failure in its result", async () => {
     const failed = await post("/run", demo("say before", "fail no luck"));
     expect(failed.status).toBe(502);
     expect(await failed.json()).toMatchObject({
@@ -164,7 +164,7 @@ describe("a run of the demo agent", () => {
     });
   });
 
-  it("tells of an agent that crashes", async () => {
+  it("reports an agent that crashes", async () => {
     const crashed = await post("/run", demo("crash out of memory"));
     expect(crashed.status).toBe(502);
     expect(await crashed.json()).toMatchObject({ failure: { code: "harness_failed" } });

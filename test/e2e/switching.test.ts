@@ -27,7 +27,7 @@ async function switched(args: readonly string[] = unconfined) {
 }
 
 describe("with the environment of the other runner's compose file", () => {
-  it("the server listens, asks for its token, and says what it made of each variable", async () => {
+  it("the server listens, requires its token, and reports how it read each variable", async () => {
     const { server, token, headers } = await switched();
     expect(server.url).toContain("0.0.0.0");
     const url = server.url.replace("0.0.0.0", "127.0.0.1");
@@ -75,7 +75,7 @@ describe("with the environment of the other runner's compose file", () => {
     ]);
   });
 
-  it("two projects with one session id see nothing of each other, and a kill finds its own", async () => {
+  it("two projects with one session id are separate, and a kill ends only its own session", async () => {
     const { server, headers } = await switched();
     const run = async (project: string, ...script: string[]) => {
       const body = { ...demo(...script), sessionId: "s", runContext: { project: { id: project } } };
@@ -90,7 +90,7 @@ describe("with the environment of the other runner's compose file", () => {
     expect(await run("a", "read secret.txt")).not.toContain("of-project-a");
   });
 
-  it("a session's run goes on after its caller left, and ends with its session", async () => {
+  it("a session's run continues after its caller left, and ends with its session", async () => {
     const { server, headers, streaming } = await switched();
     const session = { sessionId: "s", projectId: "p" };
     const left = await server.post("/run", { ...demo("say begun", "hang"), ...session }, streaming);

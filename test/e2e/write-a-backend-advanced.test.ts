@@ -79,7 +79,7 @@ describe("the page 'Write a backend: advanced'", () => {
     return () => rm(folder, { recursive: true, force: true });
   });
 
-  it("has a backend that holds what it claims, and refuses the rest", {
+  it("has a backend that enforces its claims, and refuses the rest", {
     timeout: 300_000,
   }, async (context) => {
     await needProof(context, folder);

@@ -110,7 +110,7 @@ for line in sys.stdin:
     expect(outputsOf(result)).toEqual(["HELLO"]);
   });
 
-  it("has an executor that a boundary lets through where its service is listed, and refuses otherwise", async () => {
+  it("has an executor that a boundary allows if its service is listed, and refuses otherwise", async () => {
     const service = createServer((request, response) => response.end(`4.20 for ${request.url}`)).listen(
       0,
       "127.0.0.1",

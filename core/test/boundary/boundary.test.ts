@@ -56,7 +56,7 @@ describe("normaliseBoundary", () => {
     expect(boundary).toMatchObject(expected);
   });
 
-  test("an entry that can't be read is an issue by its place, and allows nothing", () => {
+  test("an invalid entry is an issue with its path, and allows nothing", () => {
     const { boundary, issues } = normalised({
       network: { allowlist: ["https://x.example", "ok.example", "1.2.3.4/99"] },
     });
@@ -67,7 +67,7 @@ describe("normaliseBoundary", () => {
     expect(boundary.network.rules).toHaveLength(1);
   });
 
-  test("lists that nothing would hold are refused, not dropped", () => {
+  test("lists without effect are refused, not dropped", () => {
     const filesystem = { mode: "on" as const, denied: ["secrets"], writable: ["out"] };
     const { issues } = normaliseBoundary({ filesystem, enforcement: "strict" });
     expect(issues.map(({ path }) => path)).toEqual([

@@ -67,11 +67,11 @@ describe("the catalogue", () => {
     expect(isAmbitError(error)).toBe(true);
   });
 
-  test("has a class for every code of the wire", () => {
+  test("has a class for every wire code", () => {
     expect(new Set(catalogue.map(([, code]) => code))).toEqual(new Set(failureCodeSchema.options));
   });
 
-  test("a refusal carries its gaps, and the issues beside them", () => {
+  test("a refusal carries its gaps and its issues", () => {
     const refusal = new BoundaryRefused([gap], [issue]);
     expect(refusal.toFailure()).toEqual({
       code: "boundary_refused",
@@ -96,7 +96,7 @@ test("an issue in one line", () => {
   expect(issueLine({ ...issue, path: "" })).toBe("none");
 });
 
-describe("whatever was thrown", () => {
+describe("any thrown value", () => {
   test.each([["a string"], [undefined], [null], [{ code: "harness_failed" }], [new TypeError("secret")]])(
     "%s becomes an internal error that keeps the cause and doesn't show it",
     (thrown) => {
@@ -108,7 +108,7 @@ describe("whatever was thrown", () => {
     },
   );
 
-  test("the catalogue's own stay, also those of another copy of this package", () => {
+  test("errors of the catalogue stay unchanged, including those of another copy of this package", () => {
     const own = new HarnessFailed("x");
     expect(toAmbitError(own)).toBe(own);
     const foreign = Object.assign(new Error("from a plugin's copy"), { "ambit.error": true });

@@ -13,7 +13,7 @@ const hiding =
   };
 
 describe("the request's own credentials", () => {
-  test("are handed to a sandbox that keeps them outside, whatever else is visible", () => {
+  test("are passed to a sandbox that keeps them outside, whatever else is visible", () => {
     const rows = {
       sandboxes: [sandbox({ ...full, hides: hiding(true) })],
       harnesses: [harness({ visible: ["KEY"] })],
@@ -22,7 +22,7 @@ describe("the request's own credentials", () => {
     expect(plan).toMatchObject({ accepted: true, hidden: [{ ...token, access: "write" }] });
   });
 
-  test("are a gap, with the sandbox's own fix, where it can't keep them outside", () => {
+  test("are a gap, with the sandbox's own fix, if it can't keep them outside", () => {
     const answer = { reason: "git.example.com:443 isn't on the allowlist", fix: "list it" };
     const plan = planned(body, { sandboxes: [sandbox({ ...full, hides: hiding(answer) })] });
     expect(gapsIn(plan)).toEqual(["full secrets.hidden TOKEN"]);
@@ -31,7 +31,7 @@ describe("the request's own credentials", () => {
     });
   });
 
-  test("are a gap in a sandbox that keeps none outside, or isn't proven to", () => {
+  test("are a gap in a sandbox that can't keep credentials outside, or doesn't prove it", () => {
     expect(gapsIn(planned(body, { sandboxes: [sandbox(full)] }))).toEqual(["full secrets.hidden TOKEN"]);
     const unproven = sandbox({ ...full, proven: [], hides: hiding(true) });
     expect(gapsIn(planned(body, { sandboxes: [unproven] }))).toEqual(["full secrets.hidden TOKEN"]);
@@ -39,7 +39,7 @@ describe("the request's own credentials", () => {
     expect(planned(best, { sandboxes: [unproven] }).accepted).toBe(false);
   });
 
-  test("choose the first sandbox that keeps them outside", () => {
+  test("select the first sandbox that keeps them outside", () => {
     const rows = {
       sandboxes: [
         sandbox({ ...full, name: "first" }),

@@ -34,17 +34,17 @@ describe("a model gateway in the plan", () => {
     expect(plan).toMatchObject({ hidden: [] });
   });
 
-  it("without one, the agent's own way is a gap", () => {
+  it("without one, the agent's direct connection is a gap", () => {
     const plan = planned(closed, { sandboxes, harnesses: [agent] });
     expect(gapsIn(plan)).toEqual(["demo network.deny"]);
   });
 
-  it("without one, a sandbox that can hide the key is given it", () => {
+  it("without one, a sandbox that can hide the key gets it", () => {
     const plan = planned({ sandboxPermission: { secrets: "hidden" } }, { sandboxes, harnesses: [agent] });
     expect(plan).toMatchObject({ accepted: true, hidden: [{ name: "MODEL_KEY" }] });
   });
 
-  it("a gateway that doesn't carry this model is none, and the gap says why", () => {
+  it("a gateway that doesn't support this model isn't used, and the gap gives the reason", () => {
     const issues = [{ path: "modelConnection.credentials", message: "holds no key that it can use" }];
     const rows = { sandboxes: [sandbox(full)], harnesses: [agent], gateways: [gateway({ issues })] };
     const plan = planned({ sandboxPermission: { secrets: "hidden" } }, rows);
@@ -52,13 +52,13 @@ describe("a model gateway in the plan", () => {
     expect(plan.accepted ? [] : plan.gaps[0]?.reason).toContain("holds no key that it can use");
   });
 
-  it("one whose claim to hide keys isn't proven is a gap of its own", () => {
+  it("one whose claim to hide keys isn't proven is a separate gap", () => {
     const unproven = gateway({ claims: ["secrets.hidden"], proven: [] });
     const plan = planned(closed, { sandboxes, harnesses: [agent], gateways: [unproven] });
     expect(gapsIn(plan)).toEqual(["model-route secrets.hidden"]);
   });
 
-  it("stands on the receipt as a mediated channel, with the model's host", () => {
+  it("is listed on the receipt as a mediated channel, with the model's host", () => {
     const plan = planned(closed, { sandboxes, harnesses: [agent], gateways: [carrying] });
     if (!plan.accepted) throw new Error("the plan is refused");
     const receipt = receiptOf(plan, {

@@ -3,11 +3,11 @@ import { boundedRequest, planRun } from "../../src/plan/index.js";
 import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "../fakes/actors.js";
 import { full, gapsIn, http, lacks, local, needed, off, planned, remote, stdio, tool } from "./planning.js";
 
-describe("which sandbox", () => {
+describe("the choice of the sandbox", () => {
   const body = { sandboxPermission: off };
   const sandboxes = [sandbox(local), sandbox(remote), sandbox(full)];
 
-  test("the first configured that covers everything", () => {
+  test("is the first configured one that covers everything", () => {
     const plan = planned(body, { sandboxes });
     expect(plan.accepted && plan.sandbox.actor.name).toBe("remote");
     const files = planned({ sandboxPermission: { ...off, filesystem: "readonly" } }, { sandboxes });
@@ -16,7 +16,7 @@ describe("which sandbox", () => {
     expect(open.accepted && open.sandbox.actor.name).toBe("local");
   });
 
-  test("the named one, and no other", () => {
+  test("is the named one, and no other", () => {
     expect(gapsIn(planned({ ...body, sandbox: "local" }, { sandboxes }))).toEqual(
       lacks("local", ["network.deny", ...needed]),
     );
@@ -44,7 +44,7 @@ describe("which sandbox", () => {
   });
 });
 
-describe("which harness", () => {
+describe("the choice of the harness", () => {
   const harnesses = [harness({ id: "first", aliases: ["second", "old"] }), harness({ id: "second" })];
 
   test.each([
@@ -64,7 +64,7 @@ describe("which harness", () => {
   });
 });
 
-describe("issues stand beside gaps", () => {
+describe("issues are reported together with gaps", () => {
   test("all of them at once, by path", () => {
     const issue = { path: "callRef", message: "is required" };
     const whole = { path: "", message: "is wrong" };

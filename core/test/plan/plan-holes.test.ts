@@ -8,7 +8,7 @@ describe("no actor slips through", () => {
   const stated: Gap = { actor: "", capability: "network.allow-host", reason: "not listed", fix: "list it" };
   const restricted = { sandboxPermission: off };
 
-  test("a sandbox that says it touches nothing must cover all the same: all else inherits from it", () => {
+  test("a sandbox that declares no touched domain must cover everything nevertheless: others inherit from it", () => {
     const rows = { sandboxes: [sandbox({ touches: [] })] };
     expect(gapsIn(planned(restricted, rows))).toEqual(lacks("local", ["network.deny", ...needed]));
   });
@@ -18,7 +18,7 @@ describe("no actor slips through", () => {
     expect(planned(body, { sandboxes: [sandbox({ site: "runner" })] }).accepted).toBe(false);
   });
 
-  test("an actor in the sandbox inherits its guarantees, but what it states itself counts", () => {
+  test("an actor in the sandbox inherits its guarantees, but its own gaps count", () => {
     const rows = (states: readonly Gap[]) => ({
       sandboxes: [sandbox(full)],
       executors: [executor({ kind: "code", site: "sandbox", touches: ["network"], states })],
@@ -30,7 +30,7 @@ describe("no actor slips through", () => {
     expect(planned(eased, rows([stated])).accepted).toBe(false);
   });
 
-  test("a stated gap counts in a domain that the actor says it doesn't touch", () => {
+  test("a reported gap counts even in a domain that the actor doesn't touch", () => {
     const rows = { sandboxes: [sandbox(full)], executors: [executor({ touches: [], states: [stated] })] };
     expect(gapsIn(planned({ ...restricted, customTools: [tool] }, rows))).toEqual([
       "callback network.allow-host look_up",
@@ -40,7 +40,7 @@ describe("no actor slips through", () => {
     expect(planned(files, rows).accepted).toBe(true);
   });
 
-  test("an executor that claims it, and states that this tool can't", () => {
+  test("an executor with the claim, but a gap for this tool", () => {
     const claims = ["network.deny", "network.allow-host"] as const;
     const rows = {
       sandboxes: [sandbox(full)],
@@ -51,7 +51,7 @@ describe("no actor slips through", () => {
     ]);
   });
 
-  test("only tools can be the caller's own doing", () => {
+  test("only tools can act on the caller's site", () => {
     const rows = (site: "caller" | "sandbox") => ({
       sandboxes: [sandbox(full)],
       harnesses: [harness({ site })],
@@ -63,7 +63,7 @@ describe("no actor slips through", () => {
     expect(planned(body, { sandboxes: [sandbox(full)], toolSources: [source] }).accepted).toBe(false);
   });
 
-  test("delivery needs no claim for its own channel, but for all else", () => {
+  test("a delivery needs no claim for its own channel, but one for everything else", () => {
     const body = { sandboxPermission: { ...off, secrets: "hidden" }, customTools: [tool] };
     const rows = (row: ActorRow) => ({
       sandboxes: [sandbox(full)],
@@ -120,7 +120,7 @@ describe("no actor slips through", () => {
     expect(planned(body, all).accepted).toBe(true);
   });
 
-  test("a key that the sandbox hides is none: the plan says what the sandbox is given", () => {
+  test("a key that the sandbox hides isn't visible: the plan lists what the sandbox gets", () => {
     const key = { name: "KEY", value: "v", hosts: ["api.example.com"] };
     const other = { name: "OTHER", value: "w", hosts: ["elsewhere.example.com"] };
     const agents = [harness({ visible: ["KEY", "OTHER"], hideable: [key, other] })];
@@ -157,7 +157,7 @@ describe("no actor slips through", () => {
     expect(issuesIn({ sandbox: "remote" })).toEqual([]);
   });
 
-  test("and aren't told twice when the actor states them itself", () => {
+  test("and aren't listed twice if the actor reports them itself", () => {
     const states = [{ capability: "secrets.hidden", reason: "own words", fix: "own fix" }] as const;
     const rows = { sandboxes: [sandbox(full)], harnesses: [harness({ visible: ["K"], states })] };
     const plan = planned({ sandboxPermission: { secrets: "hidden" } }, rows);

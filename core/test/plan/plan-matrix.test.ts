@@ -133,7 +133,7 @@ describe("the enforcement matrix", () => {
     expect(plan.accepted).toBe(gaps.length === 0);
   });
 
-  test("best_effort accepts what acts on the runner, names it, and nothing else", () => {
+  test("best_effort accepts gaps of actors on the runner, names them, and accepts nothing else", () => {
     const body = {
       customTools: [tool],
       mcpServers: [http],
@@ -151,7 +151,7 @@ describe("the enforcement matrix", () => {
     expect(gapsIn(weaker)).toEqual(both);
   });
 
-  test("the stdio refusal says why it needs what", () => {
+  test("the refusal of a stdio server names the reason for each requirement", () => {
     const plan = planned({ mcpServers: [stdio] }, { ...rows, sandboxes: [sandbox(local)] });
     expect(plan.accepted ? [] : plan.gaps).toMatchObject([
       { reason: expect.stringContaining("stdio MCP servers need a sandbox that confines processes") },

@@ -4,8 +4,8 @@ import { capabilities } from "../../src/contract/index.js";
 import { domainIn, mayRun, requiredIn, uncovered } from "./oracle.js";
 import { connectionNames, kindNames, planOf, type Row, type Situation, situations } from "./situation.js";
 
-describe("whatever the request and the actors", () => {
-  test("the plan is accepted exactly when no actor leaves a required capability open", () => {
+describe("for any request and any actors", () => {
+  test("the plan is accepted if and only if no actor has a gap", () => {
     let accepted = 0;
     fc.assert(
       fc.property(situations, (one) => {
@@ -19,7 +19,7 @@ describe("whatever the request and the actors", () => {
     expect(accepted).toBeGreaterThan(100);
   });
 
-  test("an accepted plan under strict has nothing outside; under best_effort it names what is", () => {
+  test("an accepted plan has no gaps under strict, and lists them under best_effort", () => {
     fc.assert(
       fc.property(situations, (one) => {
         const plan = planOf(one);
@@ -56,7 +56,7 @@ describe("whatever the request and the actors", () => {
     );
   });
 
-  test("adding a claim with its proof never turns an accepted plan into a refused one", () => {
+  test("a further proven claim never turns an accepted plan into a refused one", () => {
     const place = fc.constantFrom("sandboxes", "executors", "sources", "delivery", "harness");
     fc.assert(
       fc.property(
@@ -81,7 +81,7 @@ describe("whatever the request and the actors", () => {
     );
   });
 
-  test("adding a requirement never turns a refused plan into an accepted one", () => {
+  test("a further requirement never turns a refused plan into an accepted one", () => {
     const additions: ((one: Situation) => Situation)[] = [
       (one) => (one.network === "on" ? { ...one, network: "off" } : one),
       (one) => (one.network === "on" ? { ...one, network: "names" } : one),
@@ -101,7 +101,7 @@ describe("whatever the request and the actors", () => {
     );
   });
 
-  test("the plan is a function of what it is given", () => {
+  test("the plan is a pure function of its input", () => {
     fc.assert(
       fc.property(situations, (one) => {
         expect(JSON.stringify(planOf(one))).toBe(JSON.stringify(planOf(one)));

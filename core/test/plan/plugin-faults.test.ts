@@ -23,7 +23,7 @@ const plan = (changes: Partial<Candidates>) => {
   return planRun(boundedRequest(asked, boundaryOf(asked)), candidates({ ...whole, ...changes }));
 };
 
-describe("what a plugin throws while a run is planned names the plugin and the method", () => {
+describe("an error that a plugin throws during planning names the plugin and the method", () => {
   const { sandboxes, harnesses, executors, toolSources } = whole;
   const broken = <A extends object>([one]: readonly { readonly actor: A }[], method: string) =>
     [{ ...one, actor: { ...one?.actor, [method]: throws } }] as never;
@@ -44,7 +44,7 @@ describe("what a plugin throws while a run is planned names the plugin and the m
   });
 });
 
-test("gaps isn't asked about what an issue was found in", () => {
+test("gaps isn't called for a part of the request with an issue", () => {
   const issue = { path: "callRef", message: "is required" };
   const [one] = whole.executors;
   if (one === undefined) throw new Error("no executor");

@@ -31,7 +31,7 @@ describe("receiptOf", () => {
     return receipt;
   }
 
-  test("says who stands how, and what guarantees what", () => {
+  test("lists each actor's assurance, and the source of each guarantee", () => {
     const claims = ["network.allow-host", "network.deny"] as const;
     const receipt = receiptFor(
       {
@@ -72,7 +72,7 @@ describe("receiptOf", () => {
     ]);
   });
 
-  test("what was accepted as a gap is no guarantee, whatever its actor could prove elsewhere", () => {
+  test("an accepted gap is no guarantee, whatever its actor proves elsewhere", () => {
     const states = [{ capability: "network.allow-host", reason: "not listed", fix: "list it" }] as const;
     const receipt = receiptFor(
       {
@@ -92,7 +92,7 @@ describe("receiptOf", () => {
     expect(receipt.guarantees.map(({ by }) => by)).toContain("mcp-http-client");
   });
 
-  test("a delivery's own guarantee is told", () => {
+  test("a delivery's own guarantee is listed", () => {
     const receipt = receiptFor(
       { sandboxPermission: { secrets: "hidden" }, customTools: [{ name: "one", callRef: "r" }] },
       {

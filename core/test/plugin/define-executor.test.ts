@@ -9,7 +9,7 @@ const tool = toolSpecSchema.parse({ kind: "clock", name: "now" });
 const request = requestOf({ customTools: [tool] });
 const use = { request, tool };
 
-describe("an executor of which only kind, site and execute are given", () => {
+describe("an executor with only kind, site and execute", () => {
   it.each([
     ["is named after its kind", minimal.name, "clock"],
     ["touches every domain", minimal.touches(use), domains],
@@ -22,12 +22,12 @@ describe("an executor of which only kind, site and execute are given", () => {
     expect(actual).toEqual(expected);
   });
 
-  it("has nothing to show of a host", async () => {
+  it("has no probe findings", async () => {
     await expect(minimal.probe(new AbortController().signal)).resolves.toEqual([]);
   });
 });
 
-it("keeps what its author gives instead of a default", async () => {
+it("uses its author's values instead of the defaults", async () => {
   const given: ExecutorDefinition = {
     kind: "clock",
     site: "runner",

@@ -46,7 +46,7 @@ describe("a class that a plugin registers", () => {
     ]);
   });
 
-  it("needs no decorator where its constructor takes nothing", async () => {
+  it("needs no decorator if its constructor has no parameters", async () => {
     class Plain extends FakeExecutor {
       constructor() {
         super({ kind: "plain" });
@@ -84,7 +84,7 @@ describe("a class that a plugin registers", () => {
 });
 
 describe("a plugin that registers objects", () => {
-  it("has its log beside its configuration", async () => {
+  it("gets its log in addition to its configuration", async () => {
     const { log } = await load((registrar, { place }) => registrar.log.info({ place }, "registered"));
     expect(log.lines).toMatchObject([{ level: "info", fields: { plugin: "plugin-1", place: "here" } }]);
   });

@@ -2,7 +2,7 @@ import { getMaxListeners, setMaxListeners } from "node:events";
 import { expect, test } from "vitest";
 import { newPluginAbort } from "../../src/plugin/index.js";
 
-test("a signal for plugins allows many listeners, by a limit that a client may look at and raise", () => {
+test("a signal for plugins allows many listeners, up to a limit that a client may read and raise", () => {
   const { signal } = newPluginAbort();
   // undici raises what is below its own need, and must find a number that it can compare.
   const limit = getMaxListeners(signal);

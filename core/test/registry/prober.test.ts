@@ -15,7 +15,7 @@ describe("probing", () => {
     return { actor, log, prober: new Prober({ timeoutMs, maxAgeMs: 60_000, retryMs: 15_000 }, log) };
   }
 
-  test("evidence is kept for its age, and taken again after it, or when it was invalidated", async () => {
+  test("evidence is reused until its maximum age, and probed again after that or when it was invalidated", async () => {
     vi.useFakeTimers();
     try {
       const { actor, prober } = probing(async () => proofsOf(claims));
@@ -67,7 +67,7 @@ describe("probing", () => {
     expect(actor.probe).toHaveBeenCalledTimes(1);
   });
 
-  test("what was invalidated while it was probed is probed again", async () => {
+  test("an actor that was invalidated during its probe is probed again", async () => {
     let finish = () => {};
     const { actor, prober } = probing(async () => {
       await new Promise<void>((resolve) => {
@@ -84,14 +84,14 @@ describe("probing", () => {
     expect(prober.probed(actor).findings.get("network.deny")?.proven).toBe(true);
   });
 
-  test("a finding beyond the claims is ignored, and logged", async () => {
+  test("a finding beyond the claims is ignored and logged", async () => {
     const { actor, prober, log } = probing(async () => proofsOf(["network.deny", "secrets.hidden"]));
     await prober.refresh([actor]);
     expect([...prober.probed(actor).findings.keys()]).toEqual(["network.deny"]);
     expect(log.lines).toMatchObject([{ level: "warn", fields: { capability: "secrets.hidden" } }]);
   });
 
-  test("of two findings that contradict each other, the one that proves nothing stands", async () => {
+  test("of two contradictory findings, the one without proof counts", async () => {
     const refuted: Finding = { capability: "network.deny", proven: false, reason: "leaks", fix: "none" };
     for (const order of [
       [...proofsOf(claims), refuted],
@@ -130,7 +130,7 @@ describe("probing", () => {
     expect(log.lines).toHaveLength(1);
   });
 
-  test("the probe is told when its time is up", async () => {
+  test("the probe's signal aborts when its time is up", async () => {
     const seen: AbortSignal[] = [];
     const { actor, prober } = probing((signal) => {
       seen.push(signal);

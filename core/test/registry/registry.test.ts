@@ -75,7 +75,7 @@ describe("loading", () => {
     });
   });
 
-  test("all failures of all plugins are told at once, each with its fix", async () => {
+  test("all failures of all plugins are reported at once, each with its fix", async () => {
     const throws = () => {
       throw new Error("no disk");
     };
@@ -163,7 +163,7 @@ describe("loading", () => {
     ]);
   });
 
-  test("a config that is no schema of zod 4, or needs to wait, is a failure like any other", async () => {
+  test("a config that isn't a zod 4 schema, or is asynchronous, is a failure like any other", async () => {
     const asynchronous = z.strictObject({}).refine(async () => true);
     const broken = changed(plugin("broken"), { config: { safeParse: "no" } });
     expect(await failuresOf([plugin("waits", () => {}, asynchronous), broken])).toEqual([
@@ -172,14 +172,14 @@ describe("loading", () => {
     ]);
   });
 
-  test("a register that waits is refused, and what it throws later ends nothing", async () => {
+  test("an asynchronous register is refused, and a later rejection doesn't end the process", async () => {
     const waits = async () => {
       throw new Error("too late");
     };
     expect(await failuresOf([plugin("waits", waits)])).toEqual([["waits", "register returned a promise"]]);
   });
 
-  test("an offer after register is an error for whoever makes it", async () => {
+  test("a registration after register has returned throws", async () => {
     let offerLate = () => {};
     const registry = await load([
       plugin("late", (registrar) => {
@@ -192,7 +192,7 @@ describe("loading", () => {
 });
 
 describe("the candidates", () => {
-  test("is in configured order, and empty where nothing is loaded", async () => {
+  test("are in configured order, and empty if nothing is loaded", async () => {
     const sandboxes = ["c", "a", "b"].map((name) => new FakeSandboxBackend({ name }));
     const registry = await load(
       sandboxes.map((sandbox) => offering(`plugin-${sandbox.name}`, "sandbox", sandbox)),
@@ -209,14 +209,14 @@ describe("the candidates", () => {
     expect((await other.candidates()).sandboxes).toEqual([]);
   });
 
-  test("as seen: nothing is proven before the first probe", async () => {
+  test("before the first probe nothing is proven", async () => {
     const registry = await load([offering("a", "sandbox", new FakeSandboxBackend())]);
     expect(registry.candidatesAsSeen().sandboxes[0]?.findings.size).toBe(0);
     await registry.candidates();
     expect(registry.candidatesAsSeen().sandboxes[0]?.findings.size).toBeGreaterThan(0);
   });
 
-  test("describe tells each actor's plugin, claims and findings, also of two with one name", async () => {
+  test("describe lists each actor's plugin, claims and findings, even for two with one name", async () => {
     const delivery = new FakeDelivery();
     const named = (id: string) => Object.assign(new ScriptedHarness(delivery, { id }), { name: "agent" });
     const registry = await load([

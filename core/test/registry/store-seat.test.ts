@@ -15,15 +15,15 @@ const load = (...names: string[]) =>
     log,
   );
 
-describe("the seat of the store", () => {
-  it("has what a plugin offers, which is no actor", async () => {
+describe("the registration of a store", () => {
+  it("keeps a plugin's store, which isn't an actor", async () => {
     const registry = await load("one");
     expect(registry.store).toBe(backend);
     expect(registry.registrations).toEqual([]);
     expect((await load()).store).toBeUndefined();
   });
 
-  it("is one: a second offer fails the boot", async () => {
+  it("is possible once: a second one fails the start", async () => {
     await expect(load("one", "two")).rejects.toThrow(PluginLoadFailed);
     await expect(load("one", "two")).rejects.toThrow(
       "two: offers the store 'memory', and one already offers one",

@@ -5,7 +5,7 @@ import { gunzipSync } from "node:zlib";
 import { expect, it, onTestFinished } from "vitest";
 import { archiveOf } from "../src/host/copies.js";
 
-it("packs the runner's files once, until one of them changes, and not beyond what a pipe should carry", async () => {
+it("packs the runner's files once until one of them changes, up to a size limit", async () => {
   const folder = await mkdtemp(join(tmpdir(), "ambit-copies-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, "program.js");

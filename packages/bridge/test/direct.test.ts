@@ -25,7 +25,7 @@ describe("a pipe that carries any bytes", () => {
   );
   const data = fc.tuple(number, stream, fc.uint8Array({ maxLength: 3_000 }));
 
-  it("says the same however it is cut", () => {
+  it("carries the same data for any chunking", () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(plain, data), { maxLength: 20 }),
@@ -84,7 +84,7 @@ describe("a sandbox over one direct pipe", () => {
   const staying = (text: string) =>
     ({ argv: [process.execPath, "-e", "setTimeout(() => {}, 120_000)", text], env: {} }) as const;
 
-  it("needs no other process than the daemon's, and opens no second pipe", async () => {
+  it("needs no process but the daemon, and opens no second pipe", async () => {
     await using bridged = await openBridged({ direct: true });
     const child = await bridged.sandbox.spawn({ argv: ["/bin/cat"], env: {} });
     const writer = child.stdin.getWriter();
@@ -98,7 +98,7 @@ describe("a sandbox over one direct pipe", () => {
     expect(processesWith(`${bridged.folder}/bridge.mjs`)).toHaveLength(1);
   });
 
-  it("holds back a writer whose reader doesn't read, and nobody else", async () => {
+  it("blocks a writer whose reader doesn't read, but no other", async () => {
     await using bridged = await openBridged({ direct: true });
     const { sandbox } = bridged;
     const count = "let n = 0; const say = () => { while (process.stdout.write(Buffer.alloc(65536))) n++; };";
@@ -115,7 +115,7 @@ describe("a sandbox over one direct pipe", () => {
     await slow.kill();
   });
 
-  it("ends once and for all when its pipe does, and says why", async () => {
+  it("ends permanently when its pipe ends, with the reason", async () => {
     await using bridged = await openBridged({ direct: true });
     const child = await bridged.sandbox.spawn(staying(mark()));
     bridged.platform.cut();
@@ -140,7 +140,7 @@ describe("a sandbox over one direct pipe", () => {
     expect(bridged.failures.map(({ message }) => message)).toEqual([expect.stringMatching(reason)]);
   });
 
-  it("leaves no process when the runner lets go of the pipe", async () => {
+  it("leaves no process after the runner closed the pipe", async () => {
     const bridged = await openBridged({ direct: true });
     const text = mark();
     await bridged.sandbox.spawn(staying(text));
@@ -156,7 +156,7 @@ describe("a sandbox over one direct pipe", () => {
   });
 });
 
-describe("a guest daemon on a direct pipe that isn't to be trusted", () => {
+describe("an untrusted guest daemon on a direct pipe", () => {
   /** Says what it likes, and hears everything unless it is deaf. */
   async function opening(say: (output: PassThrough) => void | Promise<void>, isDeaf = false) {
     const failures: SandboxFailed[] = [];
@@ -210,7 +210,7 @@ describe("a guest daemon on a direct pipe that isn't to be trusted", () => {
     expect(destroyed).toBe(1);
   });
 
-  it("that sends more than it may is given up", async () => {
+  it("that sends too much is disconnected", async () => {
     const { outcome, failures } = await opening((output) => {
       output.write(hello);
       // Channel 1 is the question for its facts.
@@ -222,7 +222,7 @@ describe("a guest daemon on a direct pipe that isn't to be trusted", () => {
     expect(String([outcome, ...failures])).toContain("broke its protocol");
   });
 
-  it("that makes the runner answer and reads nothing fills no memory", { timeout: 60_000 }, async () => {
+  it("that causes responses and reads none fills no memory", { timeout: 60_000 }, async () => {
     let isOver = false;
     const { outcome, failures } = await opening(async (output) => {
       output.write(hello);

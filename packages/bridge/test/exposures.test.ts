@@ -24,7 +24,7 @@ const head = (more = "") => "GET / HTTP/1.1\\r\\nHost: a\\r\\nAuthorization: Bea
 `;
 
 describe("an exposed handler", () => {
-  it("answers two hundred connections at once", async () => {
+  it("serves two hundred simultaneous connections", async () => {
     await using bridged = await openBridged();
     const { sandbox } = bridged;
     let answered = 0;
@@ -46,7 +46,7 @@ describe("an exposed handler", () => {
     expect(answered).toBe(200);
   });
 
-  it("drops connections beyond what it keeps, and answers again afterwards", async () => {
+  it("drops connections over its limit, and serves again afterwards", async () => {
     await using bridged = await openBridged();
     const { sandbox } = bridged;
     const { url, token } = await sandbox.expose(() => new Response("here"));
@@ -67,7 +67,7 @@ describe("an exposed handler", () => {
     expect(text).toBe("here");
   });
 
-  it("is read to its end by a client that is slow and closes its own half", async () => {
+  it("is read completely by a slow client that closes its own half", async () => {
     await using bridged = await openBridged();
     const { sandbox } = bridged;
     const { url, token } = await sandbox.expose(() => new Response(Buffer.alloc(6 * MB, "x")));
@@ -82,7 +82,7 @@ describe("an exposed handler", () => {
     expect(Number(await inside(sandbox, program, url, token))).toBeGreaterThan(6 * MB);
   });
 
-  it("survives clients that say nothing, nonsense, half a request, or leave in the middle", async () => {
+  it("survives clients that send nothing, garbage or half a request, or disconnect early", async () => {
     await using bridged = await openBridged();
     const { sandbox, failures } = bridged;
     let length = 0;

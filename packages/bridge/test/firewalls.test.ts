@@ -7,7 +7,7 @@ const trial = fileURLToPath(new URL("support/firewall-trial.mjs", import.meta.ur
 
 describe("ports of a service inside", () => {
   for (const { name, commands } of firewalls) {
-    it(`are root's alone behind ${name}`, { timeout: 60_000 }, (context) => {
+    it(`can be reached only by root behind ${name}`, { timeout: 60_000 }, (context) => {
       if (process.getuid?.() !== 0) context.skip("host: rules take root");
       const orders = commands([2_280, 22_220]);
       for (const { program } of orders) {

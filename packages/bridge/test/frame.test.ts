@@ -42,7 +42,7 @@ describe("a line of the bridge", () => {
     );
   });
 
-  it("says the other frames and signals as they are, and isn't heard by who said it", () => {
+  it("carries the other frames and signals unchanged, and isn't accepted by its own sender", () => {
     const frames: readonly Parameters<typeof frameLine>[2][] = [
       ["open", 1, "run"],
       ["end", 2, 1],
@@ -58,7 +58,7 @@ describe("a line of the bridge", () => {
     expect(readLine("inside", line)).toEqual({ kind: "signal", signal: ["hello", 1, "epoch", 2, 3] });
   });
 
-  it("is noise, and never a throw, whatever it holds", () => {
+  it("is ignored as noise, and never throws, for any content", () => {
     const almost = fc
       .tuple(fc.constantFrom('["<",', '["<"', '["<",1,', '["<",0,'), fc.string({ unit: "binary" }))
       .map(([start, rest]) => start + rest);
@@ -115,8 +115,8 @@ describe("chunks of a stream", () => {
   });
 });
 
-describe("a stream's lines", () => {
-  it("come whole, whatever the pieces", () => {
+describe("lines of a stream", () => {
+  it("are complete for any chunking", () => {
     const text = fc.array(
       fc.string({ unit: "grapheme", maxLength: 30 }).map((line) => line.replace(/[\r\n]/g, "")),
     );
@@ -135,7 +135,7 @@ describe("a stream's lines", () => {
     );
   });
 
-  it("keep no more of one without an end than they may", () => {
+  it("are truncated at a limit", () => {
     const lines = new Lines(100);
     for (let piece = 0; piece < 1_000; piece++) expect(lines.push(Buffer.alloc(90, "x"))).toEqual([]);
     const [rest, next] = lines.push(Buffer.from("\nnext\n"));

@@ -37,7 +37,7 @@ function open(platform: RemotePlatform, { bridge = {}, signal = new AbortControl
   return openRemoteSandbox({ platform, spec, bridge: bridgeSchema.parse(bridge), evidence: {} }, scope);
 }
 
-describe("an opening that is given up half way", () => {
+describe("an aborted opening", () => {
   const reason = new Error("cancelled");
 
   it.each(["upload", "openPipe"] as const)("leaves nothing when the platform hangs in %s", async (where) => {
@@ -49,7 +49,7 @@ describe("an opening that is given up half way", () => {
     expect(platform.destroyed).toBe(1);
   });
 
-  it("closes a pipe that comes too late", async () => {
+  it("closes a pipe that opens too late", async () => {
     const abort = new AbortController();
     const platform = new HostilePlatform(answerFacts);
     let come: () => void = () => undefined;
@@ -108,7 +108,7 @@ describe("an opening that is given up half way", () => {
   });
 });
 
-describe("a guest daemon that isn't to be trusted", () => {
+describe("an untrusted guest daemon", () => {
   const withGreeting = (greeting: string) => new HostilePlatform(answerFacts, greeting);
 
   it.each([
@@ -121,7 +121,7 @@ describe("a guest daemon that isn't to be trusted", () => {
     await expect(opening).rejects.toThrow(/can't be started/);
   });
 
-  it("that pretends to have what it wasn't sent is given up at once", async () => {
+  it("that acknowledges unsent data is disconnected at once", async () => {
     const platform = withGreeting('["<",0,"hello",1,"epoch",1,7]\n');
     await expect(open(platform)).rejects.toThrow(/broke its protocol/);
     expect(platform.opened).toBe(1);
@@ -138,7 +138,7 @@ describe("a guest daemon that isn't to be trusted", () => {
     expect(platform.destroyed).toBe(1);
   });
 
-  it("fills no memory with a file, and puts nothing of its own on the evidence", async () => {
+  it("can't fill memory with a file, or add its own data to the evidence", async () => {
     const platform = new HostilePlatform((kind, say) => {
       if (kind === "facts") return { ...facts, workspace: "/etc", extra: "evil" };
       if (kind === "run")

@@ -19,7 +19,7 @@ const pipes = [
 ];
 
 describe.each(pipes)("processes over $over", ({ direct }) => {
-  it("are told to have ended although nobody reads what they wrote", async () => {
+  it("are reported as ended although their output wasn't read", async () => {
     await using bridged = await openBridged({ direct });
     const pour = `process.stdout.write(Buffer.alloc(${4 * MB}, 120)); setTimeout(() => process.exit(9), 300);`;
     const child = await bridged.sandbox.spawn({ argv: [process.execPath, "-e", pour], env: {} });
@@ -54,13 +54,13 @@ describe.each(pipes)("processes over $over", ({ direct }) => {
       for (let time = 0; time < 64; time++) await writer.write(Buffer.alloc(65_536));
       await writer.close();
     })();
-    // It may hear that nobody reads any more; it never waits for ever.
+    // It may fail because nothing reads any more, but it never waits indefinitely.
     await writing.catch((error: unknown) => expect(error).toBeInstanceOf(SandboxFailed));
     expect(await textOf(child.stdout)).toBe("done\n");
     await expect(child.exit).resolves.toEqual({ code: 5, signal: null });
   });
 
-  it("carry bytes that are no text, and arguments that are hard", async () => {
+  it("pass on binary data, and arguments with special characters", async () => {
     await using bridged = await openBridged({ direct });
     const { sandbox } = bridged;
     const bytes = Buffer.concat([
@@ -82,7 +82,7 @@ describe.each(pipes)("processes over $over", ({ direct }) => {
 
   // What is left of each doesn't depend on the pipe.
   const many = direct ? 200 : 1_000;
-  it(`are ${many} short ones, of which nothing is left`, { timeout: 120_000 }, async () => {
+  it(`leave nothing after ${many} short ones`, { timeout: 120_000 }, async () => {
     await using bridged = await openBridged({ direct });
     const { sandbox, folder } = bridged;
     let next = 0;
@@ -102,7 +102,7 @@ describe.each(pipes)("processes over $over", ({ direct }) => {
     expect(await readdir(join(folder, "processes"))).toEqual([]);
   });
 
-  it("that are given up before they are there don't stay", async () => {
+  it("that are aborted before they start leave nothing", async () => {
     await using bridged = await openBridged({ direct });
     const text = mark();
     const reason = new Error("no longer wanted");
@@ -132,7 +132,7 @@ describe.each(pipes)("processes over $over", ({ direct }) => {
     );
   });
 
-  it("that are being started while the sandbox closes don't stay", async () => {
+  it("that are being started while the sandbox closes leave nothing", async () => {
     await using bridged = await openBridged({ direct });
     const text = mark();
     const spawning = Array.from({ length: 10 }, () => bridged.sandbox.spawn(staying(text)));
@@ -150,7 +150,7 @@ describe.each(pipes)("processes over $over", ({ direct }) => {
     ).toEqual([]);
   });
 
-  it("that can't be started say why", async () => {
+  it("that can't be started fail with the reason", async () => {
     await using bridged = await openBridged({ direct });
     const { sandbox } = bridged;
     await expect(sandbox.spawn({ argv: ["/there/is/none"], env: {} })).rejects.toThrow(
@@ -164,7 +164,7 @@ describe.each(pipes)("processes over $over", ({ direct }) => {
 });
 
 describe.each(pipes)("files over $over", ({ direct }) => {
-  it("of 64 MB arrive both ways, and larger ones are refused", { timeout: 60_000 }, async () => {
+  it("of 64 MB are transferred both ways, and larger ones are refused", { timeout: 60_000 }, async () => {
     await using bridged = await openBridged({ direct });
     const { sandbox } = bridged;
     const content = randomBytes(64 * MB);
@@ -175,7 +175,7 @@ describe.each(pipes)("files over $over", ({ direct }) => {
     await expect(sandbox.readFile(path)).rejects.toThrow("larger than");
   });
 
-  it("are many at once", async () => {
+  it("can be transferred simultaneously", async () => {
     await using bridged = await openBridged({ direct });
     const { sandbox } = bridged;
     const files = Array.from({ length: 300 }, (_, number) => ({

@@ -46,7 +46,7 @@ class Runner {
 const letTasksRun = () => new Promise<void>((resolve) => setImmediate(resolve));
 const piece = "x".repeat(longestChunk);
 
-describe("a transport whose peer isn't to be trusted", () => {
+describe("a transport with an untrusted peer", () => {
   it("opens a bounded number of channels for it, and forgets those that close", () => {
     const runner = new Runner();
     for (let id = 2; id <= 20_000; id += 2) runner.hear(["open", id, "connection"]);
@@ -57,14 +57,14 @@ describe("a transport whose peer isn't to be trusted", () => {
     expect(runner.accepted).toHaveLength(513);
   });
 
-  it("lets it open none with a number of ours, nor one twice", () => {
+  it("lets it open no channel with a local number, and none twice", () => {
     const runner = new Runner();
     expect(() => runner.hear(["open", 3, "connection"])).toThrow("can't be opened");
     runner.hear(["open", 4, "connection"]);
     expect(() => runner.hear(["open", 4, "connection"])).toThrow("can't be opened");
   });
 
-  it("breaks when it is sent more than its window allows", () => {
+  it("fails if it receives more than its window allows", () => {
     const runner = new Runner({ data: () => undefined });
     runner.hear(["open", 2, "connection"]);
     expect(() => {
@@ -72,7 +72,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     }).toThrow("more than its window");
   });
 
-  it("keeps nothing of messages that nobody hears, and little of one without an end", () => {
+  it("drops messages without a listener, and bounds one without an end", () => {
     const deaf = new Runner();
     deaf.hear(["open", 2, "connection"]);
     for (let sent = 0; sent < 8 * MB; sent += longestChunk) deaf.hear(["data", 2, streams.messages, piece]);
@@ -88,7 +88,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     expect(heard).toEqual([]);
   });
 
-  it("sends no more than a window, however much it says that it took", async () => {
+  it("sends no more than a window, whatever the peer acknowledges", async () => {
     const runner = new Runner();
     runner.hear(["open", 2, "connection"]);
     const [channel] = runner.accepted;
@@ -99,7 +99,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     expect(runner.count("data") * longestChunk).toBeLessThan(MB);
   });
 
-  it("stops writing for one that takes everything and acknowledges nothing, and goes on when it does", async () => {
+  it("stops writing to a peer that acknowledges nothing, and continues when it does", async () => {
     const runner = new Runner();
     runner.hear(["open", 2, "connection"]);
     const [channel] = runner.accepted;
@@ -122,7 +122,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     expect(isWritten).toBe(true);
   });
 
-  it("breaks for one that makes it answer without end and acknowledges nothing", () => {
+  it("fails for a peer that causes endless responses and acknowledges nothing", () => {
     const runner = new Runner();
     expect(() => {
       for (let id = 2; id < 8_000_000; id += 2) runner.hear(["open", id, "connection"]);
@@ -130,7 +130,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     expect(runner.transport.kept).toBeLessThan(64 * MB);
   });
 
-  it("takes each frame once, in order, and no acknowledgement of what wasn't sent", () => {
+  it("accepts each frame once, in order, and no acknowledgement of unsent frames", () => {
     const runner = new Runner();
     const open = { kind: "frame", number: 1, frame: ["open", 2, "connection"] } as const;
     runner.transport.accept(open, 10);
@@ -141,7 +141,7 @@ describe("a transport whose peer isn't to be trusted", () => {
     expect(() => runner.transport.attach({ write: () => undefined }, 99)).toThrow(TransportBroken);
   });
 
-  it("lets go of everybody who waits when it is lost", async () => {
+  it("releases all waiters when the connection is lost", async () => {
     const runner = new Runner();
     const channel = runner.channels.open("run", () => ({}));
     const writing = channel.write(streams.main, Buffer.alloc(4 * MB));

@@ -26,8 +26,8 @@ function numbers(seed: number): () => number {
   };
 }
 
-describe("a bridge over pipes that break", () => {
-  it("loses nothing, repeats nothing and keeps the order over a thousand cuts", {
+describe("a bridge over breaking pipes", () => {
+  it("loses nothing, repeats nothing and keeps the order over a thousand interruptions", {
     timeout: 120_000,
   }, async () => {
     const requests = 300;
@@ -67,7 +67,7 @@ describe("a bridge over pipes that break", () => {
     expect(platform.cuts).toBeGreaterThanOrEqual(cuts);
   });
 
-  it("carries a message of 16 MB in one line both ways, also when the pipe is cut in its middle", async () => {
+  it("carries a message of 16 MB in one line both ways, even if the pipe breaks in its middle", async () => {
     await using bridged = await openBridged({ platform: (folder) => new CuttingPlatform(folder) });
     const { sandbox, platform } = bridged;
     if (!(platform instanceof CuttingPlatform)) throw new Error("another platform");
@@ -81,7 +81,7 @@ describe("a bridge over pipes that break", () => {
     expect(platform.cuts).toBe(5);
   });
 
-  it("stops a writer whose reader is slow, and goes on where it stopped", async () => {
+  it("pauses a writer whose reader is slow, and continues where it stopped", async () => {
     await using bridged = await openBridged();
     const { sandbox } = bridged;
     const size = 8 * 2 ** 20;
@@ -107,7 +107,7 @@ describe("a bridge over pipes that break", () => {
     expect((await child.exit).code).toBe(0);
   });
 
-  it("replaces a pipe that has carried enough, unnoticed", async () => {
+  it("replaces a pipe at its byte limit, without interruption", async () => {
     await using bridged = await openBridged({ bridge: { pipeBytes: 200_000 } });
     const { sandbox, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/cat"], env: {} });
@@ -131,7 +131,7 @@ describe("a bridge over pipes that break", () => {
     expect(platform.pipes.size).toBe(1);
   });
 
-  it("says that what ran is lost when the guest daemon is killed", async () => {
+  it("reports running processes as lost when the guest daemon is killed", async () => {
     await using bridged = await openBridged();
     const { sandbox, failures, platform, folder } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
@@ -145,7 +145,7 @@ describe("a bridge over pipes that break", () => {
     process.kill(Number(child.evidence.pid), "SIGKILL");
   });
 
-  it("gives a sandbox up that can't be reached for too long, and tells the platform's own words", async () => {
+  it("fails a sandbox that is unreachable for too long, with the platform's own message", async () => {
     await using bridged = await openBridged({ bridge: { reconnectTimeoutMs: 300 } });
     const { sandbox, failures, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
@@ -157,7 +157,7 @@ describe("a bridge over pipes that break", () => {
     ]);
   });
 
-  it("tries nothing again when the platform says that the sandbox is gone", async () => {
+  it("doesn't retry after the platform reported that the sandbox is gone", async () => {
     await using bridged = await openBridged();
     const { failures, platform } = bridged;
     const gone = new SandboxFailed("The sandbox was stopped");
@@ -167,7 +167,7 @@ describe("a bridge over pipes that break", () => {
     expect(failures).toEqual([gone]);
   });
 
-  it("ends what runs inside when the runner doesn't come back", async () => {
+  it("ends processes inside if the runner doesn't reconnect", async () => {
     await using bridged = await openBridged({ bridge: { orphanTimeoutMs: 200, reconnectTimeoutMs: 1_000 } });
     const { sandbox, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });

@@ -17,7 +17,7 @@ const write = ({ sandbox }: Bridged, name: string, content: string) =>
   sandbox.writeFiles([{ path: file(sandbox, name), content }]);
 
 describe("a sandbox that another runner takes over", () => {
-  it("keeps its files, and hears the earlier owner no more", async () => {
+  it("keeps its files, and ignores the earlier owner", async () => {
     await using first = await openBridged({ takeover: { fence: 1 } });
     await write(first, "kept", "of the first");
     const left = await first.sandbox.spawn({ argv: ["/bin/sleep", "60.25"], env: {}, role: "agent" });
@@ -44,7 +44,7 @@ describe("a sandbox that another runner takes over", () => {
     expect(decoder.decode(await second.sandbox.readFile(file(second.sandbox, "kept")))).toBe("of the second");
   });
 
-  it("refuses an owner of an older fence, another key, and another daemon's state", async () => {
+  it("refuses an owner with an older fence, another key, and another daemon's state", async () => {
     await using first = await openBridged({ takeover: { fence: 3 } });
     await expect(taking(first, 2)).rejects.toThrow("Another replica has taken over");
     await expect(taking(first, 4, { key: "guessed" })).rejects.toThrow("can't be started");

@@ -43,11 +43,11 @@ describe("names", () => {
     expect(network.rules.some((rule) => matches(rule, to))).toBe(allowed);
   });
 
-  it("never resolves what isn't listed, ranges or not", () => {
+  it("never resolves an unlisted name, with or without ranges", () => {
     expect(decideBeforeLookup(target("other.test"), allowlist("ok.test", "0.0.0.0/0")).allowed).toBe(false);
   });
 
-  it("says which rule it was, and for which port it is listed otherwise", () => {
+  it("names the rule, and the port for which the name is listed", () => {
     expect(decideConnection(target("a.ok.test"), [PUBLIC], allowlist("*.OK.test:443"), [])).toEqual({
       allowed: true,
       reason: "listed as *.ok.test:443",
@@ -59,7 +59,7 @@ describe("names", () => {
     });
   });
 
-  it("refuses a name with one bad address among good ones, and one without any", () => {
+  it("refuses a name with one forbidden address, and one without addresses", () => {
     const network = allowlist("ok.test");
     for (const addresses of [
       [PUBLIC, "10.0.0.1"],
@@ -216,7 +216,7 @@ describe("special addresses", () => {
     });
   });
 
-  it("calls special whatever ipaddr.js does, and no address of ours public that it doesn't", () => {
+  it("classifies as special everything that ipaddr.js does", () => {
     const v4 = fc.array(fc.integer({ min: 0, max: 255 }), { minLength: 4, maxLength: 4 });
     const v6 = fc.array(fc.integer({ min: 0, max: 255 }), { minLength: 16, maxLength: 16 });
     fc.assert(

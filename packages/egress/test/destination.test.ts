@@ -24,7 +24,7 @@ describe("allowsDestination", () => {
     ["http://[::1]:8000/", ["::1"], true],
     ["http://[::1]:8000/", ["127.0.0.0/8"], false],
     ["http://93.184.216.34/", ["0.0.0.0/0"], true],
-    // What whoever dials would refuse isn't allowed here either.
+    // What the connecting code would refuse isn't allowed here either.
     ["http://127.0.0.1/", ["0.0.0.0/0"], false],
     ["http://169.254.169.254/", ["0.0.0.0/0", "169.254.0.0/16"], false],
     ["http://[::ffff:127.0.0.1]/", ["127.0.0.0/8", "::/0"], false],
@@ -87,7 +87,7 @@ describe("whyClosed", () => {
     expect(whyClosed(address, ranges(...entries))).toBe(reason);
   });
 
-  it("counts a range with a port only for that port, and for none that isn't named", () => {
+  it("applies a range with a port only to that port", () => {
     const listed = ranges("10.0.0.1:443");
     expect(whyClosed("10.0.0.1", listed, { port: 443 })).toBeUndefined();
     expect(whyClosed("10.0.0.1", listed, { port: 80 })).toBe(
@@ -96,7 +96,7 @@ describe("whyClosed", () => {
     expect(whyClosed("10.0.0.1", listed)).toBe("10.0.0.1 is private, and no listed range names it");
   });
 
-  it("knows the host's own addresses in any spelling", () => {
+  it("recognises the host's own addresses in any spelling", () => {
     const own = ["2606:4700:0::1"];
     const reason = "2606:4700::1 is an address of the runner's own host, and no listed range names it";
     expect(whyClosed("2606:4700::1", [], { own })).toBe(reason);
@@ -135,7 +135,7 @@ describe("destinationGap", () => {
     });
   });
 
-  it("is none where the entry that it asks for is listed, or nothing is restricted", () => {
+  it("is none if the proposed entry is listed, or nothing is restricted", () => {
     for (const url of ["https://a.example./x", "http://a.example:81/", "http://[::1]:8/", "http://10.1:9/"]) {
       const destination = new URL(url);
       expect(destinationGap(allowlist(entryFor(destination)), destination, use)).toBeUndefined();

@@ -12,7 +12,7 @@ function pass(chunks: readonly Buffer[]): Buffer {
 }
 
 describe("a value in a stream", () => {
-  it("is replaced wherever chunks end, and nothing else changes", () => {
+  it("is replaced for any chunking, and nothing else changes", () => {
     const text = Buffer.from(`before ${value} between ${value}${value} after s3cr3t`);
     const wanted = text.toString().replaceAll(value, standIn.slice(0, value.length));
     fc.assert(
@@ -39,14 +39,14 @@ describe("a value in a stream", () => {
     expect(shown).not.toContain(value.slice(2, -2));
   });
 
-  it("isn't waited for: what can't be its beginning is passed on at once", () => {
+  it("delays nothing else: what can't be its beginning is passed on at once", () => {
     const replacer = new StreamReplacer(new Replacements(replacementsFor(value, standIn)));
     expect(replacer.push(Buffer.from("data: event\n\n")).toString()).toBe("data: event\n\n");
     expect(replacer.push(Buffer.from("ends with s3cr")).toString()).toBe("ends with ");
     expect(replacer.push(Buffer.from("ewed")).toString()).toBe("s3crewed");
   });
 
-  it("is found in one pass as each would be by itself", () => {
+  it("is found together with others as if searched alone", () => {
     // Few letters, so that sequences overlap, begin alike and end a chunk half way.
     const text = fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 2, maxLength: 6 });
     fc.assert(

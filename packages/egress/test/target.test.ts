@@ -27,7 +27,7 @@ describe("readAuthority and readTarget", () => {
     expect(readAuthority(raw).ok).toBe(false);
   });
 
-  it("refuses ports that aren't", () => {
+  it("refuses invalid ports", () => {
     for (const port of [0, -1, 65536, 1.5, Number.NaN]) expect(readTarget("ok.test", port).ok).toBe(false);
   });
 });

@@ -20,7 +20,7 @@ afterEach(async () => {
   expect(unhandled).toEqual([]);
 });
 
-describe("what an actor does wrong ends the run, with the code of the person who must act", () => {
+describe("a failure of an actor ends the run, with the error code for the person who must act", () => {
   test.each([
     [
       "an error of the catalogue is the actor's own say",
@@ -108,7 +108,7 @@ describe("what an actor does wrong ends the run, with the code of the person who
     expect(result.error).toContain("'ambit'");
   });
 
-  test("an executor that throws: the agent gets an answer, the run ends", async () => {
+  test("an executor that throws: the agent gets a result, and the run ends", async () => {
     const answers: unknown[] = [];
     const executor = new FakeExecutor({ execute: () => Promise.reject(new Error("bug")) });
     const world = await createWorld({
@@ -147,7 +147,7 @@ describe("what an actor does wrong ends the run, with the code of the person who
     expect(result.error).toContain("'docs'");
   });
 
-  test("an executor that throws when it is to make itself ready", async () => {
+  test("an executor that throws in prepare", async () => {
     const prepare = () => {
       throw new Error("bug");
     };
@@ -158,7 +158,7 @@ describe("what an actor does wrong ends the run, with the code of the person who
     expect(world.harness.closed).toBe(1);
   });
 
-  test("an actor whose answers break the receipt", async () => {
+  test("an actor whose return values break the receipt", async () => {
     let planned = false;
     const world = await createWorld({
       script: says("done"),
@@ -215,14 +215,14 @@ describe("closing", () => {
     expect(world.sandbox.probes).toBe(2);
   });
 
-  test("what requires nothing isn't kept waiting for a probe", async () => {
+  test("a run without requirements doesn't wait for a probe", async () => {
     const world = await createWorld({ script: says("ok") });
     expect((await world.run()).result.ok).toBe(true);
     expect(world.sandbox.probes).toBe(0);
   });
 });
 
-test("a run ends in its result, whatever throws before its turn has begun", async () => {
+test("a run ends with its result, whatever throws before its turn", async () => {
   const world = await createWorld({ script: says("never") });
   let armed = false;
   const input = {

@@ -14,7 +14,7 @@ import {
 const rules: CallerRules = { project: "p", permissionCeiling: [] };
 const requested = (body: object): RunRequest => runRequestSchema.parse(body);
 
-describe("a run of a caller that has one project", () => {
+describe("a run of a caller with one project", () => {
   it.each([
     ["names none", {}],
     ["names an empty one", { projectId: "" }],

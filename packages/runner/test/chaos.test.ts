@@ -45,7 +45,7 @@ async function strike(fault: Fault): Promise<void> {
   if (fault === "late") await new Promise((resolve) => setTimeout(resolve, 90));
 }
 
-test("whatever breaks, at whatever stop, a run ends in exactly one valid result and leaves nothing open", async () => {
+test("whatever fails in any step, a run ends with exactly one valid result and leaves nothing open", async () => {
   using timers = new LiveTimers();
   const ends = new Set<string>();
   await fc.assert(

@@ -5,8 +5,8 @@ import { createWorld, eventsOf } from "./fakes/world.js";
 
 const tool = { name: "look_up", permission: "allow", callRef: "ref" };
 
-describe("a run that goes well", () => {
-  test("ends in one result with what the agent said, and a receipt", async () => {
+describe("a successful run", () => {
+  test("ends with one result that has the agent's output and a receipt", async () => {
     const world = await createWorld({ script: says("Hello.") });
     const { records, result, failure } = await world.run();
     expect(failure).toBeUndefined();
@@ -33,7 +33,7 @@ describe("a run that goes well", () => {
     await world.runner.drain(0);
   });
 
-  test("the session keeps the result's events when they aren't streamed, with deltas coalesced", async () => {
+  test("the result contains the events if they aren't streamed, with coalesced deltas", async () => {
     const world = await createWorld({
       script: async function* () {
         yield { type: "thought_start", id: "t" };

@@ -95,7 +95,7 @@ describe("one done ends the events of every run", () => {
   });
 });
 
-describe("a turn in which nothing was said and nothing done fails", () => {
+describe("a turn without output or calls fails", () => {
   const silent: Readonly<Record<string, readonly AgentEvent[]>> = {
     nothing: [],
     "white space": [{ type: "message", text: " \n" }],

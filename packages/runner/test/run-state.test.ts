@@ -26,13 +26,13 @@ test.each<[RunState, RunState]>([
   expect(() => advance(from, to)).toThrow(`from '${from.name}' to '${to.name}'`);
 });
 
-test("a closed run is known by how far it came", () => {
+test("a closed run keeps the last step that it reached", () => {
   expect(progressOf(ended)).toEqual({ name: "opening" });
   expect(failureOf({ how: "failed", failure })).toBe(failure);
   expect(failureOf({ how: "paused" })).toBeUndefined();
 });
 
-test("a run has come as far as its agent when it has ended, and not before it is read", async () => {
+test("an ended run has reached its agent's step, but not before it is read", async () => {
   const world = await createWorld();
   const run = await world.admit({});
   expect(run.stage).toBe("starting");

@@ -38,7 +38,7 @@ async function engineThatAnswers(status: number, body: string) {
 }
 
 describe("the image's name", () => {
-  it("changes with what the image is made of, and with nothing else", () => {
+  it("changes with the image's content, and with nothing else", () => {
     expect(sandboxImageName()).toMatch(/^ambit-sandbox:[\da-f]{12}$/);
     expect(sandboxImageName({ packages: ["git"] })).toBe(sandboxImageName());
     expect(sandboxImageName({ packages: ["jq", "ripgrep"] })).toBe(
@@ -48,20 +48,20 @@ describe("the image's name", () => {
     expect(run(["name", "--include", "jq"]).stdout).toBe(`${sandboxImageName({ packages: ["jq"] })}\n`);
   });
 
-  it("isn't given for what can't be a package", () => {
+  it("isn't computed for an invalid package name", () => {
     for (const name of ["jq,--hook=id", "--customize-hook=id", "a b", ""])
       expect(() => sandboxImageName({ packages: [name] })).toThrow("can't be the name of a Debian package");
   });
 });
 
 describe("ambit-sandbox-image", () => {
-  it("names the package to install where it can't build", async () => {
+  it("names the package to install if it can't build", async () => {
     const { status, stderr } = run(["build", "--output", join(await temporaryFolder(), "image.tar")]);
     expect(stderr).toContain("apt-get install mmdebstrap");
     expect(status).toBe(1);
   });
 
-  it("explains itself, and refuses what it doesn't know", () => {
+  it("prints its help, and refuses unknown arguments", () => {
     expect(run(["--help"])).toMatchObject({ status: 0, stderr: expect.stringContaining("--output") });
     expect(run([])).toMatchObject({ status: 2 });
     expect(run(["build", "--tag", "x"])).toMatchObject({
@@ -70,13 +70,13 @@ describe("ambit-sandbox-image", () => {
     });
   });
 
-  it("says what to do for an engine on another machine, before it builds", () => {
+  it("reports what to do for an engine on another machine, before it builds", () => {
     const { status, stderr } = run(["build"], { DOCKER_HOST: "tcp://10.0.0.1:2375" });
     expect(stderr).toContain("--output");
     expect(status).toBe(1);
   });
 
-  it("builds nothing where the engine has it", async () => {
+  it("builds nothing if the engine has it", async () => {
     const { engine, requests } = await engineThatAnswers(200, "{}");
     expect(await hasSandboxImage({ engine })).toBe(true);
     expect(requests).toEqual([`GET /images/${sandboxImageName()}/json`]);
@@ -84,7 +84,7 @@ describe("ambit-sandbox-image", () => {
 });
 
 describe("loading an image", () => {
-  it("fails with the engine's words, also those within a 200", async () => {
+  it("fails with the engine's message, including one within a 200", async () => {
     const archive = join(await temporaryFolder(), "image.tar");
     await writeFile(archive, "not an archive");
     const failing = await engineThatAnswers(200, '{"errorDetail":{},"error":"unexpected EOF"}');

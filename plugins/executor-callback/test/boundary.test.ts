@@ -118,7 +118,7 @@ describe("the plan", () => {
     for (const gap of gaps) expect(gap.fix).toMatch(/^list "[^"]+".*(remove the tool|best_effort)/);
   });
 
-  it("counts a loopback range that the deployer opened for callbacks", () => {
+  it("accepts a loopback range that the deployer allowed for callbacks", () => {
     const request = requestOf({ endpoint: "http://localhost:8000/" });
     const [tool] = request.customTools;
     if (tool === undefined) throw new TypeError("the request has no tool");
@@ -205,7 +205,7 @@ describe("at the time of the call", () => {
     expect(platform.received).toHaveLength(arrives ? 1 : 0);
   });
 
-  it("never reuses a connection that a freer run opened", async () => {
+  it("never reuses a connection of a run with a wider boundary", async () => {
     const platform = await startPlatform();
     const executor = executorOf({ lookup: leadsTo("127.0.0.1") });
     const trial = { endpoint: `http://platform.invalid:${platform.port}/`, executor };
@@ -216,7 +216,7 @@ describe("at the time of the call", () => {
     expect(platform.received).toHaveLength(1);
   });
 
-  it("is refused where the deployer closed private hosts, whatever the request lists", async () => {
+  it("is refused if the deployer forbids private hosts, whatever the request lists", async () => {
     const platform = await startPlatform();
     const boundary = boundaryOf(allowlist(host("platform.invalid"), range("127.0.0.0/8")));
     const lookup = leadsTo("127.0.0.1");
@@ -234,7 +234,7 @@ describe("at the time of the call", () => {
     );
   });
 
-  it("says of a name that can't be resolved what the resolver says", async () => {
+  it("reports the resolver's error for a name that can't be resolved", async () => {
     const lookup: Lookup = async () => {
       throw Object.assign(new Error("getaddrinfo ENOTFOUND x.invalid"), { code: "ENOTFOUND" });
     };
@@ -289,7 +289,7 @@ describe("an address", () => {
 });
 
 describe("the probe", () => {
-  it("proves every claim, by doing", async () => {
+  it("proves every claim", async () => {
     const executor = executorOf({});
     const findings = await executor.probe(AbortSignal.timeout(10_000));
     expect(findings.map(({ capability }) => capability)).toEqual(executor.claims);
@@ -297,7 +297,7 @@ describe("the probe", () => {
       expect(finding).toMatchObject({ proven: true, how: expect.stringContaining("nothing arrived") });
   });
 
-  it("catches an executor that sends wherever it is told", async () => {
+  it("catches an executor that connects anywhere", async () => {
     const findings = await probeCallback(AbortSignal.timeout(10_000), (lookup) => {
       const outbound = new Outbound({ privateHosts: "allow", allowedRanges: ["0.0.0.0/0"] }, lookup);
       const anywhere = boundaryOf({ mode: "on", rules: [] });
@@ -311,7 +311,7 @@ describe("the probe", () => {
       expect(finding).toMatchObject({ reason: expect.stringContaining("arrived") });
   });
 
-  it("catches an executor that doesn't check where a listed name leads", async () => {
+  it("catches an executor that doesn't check the addresses of a listed name", async () => {
     const findings = await probeCallback(
       AbortSignal.timeout(10_000),
       (lookup) => new Outbound({ privateHosts: "allow", allowedRanges: ["127.0.0.0/8"] }, lookup),
@@ -339,7 +339,7 @@ describe("the probe", () => {
       expect(finding).toMatchObject({ proven: false, reason: "a redirect was followed" });
   });
 
-  it("proves nothing when its own control fails", async () => {
+  it("proves nothing if its control fails", async () => {
     const findings = await probeCallback(AbortSignal.timeout(10_000), () => ({
       send: () => Promise.resolve({ kind: "answered", body: "" }),
       close: () => Promise.resolve(),

@@ -159,7 +159,7 @@ describe("a direct call", () => {
     expect(await arrives(tool, given)).toMatch(expected);
   });
 
-  it("doesn't change Object.prototype, nor what the request brought", async () => {
+  it("doesn't change Object.prototype, nor the request's values", async () => {
     const request = requestOf({
       endpoint: "http://127.0.0.1:9/",
       tool: { call: { method: "POST", path: "/x", body: { a: {} }, context: { "a.b": "$ctx.project.id" } } },
@@ -175,7 +175,7 @@ describe("a direct call", () => {
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
 
-  it("returns the body as it is, and fails on anything but 2xx", async () => {
+  it("returns the body unchanged, and fails on any status but 2xx", async () => {
     const tool = { call: { method: "POST", path: "/x" } };
     const ok = await startPlatform((_request, response) => response.end('{"call":{"data":{"content":"x"}}}'));
     expect(await call({ endpoint: `${ok.origin}/cb`, tool })).toEqual({
@@ -225,14 +225,14 @@ describe("a direct call's path", () => {
   ])("%j is refused", (path) => {
     expect(directPathProblem(path, endpoint)).toEqual(expect.any(String));
   });
-  it("may be anywhere on the origin when the endpoint isn't below a mount", () => {
+  it("may be anywhere on the origin if the endpoint isn't below a mount", () => {
     expect(directPathProblem("/anything", new URL("http://host:8000/tools/call"))).toBeUndefined();
     expect(directPathProblem("/anything", new URL("http://host:8000/cb"))).toBeUndefined();
   });
 });
 
 describe("a callback's arguments", () => {
-  it("are bound to the run's context, and lose what is meant for the reader", async () => {
+  it("are bound to the run's context, without fields for the reader", async () => {
     const tool = {
       contextBindings: { "target.variant": "$ctx.workflow.variant.id", session: "$ctx.session.id" },
       ephemeralArgs: ["description"],
@@ -246,7 +246,7 @@ describe("a callback's arguments", () => {
     expect(given).toEqual({ description: "why", target: { variant: "mine", rest: 1 } });
   });
 
-  it("aren't sent when a binding has no value", async () => {
+  it("aren't sent if a binding has no value", async () => {
     expect(await arrives({ contextBindings: { a: "$ctx.trace.trace_id" } })).toBe(
       "Tool 'weather' failed: the run's context has no value for 'a', which the tool binds to it.",
     );
@@ -312,7 +312,7 @@ describe("issues", () => {
     expect(issuesOf(tool, more)).toEqual([{ path, message: expect.stringMatching(message) }]);
   });
 
-  it("says at plan time that the deployer closed the endpoint's address", () => {
+  it("reports at plan time that the deployer forbids the endpoint's address", () => {
     expect(issuesOf({}, {}, { privateHosts: "refuse" })).toEqual([
       { path: "", message: expect.stringMatching(/is loopback/) },
     ]);

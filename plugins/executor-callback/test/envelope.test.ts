@@ -25,7 +25,7 @@ describe("the request", () => {
     );
   });
 
-  it("carries no header that the request has nothing for", async () => {
+  it("has no header without a value in the request", async () => {
     const platform = await startPlatform();
     const endpoint = `${platform.origin}/tools/call`;
     await call({ endpoint, request: { toolCallback: { endpoint } } });
@@ -33,7 +33,7 @@ describe("the request", () => {
     expect(Object.keys(platform.received[0]?.headers ?? {})).not.toContain("x-agenta-run-kind");
   });
 
-  it("answers calls of one millisecond each with its own result, over kept connections", async () => {
+  it("returns each short call's own result, over kept-alive connections", async () => {
     const platform = await startPlatform((request, response) => {
       const { data } = JSON.parse(request.body);
       answerWith(String(data.function.arguments.n))(request, response);

@@ -43,12 +43,12 @@ async function startRaw(serve: (socket: Socket) => void): Promise<string> {
 }
 
 describe("a callback server that", () => {
-  it("hangs is left at the time limit", async () => {
+  it("hangs is abandoned at the time limit", async () => {
     const platform = await startPlatform(() => undefined);
     expect(await call({ endpoint: `${platform.origin}/`, signal: timeLimit() })).toEqual(outOfTime);
   });
 
-  it("sends its headers byte by byte is left at the time limit", async () => {
+  it("sends its headers byte by byte is abandoned at the time limit", async () => {
     const closed = deferred<void>();
     const endpoint = await startRaw((socket) => {
       const bytes = [..."HTTP/1.1 200 OK\r\nx-slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
@@ -62,7 +62,7 @@ describe("a callback server that", () => {
     await closed.promise;
   });
 
-  it("drips its body without end is left at the time limit, and its connection is closed", async () => {
+  it("sends an endless slow body is abandoned at the time limit, and its connection is closed", async () => {
     const closed = deferred<void>();
     const platform = await startPlatform((_request, response) => {
       response.writeHead(200);
@@ -76,7 +76,7 @@ describe("a callback server that", () => {
     await closed.promise;
   });
 
-  it("drips the text of an error doesn't hold the call: its status is enough", async () => {
+  it("sends an error's text slowly doesn't delay the call: its status is enough", async () => {
     const platform = await startPlatform((_request, response) => {
       response.writeHead(503);
       const timer = setInterval(() => response.write("."), 10);
@@ -86,7 +86,7 @@ describe("a callback server that", () => {
     expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' failed: HTTP 503" });
   });
 
-  it("answers 500 leaks its text to the log only, cut", async () => {
+  it("answers 500 has its text logged only, truncated", async () => {
     const platform = await startPlatform((_request, response) => {
       response.statusCode = 500;
       response.end(`Traceback: db password hunter2 ${"x".repeat(100_000)}`);
@@ -134,7 +134,7 @@ describe("a callback server that", () => {
     expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' failed: HTTP 422" });
   });
 
-  it("answers an error with a long detail tells the beginning, and that it was cut", async () => {
+  it("answers an error with a long detail has its beginning reported, marked as truncated", async () => {
     const platform = await startPlatform((_request, response) => {
       response.statusCode = 422;
       response.end(JSON.stringify({ detail: { code: "x".repeat(5_000) } }));
@@ -145,7 +145,7 @@ describe("a callback server that", () => {
     );
   });
 
-  it("answers an error with more than is read tells nothing of it, and is left", async () => {
+  it("answers an error over the size limit has none of it reported, and is abandoned", async () => {
     const platform = await startPlatform((_request, response) => {
       response.statusCode = 500;
       response.end(JSON.stringify({ detail: { code: "X" }, more: "x".repeat(1_000_000) }));
@@ -154,7 +154,7 @@ describe("a callback server that", () => {
     expect(outcome).toEqual({ status: "failed", output: "Tool 'weather' failed: HTTP 500" });
   });
 
-  it("answers 200 with an error status has failed", async () => {
+  it("answers 200 with an error status counts as failed", async () => {
     const platform = await startPlatform(
       answerWith(null, { code: "STATUS_CODE_ERROR", message: "no such city" }),
     );
@@ -186,7 +186,7 @@ describe("a callback server that", () => {
     expect(sent).toBeLessThan(64 * 1024 ** 2);
   });
 
-  it("answers with as much as is read off the wire is read whole", async () => {
+  it("answers at the size limit is read completely", async () => {
     const platform = await startPlatform((_request, response) => response.end("a".repeat(longestResponse)));
     const outcome = await call({ endpoint: `${platform.origin}/` });
     expect(outcome.status).toBe("completed");
@@ -224,7 +224,7 @@ describe("a callback server that", () => {
     expect(outcome).toEqual({ status: "failed", output: expect.stringContaining("could not be reached (") });
   });
 
-  it("isn't there has failed, without its address in the model's text", async () => {
+  it("isn't running counts as failed, without its address in the model's text", async () => {
     const gone = await call({ endpoint: `http://127.0.0.1:${await freePort()}/` });
     expect(gone).toEqual({
       status: "failed",
@@ -232,12 +232,12 @@ describe("a callback server that", () => {
     });
   });
 
-  it("speaks no HTTP has failed", async () => {
+  it("doesn't speak HTTP counts as failed", async () => {
     const endpoint = await startRaw((socket) => socket.end("SSH-2.0-OpenSSH_9.6\r\n"));
     expect(await call({ endpoint })).toMatchObject({ status: "failed" });
   });
 
-  it("has a strange content type is read all the same", async () => {
+  it("has an unusual content type is read nevertheless", async () => {
     const platform = await startPlatform((request, response) => {
       response.setHeader("content-type", "image/\u00e9; =");
       answerWith("fine")(request, response);
@@ -245,7 +245,7 @@ describe("a callback server that", () => {
     expect(await call({ endpoint: `${platform.origin}/` })).toEqual({ status: "completed", output: "fine" });
   });
 
-  it("sends bytes that are no UTF-8 is read with replacements", async () => {
+  it("sends invalid UTF-8 is read with replacement characters", async () => {
     const platform = await startPlatform((_request, response) =>
       response.end(Buffer.from([0x61, 0xff, 0x62])),
     );
@@ -257,14 +257,14 @@ describe("a callback server that", () => {
 });
 
 describe("an aborted call", () => {
-  it("is left at the time limit while its name is being resolved", async () => {
+  it("is abandoned at the time limit while its name is being resolved", async () => {
     const executor = executorOf({ lookup: () => new Promise(() => {}) });
     expect(await call({ endpoint: "http://platform.invalid/", executor, signal: timeLimit() })).toEqual(
       outOfTime,
     );
   });
 
-  it("is not executed when it was aborted before it began", async () => {
+  it("is not executed if it was aborted before its start", async () => {
     const platform = await startPlatform();
     const signal = AbortSignal.abort(new RunCancelled("cancelled"));
     const outcome = await call({ endpoint: `${platform.origin}/`, signal });
@@ -272,7 +272,7 @@ describe("an aborted call", () => {
     expect(platform.received).toHaveLength(0);
   });
 
-  it("is not executed later when it was aborted while its name was being resolved", async () => {
+  it("is not executed later if it was aborted while its name was being resolved", async () => {
     const platform = await startPlatform();
     const asked = deferred<() => void>();
     let lookups = 0;

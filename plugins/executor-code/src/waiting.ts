@@ -68,7 +68,7 @@ export class WaitingInterpreters {
   }
 }
 
-/** Nobody reads what is left in its pipes. */
+/** What is left in its pipes isn't read. */
 async function end(child: Process): Promise<void> {
   await child.kill();
   await child.exit;

@@ -64,14 +64,14 @@ describe("the returned value is the result", () => {
     expect(await execute(tool, { input })).toMatchObject({ status: "completed", output });
   });
 
-  test("a large value arrives whole", async () => {
+  test("a large value arrives completely", async () => {
     const large = "é".repeat(75_000);
     const outcome = await execute(node("const main = () => 'é'.repeat(75000)"));
     expect(outcome).toEqual({ status: "completed", output: large, data: large });
   });
 });
 
-describe("what goes wrong is a clear text for the model", () => {
+describe("a failure is a clear text for the model", () => {
   const cases: [what: string, tool: Given, expected: RegExp][] = [
     ["python: no main", python("x = 1"), /must define a callable main\(\*\*inputs\)/],
     ["node: no main", node("const x = 1"), /must define or export a callable main\(inputs\) function/],
@@ -122,7 +122,7 @@ describe("what goes wrong is a clear text for the model", () => {
   });
 });
 
-describe("an end is the end", () => {
+describe("the end of a call", () => {
   test.each([
     ["python", python("while True: pass")],
     ["node", node("for (;;);")],
@@ -144,7 +144,7 @@ describe("an end is the end", () => {
     expect(outcome).toEqual({ status: "failed", output: "code tool was aborted" });
   });
 
-  test("in a sandbox with an image of its own, the interpreter is the one on the image's PATH", async () => {
+  test("in a sandbox with a separate image, the interpreter is the one on the image's PATH", async () => {
     const sandbox = new BareSandbox();
     sandbox.image = { searchPath: process.env.PATH ?? "", copyRoot: "/copies" };
     await new TestRun(executorOf({ path: "/nowhere" }), sandbox).call(python("def main(): return 1"));
@@ -158,7 +158,7 @@ describe("an end is the end", () => {
     expect(outcome).toEqual({ status: "failed", output: "code tool could not be started in the sandbox" });
   });
 
-  test("a sandbox that refuses says why", async () => {
+  test("a sandbox's refusal is reported with its reason", async () => {
     const sandbox = new BareSandbox();
     sandbox.spawn = () => Promise.reject(new SandboxFailed("a link stands in the way"));
     const outcome = await execute(python("def main(): return 1"), { sandbox });
@@ -170,7 +170,7 @@ describe("an end is the end", () => {
 });
 
 describe("values", () => {
-  test("reach the tool, and neither its arguments nor the environment its process was started with", async () => {
+  test("reach the tool, but are in neither its arguments nor its initial environment", async () => {
     const sandbox = new BareSandbox();
     const code =
       "import os\ndef main(): return [os.environ['TOKEN'], open('/proc/self/cmdline').read(), open('/proc/self/environ').read()]";
@@ -212,7 +212,7 @@ describe("values", () => {
   });
 });
 
-test("what a code tool lacks is said by its field", () => {
+test("a missing field of a code tool is named", () => {
   const tool = { name: "t", kind: "code", inputSchema: {} };
   expect(executor.issues({ tool, request }).map(({ path }) => path)).toEqual(["runtime", "code"]);
   expect(executor.issues({ tool: { ...tool, ...python("def main(): pass") }, request })).toEqual([]);

@@ -34,50 +34,53 @@ const cases = [
   ],
 ] as const;
 
-describe.each(cases)("%s: the interpreter that waits for a run's next call", (_runtime, first, second) => {
-  test("gets that call, ends with it, and has seen nothing of the one before", async () => {
-    const { run, sandbox } = startRun();
-    await run.call(first);
-    await started(sandbox, 2);
-    const spawn = vi.spyOn(sandbox, "spawn");
-    expect(returned(await run.call(second))).toEqual([process.pid, false, false]);
-    await sandbox.processes[1]?.exit;
-    // One more was made ready for a third call, after the second was answered.
-    await started(sandbox, 3);
-    expect(spawn).toHaveBeenCalledTimes(1);
-  });
+describe.each(cases)(
+  "%s: the interpreter that is started ahead of a run's next call",
+  (_runtime, first, second) => {
+    test("gets that call, ends with it, and has seen nothing of the previous one", async () => {
+      const { run, sandbox } = startRun();
+      await run.call(first);
+      await started(sandbox, 2);
+      const spawn = vi.spyOn(sandbox, "spawn");
+      expect(returned(await run.call(second))).toEqual([process.pid, false, false]);
+      await sandbox.processes[1]?.exit;
+      // One more was made ready for a third call, after the second was answered.
+      await started(sandbox, 3);
+      expect(spawn).toHaveBeenCalledTimes(1);
+    });
 
-  test("waits for the first call already, once for each runtime that the run has tools for", async () => {
-    const { run, sandbox } = startRun();
-    run.prepare(first, second, first);
-    await started(sandbox, 1);
-    expect(returned(await run.call(second))).toEqual([process.pid, false, false]);
-    // The one that had the call, and the next.
-    await started(sandbox, 2);
-  });
+    test("is ready for the first call, once for each runtime of the run's tools", async () => {
+      const { run, sandbox } = startRun();
+      run.prepare(first, second, first);
+      await started(sandbox, 1);
+      expect(returned(await run.call(second))).toEqual([process.pid, false, false]);
+      // The one that had the call, and the next.
+      await started(sandbox, 2);
+    });
 
-  test("was started without anything of a tool", async () => {
-    const { run, sandbox } = startRun();
-    await run.call({ ...first, env: { TOKEN: "s3cret-value" } }, {});
-    await started(sandbox, 2);
-    expect(sandbox.commands[1]).toEqual({ ...sandbox.commands[0], signal: expect.any(AbortSignal) });
-    expect(JSON.stringify(sandbox.commands)).not.toContain("s3cret-value");
-  });
+    test("was started without anything of a tool", async () => {
+      const { run, sandbox } = startRun();
+      await run.call({ ...first, env: { TOKEN: "s3cret-value" } }, {});
+      await started(sandbox, 2);
+      expect(sandbox.commands[1]).toEqual({ ...sandbox.commands[0], signal: expect.any(AbortSignal) });
+      expect(JSON.stringify(sandbox.commands)).not.toContain("s3cret-value");
+    });
 
-  test("ends with the run", async () => {
-    const { run, sandbox } = startRun();
-    await run.call(first);
-    await started(sandbox, 2);
-    expect(sandbox.scratch.filter((folder) => existsSync(folder))).toHaveLength(1);
-    await run.end();
-    expect(await sandbox.processes[1]?.exit).toEqual({ code: null, signal: "SIGKILL" });
-    expect(sandbox.scratch.filter((folder) => existsSync(folder))).toEqual([]);
-  });
-});
+    test("ends with the run", async () => {
+      const { run, sandbox } = startRun();
+      await run.call(first);
+      await started(sandbox, 2);
+      expect(sandbox.scratch.filter((folder) => existsSync(folder))).toHaveLength(1);
+      await run.end();
+      expect(await sandbox.processes[1]?.exit).toEqual({ code: null, signal: "SIGKILL" });
+      expect(sandbox.scratch.filter((folder) => existsSync(folder))).toEqual([]);
+    });
+  },
+);
 
 const one = python("def main(): return 1");
 
-test("one that dies while it waits is replaced", async () => {
+test("is replaced if it dies while it waits", async () => {
   const { run, sandbox } = startRun();
   await run.call(one);
   await started(sandbox, 2);
@@ -86,7 +89,7 @@ test("one that dies while it waits is replaced", async () => {
   expect(returned(await run.call(one))).toBe(1);
 });
 
-test("one that can't be started is nobody's failure", async () => {
+test("fails no call if it can't be started", async () => {
   const { run, sandbox } = startRun();
   await run.call(one);
   await started(sandbox, 2);
@@ -98,7 +101,7 @@ test("one that can't be started is nobody's failure", async () => {
   expect(returned(await run.call(one))).toBe(1);
 });
 
-test("of two calls at once one finds it waiting, and none waits for the other", async () => {
+test("serves one of two simultaneous calls, and the other doesn't wait", async () => {
   const { run, sandbox } = startRun();
   await run.call(one);
   await started(sandbox, 2);
@@ -106,7 +109,7 @@ test("of two calls at once one finds it waiting, and none waits for the other", 
   expect(outcomes.map(returned)).toEqual([1, 1]);
 });
 
-test("a time limit holds for the call that it gets", async () => {
+test("applies the time limit of its call", async () => {
   const { run, sandbox } = startRun();
   await run.call(one);
   await started(sandbox, 2);
@@ -117,7 +120,7 @@ test("a time limit holds for the call that it gets", async () => {
   expect(await sandbox.processes[1]?.exit).toEqual({ code: null, signal: "SIGKILL" });
 });
 
-test("a call that is aborted while its interpreter comes up leaves none behind", async () => {
+test("leaves nothing if a call is aborted while its interpreter starts", async () => {
   const { run, sandbox } = startRun();
   const spawn = sandbox.spawn.bind(sandbox);
   await run.call(one);
@@ -142,7 +145,7 @@ test("a call that is aborted while its interpreter comes up leaves none behind",
   expect(sandbox.scratch.filter((folder) => existsSync(folder))).toEqual([]);
 });
 
-test("a call that ends after its run makes none ready", async () => {
+test("isn't started by a call that ends after its run", async () => {
   const { run, sandbox } = startRun();
   await run.call(one);
   await run.end();
@@ -150,7 +153,7 @@ test("a call that ends after its run makes none ready", async () => {
   expect(sandbox.scratch.filter((folder) => existsSync(folder))).toEqual([]);
 });
 
-describe("none waits", () => {
+describe("no interpreter waits", () => {
   const none = async (run: TestRun, sandbox: BareSandbox) => {
     await run.call(one);
     await run.call(one);
@@ -158,7 +161,7 @@ describe("none waits", () => {
     expect(sandbox.commands).toHaveLength(2);
   };
 
-  test("where it would lie open to other processes", async () => {
+  test("if other processes could read it", async () => {
     const sandbox = new BareSandbox("unconfined");
     await none(new TestRun(executorOf(), sandbox), sandbox);
   });
@@ -171,7 +174,7 @@ describe("none waits", () => {
     },
   );
 
-  test("where the deployer wants none", async () => {
+  test("if the deployer disabled that", async () => {
     const { run, sandbox } = startRun({ prewarm: false });
     await none(run, sandbox);
   });

@@ -64,7 +64,7 @@ function playInto(observer: MetricsObserver, result: Partial<RunResult> = {}, th
 const observer = () => new MetricsObserver(configSchema.parse({}).buckets);
 const lines = async (from: MetricsObserver) => (await from.scrape(state)).split("\n");
 
-describe("the figures of a runner", () => {
+describe("the metrics of a runner", () => {
   it("count runs by outcome, tool calls, decisions, tokens and money", async () => {
     const counting = observer();
     playInto(counting);
@@ -99,7 +99,7 @@ describe("the figures of a runner", () => {
     );
   });
 
-  it("show what is so at the moment: runs, sessions, and what was proven of each actor, how long ago", async () => {
+  it("show the current runs and sessions, and the findings and their age for each actor", async () => {
     expect(await lines(observer())).toEqual(
       expect.arrayContaining([
         "ambit_runs_active 3",
@@ -117,14 +117,14 @@ describe("the figures of a runner", () => {
     expect(withoutProbes).not.toContain('actor="local"');
   });
 
-  it("leave out what only a store knows, where none answers", async () => {
+  it("omit figures of a store that doesn't respond", async () => {
     const { backlog: _none, ...without } = state;
     const counting = observer();
     await counting.scrape(state);
     expect(await counting.scrape(without)).not.toMatch(/^ambit_(runs_queued|webhook_deliveries)\b/m);
   });
 
-  it("are those that the Grafana dashboard asks for", async () => {
+  it("are those that the Grafana dashboard uses", async () => {
     const counting = observer();
     playInto(counting, {}, true);
     counting.refused({ code: "boundary_refused", capabilities: ["network.deny"] });
@@ -140,7 +140,7 @@ describe("the figures of a runner", () => {
     expect(asked.filter((name) => !series.has(name))).toEqual([]);
   });
 
-  it("stay a bounded number of series, whatever agents and callers say", async () => {
+  it("have a bounded number of series, whatever agents and callers send", async () => {
     const counting = observer();
     playInto(counting, {}, true);
     const before = (await lines(counting)).length;

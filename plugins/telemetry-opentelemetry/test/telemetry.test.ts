@@ -48,8 +48,8 @@ function play(run: RunObservation | undefined, end: RunResult = result): void {
 const observer = (config: object) => new TelemetryObserver(configSchema.parse(config));
 const never = new AbortController().signal;
 
-describe("the trace of a run, as it arrives at a collector", () => {
-  it("goes on with the caller's, and tells stages, tools, requests to the model and refusals", async () => {
+describe("the trace of a run at a collector", () => {
+  it("continues the caller's, and has stages, tools, model requests and refusals", async () => {
     await using collector = await Collector.start();
     const telemetry = observer({ endpoint: collector.url, headers: { authorization: "Bearer t" } });
     const run = telemetry.observe(observed({ sessionId: "s-1", context: { propagation: { traceparent } } }));
@@ -97,7 +97,7 @@ describe("the trace of a run, as it arrives at a collector", () => {
     expect(collector.spans).toHaveLength(10);
   });
 
-  it("holds content only where the request lets it, and never a credential", async () => {
+  it("contains content only if the request allows it, and never a credential", async () => {
     await using collector = await Collector.start();
     const telemetry = observer({ endpoint: collector.url });
     play(telemetry.observe(observed({ sessionId: "without" })));
@@ -118,7 +118,7 @@ describe("the trace of a run, as it arrives at a collector", () => {
     ]);
   });
 
-  it("goes to the request's endpoint with its headers, and with none of the operator's", async () => {
+  it("goes to the request's endpoint with its headers, and none of the operator's", async () => {
     await using mine = await Collector.start();
     await using theirs = await Collector.start();
     const telemetry = observer({ endpoint: mine.url, headers: { "x-operator": "1" } });
@@ -152,7 +152,7 @@ describe("the trace of a run, as it arrives at a collector", () => {
     },
   );
 
-  it("that the caller doesn't sample is sent on and not exported", async () => {
+  it("that the caller doesn't sample is passed on but not exported", async () => {
     await using collector = await Collector.start();
     const telemetry = observer({ endpoint: collector.url });
     const unsampled = traceparent.replace(/01$/, "00");
@@ -163,7 +163,7 @@ describe("the trace of a run, as it arrives at a collector", () => {
     expect(collector.spans).toEqual([]);
   });
 
-  it("is lost while the collector is down, which is said once, and again when it is back", async () => {
+  it("is lost while the collector is down, which is logged once, and again when it is back", async () => {
     await using collector = await Collector.start();
     collector.status = 400;
     const log: unknown[] = [];
@@ -181,11 +181,11 @@ describe("the trace of a run, as it arrives at a collector", () => {
     expect(said[1]).toContain("exported again");
   });
 
-  it("isn't made where there is nowhere to send it", () => {
+  it("isn't recorded without an endpoint", () => {
     expect(observer({}).observe(observed({}))).toBeUndefined();
   });
 
-  it("counts what it leaves out of a run with very many calls", async () => {
+  it("counts the omitted spans of a run with very many calls", async () => {
     await using collector = await Collector.start();
     const telemetry = observer({ endpoint: collector.url });
     const run = telemetry.observe(observed({}));

@@ -18,11 +18,11 @@ test.each([
   else expect(said).toMatch(message);
 });
 
-test("where nothing is known of it, nothing is said", () => {
+test("an unknown limit prints nothing", () => {
   expect(tooFewOpenFiles("")).toBeUndefined();
 });
 
-test("a command that may open too few says so, and no more", () => {
+test("a low limit prints a warning, and changes nothing else", () => {
   const program = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
   const command = `ulimit -n 100; exec "$0" "$1" doctor`;
   const { status, stdout, stderr } = spawnSync("/bin/sh", ["-c", command, process.execPath, program], {

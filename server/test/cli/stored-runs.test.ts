@@ -100,7 +100,7 @@ describe("ambit runs, attach, answer, deliveries and redeliver", () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining(`no open question ${id}`) });
   });
 
-  it("list the messages of webhooks, and send those again that failed", async () => {
+  it("list webhook messages, and send failed ones again", async () => {
     const webhook = { url: "http://127.0.0.1:1/", events: ["run.finished"] };
     await post("/run", { ...asking, permissions: { default: "allow" }, webhook });
     const failed = async () =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { takeEnvironment } from "../../src/configuration/environment.js";
 
 describe("takeEnvironment", () => {
-  it("reads every variable, and takes the token out of them", () => {
+  it("reads every variable, and removes the token", () => {
     const variables = {
       AMBIT_HOST: "0.0.0.0",
       AMBIT_PORT: "80",
@@ -23,7 +23,7 @@ describe("takeEnvironment", () => {
     expect(variables).not.toHaveProperty("AMBIT_TOKEN");
   });
 
-  it("takes a blank variable for an absent one", () => {
+  it("treats a blank variable as absent", () => {
     const blank = { AMBIT_HOST: "", AMBIT_PORT: "", AMBIT_CONFIG: "", AMBIT_DENY_PERMISSIONS: "" };
     expect(takeEnvironment(blank)).toEqual({ AMBIT_DENY_PERMISSIONS: [] });
   });
@@ -43,7 +43,7 @@ describe("takeEnvironment", () => {
     expect(() => takeEnvironment({ ...variables })).toThrow(message);
   });
 
-  it("never repeats the token, not even a wrong one, and takes that out too", () => {
+  it("never repeats the token, not even an invalid one, and removes that too", () => {
     const variables = { AMBIT_TOKEN: "my secret" };
     let thrown: unknown;
     try {
@@ -60,7 +60,7 @@ describe("takeEnvironment", () => {
     expect(takeEnvironment({ AMBIT_DENY_PERMISSIONS: "true" }).AMBIT_DENY_PERMISSIONS).toBe(true);
   });
 
-  it("notices a variable that is probably misspelled", () => {
+  it("reports a variable that is probably misspelled", () => {
     expect(takeEnvironment({ AMBIT_HSOT: "0.0.0.0" }).notices).toEqual([
       "AMBIT_HSOT has no effect: did you mean AMBIT_HOST?",
     ]);

@@ -21,7 +21,7 @@ const load = (folder: string, variables: NodeJS.ProcessEnv = {}, overrides = {})
   loadSettings(takeEnvironment(variables), overrides, { folder });
 
 describe("loadSettings", () => {
-  it("has a default for everything, and the plugins that come with Ambit", async () => {
+  it("has a default for everything, and Ambit's own plugins", async () => {
     const settings = await load(await folderWith({}));
     expect(settings).toMatchObject({
       plugins: defaultPlugins,
@@ -40,7 +40,7 @@ describe("loadSettings", () => {
     expect(await load(folder)).toMatchObject({ server: { port: 1 }, file: join(folder, name) });
   });
 
-  it("takes the older names of settings, with a notice", async () => {
+  it("accepts older names of settings, with a notice", async () => {
     const folder = await folderWith({
       "ambit.config.json": '{"limits":{"totalMs":7000,"sessionMs":8000},"store":{"outageMs":9000}}',
     });
@@ -55,7 +55,7 @@ describe("loadSettings", () => {
     });
   });
 
-  it("never ignores a key that is close to a boundary's name", async () => {
+  it("never ignores a key similar to a boundary's name", async () => {
     const folder = await folderWith({
       "ambit.config.json": '{"contract":{"ignoredKeys":["gatewayPolicy","sandboxPermision"]}}',
     });
@@ -90,7 +90,7 @@ describe("loadSettings", () => {
     await expect(importPlugin(name)).rejects.toMatchObject({ fix: expect.stringContaining(fix) });
   });
 
-  it("takes --config before AMBIT_CONFIG, and arguments before variables before the file", async () => {
+  it("prefers --config to AMBIT_CONFIG, and arguments to variables to the file", async () => {
     const folder = await folderWith({
       "a.json": '{"server":{"host":"127.0.0.2","port":1},"log":{"level":"error"}}',
       "b.json": '{"server":{"port":9}}',
@@ -128,7 +128,7 @@ describe("loadSettings", () => {
     await expect(load(folder)).rejects.toThrow(message);
   });
 
-  it("says everything that is wrong at once", async () => {
+  it("reports all problems at once", async () => {
     const folder = await folderWith({ "ambit.config.json": '{"sever":{},"server":{"prot":1,"port":-1}}' });
     await expect(load(folder)).rejects.toMatchObject({ problems: { length: 3 } });
   });
@@ -143,7 +143,7 @@ describe("loadSettings", () => {
     await expect(load(await folderWith(files), {}, overrides)).rejects.toThrow(message);
   });
 
-  it("imports a package by name from the configuration's folder, not from ours", async () => {
+  it("imports a package by name from the configuration's folder, not from Ambit's", async () => {
     const folder = await folderWith({
       "ambit.config.json": '{"plugins":["my-plugin"]}',
       "node_modules/my-plugin/package.json": '{"name":"my-plugin","type":"module","exports":"./index.js"}',

@@ -4,8 +4,8 @@ import { readOlderEnvironment } from "../../src/configuration/older-environment.
 
 const token = "0123456789abcdef";
 
-describe("the variables of the runner that ours replaces", () => {
-  it("are read as ours, each with a notice, and secrets are taken out", () => {
+describe("the variables of the Agenta runner", () => {
+  it("are read as Ambit's, each with a notice, and secrets are removed", () => {
     const variables: NodeJS.ProcessEnv = {
       AGENTA_RUNNER_HOST: "0.0.0.0",
       AGENTA_RUNNER_PORT: "8766",
@@ -32,7 +32,7 @@ describe("the variables of the runner that ours replaces", () => {
     expect(variables.DAYTONA_API_KEY).toBe("dtn-key");
   });
 
-  it("have no effect beside ours, and are taken out all the same", () => {
+  it("have no effect if Ambit's are set, and are removed nevertheless", () => {
     const variables = { AMBIT_TOKEN: token, AGENTA_RUNNER_TOKEN: "another-token-of-16" };
     const { AMBIT_TOKEN, notices } = takeEnvironment(variables);
     expect(AMBIT_TOKEN).toBe(token);
@@ -40,7 +40,7 @@ describe("the variables of the runner that ours replaces", () => {
     expect(variables).toEqual({});
   });
 
-  it("as a compose file passes them on blank, are as good as absent", () => {
+  it("count as absent if they are blank, as a compose file passes them", () => {
     const blank = {
       AGENTA_RUNNER_TOKEN: "",
       AGENTA_RUNNER_RUN_TOTAL_TIMEOUT_MS: "",
@@ -59,12 +59,12 @@ describe("the variables of the runner that ours replaces", () => {
     expect(notices).toEqual([expect.stringContaining(message)]);
   });
 
-  it("of other programs aren't looked at", () => {
+  it("of other programs are ignored", () => {
     const others = { AGENTA_API_URL: "http://api", AGENTA_RUNNER_REPLICA_ID: "1", PATH: "/bin" };
     expect(readOlderEnvironment(others)).toMatchObject({ variables: {}, notices: [] });
   });
 
-  it("are named as they were set, when they can't be used", () => {
+  it("are named as they were set if they are invalid", () => {
     const unusable = () => takeEnvironment({ AGENTA_RUNNER_PORT: "http", AGENTA_RUNNER_TOKEN: "x" });
     expect(unusable).toThrow("AGENTA_RUNNER_PORT must be a port");
     expect(unusable).toThrow("AGENTA_RUNNER_TOKEN is too short");

@@ -41,7 +41,7 @@ async function leaving(url: string, turn: { readonly begun: number }, body: obje
 describe.each(["application/json", "application/x-ndjson", "text/event-stream"])(
   "a caller of %s",
   (accept) => {
-    it("that leaves a session's run lets it go on, and frees its place at the end", async () => {
+    it("that leaves a session's run doesn't end it, and its slot is freed at the end", async () => {
       const { turn, script } = patient();
       const { url, post } = await serveScript(script, { configuration: { limits: { concurrentRuns: 1 } } });
       await leaving(url, turn, { sessionId: "s" }, accept);
@@ -60,7 +60,7 @@ describe.each(["application/json", "application/x-ndjson", "text/event-stream"])
       await expect.poll(() => turn.ended).toBe("aborted");
     });
 
-    it("that leaves may have the run killed", async () => {
+    it("that leaves can still have the run ended", async () => {
       const { turn, script } = patient();
       const { url, post } = await serveScript(script);
       await leaving(url, turn, { sessionId: "s", projectId: "p" }, accept);

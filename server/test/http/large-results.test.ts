@@ -31,7 +31,7 @@ describe("the JSON of a large value, in pieces", () => {
   });
 });
 
-describe("a large answer", () => {
+describe("a large response", () => {
   const body = { output: million.repeat(8), events: Array.from({ length: 8 }, () => ({ text: million })) };
   const small = { ok: true };
   const server = createServer((request, response) => {
@@ -51,7 +51,7 @@ describe("a large answer", () => {
     return { headers: response.headers, body: JSON.parse(await textOf(response)) };
   }
 
-  it("arrives whole, and has the headers of a small one", async () => {
+  it("arrives completely, with the headers of a small one", async () => {
     const large = await answered("/");
     expect(large.body).toEqual(body);
     const one = await answered("/small");
@@ -61,7 +61,7 @@ describe("a large answer", () => {
       expect(large.headers[name]).toBe(one.headers[name]);
   });
 
-  it("lets the event loop turn while it is made", async () => {
+  it("doesn't block the event loop while it is made", async () => {
     let turns = 0;
     const count = () => {
       turns += 1;
@@ -73,7 +73,7 @@ describe("a large answer", () => {
     expect(turns).toBeGreaterThan(50);
   });
 
-  it("ends where its reader leaves", async () => {
+  it("ends when its reader leaves", async () => {
     const [response] = await once(get({ host: "127.0.0.1", port, path: "/" }), "response");
     response.destroy();
     expect((await answered("/small")).body).toEqual(small);

@@ -19,13 +19,13 @@ test("the document is OpenAPI 3.1", async () => {
   expect(document.info.version).toBe("1.2.3");
 });
 
-test("the validator would object", async () => {
+test("the validator rejects an invalid document", async () => {
   const broken = structuredClone(document);
   delete broken.paths["/run"].post.responses[200].description;
   expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
 });
 
-test("every reference leads somewhere", () => {
+test("every reference resolves", () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)];
   expect(references.length).toBeGreaterThan(20);
   for (const [, name = ""] of references) expect(document.components.schemas).toHaveProperty(name);
@@ -57,7 +57,7 @@ test.each([
   expect(Object.keys(document.paths[path].post.responses[200].content)).toEqual(forms);
 });
 
-test("a request has no default in its schema, which would make its field required; an answer has no input's schema", () => {
+test("a request has no default in its schema, which would make its field required; a response has no input schema", () => {
   const { schemas } = document.components;
   expect(schemas.RunRequest.required).toBeUndefined();
   expect(schemas.Message.required).toEqual(["role"]);
@@ -74,13 +74,13 @@ test("a request has no default in its schema, which would make its field require
     expect(JSON.stringify(schemas[name]), name).not.toMatch(/"default":(?!\{"description")/);
 });
 
-test("fields say what they do", () => {
+test("fields are described", () => {
   const { properties } = document.components.schemas.RunRequest;
   expect(properties.harness.description).toMatch(/agent to run/);
   expect(document.components.schemas.ToolSpec.properties.call.properties.path.description).toMatch(/origin/);
 });
 
-describe("the schemas hold for what the server sends", () => {
+describe("the server's responses match the schemas", () => {
   const base = "https://ambit.invalid/";
   const ajv = addFormats.default(new Ajv2020({ strict: false }));
   for (const [name, schema] of Object.entries(wireSchemas(base))) ajv.addSchema(schema, `${base}${name}`);

@@ -8,12 +8,12 @@ const token = "s3cret-token";
 const bearer = { authorization: `Bearer ${token}` };
 const tooLong = " ".repeat(16 * 1024 * 1024 + 1);
 
-describe("which refusal wins", () => {
+describe("the precedence of refusals", () => {
   it.each([
     ["a wrong token beats all else", 401, "unauthorized", { authorization: "Bearer wrong" }, "{not json"],
     ["what isn't JSON", 400, "request_invalid", bearer, "{not json"],
     ["a body that is too large", 413, "request_invalid", bearer, tooLong],
-    ["a boundary nobody covers", 422, "boundary_refused", bearer, { sandboxPermission: { network: "off" } }],
+    ["an uncovered boundary", 422, "boundary_refused", bearer, { sandboxPermission: { network: "off" } }],
     ["a field that isn't known", 400, "request_invalid", bearer, { harnes: "scripted" }],
     ["nothing to say", 400, "request_invalid", bearer, { messages: [] }],
   ])("%s: %i", async (_, status, code, headers, body) => {
@@ -34,14 +34,14 @@ describe("which refusal wins", () => {
     await running.body?.cancel();
   });
 
-  it("gives the place back after every refusal", async () => {
+  it("frees the slot after every refusal", async () => {
     const { post } = await serveScript(saying("x"), { configuration: { limits: { concurrentRuns: 1 } } });
     const refusals = ["{not json", tooLong, { sandboxPermission: { network: "off" } }, { harnes: "x" }];
     for (const body of refusals) expect((await post("/run", body)).status).not.toBe(429);
     expect((await post("/run", asking)).status).toBe(200);
   });
 
-  it("refuses a run for which there is no memory, before it reads the body; and answers for its health", async () => {
+  it("refuses a run for lack of memory before it reads the body, and still answers health checks", async () => {
     const { post, url } = await serveScript(saying("x"), { configuration: { limits: { memoryMb: 1 } } });
     const refused = await post("/run", "{not json");
     expect(refused.status).toBe(429);
@@ -53,7 +53,7 @@ describe("which refusal wins", () => {
     expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 
-  it("gives the place back after a body that is nested too deep", async () => {
+  it("frees the slot after a body that is nested too deep", async () => {
     const { post } = await serveScript(saying("x"), { configuration: { limits: { concurrentRuns: 1 } } });
     const content = `${"[".repeat(4_000)}${"]".repeat(4_000)}`;
     const refused = await post(
@@ -67,7 +67,7 @@ describe("which refusal wins", () => {
     expect((await post("/run", asking)).status).toBe(200);
   });
 
-  it("lists every gap with its fix, and the other issues beside them", async () => {
+  it("lists every gap with its fix, together with other issues", async () => {
     const { post } = await serveScript(saying("x"));
     const body = { sandboxPermission: { network: "restricted", filesystem: "readonly" }, messages: [] };
     const { failure } = await bodyOf<FailedResult>(await post("/run", body));
@@ -87,7 +87,7 @@ describe("which refusal wins", () => {
       ["what isn't JSON", 200, 400, bearer, "{not json"],
       ["a field that isn't known", 200, 400, bearer, { harnes: "scripted" }],
       ["nothing to say", 200, 400, bearer, "{}"],
-      ["a boundary nobody covers", 200, 422, bearer, { ...asking, sandboxPermission: { network: "off" } }],
+      ["an uncovered boundary", 200, 422, bearer, { ...asking, sandboxPermission: { network: "off" } }],
     ])("%s is one record, with the status %i; in JSON with %i", async (_, status, inJson, headers, body) => {
       const { post } = await serveScript(saying("x"), { token });
       const response = await post("/run", body, { ...headers, accept });
@@ -109,7 +109,7 @@ describe("which refusal wins", () => {
     });
   });
 
-  it("counts a body that doesn't tell its length", async () => {
+  it("limits a body without a declared length", async () => {
     const { url } = await serveScript(saying("x"));
     const status = await new Promise((resolve, reject) => {
       const sent = request(`${url}/run`, { method: "POST" }, (response) => {
@@ -128,7 +128,7 @@ describe("which refusal wins", () => {
   });
 });
 
-describe("an address that other machines reach", () => {
+describe("an address that other machines can reach", () => {
   const reachable = { configuration: { server: { host: "0.0.0.0" } } };
 
   it.each([
@@ -139,7 +139,7 @@ describe("an address that other machines reach", () => {
     await expect(serveScript(saying("x"), options)).rejects.toThrow(message);
   });
 
-  it("is listened on with a longer one", async () => {
+  it("is accepted with a long token", async () => {
     const { server } = await serveScript(saying("x"), { ...reachable, token: "sixteen-chars-12" });
     expect(server.url).toMatch(/^http:\/\/0\.0\.0\.0:\d+$/);
   });
@@ -174,7 +174,7 @@ describe("the token", () => {
     expect((await fetch(`${url}${path}`, { method })).status).toBe(401);
   });
 
-  it("isn't needed to see that the server lives", async () => {
+  it("isn't needed for the health check", async () => {
     const { url } = await serveScript(saying("x"), { token });
     const health = async (): Promise<unknown> => (await fetch(`${url}/health`)).json();
     await vi.waitFor(async () => expect(await health()).toEqual({ status: "ok", probing: false }));
@@ -183,7 +183,7 @@ describe("the token", () => {
 });
 
 describe("routes", () => {
-  it("are named when the method is wrong, or when there are none", async () => {
+  it("are named for a wrong method or an unknown path", async () => {
     const { url } = await serveScript(saying("x"));
     const wrong = await fetch(`${url}/run`);
     expect(wrong.status).toBe(405);
@@ -194,7 +194,7 @@ describe("routes", () => {
     expect(await none.json()).toMatchObject({ ok: false, error: "Not found" });
   });
 
-  it("refuse what can't be a session to end", async () => {
+  it("refuse an invalid session to end", async () => {
     const { post } = await serveScript(saying("x"));
     const none = await post("/kill", {});
     expect(none.status).toBe(400);
@@ -202,7 +202,7 @@ describe("routes", () => {
     expect((await post("/kill", { sessionId: "x".repeat(20_000) })).status).toBe(413);
   });
 
-  it("say of every harness that no login of the runner's is used", async () => {
+  it("report for every harness that no login of the runner is used", async () => {
     const { url } = await serveScript(saying("x"));
     const status = await fetch(`${url}/subscription-status`);
     expect(await status.json()).toEqual({
@@ -211,7 +211,7 @@ describe("routes", () => {
     });
   });
 
-  it("plan without running", async () => {
+  it("can plan without a run", async () => {
     let ran = false;
     const { post } = await serveScript(async function* () {
       ran = true;

@@ -7,7 +7,7 @@ import { asking, bodyOf, serveScript } from "../support/server.js";
 const token = "s3cret-token-of-16";
 
 describe("a caller that is a process of a run", () => {
-  it("may neither start nor end a run, nor ask for a plan", async () => {
+  it("may neither start nor end a run, nor request a plan", async () => {
     const { post, url } = await serveScript(saying("x"), { madeConnection: async () => true });
     for (const path of [
       "/run",
@@ -26,7 +26,7 @@ describe("a caller that is a process of a run", () => {
     expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 
-  it("is told from others by its connection, which is asked about once", async () => {
+  it("is recognised by its connection, with one lookup", async () => {
     const asked: LocalConnection[] = [];
     const { post, url } = await serveScript(saying("x"), {
       madeConnection: async (connection) => {
@@ -42,13 +42,13 @@ describe("a caller that is a process of a run", () => {
     expect(asked[0]?.localPort).toBe(Number(new URL(url).port));
   });
 
-  it("isn't asked about where a token tells callers apart", async () => {
+  it("isn't looked up if a token identifies callers", async () => {
     const { post } = await serveScript(saying("x"), { token, madeConnection: async () => true });
     expect((await post("/run", asking, { authorization: `Bearer ${token}` })).status).toBe(200);
     expect((await post("/run", asking)).status).toBe(401);
   });
 
-  it("is refused where the backend breaks on the question", async () => {
+  it("is refused if the backend fails to look it up", async () => {
     const { post } = await serveScript(saying("x"), {
       madeConnection: () => Promise.reject(new TypeError("no table")),
     });

@@ -7,7 +7,7 @@ import { asking, bodyOf, recordsOf, serveScript } from "../support/server.js";
 const ndjson = { accept: "application/x-ndjson" };
 
 describe("POST /run", () => {
-  it("answers with the one result, events included", async () => {
+  it("responds with one result, including events", async () => {
     const { post } = await serveScript(saying("hello"));
     const response = await post("/run", asking);
     const result = await bodyOf<RunResult>(response);
@@ -48,7 +48,7 @@ describe("POST /run", () => {
     expect(blocks.at(-1)).toContain('"kind":"result"');
   });
 
-  it("sends the first record while the agent is still at work", async () => {
+  it("sends the first record while the agent is still working", async () => {
     const { post } = await serveScript(waiting);
     const response = await post("/run", asking, ndjson);
     const reader = response.body?.getReader();
@@ -57,7 +57,7 @@ describe("POST /run", () => {
     await reader?.cancel();
   });
 
-  it("ends a failed run in its result: a status for JSON, a last record for a stream", async () => {
+  it("ends a failed run with its result: a status for JSON, a last record for a stream", async () => {
     const { post } = await serveScript(async function* () {
       yield { type: "message", text: "so far" };
       throw new HarnessFailed("The agent broke.");
@@ -76,7 +76,7 @@ describe("POST /run", () => {
     expect(records.at(-1)).toMatchObject({ kind: "result", result: { ok: false, events: [] } });
   });
 
-  it("takes an empty body for an empty request", async () => {
+  it("treats an empty body as an empty request", async () => {
     const { post } = await serveScript(saying("x"));
     const response = await post("/run", "");
     expect(response.status).toBe(400);
@@ -88,7 +88,7 @@ describe("POST /run", () => {
     });
   });
 
-  it("cancels the run whose caller has left, and frees its place", async () => {
+  it("cancels the run after its caller has left, and frees its slot", async () => {
     let reason: unknown;
     const { url, runner } = await serveScript(
       async function* (turn) {
@@ -107,7 +107,7 @@ describe("POST /run", () => {
     await expect.poll(() => hasRoom(runner)).toBe(true);
   });
 
-  it("cancels a run by its id; it still ends in its result", async () => {
+  it("cancels a run by its id; it still ends with its result", async () => {
     const { post } = await serveScript(waiting);
     const response = await post("/run", asking, ndjson);
     const runId = response.headers.get("x-ambit-run-id");
@@ -158,7 +158,7 @@ describe("POST /run", () => {
     expect(await response.json()).toMatchObject({ failure: { issues: [{ path }] } });
   });
 
-  it("ends a session with the run that uses it, also when there is none", async () => {
+  it("ends a session together with its run, if there is one", async () => {
     const { post } = await serveScript(waiting);
     const response = await post("/run", { ...asking, sessionId: "s1", projectId: "p1" }, ndjson);
     const kill = async (body: unknown) => (await post("/kill", body)).json();
@@ -183,7 +183,7 @@ describe("POST /run", () => {
     expect((await recordsOf(response)).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
   });
 
-  it("ignores the keys that its configuration lists, with a warning on the result and the plan", async () => {
+  it("ignores the configured keys, with a warning on the result and the plan", async () => {
     const configuration = { contract: { ignoredKeys: ["gatewayPolicy"] } };
     const { post } = await serveScript(saying("x"), { configuration });
     const warnings = [{ path: "gatewayPolicy", message: expect.stringContaining("it has no effect") }];
@@ -194,7 +194,7 @@ describe("POST /run", () => {
     expect((await post("/run", { ...body, other: 1 })).status).toBe(400);
   });
 
-  it("lets running runs end in their result when the server closes, and begins no other", async () => {
+  it("lets running runs end with their result when the server closes, and starts no others", async () => {
     const { post, server, url } = await serveScript(waiting, { configuration: { server: { drainMs: 1 } } });
     const response = await post("/run", asking, ndjson);
     const reader = response.body?.getReader();

@@ -28,8 +28,8 @@ function ending({ sent }: Pick<ReturnType<typeof begun>, "sent">): void {
   sent.end(JSON.stringify(asking).slice(5));
 }
 
-describe("a body that comes slowly", () => {
-  it("keeps no run from its place", async () => {
+describe("a slow body", () => {
+  it("takes no slot from other runs", async () => {
     const { url, post } = await serveScript(saying("x"), {
       configuration: { limits: { concurrentRuns: 1 } },
     });
@@ -41,7 +41,7 @@ describe("a body that comes slowly", () => {
     }
   });
 
-  it("finds no place, when it is whole and there is none", async () => {
+  it("is refused if no slot is free when it is complete", async () => {
     const { url, runner } = await serveScript(saying("x"), {
       configuration: { limits: { concurrentRuns: 1 } },
     });
@@ -60,7 +60,7 @@ describe("a body that comes slowly", () => {
   });
 });
 
-describe("beyond the bodies that may arrive at once", () => {
+describe("bodies over the limit of simultaneous ones", () => {
   it.each([
     ["by their number", { atOnce: 2, totalBytes: 1_000_000, bodyMs: 60_000 }],
     ["by their bytes", { atOnce: 100, totalBytes: 12, bodyMs: 60_000 }],

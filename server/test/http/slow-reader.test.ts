@@ -38,7 +38,7 @@ async function stalled(said: { readonly count: number }): Promise<number> {
 }
 
 describe("a caller that doesn't read", () => {
-  it("stops the agent instead of filling memory, and gets everything once it reads", async () => {
+  it("stops the agent instead of filling memory, and gets everything when it reads", async () => {
     const { said, script } = talkative();
     const { url } = await serveScript(script);
     const response = await callWithoutReading(url).response;
@@ -58,7 +58,7 @@ describe("a caller that doesn't read", () => {
     expect(() => runner.cancel("any")).toThrow("no run");
   });
 
-  it("doesn't outlast its run's time limit", async () => {
+  it("doesn't exceed its run's time limit", async () => {
     const { said, script } = talkative();
     const { url, runner } = await serveScript(script, {
       configuration: { limits: { runTimeoutMs: 1_000, concurrentRuns: 1 } },

@@ -4,7 +4,7 @@ import { readableLine } from "../../src/logging/readable-lines.js";
 import { LogRedaction } from "../../src/logging/redaction.js";
 
 describe("LogRedaction", () => {
-  it("takes secrets out of lines, as they are and as JSON writes them, until they are revealed", () => {
+  it("redacts secrets in lines, as they are and as in JSON, until they are revealed", () => {
     const redaction = new LogRedaction();
     const secret = 'pa"ss\\word';
     const line = JSON.stringify({ plain: "tok-12345", quoted: secret });
@@ -16,7 +16,7 @@ describe("LogRedaction", () => {
     expect(redaction.line(line)).not.toContain("tok-12345");
   });
 
-  it("keeps what two runs share hidden until both have ended", () => {
+  it("keeps a secret of two runs hidden until both have ended", () => {
     const redaction = new LogRedaction();
     const [one, other] = [redaction.hide(["shared"]), redaction.hide(["shared"])];
     one();

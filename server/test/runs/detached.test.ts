@@ -39,7 +39,7 @@ describe("a detached run", () => {
     expect(records.at(-1)).toMatchObject({ kind: "result", result: { ok: true, runId, events: [] } });
   });
 
-  it("is followed while it runs by any number of readers, each from where it is", async () => {
+  it("can be followed while it runs by any number of readers, each from its own position", async () => {
     const { script, proceed } = counting();
     const { post, get } = await serveStored(script);
     const { runId } = await bodyOf<Info>(await post("/run", asking, { prefer: "respond-async" }));
@@ -60,7 +60,7 @@ describe("a detached run", () => {
     expect(again.status).toBe(204);
   });
 
-  it("can be cancelled, and then be deleted with all that is known of it", async () => {
+  it("can be cancelled, and then deleted with all its data", async () => {
     const { agent, script } = counting();
     const { post, get, remove } = await serveStored(script);
     const { runId } = await bodyOf<Info>(await post("/run", asking, { prefer: "respond-async" }));
@@ -76,7 +76,7 @@ describe("a detached run", () => {
     expect((await remove(`/runs/${runId}`)).status).toBe(404);
   });
 
-  it("waits for a place where none is free, and is refused where it could never run", async () => {
+  it("waits for a free slot, and is refused if it could never run", async () => {
     const { agent, script, proceed } = counting(1);
     const { post, get } = await serveStored(script, { configuration: { limits: { concurrentRuns: 1 } } });
     const async = { prefer: "respond-async" };
@@ -96,7 +96,7 @@ describe("a detached run", () => {
     });
   });
 
-  it("that waits for a place can be cancelled", async () => {
+  it("that waits for a slot can be cancelled", async () => {
     const { agent, script } = counting(1);
     const { post, get } = await serveStored(script, { configuration: { limits: { concurrentRuns: 1 } } });
     const async = { prefer: "respond-async" };

@@ -5,7 +5,7 @@ import { counting, serveStored } from "../support/stored-server.js";
 const key = { "idempotency-key": "order-17" };
 
 describe("a request with an Idempotency-Key", () => {
-  it("that comes again gets the run that it began, under way or ended, in the form that it asks for", async () => {
+  it("that is repeated gets the existing run, running or ended, in the requested form", async () => {
     const { agent, script, proceed } = counting();
     const { post, get } = await serveStored(script);
     const first = post("/run", asking, key);
@@ -24,7 +24,7 @@ describe("a request with an Idempotency-Key", () => {
     expect(await (await get("/runs")).json()).toMatchObject({ runs: [{ runId: "order-17" }] });
   });
 
-  it("sent twice at once begins one run", async () => {
+  it("that is sent twice simultaneously starts one run", async () => {
     const { agent, script, proceed } = counting();
     const { post } = await serveStored(script);
     const both = [post("/run", asking, key), post("/run", asking, key)];
@@ -49,7 +49,7 @@ describe("a request with an Idempotency-Key", () => {
     expect((await two.post("/run", asking, key)).status).toBe(200);
   });
 
-  it("as runId in the body names a run once", async () => {
+  it("can name a run once as runId in the body", async () => {
     const { script, proceed } = counting();
     const { post } = await serveStored(script);
     proceed(3);

@@ -52,7 +52,7 @@ describe("a question of a paused run", () => {
     expect(await bodyOf<Result>(await three.post("/run", turn))).toMatchObject({ stopReason: "paused" });
   });
 
-  it("that comes in messages counts once on all servers", async () => {
+  it("can be answered in messages once over all servers", async () => {
     const file = await databaseFile();
     const [one, two] = [await serveStored(cautious, { file }), await serveStored(cautious, { file })];
     await one.post("/run", turn);
@@ -65,7 +65,7 @@ describe("a question of a paused run", () => {
     expect(again).toMatchObject({ stopReason: "paused" });
   });
 
-  it("of another project or session is none of its business", async () => {
+  it("of another project or session isn't accessible", async () => {
     const { post, get } = await serveStored(cautious);
     await post("/run", { ...turn, projectId: "p" });
     const { interactions } = await bodyOf<Listed>(await get("/interactions?state=open&projectId=p"));
@@ -82,8 +82,8 @@ describe("a question of a paused run", () => {
   });
 });
 
-describe("a question of a run that waits", () => {
-  it("gets its answer over another server", async () => {
+describe("a question of a waiting run", () => {
+  it("gets its answer through another server", async () => {
     const file = await databaseFile();
     const [one, two] = [await serveStored(cautious, { file }), await serveStored(cautious, { file })];
     const answer = one.post("/run", { ...turn, interactions: { waitMs: 20_000 } });

@@ -8,7 +8,7 @@ interface Refused {
 }
 
 describe("a list of stored runs", () => {
-  it("is filtered and paged as asked, or refused, until retention deletes them", async () => {
+  it("is filtered and paged as requested, or refused, until retention deletes the runs", async () => {
     const { post, get, file } = await serveStored(saying("Hello."));
     for (const sessionId of ["s", "s", "t"]) await post("/run", { ...asking, sessionId });
     const list = async (query: string) =>

@@ -34,7 +34,7 @@ function lazyReader(url: string): Promise<{ read(): Promise<string> }> {
 }
 
 describe("a slow reader", () => {
-  it("slows neither the run nor another reader, and gets everything in the end", async () => {
+  it("slows neither the run nor another reader, and finally gets everything", async () => {
     const { post, get, url } = await serveStored(talkative);
     const { runId } = await bodyOf<{ runId: string }>(
       await post("/run", asking, { prefer: "respond-async" }),
@@ -46,7 +46,7 @@ describe("a slow reader", () => {
     expect(await slow.read()).toBe(quick);
   });
 
-  it("of a run that tells too much: the run ends, and its log is whole up to there", async () => {
+  it("of a run with too many events: the run ends, and its log is complete up to there", async () => {
     const configuration = { store: { runMiB: 1 } };
     const { post, get } = await serveStored(talkative, { configuration });
     const answer = await post("/run", asking, { accept: "application/x-ndjson" });

@@ -28,7 +28,7 @@ async function readSome(url: string, { lines, until }: Reader): Promise<boolean>
 }
 
 describe("a reader whose connection drops", () => {
-  it("a hundred times in the middle of a run loses nothing and gets nothing twice", async () => {
+  it("a hundred times during a run loses nothing and gets no duplicates", async () => {
     const steps = 300;
     const { script, proceed } = counting(steps);
     const { post, url } = await serveStored(script);
@@ -51,7 +51,7 @@ describe("a reader whose connection drops", () => {
     expect(records.at(-1)).toMatchObject({ kind: "result", result: { ok: true } });
   });
 
-  it("that began the run finds it again under the id that it was told", async () => {
+  it("that started the run finds it again under its id", async () => {
     const { agent, script, proceed } = counting();
     const { url, get } = await serveStored(script);
     const leave = new AbortController();

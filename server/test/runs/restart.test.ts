@@ -3,7 +3,7 @@ import { asking, bodyOf } from "../support/server.js";
 import { counting, databaseFile, serveStored } from "../support/stored-server.js";
 
 describe("after a restart", () => {
-  it("runs that had ended can be read, and those that hadn't have their one end", async () => {
+  it("ended runs can be read, and others have ended once", async () => {
     const file = await databaseFile();
     const { agent, script, proceed } = counting();
     const one = await serveStored(script, { file });
@@ -23,7 +23,7 @@ describe("after a restart", () => {
     expect(text.match(/"kind":"result"/g)).toHaveLength(1);
   });
 
-  it("a queued run begins on the next server", async () => {
+  it("a queued run starts on the next server", async () => {
     const file = await databaseFile();
     const configuration = { limits: { concurrentRuns: 1 } };
     const first = counting();

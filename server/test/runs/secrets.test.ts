@@ -9,7 +9,7 @@ import { asking, bodyOf } from "../support/server.js";
 import { serveStored } from "../support/stored-server.js";
 
 const secret = "sk-test-5f2c9a71d3e84b06";
-const webhookSecret = `whsec_${Buffer.from("32 bytes that nobody can guess!!").toString("base64")}`;
+const webhookSecret = `whsec_${Buffer.from("32 bytes that cannot be guessed!").toString("base64")}`;
 const marker = "not-a-secret-40417";
 
 /** Says what it should never say: in one piece, in parts, in a tool's call and its result. */
@@ -98,7 +98,7 @@ describe.each(["files of SQLite", "tables of PostgreSQL"])("what lies in the %s"
     return inTables(postgres, schema);
   };
 
-  it("has a run's events, and none of its credentials in any form", async (context) => {
+  it("contains a run's events, and none of its credentials in any form", async (context) => {
     const { serve, raw } = await rigFor(context, "running");
     const configuration = { webhooks: { secret: webhookSecret } };
     const { post, file } = await serve(indiscreet, { configuration });
@@ -110,7 +110,7 @@ describe.each(["files of SQLite", "tables of PostgreSQL"])("what lies in the %s"
       expect(holds(stored, hidden)).toBe(false);
   });
 
-  it("has a queued request only sealed", async (context) => {
+  it("contains a queued request only in sealed form", async (context) => {
     const { serve, raw } = await rigFor(context, "queued");
     const configuration = { limits: { concurrentRuns: 1 } };
     const endless: Script = async function* ({ signal }) {

@@ -5,7 +5,7 @@ import { counting, databaseFile, serveStored } from "../support/stored-server.js
 const detached = { prefer: "respond-async" };
 
 describe("two servers on one SQLite file", () => {
-  it("are replicas: each answers for the other's runs, and a session is in one of them", async () => {
+  it("are replicas: each serves the other's runs, and a session belongs to one of them", async () => {
     const file = await databaseFile();
     const { script, proceed } = counting(2);
     const [one, two] = [await serveStored(script, { file }), await serveStored(script, { file })];
@@ -19,7 +19,7 @@ describe("two servers on one SQLite file", () => {
     expect([refused.status, await refused.json()]).toMatchObject([409, { failure: { address: one.url } }]);
   });
 
-  it("leave a run to the one that drains, also when the other begins at its address", async () => {
+  it("leave a run to the one that drains, even if the other starts at its address", async () => {
     const file = await databaseFile();
     const { agent, script, proceed } = counting(1);
     const configuration = { server: { drainMs: 20_000 } };

@@ -26,7 +26,7 @@ interface Refused {
 }
 
 describe("a run's webhook", () => {
-  it("is signed, and posted until its receiver has it, by whichever server is left", async () => {
+  it("is signed, and posted until it is delivered, by any remaining server", async () => {
     let isDown = true;
     const receiver = await webhookReceiver((response) => {
       response.statusCode = isDown ? 503 : 204;
@@ -69,7 +69,7 @@ describe("a run's webhook", () => {
       expect(Buffer.concat(raw).includes(text)).toBe(false);
   });
 
-  it("is sent again on request, after its attempts were used up, and is counted", async () => {
+  it("is sent again on request after its attempts were used up, and is counted", async () => {
     let isDown = true;
     const receiver = await webhookReceiver((response) => {
       response.statusCode = isDown ? 500 : 204;
@@ -124,7 +124,7 @@ describe("a run's webhook", () => {
     for (const outcome of ["delivered", "retried", "failed"]) expect(figures).toContain(attempts(outcome));
   });
 
-  it("tells of a question, and of its end by time, which is an event after the result", async () => {
+  it("reports a question, and its expiry, which is an event after the result", async () => {
     const receiver = await webhookReceiver(() => {});
     const cautious: Script = async function* ({ onPermission }) {
       const asked = { toolCallId: "c1", toolName: "wipe", input: { path: "/tmp" } };
@@ -197,7 +197,7 @@ describe("a run's webhook", () => {
       ]);
   });
 
-  it("goes to no address that its operator refuses, and follows no redirect", async () => {
+  it("isn't sent to an address that the operator forbids, and follows no redirect", async () => {
     const receiver = await webhookReceiver((response, path) => {
       response.statusCode = path === "/gone" ? 410 : path === "/moved" ? 307 : 204;
       response.setHeader("location", "/elsewhere");
@@ -229,7 +229,7 @@ describe("a run's webhook", () => {
     expect(receiver.received).toHaveLength(4);
   });
 
-  it("is signed with its project's secret, and refused where there is none, or no store", async () => {
+  it("is signed with its project's secret, and refused without a secret or a store", async () => {
     const receiver = await webhookReceiver(() => {});
     const [one, two] = [newToken(), newToken()];
     const ofProject = newSecret();

@@ -23,7 +23,7 @@ function refusal(take: () => unknown): number | undefined {
 }
 
 describe("a project's quotas", () => {
-  it("let so many runs be under way, and another when one has ended", () => {
+  it("limit simultaneous runs", () => {
     const { quotas } = clock();
     const one = tenant({ concurrentRuns: 1 });
     const place = quotas.take(one, false, 0);
@@ -35,7 +35,7 @@ describe("a project's quotas", () => {
     expect(refusal(() => quotas.take(one, false, 0))).toBeUndefined();
   });
 
-  it("let so many runs begin within any minute", () => {
+  it("limit the runs started within any minute", () => {
     const { quotas, time } = clock(1_000_000);
     const two = tenant({ runsPerMinute: 2 });
     quotas.take(two, false, 0).release();
@@ -47,7 +47,7 @@ describe("a project's quotas", () => {
     expect(refusal(() => quotas.take(two, false, 0))).toBe(20_000);
   });
 
-  it("let so many sessions be open, and runs in those that are", () => {
+  it("limit open sessions, but not runs in open ones", () => {
     const { quotas } = clock();
     const limited = tenant({ sessions: 2 });
     expect(refusal(() => quotas.take(limited, true, 1))).toBeUndefined();
@@ -55,7 +55,7 @@ describe("a project's quotas", () => {
     expect(refusal(() => quotas.take(limited, false, 2))).toBeUndefined();
   });
 
-  it("let so much money be spent in a day of UTC", () => {
+  it("limit the dollars spent in a day (UTC)", () => {
     const { quotas, time } = clock(Date.UTC(2026, 10, 22, 23));
     const limited = tenant({ usdPerDay: 1 });
     quotas.take(limited, false, 0).release(0.6);

@@ -60,7 +60,7 @@ describe("a tenant's token", () => {
     expect((await post("/run", asking, bearer(one.token))).status).toBe(200);
   });
 
-  it("isn't the operator's: it reads no figures of all projects", async () => {
+  it("isn't the operator's: it can't read metrics of all projects", async () => {
     const { get } = await serveTenants(saying("x"));
     expect((await get("/metrics", one.token)).status).toBe(403);
     expect((await get("/metrics", operator)).status).toBe(404);
@@ -87,7 +87,7 @@ describe("a tenant's token", () => {
     expect(runner.sessions).toHaveLength(2);
   });
 
-  it("cancels, answers and ends nothing of another project, without a store", async () => {
+  it("can't cancel, answer or end anything of another project, without a store", async () => {
     const { run, post, runner } = await serveTenants(waiting);
     const running = run(one.token, { runId: "mine", sessionId: "s" });
     await expect.poll(() => runner.has("mine")).toBe(true);
@@ -123,7 +123,7 @@ describe("a tenant's token", () => {
     expect(gone.status).toBe(404);
   });
 
-  it("gets no run of another project by its idempotency key and request", async () => {
+  it("can't get a run of another project by its idempotency key and request", async () => {
     const { run } = await serveStoredTenants(saying("secret of one"));
     const key = { "idempotency-key": "same" };
     expect((await run(one.token, {}, key)).status).toBe(200);
@@ -135,8 +135,8 @@ describe("a tenant's token", () => {
   });
 });
 
-describe("what the operator lets a tenant do", () => {
-  it("is its sandboxes and agents: others are unknown to it", async () => {
+describe("a tenant's permissions and limits", () => {
+  it("include its sandboxes and agents: others are unknown to it", async () => {
     const { run } = await serveTenants(saying("x"), { sandboxes: ["none"], harnesses: ["scripted"] });
     expect((await run(one.token, { harness: "scripted", sandbox: "none" })).status).toBe(200);
     await expect(serveTenants(saying("x"), { sandboxes: ["docker"] })).rejects.toThrow(
@@ -144,7 +144,7 @@ describe("what the operator lets a tenant do", () => {
     );
   });
 
-  it("is a ceiling on its permissions, beside everyone's", async () => {
+  it("include a permission ceiling, in addition to everyone's", async () => {
     const asked: string[] = [];
     const script: Script = async function* (turn) {
       const question = { toolCallId: "c", toolName: "remove", input: {} };
@@ -158,7 +158,7 @@ describe("what the operator lets a tenant do", () => {
     expect(asked).toEqual(["deny", "allow"]);
   });
 
-  it("is so many runs at once: one more is 429 with Retry-After, and another project's begins", async () => {
+  it("limit simultaneous runs: a further one gets 429 with Retry-After, and another project's starts", async () => {
     const { run, runner, post } = await serveTenants(waiting, { limits: { concurrentRuns: 1 } });
     const running = run(one.token, { runId: "first" });
     await expect.poll(() => runner.has("first")).toBe(true);
@@ -175,7 +175,7 @@ describe("what the operator lets a tenant do", () => {
     expect((await third).status).toBe(200);
   });
 
-  it("gives its place back when a request is refused", async () => {
+  it("free the slot of a refused request", async () => {
     const { run } = await serveTenants(saying("x"), { limits: { concurrentRuns: 1 } });
     for (let each = 0; each < 3; each += 1)
       expect((await run(one.token, { harness: "no" })).status).toBe(400);

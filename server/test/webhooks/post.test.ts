@@ -93,7 +93,7 @@ describe("posting a webhook", () => {
     expect(paths).toEqual(["/"]);
   });
 
-  it("stops reading a response that has no end", async () => {
+  it("stops reading an endless response", async () => {
     const { port } = await receiver((_request, response) => {
       const write = () => {
         while (response.write(Buffer.alloc(16 * 1_024)));
@@ -104,7 +104,7 @@ describe("posting a webhook", () => {
     expect(await send(`http://127.0.0.1:${port}/`)).toEqual({ delivered: true, status: 200 });
   });
 
-  it("gives up on a receiver that never responds, and on one that refuses the connection", async () => {
+  it("fails for a receiver that never responds, and for one that refuses the connection", async () => {
     const silent = await receiver(() => undefined);
     expect(await send(`http://127.0.0.1:${silent.port}/`, open, AbortSignal.timeout(50))).toEqual({
       delivered: false,
@@ -116,7 +116,7 @@ describe("posting a webhook", () => {
     });
   });
 
-  it("keeps the wait that a receiver asks for, and ends at 410", async () => {
+  it("respects a receiver's Retry-After, and stops at 410", async () => {
     const { port } = await receiver((request, response) => {
       if (request.url === "/gone") response.writeHead(410).end();
       else response.writeHead(503, { "retry-after": request.url === "/soon" ? "7" : "later" }).end();

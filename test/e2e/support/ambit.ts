@@ -105,7 +105,7 @@ export async function serve(
   return server;
 }
 
-/** The same for several tests: whoever starts it ends it. */
+/** The same for several tests; the caller ends it. */
 export async function startServer(
   env: Record<string, string> = {},
   args: readonly string[] = [],

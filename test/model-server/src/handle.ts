@@ -35,7 +35,7 @@ export function startRecord(request: IncomingMessage, response: ServerResponse):
     lastUserText: "",
     toolResults: [],
     streamed: false,
-    // Asked of the response itself: whoever has read the answer finds its status here.
+    // Read from the response itself, so that its status is known after it was read.
     get status() {
       return response.headersSent ? response.statusCode : undefined;
     },

@@ -11,7 +11,7 @@ export type Marker =
   | { readonly verb: "hang" }
   | { readonly verb: "drop" };
 
-/** A marker that nobody can carry out. The message quotes the marker and says what is wrong with it. */
+/** A marker that can't be executed. The message quotes the marker and the problem. */
 export class MarkerError extends Error {
   override readonly name = "MarkerError";
 }

@@ -81,7 +81,7 @@ describe.each(API_CASES)("errors of $api", ({ api, path, body, keyHeader }) => {
   });
 });
 
-describe("a client that leaves", () => {
+describe("a client that disconnects", () => {
   const [anthropic] = API_CASES;
   it.each(["[[hang]]", "[[slow 500 20]]"])("is recorded for %s", async (prompt) => {
     if (anthropic === undefined) throw new Error("No case");

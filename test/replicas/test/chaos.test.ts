@@ -15,7 +15,7 @@ const infoSchema = z.object({
   result: z.object({ ok: z.boolean(), failure: z.object({ code: z.string() }).optional() }),
 });
 
-it("three replicas lose and double nothing that a reader saw, whatever happens to them", {
+it("three replicas neither lose nor duplicate events that a reader saw, whatever fails", {
   timeout: 180_000,
 }, async (context) => {
   const missing = postgresIsMissing();

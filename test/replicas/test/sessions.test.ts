@@ -77,7 +77,7 @@ describe("two replicas", () => {
     expect([ending.status, await ending.json()]).toMatchObject([409, { failure: { address: owner.url } }]);
   });
 
-  it("hold a project to its quotas together, and let its detached runs wait", async () => {
+  it("enforce a project's quotas together, and queue its detached runs", async () => {
     const { owner, other } = pair();
     const headers = { authorization: "Bearer limited" };
     const long = JSON.stringify({ messages: [{ role: "user", content: "count to 60" }] });
@@ -103,7 +103,7 @@ describe("two replicas", () => {
     expect(Date.parse(two.startedAt ?? "")).toBeGreaterThanOrEqual(Date.parse(one.endedAt ?? ""));
   });
 
-  it("begin a local session anew once its owner ended it, or is gone", async () => {
+  it("start a local session anew after its owner ended it or died", async () => {
     const { owner, other } = pair();
     await post(owner, turn("ended"));
     await fetch(`${owner.url}/sessions/ended`, { method: "DELETE", headers: ofSessions });

@@ -108,7 +108,7 @@ describe("a session whose sandbox is remote", () => {
     return id;
   };
 
-  it("goes on with the replica that gets its next run, and back, with its workspace and conversation", async () => {
+  it("moves to the replica that gets its next run, and back, with its workspace and conversation", async () => {
     const { one, two } = pair();
     expect(await said(ask(one, "moves", "echo first > kept && echo $RESUMED"))).toMatchObject({
       ok: true,
@@ -123,11 +123,11 @@ describe("a session whose sandbox is remote", () => {
     expect(fences).toEqual(["3"]);
   });
 
-  it("takes its credentials along, to redact them, and stores none that can be read", async () => {
+  it("takes its credentials along for redaction, and stores none in readable form", async () => {
     const { one, two } = pair();
     const secret = "of-the-first-run-40417";
     const toolCallback = { endpoint: "http://127.0.0.1:9/", authorization: `Bearer ${secret}` };
-    // The sandbox knows it, whoever has the session next.
+    // The sandbox knows it, whichever replica has the session next.
     const told = await said(ask(one, "indiscreet", `echo ${secret} > kept`, { toolCallback }));
     expect(told).toMatchObject({ ok: true });
     const later = await said(ask(two, "indiscreet", "cat kept; echo redacted?"));
@@ -173,7 +173,7 @@ describe("a session whose sandbox is remote", () => {
     expect(await end()).toBe(409);
     const cut = ask(one, "killed", "echo more >> kept; sleep 60").catch(() => undefined);
     const lost = await running(two, "killed");
-    // In the middle of a run, nobody else gets the session.
+    // During a run, no other replica gets the session.
     expect((await ask(two, "killed", "cat kept")).status).toBe(409);
     await one.kill();
     await cut;
@@ -194,7 +194,7 @@ describe("a session whose sandbox is remote", () => {
     await one.start();
   });
 
-  it("hears its earlier replica no more, should that one come back", async () => {
+  it("ignores its earlier replica if that one comes back", async () => {
     const { one, two } = pair();
     expect(await said(ask(one, "stopped", "echo kept > kept"))).toMatchObject({ ok: true });
     const late = ask(one, "stopped", "while :; do echo late >> kept; sleep 0.05; done").catch(
@@ -212,7 +212,7 @@ describe("a session whose sandbox is remote", () => {
     expect(after.warnings).toBeUndefined();
   });
 
-  it("waits for another replica when its own one is stopped in order", async () => {
+  it("waits for another replica when its own is stopped gracefully", async () => {
     const { one, two } = pair();
     expect(await said(ask(one, "drained", "echo kept > kept"))).toMatchObject({ ok: true });
     expect(await one.stop()).toBe(0);

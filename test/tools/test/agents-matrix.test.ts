@@ -27,7 +27,7 @@ describe.each(testedAgents)(
   "$id, confined, without a network, its key outside",
   { timeout: testsAll ? 240_000 : 60_000 },
   (agent) => {
-    const asksNobody = agent.asksNobody === true;
+    const neverAsks = agent.neverAsks === true;
     const tools = [pythonTool("twice", "def main(number): return number * 2"), clientTool("pick")];
     const held = [
       { pattern: "shell(rm:*)", permission: "deny" },
@@ -117,7 +117,7 @@ describe.each(testedAgents)(
     });
 
     const isHeld = () =>
-      it("is held to what its own tools are allowed, denied and asked", async () => {
+      it("obeys the permissions for its own tools", async () => {
         const { run: done } = await run("[[shell touch allowed]] [[shell ls]]");
         const listed = expect.stringMatching(/allowed[\s\S]*given\.txt/);
         expect(done.of("tool_result").at(-1)).toMatchObject({ output: listed });
@@ -138,7 +138,7 @@ describe.each(testedAgents)(
       });
 
     const isRefused = () =>
-      it("is refused where a tool of its own would have to be held", async () => {
+      it("is refused if one of its own tools would need a permission", async () => {
         for (const permissions of [
           { default: "deny" },
           { default: "ask" },
@@ -155,7 +155,7 @@ describe.each(testedAgents)(
         for (const row of ["own tool denied", "own tool asked"]) record(agent.id, row, "refused");
       });
 
-    if (asksNobody) isRefused();
+    if (neverAsks) isRefused();
     else isHeld();
 
     const search = matrix.searches[agent.id];
@@ -192,7 +192,7 @@ describe.each(testedAgents)(
       it("is cancelled in mid-tool, and with a question open", async () => {
         await cancelled(runner, await begin(asking("[[shell sleep 100]]")), "tool_call");
         record(agent.id, "cancel, in mid-tool");
-        if (asksNobody) return record(agent.id, "cancel, with a question open", "–");
+        if (neverAsks) return record(agent.id, "cancel, with a question open", "–");
         const waiting = { ...asking("[[shell mkdir other]]"), interactions: { waitMs: 60_000 } };
         await cancelled(runner, await begin(waiting), "interaction_request");
         record(agent.id, "cancel, with a question open");
@@ -221,7 +221,7 @@ describe.each(testedAgents)(
       record(agent.id, "answer cut half way", resumes ? "resumed" : "yes");
     });
 
-    it("takes a conversation up in a new session, and calls a callback tool on the allowlist", async () => {
+    it("resumes a conversation in a new session, and calls a callback tool on the allowlist", async () => {
       platform.calls.length = 0;
       const { run: done, result } = await run("", {
         sessionId: `matrix-${agent.id}-cold`,

@@ -48,7 +48,7 @@ describe.each(["call!", "call"])("an answer to a call that asks, by an agent tha
     expect(platform.calls).toEqual([]);
   });
 
-  it("is executed once the user approved, and says so", async () => {
+  it("is executed after the user approved, and reports that", async () => {
     const run = await answered({ approved: true });
     expect((await run.result).stopReason).toBe("end_turn");
     expect(platform.calls).toEqual([{ name: "ref__send", arguments: given }]);
@@ -57,7 +57,7 @@ describe.each(["call!", "call"])("an answer to a call that asks, by an agent tha
     ]);
   });
 
-  it("isn't executed when the user refused, and the agent goes on with that", async () => {
+  it("isn't executed if the user refused, and the agent continues with that", async () => {
     const run = await answered({ approved: false }, `${send(verb)}\nsay going on`);
     expect(await run.result).toMatchObject({
       stopReason: "end_turn",
@@ -85,7 +85,7 @@ describe.each(["call!", "call"])("an answer to a call that asks, by an agent tha
     expect(platform.calls).toEqual([]);
   });
 
-  it("doesn't take one that an earlier turn got", async () => {
+  it("doesn't use an answer of an earlier turn", async () => {
     const paused = await stage.run(requestWith(asking(send(verb))));
     const { messages } = answering(
       send(verb),
@@ -111,7 +111,7 @@ describe("answers to client tools", () => {
     { tool: "pick", input: { n: 2 }, output: { other: true } },
   ];
 
-  it("are taken by name and arguments, the oldest first, each once", async () => {
+  it("are matched by name and arguments, the oldest first, each once", async () => {
     const next = ['{"n":2}', '{ "n" : 1 }', '{"n":1}', '{"n":1}']
       .map((input) => `call pick ${input}`)
       .join("\n");
@@ -124,7 +124,7 @@ describe("answers to client tools", () => {
     expect(run.of("interaction_request")).toMatchObject([{ payload: { input: { n: 1 } } }]);
   });
 
-  it("don't allow a call that needs an approval, nor the other way round", async () => {
+  it("don't allow a call that needs an approval, nor vice versa", async () => {
     const pick = `call pick ${JSON.stringify(given)}`;
     const paused = await stage.run(requestWith(asking(pick)));
     const answers = [{ tool: "pick", input: given, output: { approved: true } }];

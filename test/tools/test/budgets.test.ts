@@ -32,7 +32,7 @@ describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
       });
     const questionOf = (run: LiveRun) => run.of("interaction_request").at(-1);
 
-    it("pauses, and goes on with each yes in the next request", async () => {
+    it("pauses, and continues with each approval in the next request", async () => {
       const budget = { session: { requests: 1 }, onExceeded: "ask" };
       let messages: object[] = [{ role: "user", content: prompt }];
       // Agents send different numbers of requests in a turn, titles among them.
@@ -52,7 +52,7 @@ describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
       }
     });
 
-    it("ends with a no in the next request", async () => {
+    it("ends with a denial in the next request", async () => {
       const more = { budget: { requests: 1, onExceeded: "ask" }, sessionId: `budget-${agent.id}` };
       const first = await begin(more);
       expect(await first.result).toMatchObject({ stopReason: "paused" });
@@ -66,7 +66,7 @@ describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
       expect(await second.result).toMatchObject({ ok: false, failure: { code: "budget_exceeded" } });
     });
 
-    it("asks while it runs, and goes on with each yes", async () => {
+    it("asks while it runs, and continues with each approval", async () => {
       const run = await begin({
         budget: { requests: 1, session: { requests: 100 }, onExceeded: "ask" },
         interactions: { waitMs: 20_000 },

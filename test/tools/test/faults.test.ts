@@ -22,12 +22,12 @@ function requestWith(prompt: string, tools: readonly object[], more: object = {}
   return { harness: "demo", sandboxPermission, ...asking(prompt), customTools: tools, ...more };
 }
 
-describe("what a tool's code may do to itself", () => {
+describe("destructive code of a tool", () => {
   const sleeping = (marker: string) => `import subprocess\nsubprocess.Popen(["sleep", "${marker}"])\n`;
   const untilTimeout = { timeoutMs: 2_000 };
   it.each([
     [
-      "a fork bomb that is told of the limit",
+      "a fork bomb that gets an error at the limit",
       "def main():\n  while True: subprocess.Popen(['sleep', '600'])",
       {},
       /Resource temporarily unavailable/,
@@ -68,7 +68,7 @@ describe("what a tool's code may do to itself", () => {
 });
 
 describe("two calls at once", () => {
-  it("get their own results, whichever is answered first", async () => {
+  it("get their own results in any order", async () => {
     const arrived: (() => void)[] = [];
     // Each is answered when both are there, the second one first.
     await using platform = await startPlatform(async ({ arguments: { n } }) => {
@@ -96,7 +96,7 @@ describe("two calls at once", () => {
     });
   });
 
-  it("may be the same call, and are two", async () => {
+  it("may be equal, and stay separate", async () => {
     let next = 0;
     await using platform = await startPlatform(() => {
       next += 1;

@@ -103,7 +103,7 @@ describe.each(["tool", "agent"] as const)("a spy in another %s's process", (from
   });
 });
 
-it("a tool that brings values of its own is never run unconfined", async () => {
+it("a tool with its own values is never run unconfined", async () => {
   const tool = pythonTool("needs", "def main(): return 1", { env: { A: "b" } });
   const run = await unconfined.run({ harness: "demo", ...asking("call needs"), customTools: [tool] });
   expect((await run.result).receipt).toMatchObject({

@@ -40,7 +40,7 @@ function answerOver(
 }
 
 describe("POST /runs/:runId/interactions/:id", () => {
-  it("answers once, what is asked, to whom has the token", async () => {
+  it("accepts a valid answer once, with the token", async () => {
     const run = await stage.begin(requestWith('call send {"to":"ann"}'));
     const [question] = await run.until("interaction_request");
     const at = { runId: run.id, id: question?.id ?? "" };
@@ -114,7 +114,7 @@ describe("several parked calls", () => {
     expect(run.resultsOf("send").filter(({ denied }) => denied === true)).toHaveLength(1);
   });
 
-  it("pause together, once one of them wasn't answered in time: the others count, a late answer doesn't", async () => {
+  it("pause together after one of them wasn't answered in time: other answers count, a late one doesn't", async () => {
     const lines = ["& call send {}", '& call pick {"n":1}'];
     const run = await stage.begin(requestWith(lines.join("\n"), { interactions: { waitMs: 1_500 } }));
     const questions = await run.until("interaction_request", 2);
@@ -128,7 +128,7 @@ describe("several parked calls", () => {
     expect(platform.calls).toEqual([]);
   });
 
-  it("keep an answer's question apart: another run's, or a misfit, leaves it open", async () => {
+  it("are separate: an answer of another run, or an unsuitable one, leaves the question open", async () => {
     const [one, other] = await Promise.all([
       stage.begin(requestWith('call send {"to":"ann"}', { sessionId: "live-1" })),
       stage.begin(requestWith('call send {"to":"ann"}', { sessionId: "live-2" })),
@@ -148,7 +148,7 @@ describe("several parked calls", () => {
 });
 
 describe("a cancelled run", () => {
-  it("executes nothing of what was asked", async () => {
+  it("executes none of the questioned calls", async () => {
     const run = await stage.begin(requestWith("call send {}"));
     const [question] = await run.until("interaction_request");
     stage.runner.cancel(run.id);

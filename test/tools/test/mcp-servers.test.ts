@@ -59,7 +59,7 @@ function withServers(policy: object = { permission: "allow" }) {
 }
 
 describe.each(["demo", "gemini", "codex"] as const)("%s", (id) => {
-  it("calls both servers' tools beside ours of the same name, and only what the policy includes", {
+  it("calls both servers' tools next to a published one of the same name, and only those that the policy includes", {
     timeout: 60_000,
   }, async () => {
     const agent = await startAgent(id);
@@ -97,7 +97,7 @@ describe.each(["demo", "gemini", "codex"] as const)("%s", (id) => {
   });
 });
 
-describe("what the agent can find of the servers", () => {
+describe("what the agent can find out about the servers", () => {
   async function spied(on: Stage, more: object): Promise<string[]> {
     const roots = on === unconfined ? { roots: ["."] } : {};
     const input = JSON.stringify({
@@ -113,7 +113,7 @@ describe("what the agent can find of the servers", () => {
     return Object.keys(JSON.parse(output).found).map(reversed);
   }
 
-  it("is neither the HTTP server's credential nor the stdio server's environment, which is there", async () => {
+  it("excludes the HTTP server's credential and the stdio server's environment", async () => {
     expect(await spied(stage, {})).toEqual([]);
     const run = await stage.run({ harness: "demo", ...asking("call environment"), ...withServers() });
     expect((await run.result).ok).toBe(true);
@@ -121,12 +121,12 @@ describe("what the agent can find of the servers", () => {
     expect(String(run.resultsOf("environment")[0]?.output)).toContain('"SERVER_SECRET":"[redacted]"');
   });
 
-  it("would be the credential, where nothing is confined (the control)", { timeout: 60_000 }, async () => {
+  it("includes the credential if nothing is confined (the control)", { timeout: 60_000 }, async () => {
     const { mcpServers } = withServers();
     expect(await spied(unconfined, { mcpServers: mcpServers.slice(0, 1) })).toContain(credential);
   });
 
-  it("would be the environment, of a bare process (the control)", { timeout: 60_000 }, async () => {
+  it("includes the environment of an unconfined process (the control)", { timeout: 60_000 }, async () => {
     const folder = await mkdtemp(join(tmpdir(), "ambit-spy-"));
     const secret = `${serverSecret}-bare`;
     const env = { PATH: process.env.PATH, SERVER_SECRET: secret };
@@ -153,7 +153,7 @@ describe("permissions", () => {
       { default: "allow", rules: [{ pattern: "look", permission: "deny" }] },
       "denied",
     ],
-    // Its tool says that it only reads; nobody here vouches for that.
+    // Its tool declares that it only reads, which isn't trusted.
     ["allow_reads, of a tool that says it only reads", {}, { default: "allow_reads" }, "asked"],
     ["a default that allows", {}, { default: "allow" }, "executed"],
   ])("%s", async (_what, policy, permissions, expected) => {
@@ -171,7 +171,7 @@ describe("permissions", () => {
   });
 });
 
-describe("what is refused before anything runs", () => {
+describe("requests that are refused before anything runs", () => {
   it.each([
     ["a server with our own name", { name: "ambit" }],
     ["two of one name", { name: "local" }],

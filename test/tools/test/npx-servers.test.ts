@@ -61,7 +61,7 @@ it.each(["workspace", "readonly"])(
   },
 );
 
-it("from a registry off the list it can't, and the run says that it was the boundary", {
+it("from an unlisted registry it can't, and the run reports that the boundary refused it", {
   timeout: 60_000,
 }, async () => {
   const before = packages.requests();
@@ -74,7 +74,7 @@ it("from a registry off the list it can't, and the run says that it was the boun
   expect(packages.requests()).toBe(before);
 });
 
-it("one that is installed already needs no network", { timeout: 60_000 }, async () => {
+it("an installed one needs no network", { timeout: 60_000 }, async () => {
   const before = packages.requests();
   const { live, result } = await run("off", "readonly", { npm_config_prefix: packages.prefix });
   expect(result).toMatchObject({ ok: true });

@@ -95,7 +95,7 @@ describe("an agent's own tools", () => {
     await expect(refused).rejects.toMatchObject({ code: "request_invalid", issues: [{ path }] });
   });
 
-  it("codex runs with its own tools allowed, whatever others need", { timeout: 60_000 }, async () => {
+  it("codex runs with its own tools allowed", { timeout: 60_000 }, async () => {
     const run = await stage.run({ ...agents.codex.request, ...asking("[[shell echo hi]]") });
     expect(await run.result).toMatchObject({ ok: true, stopReason: "end_turn" });
     expect(run.of("tool_call")).toMatchObject([{ name: "shell" }]);
@@ -104,7 +104,7 @@ describe("an agent's own tools", () => {
 });
 
 describe("Gemini CLI's own tools", () => {
-  it("are held to the rules, since it puts every call to us", { timeout: 60_000 }, async () => {
+  it("obey the rules, since it asks before every call", { timeout: 60_000 }, async () => {
     const run = await stage.run({
       ...agents.gemini.request,
       ...asking(
@@ -122,7 +122,7 @@ describe("Gemini CLI's own tools", () => {
     expect(run.of("tool_result").map(({ denied }) => denied === true)).toEqual([true, false, true, false]);
   });
 
-  it("pause the run where they are to be asked about", { timeout: 60_000 }, async () => {
+  it("pause the run if their permission is ask", { timeout: 60_000 }, async () => {
     const run = await stage.run({ ...agents.gemini.request, ...asking("[[shell touch made]]") });
     expect((await run.result).stopReason).toBe("paused");
     expect(run.of("interaction_request")).toMatchObject([

@@ -50,20 +50,20 @@ describe("a session whose run waits for its user", () => {
     });
   });
 
-  it("is loaded by a new one, when the next run asks for other settings", async () => {
+  it("is loaded by a new one if the next run has other settings", async () => {
     const changes = { permissions: { default: "allow" } };
     expect(await pausedThenAnswered(patient, "changed", changes)).toEqual({
       ...{ history: "loaded", sameProcess: false, remembers: true },
     });
   });
 
-  it("is replayed to a new one, when it was kept long enough", async () => {
+  it("is replayed to a new one after its time to live", async () => {
     expect(await pausedThenAnswered(forgetful, "expired")).toEqual({
       ...{ history: "replayed", sameProcess: false, remembers: false },
     });
   });
 
-  it("is replayed when its user ended it", async () => {
+  it("is replayed after its user ended it", async () => {
     const first = await patient.run(requestWith("ended", asking(pick)));
     expect((await first.result).stopReason).toBe("paused");
     expect(await patient.runner.endSession("ended")).toBe(true);

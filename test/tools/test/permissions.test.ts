@@ -86,7 +86,7 @@ const customTools = cases.map(({ tool, permission, readOnly }) =>
   callbackTool(tool, { permission, readOnly, render }),
 );
 
-describe("our tools", () => {
+describe("published tools", () => {
   const everyCall = (verb: string) =>
     cases.map(({ tool }) => `${verb} ${tool} ${JSON.stringify(given)}`).join("\n");
   const throughModel = (agent: TestAgent) =>
@@ -130,7 +130,7 @@ describe("the operator's ceiling", () => {
   let ceiled: Stage;
   afterEach(() => ceiled.close());
 
-  it("stands above what a request allows and what its user could approve", async () => {
+  it("overrides what a request allows and what its user could approve", async () => {
     ceiled = await Stage.open({ deny: ["own_allow", "own_ask"] });
     const run = await ceiled.run({
       ...{ harness: "demo", permissions: { default: "allow" }, customTools },
@@ -143,7 +143,7 @@ describe("the operator's ceiling", () => {
     expect(platform.calls).toEqual([]);
   });
 
-  it("holds an agent that asks before its own tools, and refuses one that doesn't", {
+  it("applies to an agent that asks before its own tools, and refuses one that doesn't", {
     timeout: 60_000,
   }, async () => {
     ceiled = await Stage.open({ deny: ["run_shell_command(touch:*)"] });

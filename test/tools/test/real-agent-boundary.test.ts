@@ -20,7 +20,7 @@ const onThisHost = definePlugin({
   },
 });
 
-it("Gemini CLI works with one allowed host, and its attempts to leave are events", {
+it("Gemini CLI works with one allowed host, and its refused connections are events", {
   timeout: 90_000,
 }, async () => {
   const gemini = await startAgent("gemini");

@@ -3,7 +3,7 @@ import { asking, startAgent } from "./support/agents.js";
 import { Stage } from "./support/stage.js";
 import { pythonTool } from "./support/tools.js";
 
-it("Codex, confined, reaches a listed gateway on the host's loopback, and the run's tools beside it", {
+it("Codex, confined, reaches a listed gateway on the host's loopback, and the run's tools", {
   timeout: 90_000,
 }, async () => {
   const [agent, stage] = await Promise.all([startAgent("codex"), Stage.open()]);

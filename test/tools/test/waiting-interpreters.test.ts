@@ -17,7 +17,7 @@ const spy = readFileSync(fileURLToPath(new URL("./support/spy.py", import.meta.u
 /** Part of the bootstrap, which is an argument of each interpreter. */
 const python = '"""Runs one code tool';
 const first = pythonTool("first", "def main(): return 'done'");
-it("an interpreter waits for the run's next call, and is gone with the run although its session stays", async () => {
+it("an interpreter waits for the run's next call, and ends with the run although its session stays", async () => {
   const sessionId = "waiting-interpreters";
   let release = () => {};
   const released = new Promise<void>((resolve) => {
@@ -43,7 +43,7 @@ it("an interpreter waits for the run's next call, and is gone with the run altho
   await stage.runner.endSession(sessionId);
 });
 
-it("one that no call came for goes with the run too", async () => {
+it("one without a call ends with the run too", async () => {
   const run = await stage.begin({ harness: "demo", ...asking("say hello"), customTools: [first] });
   expect(await run.result).toMatchObject({ ok: true });
   expect(run.of("tool_call")).toEqual([]);
@@ -51,7 +51,7 @@ it("one that no call came for goes with the run too", async () => {
 });
 
 // That a spy finds all of this where nothing is confined, the tests of isolation show.
-it("what is said to one that waited, another tool's process can't find", async () => {
+it("another tool's process can't read the input of one that waited", async () => {
   const secret = "secret-of-a-waiting-one";
   const victim = `
 import os, time

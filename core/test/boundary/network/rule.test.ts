@@ -119,7 +119,7 @@ describe("an entry for addresses", () => {
 });
 
 describe("a rule", () => {
-  it("is written as it is read", () => {
+  it("is formatted as it is parsed", () => {
     const port = fc.option(fc.integer({ min: 1, max: 65_535 }), { nil: undefined });
     const four = fc.tuple(fc.ipV4(), fc.integer({ min: 0, max: 32 }));
     const six = fc.tuple(fc.ipV6(), fc.integer({ min: 0, max: 128 }));

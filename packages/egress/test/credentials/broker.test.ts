@@ -51,7 +51,7 @@ const received = () => world.origin.requests.at(-1);
 const refusals = () => world.session.decisions.filter(({ allowed }) => !allowed).map(({ reason }) => reason);
 
 describe("a request to a credential's host", () => {
-  it("arrives with the value, of which the client has only a placeholder", async () => {
+  it("arrives with the value, while the client has only a placeholder", async () => {
     expect(await ask(world, "/a?b=c", { headers: bearer() })).toMatchObject({ status: 200, body: "hello" });
     expect(received()).toMatchObject({ method: "GET", url: "/a?b=c" });
     expect(received()?.headers.join("\n")).toContain(`authorization\nBearer ${value}`);
@@ -75,7 +75,7 @@ describe("a request to a credential's host", () => {
     socket.destroy();
   });
 
-  it("loses headers that are for one hop, and asks for an answer that can be read", async () => {
+  it("loses hop-by-hop headers, and requests a readable encoding", async () => {
     const hop = { connection: "close, x-hop", "x-hop": "1", te: "trailers", "accept-encoding": "gzip" };
     await ask(world, "/", { headers: { ...bearer(), ...hop } });
     const headers = received()?.headers.join("\n").toLowerCase();
@@ -84,26 +84,26 @@ describe("a request to a credential's host", () => {
   });
 });
 
-describe("what a server repeats", () => {
-  it("is taken out of headers and body, across chunks and in base64", async () => {
+describe("a value that a server repeats", () => {
+  it("is removed from headers and body, across chunks and in base64", async () => {
     const { headers, body } = await ask(world, "/echo", { headers: bearer() });
     expect(headers["x-echo"]).toBe(`Bearer ${world.placeholder}`);
     expect(body).toContain(`you sent Bearer ${world.placeholder}; `);
     expect(body + atob(body.split("; ")[1] ?? "")).not.toContain(value.slice(3, -3));
   });
 
-  it("is taken out of an encoded answer, which arrives decoded", async () => {
+  it("is removed from an encoded response, which arrives decoded", async () => {
     const { headers, body } = await ask(world, "/gzip", { headers: bearer() });
     expect(headers["content-encoding"]).toBeUndefined();
     expect(body).toBe(`you sent Bearer ${world.placeholder}`);
   });
 
-  it("isn't passed on in an encoding that can't be read", async () => {
+  it("isn't passed on in an unknown encoding", async () => {
     const answer = await ask(world, "/unknown", { headers: bearer() });
     expect(answer).toMatchObject({ status: 502, body: expect.stringContaining("can't be searched") });
   });
 
-  it("is taken out of a redirect, which the client may follow with what it has", async () => {
+  it("is removed from a redirect, which the client may follow with its placeholder", async () => {
     const { headers } = await ask(world, "/redirect", { headers: bearer() });
     expect(headers.location).toContain(world.placeholder);
   });
@@ -127,7 +127,7 @@ describe("what a server repeats", () => {
   });
 });
 
-describe("a placeholder goes nowhere else", () => {
+describe("a placeholder isn't replaced elsewhere", () => {
   it("in another header: refused in plain text, and recorded", async () => {
     const before = world.origin.requests.length;
     const answer = await ask(world, "/", { headers: { "x-other": world.placeholder } });
@@ -148,7 +148,7 @@ describe("a placeholder goes nowhere else", () => {
     expect(refusals().at(-1)).toContain(`names ${otherHost}, not ${host}`);
   });
 
-  it("in the clear: by the proxy's own form, and inside a tunnel", async () => {
+  it("unencrypted: through the proxy, and inside a tunnel", async () => {
     const authority = `${host}:${world.origin.port}`;
     const lines = ["", `Host: ${authority}`, `Authorization: Bearer ${world.placeholder}`, "", ""].join(
       "\r\n",
@@ -171,7 +171,7 @@ describe("a placeholder goes nowhere else", () => {
     expect(refusals().at(-1)).toContain("reached only over TLS");
   });
 
-  it("in an upgrade: there is none", async () => {
+  it("in an upgrade, which is refused", async () => {
     const headers = { ...bearer(), connection: "upgrade", upgrade: "websocket" };
     expect(await ask(world, "/", { headers })).toMatchObject({ status: 426 });
   });
@@ -185,7 +185,7 @@ describe("a placeholder goes nowhere else", () => {
 });
 
 describe("other hosts", () => {
-  it("are passed unopened: the client speaks with the server itself", async () => {
+  it("are passed through encrypted: the client talks to the server itself", async () => {
     const { socket } = await connectThrough(world.session.path, `${otherHost}:${world.origin.port}`);
     const { connect } = await import("node:tls");
     const tls = connect({ socket, servername: otherHost, rejectUnauthorized: false });
@@ -194,7 +194,7 @@ describe("other hosts", () => {
     tls.destroy();
   });
 
-  it("with a certificate of another authority are sent nothing", async () => {
+  it("with a certificate of another authority get nothing", async () => {
     const stranger = await openWorld();
     const { openCredentialBroker } = await import("../../src/credentials/index.js");
     const { openSession, allow } = await import("../proxy/session.js");
@@ -212,7 +212,7 @@ describe("other hosts", () => {
 });
 
 describe("a server that has a trusted certificate for another name", () => {
-  it("is sent nothing", async () => {
+  it("gets nothing", async () => {
     const other = await openWorld({}, {}, [otherHost]);
     const answer = await ask(other, "/", { headers: { authorization: `Bearer ${other.placeholder}` } });
     expect(answer).toMatchObject({
@@ -224,8 +224,8 @@ describe("a server that has a trusted certificate for another name", () => {
   });
 });
 
-describe("a client that leaves", () => {
-  it("leaves no connection behind, at whatever moment", async () => {
+describe("a client that disconnects", () => {
+  it("leaves no connection, at any moment", async () => {
     for (const ms of [0, 1, 2, 4, 8]) {
       (await tlsThrough(world)).destroy();
       (await tlsThrough(world)).end();
@@ -238,8 +238,8 @@ describe("a client that leaves", () => {
   });
 });
 
-describe("reading alone", () => {
-  it("lets a git LFS download through, and no upload", async () => {
+describe("read-only access", () => {
+  it("allows a git LFS download, and no upload", async () => {
     const reader = await openWorld({}, { access: "read" });
     const send = (operation: string) =>
       ask(reader, "/a.git/info/lfs/objects/batch", {
@@ -256,7 +256,7 @@ describe("reading alone", () => {
 });
 
 describe("the session's authority", () => {
-  it("signs for a host's name alone, and is found by the name that OpenSSL looks for", async () => {
+  it("signs only for a host's name, and has the file name that OpenSSL looks for", async () => {
     const tls = await tlsThrough(world);
     const leaf = tls.getPeerX509Certificate();
     expect(leaf?.subjectAltName).toBe(`DNS:${host}`);

@@ -62,7 +62,7 @@ describe("a placeholder is replaced", () => {
     expect(sentIn(judge(more, { headers }))).toEqual(wanted);
   });
 
-  it("and a request without one is left as it is", () => {
+  it("and a request without one stays unchanged", () => {
     const headers = () => ["authorization", "Bearer of something else", "cookie", "a=b"];
     expect(sentIn(judge({ access: "read", methods: ["GET"] }, { method: "DELETE", headers }))).toEqual(
       headers(),
@@ -168,7 +168,7 @@ describe("a placeholder", () => {
     expect(placeholderFor(given)).not.toBe(made);
   });
 
-  it("for a web token can be decoded, and says nothing", () => {
+  it("for a web token can be decoded, and reveals nothing", () => {
     const part = (content: object) => Buffer.from(JSON.stringify(content)).toString("base64url");
     const [, claims = ""] = placeholderFor(`${part({ alg: "RS256" })}.${part({ email: "a@b" })}.c2ln`).split(
       ".",

@@ -61,7 +61,7 @@ describe("readClientHello", () => {
     expect(readClientHello(hello(serverName("a.test")))).toEqual({ state: "hello", serverName: "a.test" });
   });
 
-  it("reads it in any fragmentation, and every prefix asks for more", () => {
+  it("reads it in any fragmentation, and every prefix is incomplete", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 40 }), (sizes) => {
         const flight = refragment(real, sizes);
@@ -76,7 +76,7 @@ describe("readClientHello", () => {
     );
   });
 
-  it("never throws, whatever it is fed", () => {
+  it("never throws, for any input", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 400 }),
@@ -115,7 +115,7 @@ describe("readClientHello", () => {
     expect(readClientHello(bytes).state).toBe("malformed");
   });
 
-  it("is bounded: one-byte records don't grow for ever", () => {
+  it("is bounded: one-byte records don't grow without limit", () => {
     const record = Buffer.from([0x16, 3, 1, 0, 1, 0]);
     const flight = Buffer.concat([
       Buffer.from([0x16, 3, 1, 0, 4, 1, 0, 0x70, 0]),
@@ -158,7 +158,7 @@ describe("judgeFirstFlight", () => {
     expect(judgeFirstFlight(to(host, port), bytes, false).verdict).toBe(verdict);
   });
 
-  it("refuses a handshake that is broken off, and lets silence pass", () => {
+  it("refuses an incomplete handshake, and allows silence", () => {
     expect(judgeFirstFlight(to("ok.test", 8443), Buffer.from([0x16, 3]), true).verdict).toBe("refuse");
     expect(judgeFirstFlight(to("ok.test", 80), text("GE"), true).verdict).toBe("refuse");
     expect(judgeFirstFlight(to("ok.test", 443), text(""), true).verdict).toBe("pass");

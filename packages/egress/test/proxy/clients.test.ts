@@ -84,7 +84,7 @@ describe("curl", () => {
   });
 });
 
-describe("WebSocket in the clear", () => {
+describe("unencrypted WebSocket", () => {
   const key = "dGhlIHNhbXBsZSBub25jZQ==";
   const request = (url: string, host: string, upgrade = "websocket") =>
     `GET ${url} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\nSec-WebSocket-Key: ${key}\r\n\r\n`;
@@ -123,7 +123,7 @@ describe("WebSocket in the clear", () => {
     expect(session.decisions).toMatchObject([{ allowed: true }]);
   });
 
-  it("passes no other protocol, and no other host", async () => {
+  it("allows no other protocol, and no other host", async () => {
     const host = `ok.test:${server.port}`;
     const other = connect(session.path);
     other.write(request(`http://${host}/`, host, "h2c"));

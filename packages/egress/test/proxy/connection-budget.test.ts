@@ -8,7 +8,7 @@ const takeAll = (share: { take(): boolean }) => {
   return taken;
 };
 
-test("sessions share what the server may have open, and none keeps another from its equal part", () => {
+test("sessions share the server's connections, and each can use its equal share", () => {
   const budget = new ConnectionBudget(12);
   const greedy = budget.join();
   expect(takeAll(greedy)).toBe(12);
@@ -22,7 +22,7 @@ test("sessions share what the server may have open, and none keeps another from 
   expect(greedy.take()).toBe(false);
 });
 
-test("what is given back can be had again, and a session that left has no part", () => {
+test("released connections can be used again, and a closed session has no share", () => {
   const budget = new ConnectionBudget(2);
   const one = budget.join();
   expect(takeAll(one)).toBe(2);
@@ -49,7 +49,7 @@ test.each([
   if (connections !== undefined) expect(serverConnections(files)).toBe(connections);
 });
 
-test("a server without room says so, and makes one record of a client that keeps on trying", async () => {
+test("a full server reports that, with one record for a client that keeps trying", async () => {
   const budget = new ConnectionBudget(1);
   const first = budget.join();
   expect(first.take()).toBe(true);

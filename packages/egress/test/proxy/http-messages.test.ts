@@ -55,7 +55,7 @@ describe("HTTP messages through the proxy", () => {
     expect(origin.requests.length).toBeLessThanOrEqual(1);
   });
 
-  it("strips what is meant for one hop, and keeps the rest, doubles included", async () => {
+  it("removes hop-by-hop headers, and keeps all others, including duplicates", async () => {
     const extra = [
       ...[
         "Proxy-Authorization: secret",
@@ -81,7 +81,7 @@ describe("HTTP messages through the proxy", () => {
     expect(headers.slice(0, 2)).toEqual(["Host", `ok.test:${origin.port}`]);
   });
 
-  it("carries bodies both ways, keeps the connection, and judges each request on it", async () => {
+  it("carries bodies both ways, keeps the connection, and decides on each request on it", async () => {
     const head = (host: string) =>
       `POST http://${host}:${origin.port}/ HTTP/1.1\r\nHost: ${host}:${origin.port}\r\n`;
     const answer = await exchange(
@@ -95,7 +95,7 @@ describe("HTTP messages through the proxy", () => {
     expect(session.decisions.map((decision) => decision.allowed)).toEqual([true, true, false]);
   });
 
-  it("passes headers on before there is a body, both ways, and a cut body as cut", async () => {
+  it("passes headers on before the body, both ways, and an interrupted body as interrupted", async () => {
     const slow = await openTcp((server) => {
       server.once("data", (head) => {
         expect(head.toString()).toMatch(/^POST \/ HTTP\/1\.1[\s\S]*\r\n\r\n$/);

@@ -87,7 +87,7 @@ describe("plain HTTP through the proxy", () => {
     expect(origin.requests).toEqual([]);
   });
 
-  it("passes an address only through its range", async () => {
+  it("allows an address only through its range", async () => {
     const url = `http://${INTERNET}:${origin.port}/`;
     expect(await exchange(session.path, get(url, `${INTERNET}:${origin.port}`))).toMatch(/^HTTP\/1\.1 200/);
     const byNameOnly = await openSession(allow(["ok.test"], []));
@@ -97,7 +97,7 @@ describe("plain HTTP through the proxy", () => {
     await byNameOnly.close();
   });
 
-  it("says that a fault behind it wasn't the boundary", async () => {
+  it("reports a failure behind it as no refusal of the boundary", async () => {
     const { port } = origin;
     await origin.close();
     const answer = await exchange(session.path, get(`http://ok.test:${port}/`, `ok.test:${port}`));
@@ -108,7 +108,7 @@ describe("plain HTTP through the proxy", () => {
     origin = await openOrigin();
   });
 
-  it("tells a name that doesn't resolve, and one that resolves too late", async () => {
+  it("reports a name that doesn't resolve, and one that resolves too late", async () => {
     const failing = await openSession(allow(["ok.test"]), {
       lookup: () => Promise.reject(new Error("no such name")),
     });
@@ -126,7 +126,7 @@ describe("plain HTTP through the proxy", () => {
     await slow.close();
   });
 
-  it("doesn't let a server pose as the boundary", async () => {
+  it("doesn't let a server impersonate the boundary", async () => {
     const liar = await openOrigin({
       listener: (_request, response) =>
         response.writeHead(403, { "X-Ambit-Boundary": "refused", "Content-Length": 4 }).end("liar"),
@@ -137,7 +137,7 @@ describe("plain HTTP through the proxy", () => {
     await liar.close();
   });
 
-  it("dials the address that it checked, when the name changes from one lookup to the next", async () => {
+  it("connects to the checked address even if the name changes", async () => {
     let turn = 0;
     const rebinding = await openSession(allow(["ok.test"]), {
       lookup: async () => [turn++ % 2 === 0 ? INTERNET : "127.0.0.1"],
@@ -168,7 +168,7 @@ describe("plain HTTP through the proxy", () => {
     await two.close();
   });
 
-  it("holds a range with a port to that port, by address and through a name", async () => {
+  it("restricts a range with a port to that port, by address and by name", async () => {
     const other = await openOrigin();
     const bound = await openSession(allow(["ok.test"], [`${INTERNET}:${origin.port}`]));
     for (const host of ["ok.test", INTERNET]) {
@@ -182,7 +182,7 @@ describe("plain HTTP through the proxy", () => {
     await other.close();
   });
 
-  it("under deny-all refuses everything, looks nothing up, and records it", async () => {
+  it("under deny-all refuses and records everything, without lookups", async () => {
     const closed = await openSession(denyAll);
     for (const host of ["ok.test", INTERNET]) {
       expect(
@@ -217,7 +217,7 @@ describe("plain HTTP through the proxy", () => {
     expect(INTERNET_RANGE).toContain(INTERNET);
   });
 
-  it("uses the host's resolver and interfaces when it isn't given others", async () => {
+  it("uses the host's resolver and interfaces by default", async () => {
     const decoy = await openOrigin({ address: "127.0.0.1" });
     const defaults = { lookup: lookupOnThisHost, hostAddresses: addressesOfThisHost };
     const unlisted = await openSession(allow(["localhost"], []), defaults);

@@ -20,7 +20,7 @@ const until = async (condition: () => boolean) => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
-describe("the proxy's life", () => {
+describe("the proxy's lifetime", () => {
   it("leaks no descriptor over 1,000 connections of every kind", { timeout: 60_000 }, async (context) => {
     if (!existsSync("/proc/self/fd")) return context.skip("this host shows no descriptors at /proc/self/fd");
     const descriptors = () => readdirSync("/proc/self/fd").length;
@@ -61,7 +61,7 @@ describe("the proxy's life", () => {
     await origin.close();
   });
 
-  it("answers 503 beyond its cap, and serves again when there is room", async () => {
+  it("answers 503 over its limit, and serves again when there is room", async () => {
     const session = await openSession(allow(["ok.test"]), { limits: { connections: 2 } });
     const held = [connect(session.path), connect(session.path)];
     for (const socket of held) socket.on("error", () => {});
@@ -87,7 +87,7 @@ describe("the proxy's life", () => {
     await server.close();
   });
 
-  it("drops what is idle, and sooner when one side has ended", async () => {
+  it("drops idle connections, and sooner if one side has ended", async () => {
     const server = await openTcp(() => {});
     const idle = await openSession(allow(["ok.test"]), { limits: { idleMs: 30 } });
     const first = await connectThrough(idle.path, `ok.test:${server.port}`);
@@ -102,7 +102,7 @@ describe("the proxy's life", () => {
     await server.close();
   });
 
-  it("closes at once, everything, twice, and in the middle of a lookup", async () => {
+  it("closes everything at once, twice, and during a lookup", async () => {
     const server = await openTcp((socket) => socket.resume());
     const session = await openSession(
       { ...allow(["ok.test", "slow.test"]) },
@@ -154,7 +154,7 @@ describe("the proxy's life", () => {
     await origin.close();
   });
 
-  it("serves a server that it is handed, and two sessions by their own lists", async () => {
+  it("works on a given server, and applies two sessions' own lists", async () => {
     const origin = await openOrigin();
     const server = createServer({ allowHalfOpen: true });
     const decisions: boolean[] = [];
@@ -180,7 +180,7 @@ describe("the proxy's life", () => {
     await origin.close();
   });
 
-  it("is never opened for a network that is on", async () => {
+  it("is never opened if the network is on", async () => {
     const server = createServer();
     await expect(
       openEgressProxy({ listen: { server }, policy: { mode: "on", rules: [] }, onDecision: () => {} }),

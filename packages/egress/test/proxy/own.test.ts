@@ -60,7 +60,7 @@ test.each([
 });
 
 describe("one address serves the session's own requests and the proxy's", () => {
-  it("judges each request of a kept-alive connection, whichever kind came first", async () => {
+  it("decides on each request of a kept-alive connection, whichever kind came first", async () => {
     const host = await withOrigin();
     const session = await open();
     for (const kinds of ["opop", "popo"]) {
@@ -101,7 +101,7 @@ describe("one address serves the session's own requests and the proxy's", () => 
     expect(session.decisions).toEqual([]);
   });
 
-  it("leads nowhere else from its own address, and a tunnel to a listed host doesn't lead to it", async () => {
+  it("reaches nothing else through its own address, and can't be reached through a tunnel to a listed host", async () => {
     const host = await withOrigin();
     const session = await open();
     for (const further of [
@@ -119,7 +119,7 @@ describe("one address serves the session's own requests and the proxy's", () => 
     expect(await exchange(session.path, upgrade)).toMatch(/^HTTP\/1\.1 501/);
   });
 
-  it("is no address at all where the session serves nothing", async () => {
+  it("doesn't exist if the session serves nothing", async () => {
     const session = await openSession(allow(["ok.test"]));
     onTestFinished(() => session.close());
     expect(await exchange(session.path, asked("/mcp"))).toMatch(/^HTTP\/1\.1 400/);
@@ -128,7 +128,7 @@ describe("one address serves the session's own requests and the proxy's", () => 
   });
 });
 
-describe("a client that doesn't finish asking loses its connection", () => {
+describe("a client that doesn't finish its request loses its connection", () => {
   const sent = async (path: string, text: string) => {
     const socket = connect(path);
     socket.write(text);
@@ -146,7 +146,7 @@ describe("a client that doesn't finish asking loses its connection", () => {
     await expect.poll(() => session.proxy.openSockets).toBe(0);
   });
 
-  it("after half a header behind a whole request, or inside a tunnel to the session itself", async () => {
+  it("after half a header that follows a whole request, or inside a tunnel to the session itself", async () => {
     const session = await open(denyAll, { handshakeMs: 40 });
     expect(await sent(session.path, `${asked("/first")}GET /second HT`)).toMatch(/own GET \/first$/);
     const { socket } = await connectThrough(session.path, "127.0.0.1:3128");
@@ -168,7 +168,7 @@ describe("a client that doesn't finish asking loses its connection", () => {
     expect(await sent(session.path, `${header}abcd`)).toContain("all");
   });
 
-  it("with more requests in a row than are answered", async () => {
+  it("with too many pipelined requests", async () => {
     const session = await openSession(denyAll, {
       own: { port, listener: () => undefined },
       limits: { pipelined: 3 },
@@ -182,7 +182,7 @@ describe("a client that doesn't finish asking loses its connection", () => {
     await expect.poll(() => session.proxy.openSockets).toBe(1);
   });
 
-  it("but not while its answer takes its time", async () => {
+  it("but not while its response is being prepared", async () => {
     const session = await openSession(denyAll, {
       own: { port, listener: (_request, response) => void setTimeout(() => response.end("late"), 150) },
       limits: { handshakeMs: 20, bodyMs: 20, idleMs: 20 },

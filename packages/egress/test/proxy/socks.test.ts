@@ -45,7 +45,7 @@ describe("SOCKS", () => {
     expect(session.lookups).toEqual(code === 0 ? ["ok.test"] : []);
   });
 
-  it("takes addresses in binary, by range only", async () => {
+  it("accepts binary addresses, by range only", async () => {
     const at = (host: number[]) => socksThrough(session.path, Buffer.from(host), origin.port);
     const listed = await at([127, 0, 0, 2]);
     expect(listed.reply).toBe(0);
@@ -77,7 +77,7 @@ describe("SOCKS", () => {
     expect(reply).toBe(7);
   });
 
-  it("knows no other address types, and no clients that insist on a password", async () => {
+  it("refuses other address types, and clients that require a password", async () => {
     const socket = connect(session.path);
     socket.write(Buffer.from([5, 1, 0, 5, 1, 0, 9, 0, 0]));
     expect([...(await gather(socket))].slice(0, 4)).toEqual([5, 0, 5, 8]);
@@ -101,7 +101,7 @@ describe("SOCKS", () => {
     ]);
   });
 
-  it("serves a greeting that comes byte by byte", async () => {
+  it("accepts a greeting byte by byte", async () => {
     const socket = connect(session.path);
     await once(socket, "connect");
     const request = [5, 1, 0, 5, 1, 0, 3, 7, ...Buffer.from("ok.test"), origin.port >> 8, origin.port & 255];

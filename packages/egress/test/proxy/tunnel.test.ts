@@ -81,7 +81,7 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     ]);
   });
 
-  it("shows its limit: another Host inside a listed name's TLS goes through", async () => {
+  it("has a known limit: another Host inside a listed name's TLS isn't refused", async () => {
     const tls = await handshake("ok.test", secure.port, "ok.test");
     if (tls instanceof Error) throw tls;
     tls.write("GET / HTTP/1.1\r\nHost: fronted.test\r\nConnection: close\r\n\r\n");
@@ -101,7 +101,7 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     ]);
   });
 
-  it("lets any name through to an address that a range lists", async () => {
+  it("allows any name for an address in a listed range", async () => {
     const tls = await handshake(INTERNET, secure.port, "evil.test");
     expect(tls).not.toBeInstanceOf(Error);
   });
@@ -152,7 +152,7 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     await decoy.close();
   });
 
-  it("has a control: the refused address answers where it is listed", async () => {
+  it("has a control: the refused address can be reached if it is listed", async () => {
     const decoy = await openOrigin({ address: "127.0.0.1" });
     const open = await openSession(allow([], ["127.0.0.1/32"]));
     const { status, socket } = await connectThrough(open.path, `2130706433:${decoy.port}`);
@@ -163,7 +163,7 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     await decoy.close();
   });
 
-  it("serves cleartext HTTP inside, and holds every Host to the name", async () => {
+  it("serves unencrypted HTTP inside, and compares every Host with the name", async () => {
     const { socket } = await open("ok.test", plain.port);
     const head = (host: string, method = "GET") => `${method} /x HTTP/1.1\r\nHost: ${host}:${plain.port}\r\n`;
     socket.write(`${head("ok.test", "POST")}Content-Length: 4\r\n\r\n`);
@@ -192,7 +192,7 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     expect(plain.requests).toEqual([]);
   });
 
-  it("lets a server speak first, and carries other protocols both ways, half-closed too", async () => {
+  it("supports protocols in which the server speaks first, and half-closed connections", async () => {
     const server = await openTcp((socket) => {
       socket.write("220 ready\r\n");
       const heard: Buffer[] = [];
@@ -210,7 +210,7 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     await server.close();
   });
 
-  it("holds back a server that the client doesn't read", async () => {
+  it("applies backpressure to a server whose client doesn't read", async () => {
     let sent = 0;
     const chunk = Buffer.alloc(64 * 1024);
     const server = await openTcp((socket) => {
@@ -237,7 +237,7 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     await server.close();
   });
 
-  it("says that a closed port wasn't the boundary", async () => {
+  it("reports a closed port as no refusal of the boundary", async () => {
     const gone = await openOrigin();
     await gone.close();
     expect(await open("ok.test", gone.port)).toMatchObject({ failed: true });

@@ -70,7 +70,7 @@ describe("a call's states", () => {
     expect(advance(state, step)).toEqual(expected);
   });
 
-  test("each but the first is reached by a step, and only a parked call stays as it is", () => {
+  test("each state but the first is reached by a step, and only a parked call doesn't change", () => {
     const reached = new Set(
       Object.values(table).flatMap((next) => Object.values(next).map(({ name }) => name)),
     );
@@ -79,7 +79,7 @@ describe("a call's states", () => {
     expect(final.map(([name]) => name)).toEqual(["parked"]);
   });
 
-  test("a call that is asked about or parked has no result yet", () => {
+  test("a call with an open question, or a parked one, has no result yet", () => {
     const waiting = Object.entries(states).filter(([, state]) => waitsForUser(state));
     expect(waiting.map(([name]) => name)).toEqual(["asked", "fulfilled", "parked"]);
   });

@@ -30,14 +30,14 @@ describe("the agent's reports and the runner's calls", () => {
     expect(calls.settleAll()).toEqual([]);
   });
 
-  test("a call that was reported without arguments is the one without arguments", () => {
+  test("a call reported without arguments matches one without arguments", () => {
     const calls = newCalls();
     calls.report("a", "x", undefined);
     expect(calls.take(undefined, "x", { n: 1 }).id).not.toBe("a");
     expect(calls.take(undefined, "x", {}).id).toBe("a");
   });
 
-  test("equal calls at once are several", () => {
+  test("simultaneous equal calls stay separate", () => {
     const calls = newCalls();
     calls.report("a", "x", {});
     calls.report("b", "x", {});
@@ -53,7 +53,7 @@ describe("the agent's reports and the runner's calls", () => {
     expect(calls.take(undefined, "x", { n: 1 }).id).toBe("a");
   });
 
-  test("a call that the agent asked about is found before one that it reported", () => {
+  test("a call with a question is matched before a reported one", () => {
     const calls = newCalls();
     calls.report("reported", "x", {});
     calls.step(calls.take("asked", "x", {}).id, { step: "allow" });
@@ -61,7 +61,7 @@ describe("the agent's reports and the runner's calls", () => {
     expect(calls.take(undefined, "x", {}).id).toBe("reported");
   });
 
-  test("the arguments that it asked about count, not those that it reports later", () => {
+  test("the arguments of the question count, not those reported later", () => {
     const calls = newCalls();
     calls.report("a", "x", undefined);
     calls.step(calls.take("a", "x", { n: 1 }).id, { step: "allow" });
@@ -92,7 +92,7 @@ describe("the agent's reports and the runner's calls", () => {
     expect(outputOf(calls, "a")).toBe("two");
   });
 
-  test("a call that was given up undecided can be taken again, and an unreported one is gone", () => {
+  test("a call that was abandoned undecided can be matched again, and an unreported one is dropped", () => {
     const calls = newCalls();
     calls.report("a", "x", {});
     calls.step(calls.take("a", "x", {}).id, { step: "release" });
@@ -103,8 +103,8 @@ describe("the agent's reports and the runner's calls", () => {
   });
 });
 
-describe("what is kept of calls", () => {
-  test("calls whose results are never reported don't pile up", () => {
+describe("memory of calls", () => {
+  test("calls without reported results don't accumulate", () => {
     const calls = newCalls();
     for (let index = 0; index < 1_000; index += 1) finish(calls, `${index}`, { index }, `${index}`);
     calls.report("old", "x", { index: 0 });
@@ -121,7 +121,7 @@ describe("what is kept of calls", () => {
     expect(outputOf(calls, "a")).toBe("pending");
   });
 
-  test("the outcome of a call whose result came first takes no room", () => {
+  test("the outcome of a call whose result came first isn't kept", () => {
     const calls = newCalls();
     const output = "x".repeat(1_048_576);
     for (let index = 0; index < 20; index += 1) {

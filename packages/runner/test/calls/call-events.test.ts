@@ -16,7 +16,7 @@ const reporting = (name: string, ...after: Parameters<typeof eventsOf>[0]["event
     yield done;
   };
 
-describe("once the turn pauses", () => {
+describe("after the turn paused", () => {
   test.each([
     ["whatever result the agent gives for the parked call", { id: "agents-own", output: "sent" }],
     ["a failure of a call that it still had open", { id: "bash", output: "aborted", isError: true }],
@@ -33,7 +33,7 @@ describe("once the turn pauses", () => {
 });
 
 describe("a call is announced", () => {
-  test("anew where its user is asked only after it was announced, and its first account ends", async () => {
+  test("again if its user is asked only after its announcement, and the first announcement ends", async () => {
     const world = await createWorld({ script: reporting("form") });
     world.callback.behaviour.execute = async () => ({ status: "parked", interaction: "user_input" });
     const told = await world.run({ customTools: [{ name: "form", callRef: "ref", permission: "allow" }] });
@@ -44,7 +44,7 @@ describe("a call is announced", () => {
     expect(questions(told)).toMatchObject([{ kind: "user_input", id: eventsOf(told, "tool_call")[1]?.id }]);
   });
 
-  test("before its stored answer, where the agent hasn't reported it", async () => {
+  test("before its stored answer, if the agent hasn't reported it", async () => {
     const world = await createWorld({
       script: async function* ({ tools }) {
         yield { type: "message", text: (await tools().call("send", given)).output };
@@ -56,14 +56,14 @@ describe("a call is announced", () => {
     expect(types.slice(1)).toEqual(["tool_call", "interaction_response", "message", "done"]);
   });
 
-  test("under the issued id alone, where the user fulfils it, whatever permissions say", async () => {
+  test("under the issued id only, if the user fulfils it, whatever the permissions are", async () => {
     const world = await createWorld({ script: reporting("pick") });
     const told = await world.run({ customTools: [client], permissions: { default: "allow" } });
     expect(eventsOf(told, "tool_call").map(({ id }) => id)).toEqual([issued]);
     expect(eventsOf(told, "tool_result")).toEqual([]);
   });
 
-  test("under the issued id alone, where its server's permission asks", async () => {
+  test("under the issued id only, if its server's permission asks", async () => {
     const script = calls("search", given, { server: "docs" });
     const world = await createWorld({ script, harness: { supportsPermissionRequests: false } });
     const told = await world.run({ mcpServers: [asking], permissions: { default: "allow" } });
@@ -71,7 +71,7 @@ describe("a call is announced", () => {
     expect(questions(told)).toMatchObject([{ payload: { server: "docs" } }]);
   });
 
-  test("as soon as it is decided that it needs no question", async () => {
+  test("as soon as it is decided without a question", async () => {
     const world = await createWorld({
       script: async function* ({ ask, tools }) {
         tools("docs").list();
@@ -87,7 +87,7 @@ describe("a call is announced", () => {
     expect(eventsOf(told, "message")).toMatchObject([{ text: "allow" }]);
   });
 
-  test("with one id for two equal calls at once, each has its own account", async () => {
+  test("separately for two simultaneous equal calls with one id", async () => {
     const world = await createWorld({
       script: async function* ({ tools }) {
         yield { type: "tool_call", id: "same", name: "look_up", input: given };
@@ -109,7 +109,7 @@ describe("a call is announced", () => {
     ]);
   });
 
-  test("with the agent's id again, where the arguments were wrong at first", async () => {
+  test("with the agent's id again, if the arguments were invalid at first", async () => {
     const world = await createWorld({
       script: async function* ({ tools }) {
         yield { type: "tool_call", id: "same", name: "send", input: {} };

@@ -5,7 +5,7 @@ import { unsettledTexts } from "../../src/calls/unsettled.js";
 
 const { deferred, interrupted, unknown } = unsettledTexts;
 
-describe("what a result says of a call that we answered", () => {
+describe("the result of a call that the runner answered", () => {
   const event = {
     type: "tool_result",
     id: "a",
@@ -38,14 +38,14 @@ describe("what a result says of a call that we answered", () => {
     expect(withOutcome(reported, handled, false)).toEqual({ type: "tool_result", id: "a", ...expected });
   });
 
-  it("and nothing of the agent's under an id that we issued", () => {
+  it("and nothing from the agent under an id that the runner issued", () => {
     const failed = { ...event, isError: true };
     expect(withOutcome(failed, answered, true)).toEqual({
       ...{ type: "tool_result", id: "a", output: "ours", isError: false },
     });
   });
 
-  it("and is a denial where it was denied", () => {
+  it("and is marked as denied if it was denied", () => {
     const state = { name: "denied", outcome: { output: "no", isError: true } } as const;
     expect(withOutcome(event, state, false)).toEqual({
       ...{ type: "tool_result", id: "a", output: "no", isError: true, denied: true },
@@ -53,7 +53,7 @@ describe("what a result says of a call that we answered", () => {
   });
 });
 
-describe("what the caller reads of a call that the turn ended without", () => {
+describe("the result of a call that was open at the end of the turn", () => {
   const outcome = { output: "ours", isError: false };
   const taken = { name: "pending", taken: true } as const;
   test.each<[string, CallState, string | undefined, string | undefined]>([

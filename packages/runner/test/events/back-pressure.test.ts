@@ -44,7 +44,7 @@ describe("a reader that doesn't read", () => {
     expect(world.sandbox.closed).toBe(1);
   });
 
-  test("can't be flooded with connections: they are folded while it is behind, and all are counted", async () => {
+  test("isn't flooded with connections: they are merged while it is behind, and all are counted", async () => {
     const world = await createWorld({
       limits: { closeMs: 40 },
       script: async function* () {
@@ -90,7 +90,7 @@ describe("EventChannel", () => {
     expect(await reader.next()).toEqual({ done: true, value: undefined });
   });
 
-  test("what comes after the close is dropped; writers are let go", async () => {
+  test("events after the close are dropped, and writers are released", async () => {
     const channel = new EventChannel<number>(0);
     const room = channel.push(1);
     channel.close();
@@ -101,7 +101,7 @@ describe("EventChannel", () => {
     expect(read).toEqual([1]);
   });
 
-  test("an abandoned one drops what waits", async () => {
+  test("an abandoned one drops queued events", async () => {
     const channel = new EventChannel<number>(8);
     void channel.push(1);
     channel.abandon();

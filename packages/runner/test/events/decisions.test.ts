@@ -5,7 +5,7 @@ import { Decisions } from "../../src/events/decisions.js";
 describe("Decisions", () => {
   const decision = (target: string) => ({ target, allowed: false, reason: "not listed" });
 
-  test("repeats in a row are one event; another decision ends the row", () => {
+  test("consecutive repeats are one event", () => {
     const told: AgentEvent[] = [];
     const decisions = new Decisions((event) => {
       told.push(event);

@@ -37,7 +37,7 @@ describe("an observer of runs", () => {
     expect(seen.slice(-3)).toEqual(["closing", "done", "ok"]);
   });
 
-  it("gets the events as the reader does: without the run's credentials", async () => {
+  it("gets the same events as the reader: without the run's credentials", async () => {
     const texts: string[] = [];
     const { observer } = recorder({ happened: (event) => void texts.push(JSON.stringify(event)) });
     const world = await createWorld({ script: says("the key is sk-secret-123"), observers: [observer] });
@@ -47,7 +47,7 @@ describe("an observer of runs", () => {
     expect(texts.join()).not.toContain("sk-secret-123");
   });
 
-  it("names the trace of the result, of `done` and of what its tools send; the caller's by default", async () => {
+  it("sets the trace of the result, of `done` and of tool requests; by default the caller's", async () => {
     const traceId = "c".repeat(32);
     const own = (callId?: string) => `00-${traceId}-${(callId === undefined ? "1" : "2").repeat(16)}-01`;
     const { observer } = recorder({ traceId, traceparent: own });
@@ -87,7 +87,7 @@ describe("an observer of runs", () => {
     },
   );
 
-  it("hears of requests that are refused, with the capabilities that are missing", async () => {
+  it("is notified of refused requests, with the missing capabilities", async () => {
     const { seen, observer } = recorder();
     const world = await createWorld({ observers: [observer], sandbox: { claims: [] } });
     await expect(world.run({ sandboxPermission: { network: "off" } })).rejects.toThrow();

@@ -30,7 +30,7 @@ describe("a secret split between two deltas", () => {
   });
 });
 
-describe("whatever the secrets, the text and the splits", () => {
+describe("for any secrets, text and splits", () => {
   // Few letters, so that secrets overlap, repeat and begin alike.
   const letters = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 1, maxLength: 9 });
   const secrets = fc.array(letters, { minLength: 1, maxLength: 4 });
@@ -94,7 +94,7 @@ function split(text: string, sizes: readonly number[]): string[] {
 }
 
 describe("Redactor", () => {
-  test("the longer of two secrets that begin alike is taken whole, also across a split", () => {
+  test("of two secrets with the same beginning the longer one is redacted completely, even across a split", () => {
     expect(textOf(stream(new Redactor(["tok1", "tok1-rest"]), ["tok1", "-rest!"]))).toBe("[redacted]!");
     expect(textOf(stream(new Redactor(["tok1", "tok1-rest"]), ["tok1", "-no"]))).toBe("[redacted]-no");
     expect(textOf(stream(new Redactor(["tok1", "tok1-rest"]), ["tok1"]))).toBe("[redacted]");
@@ -152,12 +152,12 @@ describe("Redactor", () => {
     expect(new Redactor([value]).text(text)).not.toContain(text.slice(2, -2));
   });
 
-  test("what overlaps is taken whole", () => {
+  test("overlapping secrets are redacted completely", () => {
     expect(new Redactor(["abcd", "cdef"]).text("xabcdefy")).toBe("x[redacted]y");
     expect(textOf(stream(new Redactor(["abcd", "cdef"]), ["xabcd", "efy"]))).toBe("x[redacted]y");
   });
 
-  test("secrets and texts that are alike cost no more than others", () => {
+  test("repetitive secrets and texts take no longer than others", () => {
     // A search that starts anew at each character would compare 10^10 of them.
     const redactor = new Redactor([`${"a".repeat(30_000)}b`]);
     expect(redactor.text("a".repeat(1_000_000))).toHaveLength(1_000_000);
@@ -171,11 +171,11 @@ describe("Redactor", () => {
     ).toHaveLength(1_000_000);
   });
 
-  test("a secret that can't be encoded is no reason to fail", () => {
+  test("a secret that can't be encoded doesn't cause a failure", () => {
     expect(new Redactor(["\uD800broken"]).text("x \uD800broken y")).toBe("x [redacted] y");
   });
 
-  test("what the contract enumerates stays readable, even if a secret reads the same", () => {
+  test("enumerated values of the contract stay readable, even if a secret equals one", () => {
     const redactor = new Redactor(["done", "message", "user_approval", "tool_result"]);
     expect(redactor.event({ type: "done", stopReason: "done" })).toEqual([
       { type: "done", stopReason: "[redacted]" },
@@ -195,7 +195,7 @@ describe("Redactor", () => {
 });
 
 describe("secretsOf", () => {
-  test("finds every credential a request can carry, and no ordinary word", () => {
+  test("finds every credential that a request can contain, and no ordinary word", () => {
     const parsed = parseRunRequest({
       modelConnection: {
         endpoint: { baseUrl: "https://m.example", headers: { "x-key": "endpoint-header" } },
@@ -235,7 +235,7 @@ describe("secretsOf", () => {
   });
 });
 
-describe("what is secret within a credential", () => {
+describe("the secret parts of a credential", () => {
   test.each<[what: string, value: string, parts: readonly string[]]>([
     [
       "a DSN",
@@ -282,7 +282,7 @@ describe("what is secret within a credential", () => {
     );
   });
 
-  test("more of it than can be looked for is refused before the run", async () => {
+  test("too many secrets are refused before the run", async () => {
     const world = await createWorld({ script: says("never") });
     const env = { A: "a".repeat(40_000), B: "b".repeat(40_000) };
     await expect(world.run({ customTools: [{ name: "a", kind: "client", env }] })).rejects.toThrow(
@@ -316,13 +316,13 @@ describe("in a session", () => {
     expect(hidden.size).toBe(0);
   });
 
-  test("another session knows nothing of them", async () => {
+  test("another session doesn't redact them", async () => {
     const world = await createWorld({ script: says("key-of-monday") });
     await world.run(sending("key-of-monday"));
     expect((await world.run({ sessionId: "other" })).result.output).toBe("key-of-monday");
   });
 
-  test("with more than can be remembered begins anew", async () => {
+  test("with too many to remember is replaced", async () => {
     const world = await createWorld({ script: says("x") });
     await world.run(sending("a".repeat(20_000)));
     await world.run(sending("b".repeat(20_000)));
@@ -352,7 +352,7 @@ describe("in a run", () => {
     expect(eventsOf(told, "tool_result")).toMatchObject([{ output: '{"key":"[redacted]"}' }]);
   });
 
-  test("errors hold no secret, nor does what was left open when the turn broke", async () => {
+  test("errors contain no secret, nor do open calls of a failed turn", async () => {
     const world = await createWorld({
       script: async function* () {
         yield { type: "message_start", id: "m" };
@@ -368,7 +368,7 @@ describe("in a run", () => {
     expect(eventsOf(told, "message_end")).toHaveLength(1);
   });
 
-  test("a secret that reads like a word of the wire doesn't break the record", async () => {
+  test("a secret that equals a word of the wire doesn't break the record", async () => {
     const world = await createWorld({
       script: async function* () {
         yield { type: "message", text: "x" };
@@ -384,7 +384,7 @@ describe("in a run", () => {
 
 describe("a long text", () => {
   const secret = "hunter2-hunter2";
-  test("is redacted as a short one is, wherever its parts end, and others are served in between", async () => {
+  test("is redacted like a short one, for any chunking, without blocking others", async () => {
     const redactor = new Redactor([secret]);
     const filler = "x".repeat(65_530);
     const text = `${secret}${filler}${secret}${filler}${secret}`;

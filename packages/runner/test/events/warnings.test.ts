@@ -8,11 +8,11 @@ test("the same warning appears once", () => {
   expect(warnings.list).toEqual([{ path: "a", message: "has no effect" }, { message: "has no effect" }]);
 });
 
-test("there is no list without a warning", () => {
+test("without warnings there is no list", () => {
   expect(new Warnings().list).toBeUndefined();
 });
 
-test("however many are found, a result carries so many", () => {
+test("the number of warnings in a result is limited", () => {
   const warnings = new Warnings();
   for (let index = 0; index < mostWarnings * 2; index += 1) warnings.add({ message: `number ${index}` });
   expect(warnings.list).toHaveLength(mostWarnings);

@@ -85,7 +85,7 @@ const stops: [
 const body = { customTools, harnessFiles: [{ path: "a", content: "b" }] };
 
 describe.each(stops)("during %s", (_at, make) => {
-  test("a cancel by the caller ends in one result, ok and cancelled", async () => {
+  test("a cancel by the caller ends with one result, ok and cancelled", async () => {
     const { options, reached, prepare } = make();
     const world = await createWorld({ ...options, limits: { closeMs: 60 } });
     prepare?.(world);
@@ -118,7 +118,7 @@ describe.each(stops)("during %s", (_at, make) => {
     expect(world.sandbox.closed).toBe(world.sandbox.opened);
   });
 
-  test("a shutdown ends it with a failure that may be tried again", async () => {
+  test("a shutdown ends it with a retryable failure", async () => {
     const { options, reached, prepare } = make();
     const world = await createWorld({ ...options, limits: { closeMs: 60 } });
     prepare?.(world);
@@ -190,14 +190,14 @@ describe("a run without a reader", () => {
     expect(world.sandbox.specs).toEqual([]);
   });
 
-  test("is ended by a reader that leaves before the first record", async () => {
+  test("ends when its reader leaves before the first record", async () => {
     const world = await createWorld({ script: says("never") });
     const run = await world.admit({});
     await run.records().return();
     expect(await run.ended).toMatchObject({ code: "run_cancelled" });
   });
 
-  test("doesn't hold up a shutdown, and gives its place back", async () => {
+  test("doesn't delay a shutdown, and frees its slot", async () => {
     const world = await createWorld({ script: says("never"), limits: { concurrentRuns: 1 } });
     const run = await world.admit({});
     expect(() => world.runner.reserve()).toThrow("Runner at capacity (1 concurrent runs)");
@@ -208,7 +208,7 @@ describe("a run without a reader", () => {
     await world.runner.drain(0);
   });
 
-  test("isn't begun after a shutdown has", async () => {
+  test("isn't started after a shutdown has begun", async () => {
     const world = await createWorld({ script: says("never") });
     const slot = world.runner.reserve();
     const draining = world.runner.drain(0);
@@ -245,7 +245,7 @@ test("calls that a cancel interrupts get results in the events, and the turn end
   expect(told.events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
 });
 
-test("what a cancelled turn used is kept, where the agent tells it with its end", async () => {
+test("the usage of a cancelled turn is kept if the agent reports it at its end", async () => {
   const { reach, reached } = signalled();
   const usage = { input: 3, cached: 1, output: 4, total: 7 };
   const world = await createWorld({

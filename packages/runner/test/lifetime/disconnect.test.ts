@@ -35,7 +35,7 @@ async function begun(body: object, limits = {}) {
   return { world, run, records, turn };
 }
 
-describe("a reader that leaves", () => {
+describe("a reader that disconnects", () => {
   test.each([
     ["a session", named],
     ["`onDisconnect`", { onDisconnect: "continue" }],
@@ -48,7 +48,7 @@ describe("a reader that leaves", () => {
     expect(turn.said).toBe(10_000);
   });
 
-  test("leaves the session to the next turn", async () => {
+  test("keeps the session for the next turn", async () => {
     const { world, run, records, turn } = await begun(named);
     await records.return();
     turn.proceed();

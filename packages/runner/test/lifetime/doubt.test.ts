@@ -16,7 +16,7 @@ const host = new SandboxFailed("no namespace");
 const session = new SandboxFailed("a link stands in its way", { concerns: "session" });
 const both = ["sandbox", "harness"];
 
-describe("whose evidence a failure puts in doubt", () => {
+describe("the actors whose evidence a failure invalidates", () => {
   test.each<[string, AmbitError, RunStage, readonly string[]]>([
     ["the host's", host, "starting", both],
     ["the host's, later", host, "started", both],

@@ -32,7 +32,7 @@ describe("OwnedScope", () => {
     expect(log.lines.map(({ message }) => message)).toEqual(["closing failed"]);
   });
 
-  test("what hangs keeps nothing else from closing within the limit, and is logged", async () => {
+  test("a hanging close is logged, and doesn't keep others from closing in time", async () => {
     vi.useFakeTimers();
     try {
       const { scope, log } = scopeOf(1_000);
@@ -51,7 +51,7 @@ describe("OwnedScope", () => {
     }
   });
 
-  test("what is deferred while it closes, or after, is closed at once", async () => {
+  test("what is deferred during or after closing is closed at once", async () => {
     const { scope } = scopeOf();
     const closed: string[] = [];
     scope.defer(() => scope.defer(() => void closed.push("while")));
@@ -99,7 +99,7 @@ describe("readBounded", () => {
     expect(await read(source(), abort.signal)).toEqual([1, 2]);
   });
 
-  test("one that doesn't is left with the reason, also when it never gave anything", async () => {
+  test("one that doesn't end is abandoned with the reason, even if it never yielded", async () => {
     for (const first of [true, false]) {
       const abort = aborts();
       async function* source() {
@@ -131,7 +131,7 @@ describe("readBounded", () => {
     expect(cleaned).toBe(2);
   });
 
-  test("what is ready is taken in order, and waits for the handler of what came before", async () => {
+  test("ready items are taken in order, each after the handler of the previous one", async () => {
     const waiting = [2, 3, 4];
     const order: string[] = [];
     let given = 0;
@@ -155,7 +155,7 @@ describe("readBounded", () => {
     expect(order).toEqual(["begun 1", "begun 2", "ended 2", "begun 3", "begun 4"]);
   });
 
-  test("a source that always has more is left as well, once its time is over", async () => {
+  test("an endless source is abandoned too when its time is over", async () => {
     const abort = aborts();
     const source = {
       [Symbol.asyncIterator]: () => ({ next: async () => ({ done: false, value: 1 }), ready: () => 1 }),
@@ -174,7 +174,7 @@ describe("readBounded", () => {
 });
 
 describe("waiting", () => {
-  test("unlessAborted gives the result, or the reason at once", async () => {
+  test("unlessAborted returns the result, or throws the reason at once", async () => {
     const abort = aborts();
     expect(await unlessAborted(abort.signal, async () => 1)).toBe(1);
     const waiting = unlessAborted(abort.signal, forever);
@@ -188,7 +188,7 @@ describe("waiting", () => {
     expect(begun).toBe(false);
   });
 
-  test("settledWithin waits on after the abort, for so long", async () => {
+  test("settledWithin continues to wait after the abort, up to a limit", async () => {
     const abort = aborts();
     const polite = settledWithin(abort.signal, 5_000, async () => {
       await new Promise((resolve) => abort.signal.addEventListener("abort", resolve));

@@ -22,7 +22,7 @@ function usedAfterCollection(): number {
 }
 
 describe("calls that an agent reports and never ends", () => {
-  test("nothing of their arguments is kept: 1,000 of them with 128 KB each take next to nothing", () => {
+  test("their arguments aren't kept: 1,000 of them with 128 KB each take almost no memory", () => {
     const agentCalls = new AgentCalls({ reportedCalls: 10_000 });
     const before = usedAfterCollection();
     for (let index = 0; index < 1_000; index += 1) {
@@ -35,7 +35,7 @@ describe("calls that an agent reports and never ends", () => {
     expect(agentCalls.settleAll()).toHaveLength(1_000);
   });
 
-  test("one too many ends the run, and blames the agent alone", async () => {
+  test("one too many ends the run as a failure of the agent", async () => {
     const world = await createWorld({
       limits: { reportedCalls: 50 },
       script: async function* () {
@@ -50,7 +50,7 @@ describe("calls that an agent reports and never ends", () => {
     expect(eventsOf(told, "tool_call")).toHaveLength(50);
   });
 
-  test("ids count too: few of them, very long", () => {
+  test("ids count too, even a few very long ones", () => {
     const agentCalls = new AgentCalls({ reportedCalls: 1_000 });
     const report = () => {
       for (let index = 0; index < 20; index += 1)
@@ -59,7 +59,7 @@ describe("calls that an agent reports and never ends", () => {
     expect(report).toThrow("more tool calls");
   });
 
-  test("what ended makes room again", () => {
+  test("ended calls free their memory", () => {
     const agentCalls = new AgentCalls({ reportedCalls: 2 });
     for (let index = 0; index < 100; index += 1) {
       agentCalls.report(`c${index}`, "write", { index });
@@ -68,7 +68,7 @@ describe("calls that an agent reports and never ends", () => {
     }
   });
 
-  test("what calls came to is forgotten, the oldest first, beyond 4 MB", () => {
+  test("outcomes of calls are dropped above 4 MB, the oldest first", () => {
     const agentCalls = new AgentCalls({ reportedCalls: 100 });
     for (let index = 0; index < 20; index += 1) {
       agentCalls.report(`c${index}`, "write", { index });
@@ -84,8 +84,8 @@ describe("calls that an agent reports and never ends", () => {
   });
 });
 
-describe("what an agent says", () => {
-  test("with a nesting that would overflow the stack ends its run, and blames the agent alone", async () => {
+describe("output of an agent", () => {
+  test("with a nesting that would overflow the stack ends its run as a failure of the agent", async () => {
     const input: unknown = JSON.parse(`${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`);
     const world = await createWorld({
       script: async function* () {
@@ -98,7 +98,7 @@ describe("what an agent says", () => {
     expect(result.error).toContain("too many levels of lists and objects");
   });
 
-  test("in texts that never end is bounded", async () => {
+  test("in endless texts is bounded", async () => {
     const world = await createWorld({
       script: async function* () {
         for (let index = 0; index < 10_000; index += 1) yield { type: "message_start", id: `m${index}` };
@@ -109,7 +109,7 @@ describe("what an agent says", () => {
     expect(result.failure?.code).toBe("harness_failed");
   });
 
-  test("is held back by size as well while there is no reader", async () => {
+  test("is also limited by size while there is no reader", async () => {
     const channel = new EventChannel<string>(256, 1_000);
     expect(channel.push("a", 600)).toBeUndefined();
     const full = channel.push("b", 600);
@@ -125,7 +125,7 @@ describe("what an agent says", () => {
 describe("calls beyond their number", () => {
   const customTools = [{ name: "send", permission: "allow", callRef: "ref" }];
 
-  test("wait for their turn, 8 of a run at once, and too many are turned away", async () => {
+  test("wait for a slot, 8 of a run at once, and too many are rejected", async () => {
     let running = 0;
     let most = 0;
     const execute = async () => {
@@ -156,7 +156,7 @@ describe("calls beyond their number", () => {
     );
   });
 
-  test("a neighbour's single call doesn't wait for a run that has many", async () => {
+  test("a single call of another run doesn't wait for a run with many", async () => {
     const order: string[] = [];
     const execute = async () => {
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -188,7 +188,7 @@ describe("the memory of all runs", () => {
     return { held, reasons, cancel: (reason: AtCapacity) => void reasons.push(reason) };
   }
 
-  test("above the limit nothing begins; far above it the largest run is ended", () => {
+  test("above the limit no run starts; far above it the largest run is ended", () => {
     const runs = [holder(10), holder(500), holder(20)];
     let used = 99;
     const guard = new MemoryGuard(
@@ -208,13 +208,13 @@ describe("the memory of all runs", () => {
     expect(runs.map(({ reasons }) => reasons.length)).toEqual([0, 1, 0]);
   });
 
-  test("a run beyond it is refused before any work", async () => {
+  test("a run above it is refused before any work", async () => {
     const world = await createWorld({ limits: { memoryMb: 1 }, script: says("never") });
     await expect(world.run()).rejects.toThrow("MiB are in use): try again later");
     expect(world.sandbox.specs).toEqual([]);
   });
 
-  test("is estimated whatever the value's depth", () => {
+  test("is estimated for values of any depth", () => {
     expect(sizeOf({ a: [megabyte, { b: "c" }] })).toBeGreaterThan(1_048_576);
     expect(sizeOf("abc")).toBeLessThan(100);
     const deep: unknown = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);

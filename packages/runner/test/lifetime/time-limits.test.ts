@@ -54,7 +54,7 @@ describe("every time limit ends the run with run_timed_out, and everything is cl
     expect((await world.run({ customTools: [tool] })).result.failure?.code).toBe("run_timed_out");
   });
 
-  test("what an agent said before the limit is in the result", async () => {
+  test("the agent's output before the limit is in the result", async () => {
     const world = await createWorld({ script: hangs, limits: { idleMs: 40 } });
     expect((await world.run()).result.output).toBe("wait");
   });
@@ -85,7 +85,7 @@ describe("a tool's time limit is a result for the model", () => {
     ]);
   });
 
-  test("the tool's own limit goes before the runner's", async () => {
+  test("the tool's own limit overrides the runner's", async () => {
     const seen: number[] = [];
     const executor = slow({
       execute: async (_call, { timeoutMs }) => {
@@ -103,7 +103,7 @@ describe("a tool's time limit is a result for the model", () => {
     expect(seen).toEqual([12_345, 30]);
   });
 
-  test("a user's MCP server is held to it as well", async () => {
+  test("it applies to a user's MCP server as well", async () => {
     const world = await createWorld({
       script: calls("search", {}, { server: "docs" }),
       limits: { toolMs: 30, closeMs: 50 },
@@ -152,7 +152,7 @@ describe("the idle clock is paused while the agent waits for the runner", () => 
     expect(last.value).toMatchObject({ kind: "result", result: { ok: true } });
   });
 
-  test("and goes on when the call is over", async () => {
+  test("and continues after the call", async () => {
     const world = await createWorld({
       limits: { idleMs: 60 },
       script: async function* ({ tools, signal }) {

@@ -24,13 +24,13 @@ describe("a budget", () => {
     expect(gateway.opened).toHaveLength(1);
   });
 
-  it("that is just enough ends nothing", async () => {
+  it("that is just sufficient ends nothing", async () => {
     const { run } = await world(2);
     const { result } = await run({ budget: { requests: 2, tokens: 200, usd: 0.02 } });
     expect(result).toMatchObject({ ok: true, usage: { cost: 0.02, total: 200 } });
   });
 
-  it("of a session counts all its runs, also after one that ended with it, and no other session's", async () => {
+  it("of a session counts all its runs, including one that exceeded it, and no other session's", async () => {
     const { run } = await world(1);
     const body = { sessionId: "s", budget: { session: { tokens: 250 } } };
     expect((await run(body)).result.ok).toBe(true);
@@ -40,7 +40,7 @@ describe("a budget", () => {
     expect((await run({ ...body, projectId: "other" })).result.ok).toBe(true);
   });
 
-  it("of a session counts what it used with another runner, with what that one had kept when it died", async () => {
+  it("of a session includes its usage on another runner, as stored when that one died", async () => {
     let kept: SessionUse | undefined;
     const keeper: SessionKeeper = {
       holding: () => undefined,
@@ -65,7 +65,7 @@ describe("a budget", () => {
     });
   });
 
-  it("of a session isn't spent where its count can't be kept", async () => {
+  it("of a session isn't spent if its count can't be stored", async () => {
     const { run, runner } = await world(1);
     const refuse = () => Promise.reject(new StoreFailed("The store is away."));
     runner.keepSessionsIn({
@@ -77,7 +77,7 @@ describe("a budget", () => {
     expect(result.usage).toBeUndefined();
   });
 
-  it("holds back requests at once, whose use isn't known yet", async () => {
+  it("delays simultaneous requests whose usage isn't known yet", async () => {
     const gateway = new FakeGateway();
     const script: Script = async function* ({ signal }) {
       const all = Array.from({ length: 16 }, () =>
@@ -93,7 +93,7 @@ describe("a budget", () => {
     expect(result.usage?.output).toBeLessThanOrEqual(400);
   });
 
-  it("is refused where nothing counts, where nothing prices, and where it limits nothing", async () => {
+  it("is refused without a gateway, without a price, and without a limit", async () => {
     const without = await createWorld({ harness: { model: () => fakeUse } });
     await expect(without.admit({ budget: { requests: 1 } })).rejects.toMatchObject({
       issues: [{ path: "budget", message: expect.stringContaining("load @ambit/model-route") }],
@@ -112,10 +112,10 @@ describe("a budget", () => {
   });
 });
 
-describe("a budget that asks", () => {
+describe("a budget with onExceeded 'ask'", () => {
   const budget = { requests: 1, onExceeded: "ask" };
 
-  it("pauses the run, and a yes in the next request lets it go on", async () => {
+  it("pauses the run, and an approval in the next request continues it", async () => {
     const { run } = await world(2);
     const first = await run({ sessionId: "s", budget: { ...budget, session: { requests: 1 } } });
     expect(first.result).toMatchObject({ ok: true, stopReason: "paused" });

@@ -5,10 +5,10 @@ import { done, type Script, untilAborted } from "../../../../core/test/fakes/har
 import { eventsOf } from "../fakes/world.js";
 import { world } from "./routed-world.js";
 
-describe("what the gateway knows of the model", () => {
+describe("the gateway's knowledge of the model", () => {
   const failure = { status: 429, retryable: true, message: "The model answered with 429: slow down" };
 
-  it("an agent that ends its turn well although its model only failed hasn't succeeded", async () => {
+  it("an agent that ends its turn normally although its model only failed hasn't succeeded", async () => {
     const { run } = await world(2, { answer: { failure } });
     const { result } = await run({});
     const told = { code: "model_failed", retryable: true, upstreamStatus: 429 };
@@ -16,7 +16,7 @@ describe("what the gateway knows of the model", () => {
     expect(result.error).toBe("The model answered with 429: slow down.");
   });
 
-  it("ends the run at the third request that fails in a row, whatever the agent would do next", async () => {
+  it("ends the run at the third consecutive failed request, whatever the agent does", async () => {
     const answers = [failure, failure, undefined, failure, failure, failure, failure];
     const gateway = new FakeGateway();
     let asked = 0;
@@ -35,7 +35,7 @@ describe("what the gateway knows of the model", () => {
     expect(asked).toBe(6);
   });
 
-  it("gives an agent's vague failure its true status, and leaves one that isn't the model's", async () => {
+  it("adds the true status to an agent's vague failure, and leaves other failures unchanged", async () => {
     const failing = (gateway: FakeGateway, answer: FakeAnswer): Script =>
       async function* () {
         await gateway.call(answer);
@@ -55,7 +55,7 @@ describe("what the gateway knows of the model", () => {
     }
   });
 
-  it("names what it refused for the boundary's sake, with the fix: a warning, or the failure of a run that ends with it", async () => {
+  it("names what it refused because of the boundary, with the fix, as a warning or as the run's failure", async () => {
     const gap = {
       capability: "network.deny",
       reason: "it asked for a search",
@@ -80,7 +80,7 @@ describe("what the gateway knows of the model", () => {
       expect((await ending(then)).result).toMatchObject({ ok: false, failure, warnings });
   });
 
-  it("says which models the agent lists, where its provider doesn't know the run's", async () => {
+  it("lists the agent's models if its provider doesn't know the run's", async () => {
     const gateway = new FakeGateway();
     const unknown = { status: 404, retryable: false, message: "The model answered with 404: no such model" };
     const script: Script = async function* () {
@@ -98,7 +98,7 @@ describe("what the gateway knows of the model", () => {
     expect(result.failure).toEqual({ code: "model_failed", retryable: false, upstreamStatus: 404 });
   });
 
-  it("isn't mistaken about the run's model by what comes of a request for a title", async () => {
+  it("isn't misled about the run's model by a request for a title", async () => {
     for (const aside of [{}, { failure: { status: 404, retryable: false, message: "no such model" } }]) {
       const gateway = new FakeGateway();
       const script: Script = async function* () {
@@ -112,7 +112,7 @@ describe("what the gateway knows of the model", () => {
     }
   });
 
-  it("tells the provider's figures in place of the agent's, with what only the agent tells", async () => {
+  it("reports the provider's figures instead of the agent's, with those that only the agent has", async () => {
     const gateway = new FakeGateway();
     const script: Script = async function* () {
       await gateway.call({ usage: { input: 100, cached: 40, output: 7 } });

@@ -51,7 +51,7 @@ describe("snake_case", () => {
     ]);
   });
 
-  test("a null twin is no twin", () => {
+  test("a null duplicate is ignored", () => {
     expect(parsed({ session_id: "a", sessionId: null }).sessionId).toBe("a");
     expect(parsed({ session_id: null, sessionId: "b" }).sessionId).toBe("b");
   });
@@ -72,7 +72,7 @@ describe("interactions.holdMs", () => {
     });
   });
 
-  test("is refused beside waitMs, and when it isn't a number", () => {
+  test("is refused together with waitMs, and if it isn't a number", () => {
     const path = "interactions.holdMs";
     expect(issuesOf({ interactions: { holdMs: 5, waitMs: 5 } })).toMatchObject([{ path }]);
     expect(issuesOf({ interactions: { holdMs: "5" } })).toMatchObject([{ path }]);
@@ -211,8 +211,8 @@ describe("older fields", () => {
   });
 });
 
-describe("what costs nothing", () => {
-  test("a request in the current spelling comes back as the same object", () => {
+describe("unchanged parts", () => {
+  test("a request in the current spelling is returned as the same object", () => {
     const body = golden("request-full");
     expect(toCurrentSpelling(body).body).toBe(body);
   });
@@ -224,7 +224,7 @@ describe("what costs nothing", () => {
     expect(body).toEqual(before);
   });
 
-  test("an unchanged tool beside a changed one isn't copied", () => {
+  test("an unchanged tool next to a changed one isn't copied", () => {
     const tool = { name: "a", inputSchema: {} };
     const { body } = toCurrentSpelling({ customTools: [tool, { name: "b", call_ref: "c" }] });
     expect((body as { customTools: unknown[] }).customTools[0]).toBe(tool);

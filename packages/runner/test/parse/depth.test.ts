@@ -13,7 +13,7 @@ function nested(levels: number, by: (inner: unknown) => unknown): unknown {
 const inList = (inner: unknown) => [inner];
 const inObject = (inner: unknown) => ({ a: inner });
 
-describe("how deep a value is", () => {
+describe("the depth of a value", () => {
   test.each<[what: string, value: unknown, most: number, path: unknown]>([
     ["a text", "x", 0, undefined],
     ["just deep enough", nested(3, inList), 3, undefined],
@@ -24,7 +24,7 @@ describe("how deep a value is", () => {
     expect(pathBeyondDepth(value, most)).toEqual(path);
   });
 
-  test("whatever the value, as a recursive count has it", () => {
+  test("equals a recursive count for any value", () => {
     const depthOf = (value: unknown): number =>
       typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;
     fc.assert(

@@ -41,7 +41,7 @@ describe("an informational field changes nothing", () => {
     expect(effectsOf(without)).toEqual(effectsOf(whole));
   });
 
-  test("whereas a field that acts does", () => {
+  test("whereas an effective field does", () => {
     const without = structuredClone(golden("request-full"));
     removeAt(without, "sandboxPermission.network.allowlist".split("."));
     expect(effectsOf(without)).not.toEqual(effectsOf(golden("request-full")));

@@ -29,7 +29,7 @@ describe("requests", () => {
     expect(parseRunRequest(golden(name))).toMatchObject({ ok: true });
   });
 
-  test("together they hold every field", () => {
+  test("together they contain every field", () => {
     const present = new Set(current.flatMap((name) => [...pathsIn(golden(name))]));
     expect(
       requestFields(runRequestSchema)
@@ -38,7 +38,7 @@ describe("requests", () => {
     ).toEqual([]);
   });
 
-  test("of the runner that ours replaces, one parses to what it means", () => {
+  test("a request of the Agenta runner parses to its meaning", () => {
     expect(parseRunRequest(golden("reference-request-june-pi"))).toEqual({
       ok: true,
       request: {
@@ -112,7 +112,7 @@ describe("answers", () => {
     expect(schema.parse(golden(name))).toEqual(golden(name));
   });
 
-  test("every golden file is looked at, here or beside the server's routes", () => {
+  test("every golden file is tested, here or with the server's routes", () => {
     const looked = [...requests, "result-full", "result-paused", "stream", "failures", "plan-accepted"];
     looked.push("plugins", "health", "kill", "ended", "reference-result-ok", "reference-result-error");
     expect(goldenNames("").sort()).toEqual(looked.sort());
@@ -135,14 +135,14 @@ describe("answers", () => {
     expect(records.at(-1)).toMatchObject({ result: { events: [] } });
   });
 
-  test("a result of the runner that ours replaces is one of ours, but for its number and a typeless event", () => {
+  test("a result of the Agenta runner is valid, except for its number and a typeless event", () => {
     const reference = golden("reference-result-ok") as { events: { type?: string }[] };
     const events = reference.events.filter(({ type }) => type !== undefined);
     const ours = { ...reference, events, runId: "run-1" };
     expect(runResultSchema.parse(ours)).toEqual(ours);
   });
 
-  test("so is its error, which ours says more of", () => {
+  test("so is its error, to which Ambit's adds details", () => {
     const ours = {
       ...(golden("reference-result-error") as object),
       failure: { code: "model_failed", retryable: false },

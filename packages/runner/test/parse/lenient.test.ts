@@ -16,7 +16,7 @@ function issuesOf(body: unknown, ignoredKeys: readonly string[] = []) {
 const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
 const png = "iVBORw0KGgo=";
 
-describe("what other SDKs send is read as what it means", () => {
+describe("requests of other SDKs are read by their meaning", () => {
   test("the role developer is system", () => {
     const messages = [
       { role: "developer", content: "Be brief." },
@@ -42,7 +42,7 @@ describe("what other SDKs send is read as what it means", () => {
     },
   );
 
-  test("a render hint of a kind that isn't known is passed on", () => {
+  test("a render hint of an unknown kind is passed on", () => {
     const render = { kind: "hologram", depth: 3 };
     expect(requestOf({ customTools: [{ name: "a", callRef: "a", render }] }).customTools[0]?.render).toEqual(
       render,
@@ -61,7 +61,7 @@ describe("what other SDKs send is read as what it means", () => {
   });
 });
 
-describe("an inline file arrives as what it is", () => {
+describe("an inline file arrives with its type", () => {
   const image = { type: "image", mimeType: "image/png", data: png };
   const pdf = { type: "resource", mimeType: "application/pdf", data: "JVBERg==" };
 
@@ -127,7 +127,7 @@ describe("an inline file arrives as what it is", () => {
   });
 });
 
-describe("keys that the operator has this runner ignore", () => {
+describe("keys that the operator configured to be ignored", () => {
   const body = {
     ...user("hi"),
     gatewayPolicy: { tier: 2 },
@@ -157,7 +157,7 @@ describe("keys that the operator has this runner ignore", () => {
     expect(issuesOf({ gateway_policy: 1 }, ignoredKeys)).toEqual([]);
   });
 
-  test("are refused where they aren't listed, or stand elsewhere", () => {
+  test("are refused if they aren't listed, or are elsewhere", () => {
     expect(issuesOf(body).map(({ path }) => path)).toEqual([
       "customTools[0].annotations",
       "customTools[1].annotations",

@@ -28,7 +28,7 @@ describe("paths of a boundary", () => {
     ]);
   });
 
-  test("beside what is denied, or above it, are fine", () => {
+  test("next to a denied path, or above it, are accepted", () => {
     expect(
       problems({ writable: ["private.d", "out"], readable: ["docs"], denied: ["private", "out/keys"] }),
     ).toEqual([]);

@@ -110,7 +110,7 @@ const credential = (name: string, value: string) => ({
   modelConnection: { credentials: [{ binding: { kind: "environment", name }, value }] },
 });
 
-describe("what is refused, and how it reads", () => {
+describe("refused requests and their messages", () => {
   test.each<[path: string, message: string | RegExp, body: unknown]>([
     ["", "must be an object, not a list", []],
     ["", "must be an object, not a string", "{}"],
@@ -453,7 +453,7 @@ describe("what is refused, and how it reads", () => {
     expect(issuesOf({ runContext: keys(many) })).toEqual([]);
   });
 
-  test("all issues at once, whatever kind each is of", () => {
+  test("all issues at once, of any kind", () => {
     const paths = issuesOf({
       foo: 1,
       session_id: "a",
@@ -471,7 +471,7 @@ describe("what is refused, and how it reads", () => {
     ]);
   });
 
-  test("the first hundred issues, and that there are more", () => {
+  test("the first hundred issues, and a note on further ones", () => {
     const issues = issuesOf({ customTools: Array.from({ length: 150 }, () => ({})) });
     expect(issues).toHaveLength(101);
     expect(issues[100]).toEqual({ path: "", message: "there are more: fix these first" });
@@ -497,7 +497,7 @@ describe("what is refused, and how it reads", () => {
   });
 });
 
-test("names that only begin alike are no clash", () => {
+test("names with a common prefix don't collide", () => {
   const files = ["a-b", "a.b", "a b", "ab", "b/a", "a/b", "a/b.c"].map((path) => ({ path, content: "" }));
   expect(issuesOf({ harnessFiles: files })).toEqual([]);
   expect(issuesOf({ harnessFiles: [...files, { path: "a", content: "" }] })).toEqual([
@@ -506,7 +506,7 @@ test("names that only begin alike are no clash", () => {
   ]);
 });
 
-test("an attachment of an earlier message stays in the past", () => {
+test("an attachment of an earlier message isn't sent again", () => {
   const earlier = { role: "user", content: [{ type: "attachment", attachmentId: "a" }] };
   expect(issuesOf({ messages: [earlier, { role: "user", content: "hi" }] })).toEqual([]);
 });
@@ -516,7 +516,7 @@ test("entry by entry, a request parses to what its schema says", () => {
   expect(parseRunRequest(body)).toEqual({ ok: true, request: runRequestSchema.parse(body) });
 });
 
-test("whatever stands anywhere in a request, it is parsed, or refused with an issue", () => {
+test("any value anywhere in a request is parsed, or refused with an issue", () => {
   const full = golden("request-full") as Record<string, unknown>;
   const anything = fc.jsonValue({ maxDepth: 4 });
   const changed = fc

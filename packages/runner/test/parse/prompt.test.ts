@@ -10,7 +10,7 @@ const resource = { type: "resource", uri: "file:///a", text: "notes" };
 const call = (id: string, input: unknown) => ({ type: "tool_call", toolCallId: id, toolName: "look", input });
 const result = (id: string, output: unknown) => ({ type: "tool_result", toolCallId: id, output });
 
-describe("a prompt is the last user message that says something", () => {
+describe("a prompt is the last user message with content", () => {
   test.each<[what: string, messages: Message[], blocks: object[], history: number]>([
     ["a string", [user("hi")], [text("hi")], 0],
     ["after a conversation", [user("a"), assistant("b"), user("c")], [text("c")], 2],

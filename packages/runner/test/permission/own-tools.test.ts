@@ -30,7 +30,7 @@ const rule = (pattern: string, permission: string, mode = permission === "allow"
   rules: [{ pattern, permission }],
 });
 
-describe("a pattern finds a tool of the agent's own by what it does", () => {
+describe("a pattern matches one of the agent's own tools by what it does", () => {
   it.each([
     ["its own name", {}, rule("run_command(rm:*)", "deny"), "deny"],
     ["its class", {}, rule("shell(rm:*)", "deny"), "deny"],
@@ -55,21 +55,21 @@ describe("a pattern finds a tool of the agent's own by what it does", () => {
     expect((await answerTo({}, { default: "allow" }, ["shell(ls:*)"])).answer).toBe("allow");
   });
 
-  it("but an allow of a published tool isn't one of a class with its name; a denial is of both", async () => {
+  it("an allow rule for a published tool doesn't apply to a class of the same name; a deny rule does", async () => {
     const own = { toolName: "get_page", toolClass: "fetch", input: { url: "http://a.example" } } as const;
     expect((await answerTo(own, rule("fetch", "allow"))).answer).toBe("deny");
     expect((await answerTo(own, rule("fetch", "deny"))).answer).toBe("deny");
     expect((await answerTo(own, rule("WebFetch", "allow"))).answer).toBe("allow");
   });
 
-  it("and never takes a tool of the agent's own for a published one of the same name", async () => {
+  it("never mistakes one of the agent's own tools for a published one of the same name", async () => {
     const own = { toolName: "fetch", input: { url: "http://a.example" } };
     expect((await answerTo(own, { default: "deny" })).answer).toBe("deny");
     expect((await answerTo({ ...own, server: "ambit" }, { default: "deny" })).answer).toBe("allow");
   });
 });
 
-describe("a rule that is about no tool of the run", () => {
+describe("a rule that matches no tool of the run", () => {
   it.each([
     [
       "rm(rf:*)",
@@ -89,7 +89,7 @@ describe("a rule that is about no tool of the run", () => {
     expect((await answerTo({}, rule(pattern, "deny"))).warnings).toBeUndefined();
   });
 
-  it("is known only when an MCP server has told its tools", async () => {
+  it("is known only after an MCP server has listed its tools", async () => {
     const world = await createWorld({
       harness: { ownTools },
       script: async function* ({ tools }: AgentTurn) {
@@ -138,7 +138,7 @@ describe("an agent that doesn't ask before it uses its own tools", () => {
     }
   });
 
-  it("may have any tool, when its harness doesn't tell", async () => {
+  it("may have any tool if its harness doesn't list them", async () => {
     const world = await createWorld({ harness: { supportsPermissionRequests: false } });
     const body = { messages: [{ role: "user", content: "x" }] };
     await expect(world.runner.plan(body)).rejects.toThrow("shell, edit, fetch");

@@ -54,11 +54,11 @@ describe("a denial matches any text of the arguments, at any depth", () => {
     expect(matchesPattern("sh(rm:*)", "deny", { name, arguments: input ?? "rm" })).toBe(false);
   });
 
-  test("an empty prefix is of every call", () => {
+  test("an empty prefix matches every call", () => {
     expect(matchesPattern("sh(:*)", "deny", { name: "sh", arguments: {} })).toBe(true);
   });
 
-  test("a thousand rules look through a megabyte once", () => {
+  test("a thousand rules scan a megabyte once", () => {
     const subject = {
       name: "sh",
       arguments: { a: Array.from({ length: 4_000 }, (_, n) => `${n} `.repeat(60)) },
@@ -76,7 +76,7 @@ describe("a denial matches any text of the arguments, at any depth", () => {
   });
 });
 
-describe("an allow matches the text that names the command alone", () => {
+describe("an allow rule matches only the field with the command", () => {
   const schema = (...names: string[]): JsonObject => ({
     type: "object",
     properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
@@ -116,7 +116,7 @@ describe("an allow matches the text that names the command alone", () => {
     });
 });
 
-test("a prefix that is longer than what is compared is no pattern", () => {
+test("a prefix longer than the compared text is refused", () => {
   expect(isPattern(`sh(${"a".repeat(256)}:*)`)).toBe(true);
   expect(isPattern(`sh(${"a".repeat(257)}:*)`)).toBe(false);
 });

@@ -75,25 +75,25 @@ function gateOf(one: PermissionCase) {
   return { gate, asked, answers, call };
 }
 
-test("the golden table is large, and has no case twice", () => {
+test("the golden table is large, without duplicates", () => {
   expect(permissionCases.length).toBeGreaterThanOrEqual(40);
   expect(new Set(permissionCases.map(({ name }) => name)).size).toBe(permissionCases.length);
 });
 
 describe.each(permissionCases)("$name", (one) => {
-  test("the permission in force", () => {
+  test("the effective permission", () => {
     const call = { ...callOf(one), byCaller: false };
     expect(effectiveOf(one, call)).toBe(one.expected.effective);
   });
 
-  test("what happens to the call, where it is executed", async () => {
+  test("the outcome of the call when it is executed", async () => {
     const { gate, asked, call } = gateOf(one);
     expect((await gate.execution(call, never)).verdict).toBe(one.expected.verdict);
     expect(effectiveOf(one, call) === "deny").toBe(one.expected.effective === "deny");
     expect(asked).toHaveLength(one.expected.verdict === "park" ? 1 : 0);
   });
 
-  test("the same when the agent asks, and then executes", async () => {
+  test("the same if the agent asks and then executes", async () => {
     const { gate, call } = gateOf(one);
     expect(await gate.question(call, never)).toBe(one.expected.verdict);
     if (one.expected.verdict === "park") return;
@@ -103,7 +103,7 @@ describe.each(permissionCases)("$name", (one) => {
   });
 });
 
-describe("a consent to the agent's question", () => {
+describe("an approval of the agent's question", () => {
   const ask: PermissionCase = { name: "", mode: "ask", expected: { effective: "ask", verdict: "park" } };
 
   test("is for one execution", async () => {
@@ -113,7 +113,7 @@ describe("a consent to the agent's question", () => {
     expect((await gate.execution(call, never)).verdict).toBe("park");
   });
 
-  test("is for one server's tool, and for its arguments", async () => {
+  test("is for one server's tool and its arguments", async () => {
     const { gate, call } = gateOf({ ...ask, stored: "allow" });
     const bare = { ...call, tool: undefined };
     const docs = { ...bare, origin: { server: "docs" } };

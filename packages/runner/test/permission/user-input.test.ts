@@ -19,7 +19,7 @@ async function world() {
   return { heard, ...(await createWorld({ script: asks(heard) })) };
 }
 
-describe("what an agent asks its user for", () => {
+describe("a question of an agent to its user", () => {
   it("pauses the run, and is answered by the next request", async () => {
     const { run, heard } = await world();
     const first = await run({ sessionId: "s" });
@@ -67,7 +67,7 @@ describe("what an agent asks its user for", () => {
     },
   );
 
-  it("is declined beyond 64 questions in one run", async () => {
+  it("is declined after 64 questions in one run", async () => {
     const heard: (InputAnswer | undefined)[] = [];
     const script: Script = async function* ({ onInput }) {
       for (let time = 0; time < 65; time += 1) heard.push(await onInput?.({ message: `${time}`, form }));

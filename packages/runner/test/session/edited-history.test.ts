@@ -23,7 +23,7 @@ async function secondTurn(first: readonly object[], second: readonly object[]) {
 
 const told = [user("one"), assistant("ok"), user("two")];
 
-describe("a warm session goes on", () => {
+describe("a warm session continues", () => {
   test.each([
     ["with the whole conversation", [...told, assistant("ok"), user("three")]],
     [
@@ -48,7 +48,7 @@ describe("a warm session goes on", () => {
     expect(prompt).not.toContain("one");
   });
 
-  test("turn after turn of new words alone, then with all of them", async () => {
+  test("over turns with only new messages, then with the whole history", async () => {
     const world = await createWorld({ script: says("ok") });
     for (const words of ["one", "two", "three"]) await world.run({ sessionId, messages: [user(words)] });
     const messages = ["one", "two", "three", "four"]
@@ -60,7 +60,7 @@ describe("a warm session goes on", () => {
   });
 });
 
-describe("an edited conversation goes cold: a new one, which nothing of the old one is loaded into", () => {
+describe("an edited conversation starts a new agent without the old conversation", () => {
   test.each([
     ["earlier words are others", [user("uno"), assistant("ok"), user("two"), assistant("ok"), user("three")]],
     ["the last turn was taken back", [user("one"), assistant("ok"), user("three")]],
@@ -74,7 +74,7 @@ describe("an edited conversation goes cold: a new one, which nothing of the old 
     expect(opened).toBe(1);
   });
 
-  test("and is the one that the next turn goes on with", async () => {
+  test("and the next turn continues with it", async () => {
     const world = await createWorld({ script: says("ok") });
     await world.run({ sessionId, messages: told });
     const edited = [user("uno"), assistant("ok"), user("two")];

@@ -21,7 +21,7 @@ const asking = (value: string, secrets = "hidden") => ({
 });
 
 describe("a credential that the sandbox hides", () => {
-  test("is given to the sandbox alone, and the receipt calls it visible nowhere", async () => {
+  test("is passed only to the sandbox, and the receipt lists it as visible nowhere", async () => {
     const world = await createWorld({
       script: says("ok"),
       harness,
@@ -37,7 +37,7 @@ describe("a credential that the sandbox hides", () => {
     await world.runner.drain(0);
   });
 
-  test("isn't hidden where the request doesn't ask for it", async () => {
+  test("isn't hidden if the request doesn't require it", async () => {
     const world = await createWorld({ script: says("ok"), harness, sandbox: { placeholders: { KEY: "p" } } });
     const { result } = await world.run(asking("sk-first", "visible"));
     expect(result.receipt?.visibleCredentials).toEqual(["KEY"]);
@@ -45,7 +45,7 @@ describe("a credential that the sandbox hides", () => {
     await world.runner.drain(0);
   });
 
-  test("opens another sandbox when it changes: one that was given yesterday's key is of no use", async () => {
+  test("opens another sandbox when it changes", async () => {
     const world = await createWorld({
       script: says("ok"),
       harness,
@@ -59,7 +59,7 @@ describe("a credential that the sandbox hides", () => {
     await world.runner.drain(0);
   });
 
-  test("fails the run when the sandbox gives no placeholder for it", async () => {
+  test("fails the run if the sandbox returns no placeholder for it", async () => {
     const world = await createWorld({ script: says("never"), harness, sandbox: { placeholders: {} } });
     const { failure } = await world.run(asking("sk-first"));
     expect(failure).toBeInstanceOf(PluginBrokeContract);

@@ -26,7 +26,7 @@ describe("a named session", () => {
     expect(world.harness.closed).toBe(1);
   });
 
-  test("a warm agent gets the new prompt alone; one without memory gets the transcript", async () => {
+  test("a warm agent gets only the new prompt; one without memory gets the transcript", async () => {
     const world = await createWorld({ script: says("ok") });
     const messages = [
       { role: "user", content: "first" },
@@ -53,7 +53,7 @@ describe("a named session", () => {
     expect((await world.run({ messages })).result.receipt?.session.history).toBe("replayed");
   });
 
-  test("an agent that has ended is started again, and goes on with its stored conversation", async () => {
+  test("an agent that has ended is started again, and resumes its stored conversation", async () => {
     const world = await createWorld({ script: says("ok") });
     await world.run(named);
     world.harness.exited = true;
@@ -65,7 +65,7 @@ describe("a named session", () => {
     await world.runner.drain(0);
   });
 
-  test("a sandbox that can't hold its boundary any more fails the run that has it, and no other gets it", async () => {
+  test("a sandbox that can't enforce its boundary any more fails its run, and no other run gets it", async () => {
     const failure = new SandboxFailed("The boundary's proxy failed: the run has no network.");
     let fails = true;
     const world = await createWorld({
@@ -80,7 +80,7 @@ describe("a named session", () => {
     expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
     fails = false;
     expect((await world.run(named)).result.ok).toBe(true);
-    // It fails while nobody has it: the next run gets another.
+    // It fails between runs: the next run gets another.
     world.sandbox.specs.at(-1)?.onFailure?.(failure);
     expect((await world.run(named)).result).toMatchObject({
       ok: true,
@@ -149,7 +149,7 @@ describe("a named session", () => {
     await records.return();
   });
 
-  test("another project's session of the same name is another", async () => {
+  test("another project's session of the same name is separate", async () => {
     const world = await createWorld({ script: says("ok") });
     await world.run({ ...named, projectId: "a" });
     await world.run({ ...named, projectId: "b" });
@@ -175,7 +175,7 @@ describe("a named session", () => {
     expect(await world.runner.endSession("one", "b")).toBe(true);
   });
 
-  test("another boundary is another sandbox, and what the old one held is gone", async () => {
+  test("another boundary opens another sandbox, and the old one's files are gone", async () => {
     const world = await createWorld({ script: says("ok") });
     await world.run(named);
     await world.run({ ...named, sandboxPermission: { network: "off" } });
@@ -236,7 +236,7 @@ describe("a named session", () => {
     expect(world.harness.closed).toBe(1);
   });
 
-  test("the one used longest ago makes room", async () => {
+  test("the least recently used one is ended to make room", async () => {
     const world = await createWorld({ script: says("ok"), limits: { sessions: 2 } });
     for (const sessionId of ["a", "b", "a", "c"]) await world.run({ sessionId });
     expect(world.sandbox).toMatchObject({ opened: 3, closed: 1 });
@@ -248,7 +248,7 @@ describe("a named session", () => {
     expect(world.sandbox.closed).toBe(4);
   });
 
-  test("none is kept when the deployer keeps none", async () => {
+  test("none is kept if the deployer disabled that", async () => {
     const world = await createWorld({ script: says("ok"), limits: { sessions: 0 } });
     await world.run(named);
     expect(world.sandbox.closed).toBe(1);
@@ -277,7 +277,7 @@ describe("a named session", () => {
     await expect(world.runner.endSession(" ")).rejects.toThrow(RequestInvalid);
   });
 
-  test("an agent that throws or hangs when it is closed isn't kept with its session", async () => {
+  test("an agent that throws or hangs in close isn't kept with its session", async () => {
     const world = await createWorld({
       script: says("ok"),
       harness: { onClose: forever },

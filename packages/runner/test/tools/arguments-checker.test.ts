@@ -45,7 +45,7 @@ describe("arguments that take long to check", () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  test("a neighbour's check doesn't wait for them, and the same run's does", async () => {
+  test("checks of another run don't wait for them, but those of the same run do", async () => {
     const shared = checker(1_500);
     const order: string[] = [];
     const hostile = new ToolArguments(shared);
@@ -57,7 +57,7 @@ describe("arguments that take long to check", () => {
     expect(order).toEqual(["neighbour", "endless", "behind it"]);
   });
 
-  test("after three of them a run has no more checks; another run has", async () => {
+  test("after three of them a run gets no more checks, but another run does", async () => {
     const shared = checker(300);
     const hostile = new ToolArguments(shared);
     for (let round = 0; round < 3; round += 1) {
@@ -67,7 +67,7 @@ describe("arguments that take long to check", () => {
     expect(await new ToolArguments(shared).problem(endless, { a: "aa" }, never)).toBeUndefined();
   });
 
-  test("a schema that needs too much memory ends its worker alone", async () => {
+  test("a schema that needs too much memory ends only its worker", async () => {
     const shared = checker(120_000);
     const branches = Array.from({ length: 2_000 }, (_, index) => ({ const: index }));
     const greedy = spec({ type: "object", properties: { a: { items: { anyOf: branches } } } });
@@ -76,7 +76,7 @@ describe("arguments that take long to check", () => {
     expect(await new ToolArguments(shared).problem(easy, {}, never)).toContain("missing required");
   }, 120_000);
 
-  test("who gives up doesn't wait for its turn", async () => {
+  test("an aborted check doesn't wait for a slot", async () => {
     const shared = checker(1_000);
     const hostile = new ToolArguments(shared);
     const first = hostile.problem(endless, endlessInput, never);
@@ -102,7 +102,7 @@ describe("sizes", () => {
     ).toContain("more than 4,194,304 characters");
   });
 
-  test("arguments that are nested too deep harm neither the run nor its actors' evidence", async () => {
+  test("arguments that are nested too deep affect neither the run nor its actors' evidence", async () => {
     const a: unknown = JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`);
     const customTools = [{ name: "send", permission: "allow", callRef: "ref" }];
     const world = await createWorld({ script: calls("send", {}, {}) });

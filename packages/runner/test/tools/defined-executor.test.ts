@@ -20,12 +20,12 @@ function worldWith(definition: Partial<Parameters<typeof defineExecutor>[0]> = {
 }
 
 describe("an executor made by defineExecutor", () => {
-  it("runs where the request has no boundary", async () => {
+  it("runs if the request has no boundary", async () => {
     const { result } = await (await worldWith()).run({ customTools: [tool] });
     expect(result).toMatchObject({ ok: true, output: "noon" });
   });
 
-  it("is refused under a boundary, by each capability that it doesn't claim", async () => {
+  it("is refused under a boundary for each capability that it doesn't claim", async () => {
     const world = await worldWith();
     const { gaps } = await world.admit({ ...restricted, customTools: [tool] }).then(
       () => expect.unreachable("the run was admitted"),

@@ -9,7 +9,7 @@ const limits = { atOnce: 3, perOwner: 2, waiting: 4 };
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("slots", () => {
-  test("one owner has its own number, and the rest waits in order", async () => {
+  test("one owner gets its limit, and the rest waits in order", async () => {
     const slots = new FairSlots(limits);
     const got: number[] = [];
     const releases: (() => void)[] = [];
@@ -29,7 +29,7 @@ describe("slots", () => {
     expect(got).toEqual([0, 1, 2]);
   });
 
-  test("one more than may wait is turned away at once", async () => {
+  test("a waiter over the limit is rejected at once", async () => {
     const slots = new FairSlots(limits);
     const owner = {};
     for (let index = 0; index < 6; index += 1) void slots.acquire(owner, never);
@@ -37,7 +37,7 @@ describe("slots", () => {
     expect(await slots.acquire({}, never)).toBeTypeOf("function");
   });
 
-  test("who has many waiting is served no sooner than who has one", async () => {
+  test("an owner with many waiters is served no sooner than one with a single waiter", async () => {
     const slots = new FairSlots({ atOnce: 1, perOwner: 1, waiting: 200 });
     const order: string[] = [];
     const ask = async (owner: object, name: string) => {
@@ -53,7 +53,7 @@ describe("slots", () => {
     expect(order.slice(0, 4)).toEqual(["greedy", "greedy", "modest", "modest"]);
   });
 
-  test("who gives up leaves the queue, also in the moment of its turn", async () => {
+  test("an aborted waiter leaves the queue, even at the moment of its turn", async () => {
     const slots = new FairSlots({ atOnce: 1, perOwner: 1, waiting: 9 });
     const release = await slots.acquire({}, never);
     const leaving = new AbortController();
@@ -67,7 +67,7 @@ describe("slots", () => {
     await expect(slots.acquire({}, leaving.signal)).rejects.toThrow("gone");
   });
 
-  test("whatever happens, the limits hold, and all is free in the end", async () => {
+  test("under random use the limits hold, and all slots are free in the end", async () => {
     const steps = fc.array(fc.tuple(fc.nat(2), fc.constantFrom("acquire", "release", "abort")), {
       maxLength: 60,
     });

@@ -27,8 +27,8 @@ const text = (length: number, id = "m"): AgentEvent[] => [
   { type: "message_end", id },
 ];
 
-describe("a result carries so much, and says what is missing", () => {
-  test("a text: its beginning, and how much more there was", async () => {
+describe("a result is limited, and reports what is missing", () => {
+  test("a text: its beginning, and the number of omitted characters", async () => {
     const { output = "", events } = await resultOf(text(10_000));
     const [, said = "", missing] =
       /^(\d+)\n\n\[(\d+) more characters: a result has at most 2000/.exec(output) ?? [];
@@ -41,7 +41,7 @@ describe("a result carries so much, and says what is missing", () => {
     ]);
   });
 
-  test("events: the first ones, and those that a caller can't go on without", async () => {
+  test("events: the first ones, and those that a caller needs to continue", async () => {
     const results = Array.from(
       { length: 1_000 },
       (_, index): AgentEvent => ({ type: "tool_result", id: String(index), output: "a result" }),
@@ -56,7 +56,7 @@ describe("a result carries so much, and says what is missing", () => {
     ]);
   });
 
-  test("many texts: nothing is kept of those that came too late", async () => {
+  test("many texts: none is kept over the limit", async () => {
     const { events, output = "" } = await resultOf(Array.from({ length: 5_000 }, () => text(10)).flat());
     expect(JSON.stringify(events).length + output.length).toBeLessThan(3 * most);
   });
@@ -66,7 +66,7 @@ describe("a result carries so much, and says what is missing", () => {
     expect(output).not.toMatch(/[\uD800-\uDFFF]/u);
   });
 
-  test("a stream tells everything; its thoughts take nothing of what its result carries", async () => {
+  test("a stream contains everything; its thoughts don't count towards the result's limit", async () => {
     const thought: AgentEvent[] = [
       { type: "thought_start", id: "t" },
       { type: "thought_delta", id: "t", delta: "x".repeat(10_000) },

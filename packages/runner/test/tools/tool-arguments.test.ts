@@ -69,7 +69,7 @@ describe("arguments are checked before anything runs", () => {
   });
 });
 
-describe("both dialects work, said or not", () => {
+describe("both dialects work, declared or not", () => {
   test.each([
     ["draft-07, said", { $schema: draft07, ...tuple }],
     ["draft-07, unsaid", tuple],
@@ -80,7 +80,7 @@ describe("both dialects work, said or not", () => {
     expect(problem(schema, { pair: ["a", "b"] })).toContain("pair.1 must be number");
   });
 
-  test("definitions are found in either place", () => {
+  test("definitions are found in both places", () => {
     const properties = { a: { $ref: "#/definitions/A" }, b: { $ref: "#/$defs/B" } };
     const schema = {
       type: "object",
@@ -95,7 +95,7 @@ describe("both dialects work, said or not", () => {
   });
 });
 
-describe("a schema that can't be used", () => {
+describe("an unusable schema", () => {
   test.each([
     ["an unknown type", { type: "objekt" }],
     ["a reference to nowhere", { type: "object", properties: { a: { $ref: "#/$defs/Missing" } } }],
@@ -107,12 +107,12 @@ describe("a schema that can't be used", () => {
     );
   });
 
-  test("an asynchronous one checks all the same: a promise would always be true", () => {
+  test("an asynchronous one is checked synchronously: a promise would always be true", () => {
     const schema = { $async: true, type: "object", required: ["a"] };
     expect(problem(schema, {})).toContain("missing required argument(s): a");
   });
 
-  test("two tools may claim one identity", () => {
+  test("two tools may have the same $id", () => {
     const all = new ArgumentsCheck();
     const schema = (type: string) =>
       JSON.stringify({
@@ -124,7 +124,7 @@ describe("a schema that can't be used", () => {
     expect(all.problem("two", schema("number"), '{"a": "x"}')).toContain("a must be number");
   });
 
-  test("no schema refers to what another request brought", () => {
+  test("no schema can refer to one of another request", () => {
     const all = new ArgumentsCheck();
     const theirs = { $id: "https://x.example/theirs", type: "object" };
     expect(all.problem("theirs", JSON.stringify(theirs), "{}")).toBeUndefined();
@@ -132,7 +132,7 @@ describe("a schema that can't be used", () => {
     expect(all.problem("ours", JSON.stringify(ours), "{}")).toContain("can't resolve reference");
   });
 
-  test("arguments can't reach beyond themselves", () => {
+  test("arguments can't access prototypes", () => {
     const given: Record<string, unknown> = JSON.parse('{"__proto__": {"polluted": true}}');
     expect(problem({ type: "object", additionalProperties: false, properties: {} }, given)).toContain(
       "__proto__",

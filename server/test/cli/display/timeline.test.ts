@@ -15,7 +15,7 @@ function printed(events: readonly AgentEvent[]): string[] {
 }
 
 describe("Timeline", () => {
-  it("gives each happening a line with its time", () => {
+  it("shows each event on a line with its time", () => {
     expect(
       printed([
         { type: "message", text: "Hello." },
@@ -48,7 +48,7 @@ describe("Timeline", () => {
     ).toEqual(["   0.01 s  says     one", "   0.02 s  says     two", "   0.03 s  says     three"]);
   });
 
-  it("shows what was said before what happens next", () => {
+  it("shows text before the next event", () => {
     expect(
       printed([
         { type: "message_delta", id: "m", delta: "Let me" },
@@ -59,7 +59,7 @@ describe("Timeline", () => {
     ).toEqual(["   0.01 s  says     Let me", "   0.01 s  calls    look {}", "   0.03 s  says     Done."]);
   });
 
-  it("shortens what is long, and shows what would steer the terminal", () => {
+  it("truncates long text, and escapes terminal control characters", () => {
     const [call = "", said = ""] = printed([
       { type: "tool_call", id: "1", name: "write", input: { text: "x".repeat(1_000) } },
       { type: "message", text: "\u001b[2J" },
@@ -69,7 +69,7 @@ describe("Timeline", () => {
     expect(said).toBe("   0.01 s  says     ␛[2J");
   });
 
-  it("tells a denied call from a failed one", () => {
+  it("distinguishes a denied call from a failed one", () => {
     expect(
       printed([
         { type: "tool_result", id: "1", output: "no", isError: true, denied: true },
@@ -97,7 +97,7 @@ describe("Timeline", () => {
     );
   });
 
-  it("tells what of the request had no effect", () => {
+  it("lists the parts of the request without effect", () => {
     const warnings = [{ path: "gatewayPolicy", message: "has no effect" }, { message: "nor has this" }];
     const result: RunResult = { ok: true, runId: "r", events: [], stopReason: "end_turn", warnings };
     expect(plain(new Timeline(0).result(result, 0)).split("\n").slice(1, 3)).toEqual([

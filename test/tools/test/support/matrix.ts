@@ -21,15 +21,15 @@ export interface MatrixAgent {
   readonly basePath: "" | "/v1";
   /** One that it takes beside the scripted model server, where its default isn't one. */
   readonly model?: string;
-  /** It asks nobody before it uses a tool of its own: what would have to be held is refused. */
-  readonly asksNobody?: true;
+  /** It doesn't ask before it uses its own tools: runs that need permissions for them are refused. */
+  readonly neverAsks?: true;
 }
 
 const openai = { credential: "OPENAI_API_KEY", basePath: "/v1" } as const;
 
 export const matrixAgents: readonly MatrixAgent[] = [
   { id: "claude", credential: "ANTHROPIC_API_KEY", basePath: "" },
-  { id: "codex", ...openai, model: "scripted-model", asksNobody: true },
+  { id: "codex", ...openai, model: "scripted-model", neverAsks: true },
   { id: "gemini", credential: "GEMINI_API_KEY", basePath: "" },
   { id: "opencode", ...openai },
   { id: "pi", ...openai },

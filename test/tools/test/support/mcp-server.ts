@@ -15,7 +15,7 @@ const inputSchema = { type: "object" as const, additionalProperties: true };
 const tools = [
   { name: "echo", description: "Says it back.", inputSchema },
   { name: "look", description: "Only reads.", inputSchema, annotations: { readOnlyHint: true } },
-  { name: "wreck", description: "Nobody should.", inputSchema },
+  { name: "wreck", description: "Must not be called.", inputSchema },
 ];
 
 /** A real MCP server over HTTP on loopback: `remote echo {"a":1}`. */

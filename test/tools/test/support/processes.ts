@@ -38,7 +38,7 @@ function commandOf(pid: string): string {
 
 let count = 0;
 
-/** An argument for `sleep` that nobody else on this host uses. */
+/** An argument for `sleep` that is unique on this host. */
 export function sleepMarker(): string {
   count += 1;
   return `${600 + count}.${process.pid}${Date.now() % 100_000}`;

@@ -36,7 +36,7 @@ async function paused(world: World, more: object = {}) {
   return { told, kept: historyOf(told), id: question?.id ?? "" };
 }
 
-describe("an approval counts in any message that brings the call's id back", () => {
+describe("an approval counts in any message with the call's id", () => {
   const answer = (id: string) => ({ type: "tool_result", toolCallId: id, output: approved });
   const shapes: readonly (readonly [what: string, (kept: Block[], id: string) => readonly object[]])[] = [
     ["inside the assistant's message", (kept, id) => assistant(...kept, answer(id))],
@@ -78,7 +78,7 @@ describe("an approval counts in any message that brings the call's id back", () 
     expect(eventsOf(told, "tool_result")).toMatchObject([{ output: "Bern", isError: false }]);
   });
 
-  test("of a run without a session, under the session that its result names", async () => {
+  test("for a run without a session, under the session that its result names", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const { kept, id, told } = await paused(world);
     const { sessionId } = told.result;
@@ -156,7 +156,7 @@ describe("nothing else does", () => {
       await world.runner.drain(0);
     });
 
-  test("and what doesn't is marked on the result, by its place", async () => {
+  test("and unused answers are warned about, with their path", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const messages = assistant({ type: "text", text: "hm" }, result("invented"), result("other", "text"));
     const { result: told } = await sent(world, messages);
@@ -165,7 +165,7 @@ describe("nothing else does", () => {
     ]);
   });
 
-  test("a call that the agent invents, under an id that it likes, sent back by an honest client", async () => {
+  test("a call that the agent invents under a chosen id, sent back by an honest client", async () => {
     const stolen = issuedId();
     const attack: Script = async function* ({ tools, signal }) {
       for (const id of ["invented", stolen]) {
@@ -185,7 +185,7 @@ describe("nothing else does", () => {
     expect(world.callback.calls).toEqual([]);
   });
 
-  test("a result that the agent reports for a call whose user hasn't answered yet", async () => {
+  test("a result that the agent reports for a call before its user has answered", async () => {
     const attack: Script = async function* ({ tools }) {
       yield { type: "tool_call", id: "1", name: "send", input: given };
       const open = tools().call("send", given, { id: "1" });
@@ -218,7 +218,7 @@ describe("nothing else does", () => {
 describe("an answer is used once", () => {
   const result = (toolCallId: string) => ({ type: "tool_result", toolCallId, output: approved });
 
-  test("in the request that brings it, and in later ones", async () => {
+  test("in its request, and in later ones", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const { kept, id } = await paused(world);
     const messages = assistant(...kept, result(id));
@@ -227,7 +227,7 @@ describe("an answer is used once", () => {
     expect(world.callback.calls).toHaveLength(1);
   });
 
-  test("also where no runner remembers: a later question makes it a past one", async () => {
+  test("even if no runner remembers it: a later question invalidates it", async () => {
     const worlds = [1, 2].map(() => createWorld({ script: calls("send", given) }));
     const [first, restarted] = [await worlds[0], await worlds[1]];
     if (first === undefined || restarted === undefined) throw new Error("no worlds");
@@ -241,7 +241,7 @@ describe("an answer is used once", () => {
     expect(restarted.callback.calls).toEqual([]);
   });
 
-  test("and not after the user's next words", async () => {
+  test("and not after the user's next message", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const { kept, id } = await paused(world);
     const told = await sent(world, [...assistant(...kept, result(id)), { role: "user", content: "again" }]);
@@ -302,7 +302,7 @@ describe("two MCP servers' tools of one name", () => {
   const http = (name: string) => ({ name, connection: { type: "http", url: "https://docs.example/mcp" } });
   const mcpServers = [http("docs"), http("wiki")];
 
-  test("share no approval, and the question names the server", async () => {
+  test("don't share an approval, and the question names the server", async () => {
     const script = ["docs", "wiki", "docs"].map(
       (server): Script =>
         async function* (turn) {
@@ -348,7 +348,7 @@ describe("a call is announced before its question, under the question's id", () 
     expect(eventsOf(told, "tool_call")).toMatchObject([{ id, name: "send", input: given }]);
   });
 
-  test("anew, when it was announced under the agent's id: as what is asked, not as what was reported", async () => {
+  test("again, if it was announced under the agent's id: with the arguments of the question", async () => {
     const script: Script = async function* ({ tools, signal }) {
       yield { type: "tool_call", id: "1", name: "pick", input: { harmless: true } };
       yield { type: "message", text: "so" };
@@ -371,7 +371,7 @@ describe("a call is announced before its question, under the question's id", () 
     expect(eventsOf(told, "tool_result")).toMatchObject([{ id: "call-1" }]);
   });
 
-  test("a held call that the agent never makes is announced at the turn's end, before what follows", async () => {
+  test("a held call that the agent never makes is announced at the turn's end, before other events", async () => {
     const script: Script = async function* () {
       yield { type: "tool_call", id: "1", name: "Bash", input: { command: "ls" } };
       yield { type: "tool_call", id: "2", name: "Bash", input: { command: "pwd" } };

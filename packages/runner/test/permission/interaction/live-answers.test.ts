@@ -35,7 +35,7 @@ describe("a live answer, while the run is held open", () => {
     return { world, run, events, reading, open };
   }
 
-  test("answers in any order go to their own calls, each once", async () => {
+  test("answers in any order reach their own calls, each once", async () => {
     const { world, run, reading, open, events } = await begun(two, { customTools: [asks] });
     const [ann = "", bob = ""] = await open(2);
     world.runner.answer(run.id, bob, { approved: true });
@@ -50,7 +50,7 @@ describe("a live answer, while the run is held open", () => {
     expect(() => world.runner.answer(run.id, ann, { approved: true })).toThrow(NotFound);
   });
 
-  test("a forged id, or an answer that doesn't fit, executes nothing and leaves the question open", async () => {
+  test("a forged id, or an unsuitable answer, executes nothing and leaves the question open", async () => {
     const { world, run, reading, open } = await begun(calls("send", given), { customTools: [asks] });
     const [id = ""] = await open(1);
     expect(() => world.runner.answer(run.id, "forged", { approved: true })).toThrow(NotFound);
@@ -87,13 +87,13 @@ describe("a live answer, while the run is held open", () => {
     expect(world.callback.calls).toEqual([]);
   });
 
-  test("the agent's patience is a limit to it", async () => {
+  test("the agent's own time limit for calls applies", async () => {
     const world = await createWorld({ script: calls("send", given), harness: { maxToolCallMs: 30 } });
     const { result } = await world.run({ customTools: [asks], interactions: { waitMs: 60_000 } });
     expect(result.stopReason).toBe("paused");
   });
 
-  test("an agent's own question is held as well, and the idle clock with it", async () => {
+  test("an agent's own question is held too, and pauses the idle clock", async () => {
     const world = await createWorld({
       limits: { idleMs: 40 },
       script: async function* ({ ask }) {

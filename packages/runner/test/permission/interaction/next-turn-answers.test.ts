@@ -3,7 +3,7 @@ import { calls, done, type Script, untilAborted } from "../../../../../core/test
 import { asks, client, given, questions, withAnswer } from "../../fakes/parked-calls.js";
 import { createWorld, eventsOf } from "../../fakes/world.js";
 
-describe("the answer comes with the next request", () => {
+describe("an answer in the next request", () => {
   test("an approval lets the same call run once", async () => {
     const world = await createWorld({
       script: async function* ({ tools, signal }) {
@@ -21,7 +21,7 @@ describe("the answer comes with the next request", () => {
     ]);
   });
 
-  test("a refusal is a result for the model, and is marked as denied", async () => {
+  test("a denial is a result for the model, and is marked as denied", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: false }) });
     expect(world.callback.calls).toEqual([]);
@@ -78,7 +78,7 @@ describe("the answer comes with the next request", () => {
     expect(told.result.stopReason).toBe("end_turn");
   });
 
-  test("what the user says beside it reaches the agent", async () => {
+  test("the user's text next to it reaches the agent", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const messages = withAnswer({ approved: true });
     const text = "and be quick";
@@ -111,14 +111,14 @@ describe("the agent asks before it calls", () => {
       yield done;
     };
 
-  test("a consent given to its question is used by the execution, and asked for once", async () => {
+  test("an approval of its question is used by the execution, without a second question", async () => {
     const world = await createWorld({ script: asking({}) });
     const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
     expect(told.result).toMatchObject({ output: 'allow\n\n{"to":"ann"}', stopReason: "end_turn" });
     expect(eventsOf(told, "interaction_response")).toHaveLength(1);
   });
 
-  test("a consent for other arguments is none where the call is executed", async () => {
+  test("an approval for other arguments doesn't count when the call is executed", async () => {
     const world = await createWorld({
       script: async function* ({ ask, tools, signal }) {
         const answer = await ask({ toolCallId: "call-1", toolName: "send", server: "ambit", input: given });
@@ -133,20 +133,20 @@ describe("the agent asks before it calls", () => {
     expect(questions(told)).toMatchObject([{ payload: { input: { to: "eve" } } }]);
   });
 
-  test("its word that a tool of ours only reads counts for nothing", async () => {
+  test("its claim that a published tool only reads isn't trusted", async () => {
     const unsaid = { name: "send", callRef: "ref" };
     const world = await createWorld({ script: asking({ readOnly: true }) });
     const told = await world.run({ customTools: [unsaid] });
     expect(told.result).toMatchObject({ stopReason: "paused", output: "park" });
     expect(world.callback.calls).toEqual([]);
-    // The control: of its own tools nobody else could say it.
+    // The control: only the agent can know that about its own tools.
     const own = await createWorld({
       script: asking({ readOnly: true, server: undefined, toolName: "Read" }, false),
     });
     expect((await own.run()).result.output).toBe("allow");
   });
 
-  test("a user's MCP server can't make its tools harmless by saying so", async () => {
+  test("a user's MCP server can't declare its tools harmless", async () => {
     const world = await createWorld({
       script: calls("search", {}, { server: "docs" }),
     });
@@ -161,7 +161,7 @@ describe("the agent asks before it calls", () => {
     expect(world.toolSource.received).toHaveLength(1);
   });
 
-  test("another server's tool of the same name isn't ours", async () => {
+  test("another server's tool of the same name isn't mistaken for a published one", async () => {
     const allowed = { ...asks, permission: "allow" };
     const world = await createWorld({ script: asking({ server: "elsewhere" }, false) });
     expect(

@@ -18,7 +18,7 @@ const answered = (told: Told, approved = true) => [
   },
 ];
 
-describe("a question that comes when the turn has begun to pause for another", () => {
+describe("a question while the turn is pausing for another", () => {
   /** One after the other: each is parked before the next is asked. */
   const asksTwice: Script = async function* ({ ask }) {
     yield { type: "message", text: await ask(bash("one")) };
@@ -34,7 +34,7 @@ describe("a question that comes when the turn has begun to pause for another", (
     yield { type: "done", stopReason: "cancelled" };
   };
 
-  test("of the agent is announced as well, and one turn brings both answers", async () => {
+  test("from the agent is announced as well, and one turn can bring both answers", async () => {
     const world = await createWorld({ script: asksTwice });
     const first = await world.run();
     expect(first.result.stopReason).toBe("paused");
@@ -58,7 +58,7 @@ describe("a question that comes when the turn has begun to pause for another", (
     expect(world.callback.calls).toEqual([]);
   });
 
-  test("isn't one for what needs none, for wrong arguments, nor for a tool that the user fulfils", async () => {
+  test("isn't asked for a call that is already decided, for invalid arguments, or for a client tool", async () => {
     const others = [
       { name: "free", callRef: "ref", permission: "allow" },
       { name: "denied", callRef: "ref", permission: "deny" },

@@ -27,7 +27,7 @@ describe("a call that needs the user pauses the run", () => {
     expect(world.callback.calls).toEqual([]);
   });
 
-  test("a call that reaches us without the agent's id is the one that the agent reported", async () => {
+  test("a call without the agent's id is matched with the one that the agent reported", async () => {
     const world = await createWorld({
       script: async function* ({ tools, signal }) {
         yield { type: "tool_call", id: "agents-own", name: "send", input: given };
@@ -40,7 +40,7 @@ describe("a call that needs the user pauses the run", () => {
     expect(questions(told)).toMatchObject([{ payload: { toolCallId: eventsOf(told, "tool_call")[0]?.id } }]);
   });
 
-  test("an agent that goes on after the pause gets nothing executed", async () => {
+  test("an agent that continues after the pause gets nothing executed", async () => {
     const outcomes: unknown[] = [];
     const allowed = { name: "look_up", callRef: "ref", permission: "allow" };
     const world = await createWorld({
@@ -63,7 +63,7 @@ describe("a call that needs the user pauses the run", () => {
     ]);
   });
 
-  test("siblings are settled: never begun, allowed but unknown, finished, parked", async () => {
+  test("other calls are settled: never begun, allowed but unknown, finished, parked", async () => {
     const slow = { name: "slow", callRef: "ref", permission: "allow" };
     const quick = { name: "quick", callRef: "ref", permission: "allow" };
     const world = await createWorld({
@@ -101,7 +101,7 @@ describe("a call that needs the user pauses the run", () => {
     expect(eventsOf({ events: told.result.events }, "tool_result")).toEqual(expected);
   });
 
-  test("an agent that ignores the pause isn't kept for the session's next run", async () => {
+  test("an agent that ignores the pause isn't reused for the session's next run", async () => {
     const world = await createWorld({
       limits: { closeMs: 40 },
       script: [
