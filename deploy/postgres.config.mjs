@@ -1,5 +1,5 @@
-// The plugins that Ambit loads by default, with a store that replicas share in place of the local one.
-// AMBIT_POSTGRES_URL says where it is.
+// Ambit's default plugins, with a store that replicas share instead of the local one. AMBIT_POSTGRES_URL is its
+// address.
 export default {
   plugins: [
     "@ambit/sandbox-local",

@@ -1,7 +1,8 @@
 /**
- * Writes docs/backends.md: which sandbox proves what, on which host and by which mechanism, as the conformance kit
- * judged it. The platform's own column is filled where `DAYTONA_API_KEY` is set, and says otherwise that it wasn't asked.
- * Needs root, for the loopback Daytona; Docker's columns need dockerd and runsc, and say what is missing.
+ * Writes docs/backends.md: which sandbox proves what, on which host and by which mechanism, as judged by the
+ * conformance kit. The column of the real Daytona is filled if `DAYTONA_API_KEY` is set; otherwise it says that it
+ * wasn't tested. Needs root, for the loopback Daytona. Docker's columns need dockerd and runsc; without them they name
+ * what is missing.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -81,7 +82,7 @@ async function onDaytona() {
 /** @typedef {import("../test/kit/dist/index.js").VerifyReport} VerifyReport */
 
 /**
- * In containers of an engine of its own.
+ * In containers of a separate engine.
  * @returns {Promise<{ runc?: VerifyReport, runsc?: VerifyReport }>} without a runtime that doesn't run here.
  */
 async function onDocker() {
@@ -155,7 +156,7 @@ function judged({ report }, capability) {
   const made = found.attacks.filter(({ verdict }) => verdict === "proven").length;
   const isTaken = found.assurance === "proven" && made > 0;
   const assurance = assuranceOf(report, found);
-  // Of what the kit can't ask, the backend's probe has the last word.
+  // For what the kit can't request, the backend's probe decides.
   const isAsked = isTaken || !assurance.startsWith("by its own probe");
   return {
     assurance: isTaken ? `proven, ${made} of ${found.attacks.length} attacks` : assurance,

@@ -1,6 +1,6 @@
 /**
- * Packs every package that others install, checks its manifest and types, installs all of them together into an empty
- * folder outside the repository, and uses them there. Needs a build. Exits 1 with what is wrong.
+ * Packs every published package, checks its manifest and types, installs all of them together into an empty folder
+ * outside the repository, and uses them there. Needs a build. Exits with 1 and the problems.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,15 +16,15 @@ const programs = join(root, "node_modules/.bin");
 const folder = mkdtempSync(join(tmpdir(), "ambit-packages-"));
 const ambit = join(folder, "node_modules/.bin/ambit");
 
-/** What tests need, and no user. */
+/** Packages that tests need, but no user. */
 const testRunners = ["vitest", "vite", "rolldown"];
 
-/** What it printed. Throws when it fails. @param {string} program @param {readonly string[]} argv */
+/** The output of a program. Throws if it fails. @param {string} program @param {readonly string[]} argv */
 function output(program, argv) {
   return execFileSync(program, argv, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** The server starts, answers and ends. */
+/** The server starts, responds and ends. */
 async function serve() {
   const server = spawn(ambit, ["serve", "--port", "0"], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
   const exited = once(server, "exit");
@@ -88,7 +88,7 @@ async function check() {
     await use();
     console.log(`ok  ${name}`);
   }
-  // The test of the container image puts these into it.
+  // The test of the container image installs these in it.
   if (process.env.CI) copyInstallation(folder, join(root, ".cache/container"));
   const [size] = output("du", ["-sm", "node_modules"]).split("\t");
   console.log(`${packages.length} packages, ${size} MB with their dependencies`);
@@ -97,7 +97,7 @@ async function check() {
 try {
   await check();
 } catch (error) {
-  // A failed program's own words are in its output.
+  // A failed program's own message is in its output.
   const { stdout = "", stderr = "" } = /** @type {{ stdout?: string, stderr?: string }} */ (error);
   console.error(`${error instanceof Error ? error.message : error}\n${stdout}${stderr}`.trim());
   process.exitCode = 1;

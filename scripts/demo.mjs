@@ -1,6 +1,6 @@
 /**
- * The main job, offline and without keys: an agent in a sandbox calls all three kinds of tools, and waits for its
- * user both ways. The platform and the user are played here, on loopback.
+ * The main use case, offline and without keys: an agent in a sandbox calls all three kinds of tools, and waits for its
+ * user in both ways. This script plays the platform and the user, on loopback.
  *
  * @typedef {import("../core/dist/index.js").StreamRecord} StreamRecord
  * @typedef {{ toolCallId: string, toolName: string, input: unknown }} Question the payload of what is asked.
@@ -39,7 +39,7 @@ async function startPlatform() {
 }
 
 /**
- * Posts a run, and shows it as it goes. Resolves with whether it went well.
+ * Posts a run, and shows its progress. Resolves with whether it succeeded.
  * @param {string} url of the server.
  * @param {object} request
  * @param {OnQuestion} onQuestion
@@ -70,7 +70,7 @@ async function showRun(url, request, onQuestion) {
 }
 
 /**
- * The records of an NDJSON answer, as they come.
+ * The records of an NDJSON response, as they arrive.
  * @param {Response} response
  * @returns {AsyncGenerator<StreamRecord>}
  */
@@ -84,8 +84,8 @@ async function* recordsOf(response) {
 }
 
 /**
- * The request within a boundary: no connection but to the platform, no write but in the workspace. Without one on a
- * host that can't guarantee it: there it would be refused.
+ * The request within a boundary: connections to the platform only, writes in the workspace only. Without a boundary on
+ * a host that can't guarantee it, which would refuse the run.
  * @template {{ toolCallback: { endpoint: string } }} Request
  * @param {string} url of the server.
  * @param {Request} request
@@ -120,7 +120,7 @@ async function demonstrate() {
       answer(kind === "user_approval" ? { approved: true } : { output: seat }),
     );
 
-    tell("Across turns: the same call, and nobody is there. The run pauses, and nothing waits");
+    tell("Across turns: the same call, and the user is away. The run pauses, and nothing waits");
     const asked = { role: "user", content: 'call choose_seat {"train": "9:32"}' };
     /** @type {object} */
     let call = {};

@@ -1,7 +1,7 @@
 /**
- * Prepares what the tests' Docker engine needs, beside everything else that CI does before the tests: the packages,
- * then the sandbox image. An engine changes the machine that it is installed on, so elsewhere than in CI nothing is
- * installed, and the tests that need it say what is missing. `node scripts/docker-engine.mjs`, as root, installs it.
+ * Prepares the tests' Docker engine, after everything else that CI does before the tests: the packages, then the
+ * sandbox image. An engine changes the machine that it is installed on, so outside CI nothing is installed, and tests
+ * that need it report what is missing. `node scripts/docker-engine.mjs`, as root, installs it.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -45,7 +45,7 @@ async function runQuietly(program, argv, cwd = root) {
   return code === 0;
 }
 
-/** Brings what is missing. Resolves with whether all of it is there then. */
+/** Installs what is missing. Resolves with whether everything is there then. */
 export async function installDocker() {
   return (await installMissing()) && (await fetchCompose());
 }
@@ -64,14 +64,14 @@ async function installMissing() {
   );
 }
 
-/** Compose of version 2, which Debian has since version 13: version 1 doesn't know all that `compose.yaml` says. */
+/** Compose of version 2, which Debian has since version 13: version 1 doesn't support all of `compose.yaml`. */
 const compose = {
   suite: "trixie",
   package: "docker-compose",
   program: "usr/libexec/docker/cli-plugins/docker-compose",
 };
 
-/** Brings `.cache/docker-compose` from Debian, its signatures checked, and installs nothing. */
+/** Downloads `.cache/docker-compose` from Debian, with its signatures checked, and installs nothing. */
 async function fetchCompose() {
   const target = join(root, ".cache/docker-compose");
   if (existsSync(target)) return true;

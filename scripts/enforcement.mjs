@@ -1,4 +1,4 @@
-/** Writes docs/enforcement.md: every attack, as root and as an ordinary user, as this host answered it. */
+/** Writes docs/enforcement.md: the result of every attack on this host, as root and as an ordinary user. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderEnforcementMatrix } from "../test/kit/dist/index.js";
@@ -17,6 +17,6 @@ const matrix = renderEnforcementMatrix([
   { title: "as root", report: reportOf(["server/dist/cli/main.js", "verify", "--json"]) },
   { title: "as an ordinary user", report: reportOf(["scripts/verify-as-user.mjs"]) },
 ]);
-// The error's own words name folders of this one host.
+// The error's own message names folders of this one host.
 const general = matrix.replaceAll(/ \(E[A-Z]+: [^|]*?(?= \|)/g, "");
 writeFileSync(join(root, "docs/enforcement.md"), `${head}\n${general.trim()}\n`);

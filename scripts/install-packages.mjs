@@ -1,6 +1,6 @@
 /**
- * `node scripts/install-packages.mjs <folder>`: packs every package that others install, and installs all of them
- * together into a folder, as a registry's users get them: without development dependencies. Needs a build.
+ * `node scripts/install-packages.mjs <folder>`: packs every published package, and installs all of them together into a
+ * folder, like a registry's users: without development dependencies. Needs a build.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ export function installArchives(archives, folder) {
 }
 
 /**
- * Copies an installation without what only its author reads.
+ * Copies an installation without the files that only its author reads.
  * @param {string} from
  * @param {string} to
  */

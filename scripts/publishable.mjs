@@ -4,11 +4,11 @@ import { dirname, join } from "node:path";
 import { root } from "./setup.mjs";
 
 /**
- * A package that others install.
+ * A package that is published.
  * @typedef {{ name: string, version: string, folder: string, dependencies: Record<string, string> }} Publishable
  */
 
-/** All of them, each after those of ours that it depends on. @returns {readonly Publishable[]} */
+/** All of them, each after those that it depends on. @returns {readonly Publishable[]} */
 export function publishable() {
   const { workspaces } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const manifests = globSync(

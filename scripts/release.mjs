@@ -1,6 +1,6 @@
 /**
- * Publishes every package, each after those that it depends on: `npm run release -- --dry-run` shows what would be
- * published and publishes nothing. The version is the one of the manifests; the changelog must describe it.
+ * Publishes every package, each after those that it depends on: `npm run release -- --dry-run` only shows what would be
+ * published. The version is the one in the manifests; the changelog must describe it.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";

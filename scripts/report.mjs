@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { root } from "./setup.mjs";
 
 /**
- * What a command of ours prints as JSON.
+ * The JSON output of one of this repository's commands.
  *
  * @param {readonly string[]} args of Node.js, from the repository's root
- * @throws Error when it exits otherwise than with 0
+ * @throws Error when its exit code isn't 0
  */
 export function reportOf(args) {
   const { stdout, status } = spawnSync(process.execPath, args, {

@@ -1,6 +1,6 @@
 /**
- * Brings a fresh clone to where it can run: system packages, npm packages, build.
- * Plain Node without dependencies, because it runs before any are there. Silent when nothing is to be done.
+ * Makes a fresh clone ready to run: system packages, npm packages, build. Plain Node without dependencies, because it
+ * runs before any are installed. Silent if there is nothing to do.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
@@ -10,10 +10,10 @@ import { onSupportedNode } from "./supported-node.mjs";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Looked for only where a jail can see them too: a copy under someone's home would be of no use inside. */
+/** Searched only where a jail can see them too: a copy in a home would be useless inside. */
 const systemFolders = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
 
-/** Debian's package names, what each one brings, and why it is wanted. */
+/** Debian's package names, the program in each, and what needs it. */
 const systemPackages = [
   { name: "bubblewrap", brings: "bwrap", reason: "the local sandbox builds its jail with it" },
   { name: "socat", brings: "socat", reason: "carries a jail's only channel out, a unix socket" },
@@ -47,19 +47,19 @@ const say = (message) => process.stderr.write(`setup: ${message}\n`);
  * @param {string} [folder]
  */
 function run(command, args, folder = root) {
-  // What is installed is progress, not a result: it belongs on stderr.
+  // Installation output is progress, not a result: it belongs on stderr.
   const { status, error } = spawnSync(command, args, { cwd: folder, stdio: ["ignore", 2, 2] });
   if (status !== 0)
     throw new Error(`"${[command, ...args].join(" ")}" failed: ${error?.message ?? `exit ${status}`}`);
 }
 
-/** The prefix that gives a command root's rights, or undefined where they can't be had without a password. */
+/** The prefix that runs a command as root, or undefined if that needs a password. */
 function rootPrefix() {
   if (process.getuid?.() === 0) return [];
   return spawnSync("sudo", ["-n", "true"]).status === 0 ? ["sudo", "-n"] : undefined;
 }
 
-/** What every part of the repository needs of the system. Says what is missing where it can't be installed. */
+/** The system packages that the repository needs. Reports what is missing if it can't be installed. */
 export function installSystemPackages() {
   const missing = systemPackages.filter(({ brings }) => {
     const places = brings.startsWith("/") ? [brings] : systemFolders.map((folder) => join(folder, brings));
@@ -75,7 +75,7 @@ export function installSystemPackages() {
 }
 
 /**
- * False where it can't be done. In CI a failure is thrown instead: there a skip must not pass for a proof.
+ * False if that isn't possible. In CI a failure throws instead: a skip there must not look like a proof.
  * @param {readonly string[]} names
  */
 function aptInstall(names) {
@@ -94,28 +94,28 @@ function aptInstall(names) {
   }
 }
 
-/** MCP's conformance suite needs overrides of its own, which npm takes from a root manifest only. */
+/** MCP's conformance suite needs its own overrides, which npm reads only from a root manifest. */
 const npmFolders = [root, join(root, "plugins/mcp-http/conformance")];
 
 /** @param {string} folder */
 function installNpmPackages(folder) {
-  // npm writes this file last, so its age tells of an interrupted install as well as of a stale one.
+  // npm writes this file last, so its age reveals both an interrupted and an outdated install.
   const installed = statSync(join(folder, "node_modules/.package-lock.json"), { throwIfNoEntry: false });
   if (installed && installed.mtimeMs >= statSync(join(folder, "package-lock.json")).mtimeMs) return;
   say("installing npm packages");
-  // Not "npm ci": it insists on entries for the native binaries of every other platform, which npm leaves out of
-  // a lockfile when the registry it is written with doesn't have them. What the lockfile has is installed as it
-  // says, it isn't written, and test/repository fails where it and a package.json disagree.
-  // The log level is for a run within "npm --silent", whose errors would be lost.
+  // Not "npm ci", which requires entries for the native binaries of every other platform; npm leaves them out of a
+  // lockfile if the registry doesn't have them. The lockfile is installed as it is, it isn't written, and
+  // test/repository fails if it doesn't match a package.json. The log level is for a run within "npm --silent", whose
+  // errors would be lost.
   run("npm", ["install", "--no-save", "--ignore-scripts", "--loglevel=error"], folder);
 }
 
-/** Everything that npm installs. Throws with the command that failed. */
+/** Everything that npm installs. Throws with the failed command. */
 export function installPackages() {
   for (const folder of npmFolders) installNpmPackages(folder);
 }
 
-/** Installs and builds. False if that failed, with the reason said: it is the user's to mend, no stack helps. */
+/** Installs and builds. Returns false with a message if that failed: the user can fix it, a stack wouldn't help. */
 export function setUp() {
   try {
     installSystemPackages();

@@ -44,7 +44,7 @@ function packageIn(/** @type {string} */ name) {
   return { name, lines: lines.length - 1, code: lines.filter(isCode).length, imports };
 }
 
-/** Neither empty nor a comment alone. */
+/** A line with code. */
 function isCode(/** @type {string} */ line) {
   return !/^\s*($|\/\/|\/?\*)/.test(line);
 }
@@ -58,7 +58,7 @@ function smallest(/** @type {Package[]} */ packages, /** @type {RegExp} */ patte
   return first;
 }
 
-/** What exceeds its limit, a sentence each. */
+/** A sentence for each exceeded limit. */
 export function overLimit(/** @type {Sizes} */ { packages, backend, executor }) {
   const core = packages.find(({ name }) => name === "core")?.lines ?? 0;
   return [
@@ -81,7 +81,7 @@ export function overLimit(/** @type {Sizes} */ { packages, backend, executor }) 
     );
 }
 
-/** @returns {string} the page as it is to be, from the page as it is. */
+/** @returns {string} the new page, from the current page. */
 export function withSizes(/** @type {string} */ text, /** @type {Sizes} */ sizes) {
   const [before, rest] = text.split(begin);
   const after = rest?.split(end)[1];
@@ -105,7 +105,7 @@ function sizesTable(/** @type {Sizes} */ { packages, backend, executor }) {
   ].join("\n");
 }
 
-/** Packages whose lines on the page differ from the count by more than a quarter and 100 lines, or that it lacks. */
+/** Packages that the page lacks, or whose lines differ from the count by more than a quarter and 100 lines. */
 export function outdated(/** @type {string} */ text, /** @type {Sizes} */ { packages }) {
   return packages.flatMap(({ name, lines }) => {
     const row = new RegExp(`^\\| \`${name}\` \\| (\\d+) \\|`, "m").exec(text);

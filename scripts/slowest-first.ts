@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Test files that take over 15 s, which would leave the other workers idle if they began last. */
+/** Test files that take over 15 s, which would leave the other workers idle if they started last. */
 const slow = [
   "plugins/sandbox-docker/test/",
   "plugins/sandbox-local/test/conformance/",
@@ -25,7 +25,7 @@ function rank({ moduleId }: TestSpecification): number {
   return found === -1 ? slow.length : found;
 }
 
-/** On a fresh clone vitest knows no durations, and would begin with the largest files. */
+/** On a fresh clone vitest knows no durations, and would start with the largest files. */
 export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);

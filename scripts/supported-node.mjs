@@ -1,6 +1,6 @@
 /**
- * Runs a script on a supported Node. Where the machine's is too old, a current one comes from npm into `.cache`, once,
- * and the script runs again with it. Must itself run on any Node that knows ES modules.
+ * Runs a script on a supported Node. If the machine's is too old, a current one is installed from npm into `.cache`,
+ * once, and the script runs again with it. Must itself run on any Node with ES modules.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -37,7 +37,7 @@ export function installNode(which) {
   if (existsSync(folder)) return programs;
 
   process.stderr.write(`setup: installing Node ${version} from npm\n`);
-  // Built aside and renamed, so that an interrupted install isn't taken for a complete one.
+  // Built separately and renamed, so that an interrupted install isn't mistaken for a complete one.
   const unfinished = `${folder}.${process.pid}`;
   mkdirSync(unfinished, { recursive: true });
   for (const name of manifests) copyFileSync(join(pinned, name), join(unfinished, name));
@@ -78,7 +78,7 @@ export async function onSupportedNode(main) {
     stdio: "inherit",
     env: { ...process.env, PATH: path },
   });
-  // Ctrl-C reaches the child too: it decides when to end. What is sent to this process alone is passed on.
+  // Ctrl-C reaches the child too, which decides when to end. Signals sent only to this process are passed on.
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => child.kill("SIGTERM"));
   await new Promise((resolve) => {

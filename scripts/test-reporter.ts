@@ -1,12 +1,12 @@
 import type { Reporter, TestCase, TestModule, TestSuite, Vitest } from "vitest/node";
 
-/** A skip in CI is accepted only with a reason that begins so, which says: this machine can't run it. */
+/** In CI a skip is accepted only with a reason with this prefix, which means: this machine can't run it. */
 const hostPrefix = "host: ";
 
 /**
- * Makes skips speak. Prints each with its reason, `ctx.skip("host: no user namespaces (EPERM)")`, and fails
- * the run for one without a reason, and in CI (or with `AMBIT_FORBID_SKIPS=1`) for one that isn't the host's.
- * Sends `{passed, failed}` to the process that started the run, if that one listens.
+ * Requires reasons for skips. Prints each with its reason, `ctx.skip("host: no user namespaces (EPERM)")`, and fails
+ * the run for one without a reason, and in CI (or with `AMBIT_FORBID_SKIPS=1`) for one whose reason isn't the host.
+ * Sends `{passed, failed}` to the parent process if that listens.
  */
 export class TestReporter implements Reporter {
   readonly #strict = Boolean(process.env.CI) || process.env.AMBIT_FORBID_SKIPS === "1";
@@ -41,7 +41,7 @@ export class TestReporter implements Reporter {
     });
   }
 
-  /** Left out by `-t`, or by a hook that failed and is counted itself: nobody skipped these. */
+  /** Excluded by `-t`, or by a failed hook that is counted itself: these are no skips. */
   #chosen(test: TestCase): boolean {
     if (this.#filtered) return false;
     for (let group: TestSuite | TestModule = test.parent; ; group = group.parent) {

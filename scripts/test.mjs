@@ -1,7 +1,7 @@
 /**
- * Every check of the repository, on a machine that may have nothing but Node. One failing check doesn't hide
- * the next; only a failed build ends it, since all that follows reads what it builds.
- * The last line is `N passed, N failed`: the tests, and each other check as one.
+ * Every check of the repository, on a machine that may have nothing but Node. A failed check doesn't keep the next one
+ * from running; only a failed build does, since everything else uses its output. The last line is `N passed, N failed`:
+ * the tests, and each other check as one.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,14 +10,14 @@ import { buildImage, installDocker, isDockerDemanded } from "./docker-engine.mjs
 import { installPackages, installSystemPackages, root } from "./setup.mjs";
 import { installNode, onSupportedNode } from "./supported-node.mjs";
 
-/** Scripts of package.json, so that each can be run alone. */
+/** Scripts of package.json, so that each can also be run alone. */
 const quickChecks = ["typecheck:tests", "lint", "check:dependencies", "check:links"];
-/** In ms. A test that hangs must not cost the last line; all of it takes a few minutes on an idle machine. */
+/** In milliseconds. A hanging test must not prevent the last line; all tests take a few minutes on an idle machine. */
 const longestCheck = 30 * 60_000;
 
 /**
- * What CI's machine can guarantee, on the host and in containers with runc: there a capability that isn't proven is a
- * failure, not a skip. An ordinary user's part of it is proven by test/e2e/ordinary-user.test.ts.
+ * What CI's machine can guarantee, on the host and in containers with runc: there, a capability without proof is a
+ * failure, not a skip. test/e2e/ordinary-user.test.ts proves an ordinary user's part of it.
  */
 const mustProve = [
   "network.deny",
@@ -103,7 +103,7 @@ async function run(command, { onCounts, name } = {}) {
   return code === 0;
 }
 
-/** Whoever sets AMBIT_MUST_PROVE says it better. */
+/** A value of AMBIT_MUST_PROVE that is already set wins. */
 function demands() {
   if (!process.env.CI || process.getuid?.() !== 0 || process.env.AMBIT_MUST_PROVE) return {};
   const proofs = [
@@ -135,12 +135,12 @@ async function runTests() {
   passed += counts.passed;
   failed += counts.failed;
   const succeeded = exitedWell && counts.passed > 0 && counts.failed === 0;
-  // A crash, or a run without a single test, is a failure that no test stands for.
+  // A crash, or a run without a single test, is a failure that no test represents.
   if (!succeeded && counts.failed === 0) failed += 1;
   return succeeded;
 }
 
-/** What uses most of Node and starts few processes: enough to see what an older one lacks. */
+/** Tests that use most of Node and start few processes: enough to notice what an older one lacks. */
 const fastPart = [
   "core/test",
   "packages/egress/test/credentials",
@@ -150,7 +150,7 @@ const fastPart = [
 
 const oldestNode = "the fast part on the oldest supported Node";
 
-/** The tests that run on it run on the current Node too, so only a failure is counted. */
+/** These tests also run on the current Node, so only a failure is counted. */
 async function checkOldestNode() {
   const runIt = () => {
     const node = join(installNode("oldest"), "node");
@@ -163,7 +163,7 @@ async function checkOldestNode() {
 /** @param {string} name */
 const check = async (name) => count(await time(name, () => run(`npm run --silent ${name}`, { name })));
 
-/** What takes seconds: a mistake is seen before the tests begin, while the sandbox image is built. */
+/** Checks that take seconds: mistakes are found before the tests start, while the sandbox image is built. */
 async function runQuickChecks() {
   const names = quickChecks.values();
   const lane = async () => {

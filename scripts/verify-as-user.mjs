@@ -1,7 +1,7 @@
 /**
- * `ambit verify --json` as an ordinary user, from a runner's checkout that this user may not be able to reach: it is
- * shown to it, read-only, in a mount namespace of its own. Prints the report. Needs root; as anybody else it is
- * `ambit verify --json` itself.
+ * `ambit verify --json` as an ordinary user, from root's checkout that this user may not be able to reach: it is shown
+ * read-only in a separate mount namespace. Prints the report. Needs root; run by any other user it is `ambit verify
+ * --json` itself.
  */
 import { spawnSync } from "node:child_process";
 import { chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root } from "./setup.mjs";
 
-/** Nobody's: beyond the ids that sandbox-local leases, and beyond a login's. */
+/** An unused id: above those that sandbox-local reserves, and above those of logins. */
 const ordinaryUser = 65_432;
 
 const inNamespace = `

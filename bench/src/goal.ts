@@ -1,27 +1,27 @@
-/** What a figure must not exceed, or must reach. */
+/** The upper or lower limit of a figure. */
 export type Limit = { readonly atMost: number } | { readonly atLeast: number };
 
 /** One measured figure: a ratio of interleaved pairs, or a quantity. */
 export interface Measurement {
-  /** What was held against what: "refusal ÷ raw POST". */
+  /** The two sides of the comparison: "refusal ÷ raw POST". */
   readonly what: string;
   readonly unit: "×" | "ms" | "MiB" | "/s" | "count";
   /** One value for each pair, or each time it was taken. */
   readonly values: readonly number[];
-  /** Absent: told beside the goal, without a limit of its own. */
+  /** Absent: additional information without a limit. */
   readonly limit?: Limit;
-  /** The medians behind a ratio, and what else a reader needs. */
+  /** The medians of a ratio, and other information for readers. */
   readonly note?: string;
 }
 
 export interface RunOptions {
   /** Interleaved pairs, unless the goal's own number is given by the caller of the bench. */
   pairs(usual: number): number;
-  /** Tells what is going on, on stderr. */
+  /** Reports progress on stderr. */
   progress(text: string): void;
 }
 
-/** What a machine may lack. */
+/** A requirement that a machine may lack. */
 export interface Need {
   /** Why the goal can't be measured here; undefined when it can. */
   missing(): Promise<string | undefined>;

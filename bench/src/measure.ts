@@ -1,22 +1,22 @@
-/** What interleaved pairs gave: costs of both sides and their ratios, pair by pair. */
+/** The result of interleaved pairs: costs of both sides and their ratios, pair by pair. */
 export interface Pairs {
   readonly ratios: readonly number[];
   readonly subject: readonly number[];
   readonly floor: readonly number[];
 }
 
-/** One side of a pair: does its work and says what it cost, in a unit that both sides share. */
+/** One side of a pair: does its work and returns the cost, in a unit that both sides share. */
 export type Side = () => number | Promise<number>;
 
 export interface PairOptions {
   readonly pairs: number;
-  /** Pairs that are run first and thrown away. Default 2. */
+  /** Warm-up pairs, which are discarded. Default 2. */
   readonly warmUp?: number;
 }
 
 /**
- * Runs both sides in turn, the one and then the other first: what slows this machine slows both, and neither always
- * runs on what the other left in the caches.
+ * Runs both sides in turn, each side first in half of the pairs: load on this machine slows both, and neither always
+ * benefits from the other's caches.
  */
 export async function interleaved(subject: Side, floor: Side, options: PairOptions): Promise<Pairs> {
   const { pairs, warmUp = 2 } = options;
@@ -66,7 +66,7 @@ export function mediansOf({ subject, floor }: Pairs, unit: string): string {
   return `${short(median(subject))} / ${short(median(floor))} ${unit}`;
 }
 
-/** Three digits that count. */
+/** Three significant digits. */
 export function short(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   const magnitude = Math.abs(value);

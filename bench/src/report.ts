@@ -105,7 +105,7 @@ export function markdownTable({ outcomes }: Report): string {
   return [line(header), ruler, ...outcomes.flatMap(rowsOf).map(line), ""].join("\n");
 }
 
-/** Every value of every pair, for whoever wants to judge for themselves. */
+/** Every value of every pair, for readers who want to check. */
 export function jsonReport({ machine, outcomes }: Report): string {
   const goals = outcomes.map(({ goal, measurements, notMeasured }) => ({
     ...{ id: goal.id, title: goal.title, goal: goal.goal },

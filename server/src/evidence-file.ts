@@ -21,9 +21,10 @@ async function whereThisRuns(): Promise<readonly string[]> {
 }
 
 /**
- * Keeps what was proven on this host between two commands, so that the second needn't probe again. The evidence is
- * used only on the same boot of the same host, by the same user, with the same versions, plugins and configuration,
- * and never past `probes.maxAgeMs`, as in a server. Whoever can write this user's cache folder can write Ambit itself.
+ * Keeps what was proven on this host between two commands, so that the second needn't probe again. The evidence is used
+ * only on the same boot of the same host, by the same user, with the same versions, plugins and configuration, and
+ * never past `probes.maxAgeMs`, as in a server. A process that can write this user's cache folder can write Ambit
+ * itself.
  */
 export class EvidenceFile {
   private constructor(readonly path: string) {}

@@ -10,8 +10,8 @@ import type { History, HistoryEntry, SessionStore } from "./sessions.js";
 import { promptText, Turn } from "./turn.js";
 
 /**
- * The ACP v1 agent: answers every method that it advertises, and no other.
- * @param asksFirst whether it asks for permission before each tool of its own.
+ * The ACP v1 agent: implements the methods that it advertises, and no others.
+ * @param asksFirst whether it asks for permission before each of its own tools.
  */
 export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: boolean): acp.AgentApp {
   const sessions = new Map<string, Session>();
@@ -33,7 +33,7 @@ export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: bo
     sessions.set(id, new Session(id, cwd, history, servers));
   };
 
-  /** Opens an earlier session anew; `session/load` and `session/resume` differ only in what is replayed. */
+  /** Reopens an earlier session; `session/load` and `session/resume` differ only in what is replayed. */
   const reopen = async (params: acp.LoadSessionRequest | acp.ResumeSessionRequest): Promise<History> => {
     const { sessionId, cwd } = params;
     requireAbsolute(cwd);
@@ -127,7 +127,7 @@ async function promptResponse(turn: Turn, lifetime: Lifetime): Promise<acp.Promp
   return { stopReason, usage: turn.usage() };
 }
 
-/** A model needs its tools before it can begin, so a real agent waits for them here. */
+/** A model needs its tools before it can start, so a real agent waits for them here. */
 async function awaitTools(turn: Turn): Promise<void> {
   const { failures } = await turn.orAbort(turn.session.tools.survey());
   if (turn.session.surveyed) return;
@@ -135,7 +135,7 @@ async function awaitTools(turn: Turn): Promise<void> {
   for (const failure of failures) await turn.sayLine(failure);
 }
 
-/** Saves a history; when its home can't be written, the session lives on and just can't be loaded. */
+/** Saves a history. If its home can't be written, the session continues but can't be loaded later. */
 async function keep(history: History): Promise<void> {
   try {
     await history.save();

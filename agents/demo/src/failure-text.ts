@@ -1,6 +1,6 @@
 /**
- * One line that names an error and its cause with their codes, such as
- * `fetch failed (ECONNREFUSED: connect ECONNREFUSED 127.0.0.1:9)`. What a boundary denies shows here.
+ * One line that names an error and its cause with their codes, such as `fetch failed (ECONNREFUSED: connect
+ * ECONNREFUSED 127.0.0.1:9)`. Refusals of a boundary are reported this way.
  */
 export function failureText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

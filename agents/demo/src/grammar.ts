@@ -1,13 +1,13 @@
-/** Why a turn may end, as ACP v1 names it (`StopReason`). */
+/** The reasons for the end of a turn in ACP v1 (`StopReason`). */
 export const stopReasons = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"] as const;
 export type StopReason = (typeof stopReasons)[number];
 
-/** Verbs that become an ACP tool call. With `!` behind the verb, permission is asked first. */
+/** Verbs that become an ACP tool call. With `!` after the verb, permission is asked first. */
 interface AsTool {
   readonly askFirst: boolean;
 }
 
-/** One line of a script, understood. `README.md` shows an example of each. */
+/** One parsed line of a script. `README.md` shows an example of each. */
 export type Instruction =
   | { readonly verb: "say"; readonly text: string }
   | { readonly verb: "think"; readonly text: string }
@@ -41,19 +41,19 @@ export type Instruction =
 
 export type Verb = Instruction["verb"];
 
-/** A line that is said back instead of being carried out; `reply` is what the agent says about it. */
+/** An invalid line that is answered instead of executed; `reply` is the agent's answer. */
 export interface Complaint {
   readonly verb: "complain";
   readonly reply: string;
 }
 
-/** What the agent does next: one instruction, or several that run at the same time. */
+/** The agent's next step: one instruction, or several that run at the same time. */
 export type Step =
   | Instruction
   | Complaint
   | { readonly verb: "together"; readonly steps: readonly (Instruction | Complaint)[] };
 
-/** How each verb is written, in the order in which the agent lists them. */
+/** The syntax of each verb, in the order in which the agent lists them. */
 export const usageOf: Readonly<Record<Verb, string>> = {
   say: "say TEXT",
   think: "think TEXT",
@@ -82,7 +82,7 @@ export const usageOf: Readonly<Record<Verb, string>> = {
   detach: "detach [SECONDS]",
 };
 
-/** The answer to a prompt that holds no instruction at all. */
+/** The answer to a prompt without any instruction. */
 export const greeting = [
   "Hello! I am Ambit's demo agent. I have no model: I follow a script, one instruction per line.",
   "Try:",

@@ -2,10 +2,10 @@ import http from "node:http";
 import https from "node:https";
 
 /**
- * `fetch` over `node:http`, for MCP: Node's own gives up when an answer's headers take longer than 300 s, and a
- * tool call may be held for longer. Redirects are not followed.
+ * `fetch` over `node:http`, for MCP: Node's own fails when the headers of a response take longer than 300 s, and a tool
+ * call may take longer. Redirects are not followed.
  *
- * @throws TypeError for a body that is no string; MCP messages are.
+ * @throws TypeError for a body that isn't a string, as MCP messages are.
  */
 export async function patientFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
   const body = init.body ?? "";

@@ -2,5 +2,5 @@ import { fileURLToPath } from "node:url";
 
 export type { Complaint, Instruction, Step, StopReason, Verb } from "./grammar.js";
 
-/** The program's file, absolute: run it with `node`, speak ACP v1 over its stdin and stdout. */
+/** Absolute path of the program: run it with `node`, and speak ACP v1 over its stdin and stdout. */
 export const demoAgentEntry: string = fileURLToPath(new URL("./main.js", import.meta.url));

@@ -1,8 +1,8 @@
 /**
  * When this process ends, and what ends with it.
  *
- * A well-behaved agent exits on the end of its input and on SIGTERM, and takes its commands along. `deaf` turns
- * all of that off, for good.
+ * A well-behaved agent exits on the end of its input and on SIGTERM, and ends its commands too. `deaf` permanently
+ * turns all of that off.
  */
 export class Lifetime {
   readonly #groups = new Set<number>();
@@ -25,11 +25,11 @@ export class Lifetime {
   /** From now on only SIGKILL ends this process. */
   becomeDeaf(): void {
     this.#deaf = true;
-    // Without a timer the event loop runs dry once stdin has ended.
+    // Without a timer the event loop would end after stdin has ended.
     setInterval(() => undefined, 60_000);
   }
 
-  /** Notes a child that leads its own process group; call the returned function when the group is gone. */
+  /** Records a child that leads a process group; call the returned function when the group is gone. */
   adopt(groupLeader: number): () => void {
     this.#groups.add(groupLeader);
     return () => this.#groups.delete(groupLeader);

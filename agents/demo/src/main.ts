@@ -8,7 +8,7 @@ import { SessionStore } from "./sessions.js";
 
 const lifetime = new Lifetime();
 
-// A client that has gone makes the next write fail (EPIPE), as an event; without a listener Node would print a stack.
+// If the client is gone, the next write fails with an EPIPE event; without a listener Node would print a stack.
 process.stdout.on("error", () => lifetime.end(0));
 
 const output = new WritableStream<Uint8Array>({

@@ -8,7 +8,9 @@ import {
   type Verb,
 } from "./grammar.js";
 
-/** The largest text that one chunk or one count may ask for; past it a JavaScript string can't hold the frame. */
+/**
+ * Longest text or highest count that an instruction may request; beyond it a JavaScript string can't hold the frame.
+ */
 const largestCount = 268_435_456;
 
 /** Thrown by a verb's reader; becomes a {@link Complaint} about that line. */
@@ -16,7 +18,7 @@ class Unreadable extends Error {}
 
 type Reader = (rest: string, askFirst: boolean) => Instruction;
 
-/** Every verb once. A reader gets what follows the verb, trimmed. */
+/** The parser of each verb. It gets the text after the verb, trimmed. */
 const readers: Readonly<Record<Verb, Reader>> = {
   say: (rest) => ({ verb: "say", text: unescaped(needed(rest)) }),
   think: (rest) => ({ verb: "think", text: unescaped(needed(rest)) }),
@@ -58,7 +60,7 @@ const readers: Readonly<Record<Verb, Reader>> = {
   fail: (rest) => ({ verb: "fail", text: needed(rest) }),
   crash: (rest) => ({
     verb: "crash",
-    text: rest === "" ? "The demo agent crashes, as it was told to." : rest,
+    text: rest === "" ? "The demo agent crashes, as requested." : rest,
   }),
   hang: (rest) => alone(rest, { verb: "hang" }),
   deaf: (rest) => alone(rest, { verb: "deaf" }),
@@ -66,15 +68,15 @@ const readers: Readonly<Record<Verb, Reader>> = {
   detach: (rest) => ({ verb: "detach", seconds: rest === "" ? 600 : wholeNumber(rest) }),
 };
 
-/** The verbs that take a `!`. */
+/** The verbs that accept a `!`. */
 const askable: ReadonlySet<Verb> = new Set(["call", "run", "read", "write", "fetch"]);
 
 /**
- * Reads a prompt as a script, line by line. Pure.
+ * Parses a prompt as a script, line by line. Pure.
  *
  * - `[]` means that no line is an instruction: the prompt is ordinary text.
- * - Lines that don't begin like a verb (a lower-case word, then a blank or the end) are prose and left out.
- * - An unknown verb, or a known one that can't be read, becomes a complaint in its place.
+ * - Lines that don't begin like a verb (a lower-case word, then a blank or the end) are prose and skipped.
+ * - An unknown verb, or a known one that can't be parsed, becomes a complaint.
  * - Neighbouring lines that start with `& ` become one step whose parts run at the same time.
  */
 export function parseScript(prompt: string): readonly Step[] {
@@ -129,12 +131,12 @@ function isVerb(word: string): word is Verb {
 }
 
 function needed(rest: string): string {
-  if (rest === "") throw new Unreadable("something is missing after the verb");
+  if (rest === "") throw new Unreadable("an argument is missing after the verb");
   return rest;
 }
 
 function alone(rest: string, instruction: Instruction): Instruction {
-  if (rest !== "") throw new Unreadable(`'${rest}' is too much, the verb stands alone`);
+  if (rest !== "") throw new Unreadable(`'${rest}' isn't allowed: the verb has no arguments`);
   return instruction;
 }
 
@@ -146,19 +148,19 @@ function firstWord(text: string): readonly [string, string] {
 function wholeNumber(text: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || value > largestCount) {
-    throw new Unreadable(`'${text}' is no whole number between 0 and ${largestCount}`);
+    throw new Unreadable(`'${text}' isn't a whole number between 0 and ${largestCount}`);
   }
   return value;
 }
 
 function stopReason(text: string): StopReason {
   const reason = stopReasons.find((known) => known === text);
-  if (reason === undefined) throw new Unreadable(`'${text}' is no stop reason of ACP`);
+  if (reason === undefined) throw new Unreadable(`'${text}' isn't a stop reason of ACP`);
   return reason;
 }
 
 function webAddress(text: string): string {
-  if (!URL.canParse(text)) throw new Unreadable(`'${text}' is no URL`);
+  if (!URL.canParse(text)) throw new Unreadable(`'${text}' isn't a URL`);
   return text;
 }
 
@@ -169,16 +171,16 @@ function jsonObject(text: string): Record<string, unknown> {
     value = JSON.parse(text);
   } catch (error) {
     throw new Unreadable(
-      `the arguments are no JSON (${error instanceof Error ? error.message : String(error)})`,
+      `the arguments aren't JSON (${error instanceof Error ? error.message : String(error)})`,
     );
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new Unreadable("the arguments are no JSON object");
+    throw new Unreadable("the arguments aren't a JSON object");
   }
   return { ...value };
 }
 
-/** A script's line can't hold a line break, so `\n`, `\t` and `\\` stand for what they do in JSON. */
+/** A script's line can't contain a line break, so `\n`, `\t` and `\\` are escapes as in JSON. */
 function unescaped(text: string): string {
   return text.replace(/\\([nt\\])/g, (_, letter) => (letter === "n" ? "\n" : letter === "t" ? "\t" : "\\"));
 }

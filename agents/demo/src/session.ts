@@ -2,7 +2,7 @@ import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import type { History } from "./sessions.js";
 import { SessionTools } from "./tools.js";
 
-/** What lives as long as an ACP session is open on this connection. */
+/** The state of an ACP session while it is open on this connection. */
 export class Session {
   readonly id: string;
   /** Where commands run and relative paths start; absolute. */
@@ -13,7 +13,7 @@ export class Session {
   readonly answers = new Map<string, string>();
   /** Aborts the running turn; `undefined` between turns. */
   running: AbortController | undefined;
-  /** Failed MCP servers are told of once, in the first turn. */
+  /** Failed MCP servers are reported once, in the first turn. */
   surveyed = false;
 
   constructor(id: string, cwd: string, history: History, servers: readonly McpServer[]) {

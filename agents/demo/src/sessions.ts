@@ -16,7 +16,7 @@ const entrySchema = z.discriminatedUnion("kind", [
   }),
 ]);
 
-/** What happened in a session, in order. Chunks of one kind that follow each other are one entry. */
+/** The events of a session, in order. Consecutive chunks of one kind are one entry. */
 export type HistoryEntry = z.infer<typeof entrySchema>;
 
 /** A session's conversation, kept as `<id>.jsonl`, one {@link HistoryEntry} per line, appended turn by turn. */
@@ -26,7 +26,7 @@ export class History {
   #saved: number;
   #saving: Promise<unknown>;
 
-  /** `folderReady` is what the first write waits for. */
+  /** The first write waits for `folderReady`. */
   constructor(file: string, entries: readonly HistoryEntry[], folderReady: Promise<unknown>) {
     this.#saving = folderReady;
     this.#file = file;
@@ -53,7 +53,7 @@ export class History {
     }
   }
 
-  /** Appends what is new. Rejects with the file system's error; the session itself goes on without its file. */
+  /** Appends new entries. Rejects with the file system's error; the session itself continues without its file. */
   save(): Promise<void> {
     const lines = this.#entries.slice(this.#saved).map((entry) => `${JSON.stringify(entry)}\n`);
     this.#saved = this.#entries.length;
@@ -79,12 +79,12 @@ export class SessionStore {
   }
 
   /**
-   * The history of an earlier session, or `undefined` where there is none.
+   * The history of an earlier session, or `undefined` if there is none.
    *
-   * @throws Error when its file holds a line that is no {@link HistoryEntry}.
+   * @throws Error when its file contains a line that isn't a {@link HistoryEntry}.
    */
   async load(id: string): Promise<History | undefined> {
-    // The id comes from outside and becomes a file name.
+    // The id comes from outside and is used as a file name.
     if (!z.uuid().safeParse(id).success) return undefined;
     const file = this.#fileOf(id);
     let text: string;

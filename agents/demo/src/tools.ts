@@ -3,23 +3,23 @@ import type { CallToolResult, Client, Transport } from "@modelcontextprotocol/cl
 import { failureText } from "./failure-text.js";
 import { patientFetch } from "./http-fetch.js";
 
-/** How long one call may take without a sign of life, in milliseconds. Progress starts it anew. */
+/** Time limit of one call without progress, in milliseconds. Progress restarts it. */
 const callTimeout = 600_000;
 
-/** An MCP server that answered, with the names of its tools. */
+/** A connected MCP server, with the names of its tools. */
 interface ConnectedServer {
   readonly name: string;
   readonly client: Client;
   readonly tools: readonly string[];
 }
 
-/** What became of the servers of a session. `failures` holds one sentence per server that couldn't be used. */
+/** The result for a session's servers. `failures` has one sentence per unusable server. */
 export interface ToolSurvey {
   readonly tools: readonly string[];
   readonly failures: readonly string[];
 }
 
-/** A tool that a script names, found. */
+/** A tool that a script names. */
 export interface FoundTool {
   readonly server: string;
   readonly tool: string;
@@ -31,15 +31,15 @@ export interface FoundTool {
 }
 
 /**
- * The MCP servers of one session. As real agents do, it connects and lists the tools of every server once, whether
- * or not the script calls one, and works on without a server that fails.
+ * The MCP servers of one session. Like real agents, it connects and lists the tools of every server once, whether or
+ * not the script calls one, and continues without a server that fails.
  */
 export class SessionTools {
   readonly #connections: Promise<PromiseSettledResult<ConnectedServer>[]>;
   readonly #servers: readonly McpServer[];
   readonly #closing = new AbortController();
 
-  /** Starts connecting at once, behind the caller's back: nothing is thrown here. */
+  /** Starts connecting at once in the background: nothing is thrown here. */
   constructor(servers: readonly McpServer[]) {
     this.#servers = servers;
     this.#connections = Promise.allSettled(servers.map((server) => connected(server, this.#closing.signal)));
@@ -60,8 +60,8 @@ export class SessionTools {
   }
 
   /**
-   * Finds `tool` or `server/tool`. The second form reaches the server even for a tool that it didn't list, so that
-   * a script can try what a server does then.
+   * Finds `tool` or `server/tool`. The second form also calls a tool that the server didn't list, so that a script can
+   * test the server's response.
    *
    * @throws Error when no server, or more than one, offers the tool.
    */
@@ -72,7 +72,7 @@ export class SessionTools {
     if (only !== undefined && another === undefined) return found(only, name);
     if (another !== undefined) {
       const choices = offering.map((server) => `${server.name}/${name}`).join(" or ");
-      throw new Error(`more than one MCP server offers '${name}': say ${choices}`);
+      throw new Error(`more than one MCP server offers '${name}': use ${choices}`);
     }
     const named = servers.find((server) => name.startsWith(`${server.name}/`));
     if (named !== undefined) return found(named, name.slice(named.name.length + 1));
@@ -80,7 +80,7 @@ export class SessionTools {
     throw new Error(`no MCP server offers '${name}'; offered: ${offered.join(", ") || "nothing"}`);
   }
 
-  /** Ends the connections, those that are still being made as well. */
+  /** Closes the connections, including those that are still being opened. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("the session was closed"));
     await Promise.all(succeeded(await this.#connections).map((server) => server.client.close()));
@@ -103,7 +103,7 @@ function found(server: ConnectedServer, tool: string): FoundTool {
           signal,
           timeout: callTimeout,
           resetTimeoutOnProgress: true,
-          // Without a listener no progress is asked for, and a long call looks dead.
+          // Without a listener no progress is requested, and a long call looks dead.
           onprogress: () => undefined,
         },
       ),
@@ -111,7 +111,7 @@ function found(server: ConnectedServer, tool: string): FoundTool {
 }
 
 async function connected(server: McpServer, signal: AbortSignal): Promise<ConnectedServer> {
-  // Loaded here because it costs 50 ms, and a session without servers needs none of it.
+  // Loaded here because it takes 50 ms, which a session without servers doesn't need.
   const { Client, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
   const overHttp = "type" in server && server.type === "http";
   const client = new Client(
@@ -124,7 +124,7 @@ async function connected(server: McpServer, signal: AbortSignal): Promise<Connec
     if (server.type !== "http")
       throw new Error(`transport '${server.type}' isn't supported: use http or stdio`);
     transport = new StreamableHTTPClientTransport(new URL(server.url), {
-      // The probe of `connect` doesn't heed the signal that it is given: it is stopped here.
+      // The probe of `connect` ignores the given signal, so it is stopped here.
       fetch: (url, init) =>
         patientFetch(url, {
           ...init,

@@ -14,7 +14,7 @@ import { failureText } from "./failure-text.js";
 import type { StopReason } from "./grammar.js";
 import type { Session } from "./session.js";
 
-/** The four answers that Claude offers as well; the id is the kind. */
+/** The four options that Claude also offers; the id is the kind. */
 const permissionOptions = [
   { optionId: "allow_once", name: "Allow once", kind: "allow_once" },
   { optionId: "allow_always", name: "Always allow", kind: "allow_always" },
@@ -22,7 +22,7 @@ const permissionOptions = [
   { optionId: "reject_always", name: "Always reject", kind: "reject_always" },
 ] as const;
 
-/** A tool call as the client first hears of it. */
+/** A tool call in its first message to the client. */
 export interface ToolCallPlan {
   readonly title: string;
   readonly name?: string;
@@ -31,12 +31,12 @@ export interface ToolCallPlan {
   readonly locations?: ToolCallLocation[];
   /**
    * `remembering` keeps an "always" answer for this title until the session ends; `always` asks each time; `as-told`
-   * as the agent was started: a tool of its own.
+   * follows the agent's start option, for its own tools.
    */
   readonly ask: "never" | "as-told" | "remembering" | "always";
 }
 
-/** What a tool call came to. `text` is what a loaded session shows of it. */
+/** The outcome of a tool call. `text` is shown when the session is loaded. */
 export interface ToolCallReport {
   readonly failed: boolean;
   readonly text: string;
@@ -44,7 +44,7 @@ export interface ToolCallReport {
   readonly rawOutput?: unknown;
 }
 
-/** One `session/prompt` on its way: all that an instruction may do to the client. */
+/** One running `session/prompt`: everything that an instruction may send to the client. */
 export class Turn {
   readonly session: Session;
   readonly prompt: readonly ContentBlock[];
@@ -58,7 +58,7 @@ export class Turn {
   #wordsSaid = 0;
   #spoken = false;
 
-  /** @param asksFirst whether permission is asked before each tool of the agent's own. */
+  /** @param asksFirst whether permission is asked before each of the agent's own tools. */
   constructor(
     session: Session,
     prompt: readonly ContentBlock[],
@@ -72,7 +72,7 @@ export class Turn {
     this.#client = client;
   }
 
-  /** Words stand for tokens unless the script says otherwise. */
+  /** Words count as tokens unless the script sets the usage. */
   usage(): Usage {
     if (this.reportedUsage !== undefined) return this.reportedUsage;
     const inputTokens = wordsIn(promptText(this.prompt));
@@ -83,7 +83,7 @@ export class Turn {
     await this.#client.notify("session/update", { sessionId: this.session.id, update });
   }
 
-  /** Says exactly `text`, as one chunk. */
+  /** Sends exactly `text`, as one chunk. */
   async say(text: string): Promise<void> {
     this.#spoken = true;
     this.#wordsSaid += wordsIn(text);
@@ -91,7 +91,7 @@ export class Turn {
     await this.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
   }
 
-  /** Says `text` on a line of its own: below what this turn has said already. */
+  /** Sends `text` on a new line below the turn's earlier text. */
   async sayLine(text: string): Promise<void> {
     await this.say(this.#spoken ? `\n${text}` : text);
   }
@@ -102,10 +102,10 @@ export class Turn {
   }
 
   /**
-   * Announces a tool call, asks for permission where that is due, does the work and reports what became of it.
-   * Whatever `work` throws is a failed call; the script goes on.
+   * Announces a tool call, asks for permission if needed, does the work and reports the outcome. An error of `work` is
+   * a failed call; the script continues.
    *
-   * @returns the option that was chosen, `cancelled`, or `undefined` where nobody was asked.
+   * @returns the chosen option, `cancelled`, or `undefined` if permission wasn't asked.
    */
   async callTool(
     plan: ToolCallPlan,
@@ -179,7 +179,7 @@ export class Turn {
   }
 }
 
-/** The text of a prompt, its blocks as lines below each other. */
+/** The text of a prompt, with one block per line. */
 export function promptText(prompt: readonly ContentBlock[]): string {
   return prompt.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
 }

@@ -8,7 +8,7 @@ import * as acp from "@agentclientprotocol/sdk/unstable";
 import { onTestFinished } from "vitest";
 import { demoAgentEntry } from "../dist/index.js";
 
-/** The real program as a child, spoken to by the real ACP client. Ends with the test. */
+/** The real program as a child process, with the real ACP client. Ends with the test. */
 export interface DemoProcess {
   readonly child: ChildProcess;
   readonly agent: acp.ClientContext;
@@ -120,7 +120,7 @@ export async function play(script: string, options: DemoOptions = {}) {
   return { demo, response, tools: toolCalls(demo.updates) };
 }
 
-/** A tool call's last state, and the statuses that it went through. */
+/** A tool call's last state, and the statuses it had. */
 export interface SeenToolCall {
   readonly title: string;
   readonly kind: string | undefined;

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { play, startDemo, temporaryFolder, toolCalls } from "./demo-process.js";
 
-/** A zombie is dead: whoever inherits an orphan may take its time to reap it. */
+/** A zombie counts as dead: its new parent may reap it later. */
 function alive(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return !/^Z/.test(stat.slice(stat.lastIndexOf(")") + 2));
   } catch (error) {
-    // ESRCH: it went between open and read.
+    // ESRCH: it ended between open and read.
     if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH"))
       return false;
     throw error;
@@ -81,7 +81,7 @@ test("cancelling a command ends what its shell started as well", async () => {
   await expect.poll(() => alive(pid)).toBe(false);
 });
 
-test.each(["end of input", "SIGTERM"])("%s ends the process and its commands, in mid-turn", async (how) => {
+test.each(["end of input", "SIGTERM"])("%s ends the process and its commands, during a turn", async (how) => {
   const home = await temporaryFolder();
   const demo = await startDemo({ home });
   const answer = demo.prompt(await demo.newSession(), "run sleep 600 & echo $! > pid; wait");
@@ -93,7 +93,7 @@ test.each(["end of input", "SIGTERM"])("%s ends the process and its commands, in
   await expect.poll(() => alive(pid)).toBe(false);
 });
 
-test("a client that stops reading and goes leaves no stack on stderr", async () => {
+test("a client that stops reading and disconnects causes no stack on stderr", async () => {
   const demo = await startDemo();
   demo.prompt(await demo.newSession(), "stream 100000000").catch(() => undefined);
   await demo.seen((update) => update.sessionUpdate === "agent_message_chunk");
@@ -114,7 +114,7 @@ test("deaf outlives cancel, end of input, a closed stdout and SIGTERM; SIGKILL e
   );
   await demo.seen((update) => update.sessionUpdate === "agent_message_chunk");
   await demo.agent.notify("session/cancel", { sessionId });
-  // Proves that the cancellation was read: requests are answered in order of arrival.
+  // Shows that the cancellation was read: requests are answered in order of arrival.
   await demo.newSession();
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) demo.child.kill(signal);
   demo.child.stdin?.end();
@@ -212,7 +212,7 @@ test("a second prompt in a running session is refused", async () => {
   expect(await answer).toMatchObject({ stopReason: "cancelled" });
 });
 
-test("a home that can't be written costs only the saving", async () => {
+test("a home that can't be written only prevents saving", async () => {
   const demo = await startDemo({ environment: { HOME: "/dev/null" } });
   await demo.prompt(await demo.newSession(), "say hi");
   expect(demo.said()).toBe("hi");

@@ -4,7 +4,7 @@ import { serve } from "@hono/node-server";
 import { createMcpHandler, Server, type Tool } from "@modelcontextprotocol/server";
 import { onTestFinished } from "vitest";
 
-/** A real MCP server over HTTP with a few tools, and what reached it. */
+/** A real MCP server over HTTP with a few tools that records requests. */
 export interface TestMcpServer {
   readonly url: string;
   readonly token: string;
@@ -50,7 +50,7 @@ export async function startMcpServer(): Promise<TestMcpServer> {
             state.aborted += 1;
           }
           if (name === "meet") {
-            // Answers only once two calls are here.
+            // Answers only after two calls have arrived.
             await new Promise<void>((resolve) => {
               waiting.push(resolve);
               if (waiting.length === 2) for (const go of waiting.splice(0)) go();

@@ -38,7 +38,7 @@ test("tools are listed once per session, even when none is called", async () => 
   expect(server.seen).toEqual(["tools/list"]);
 });
 
-test("a call runs through its statuses and brings the result as it came", async () => {
+test("a call has all its statuses and the unchanged result", async () => {
   const server = await startMcpServer();
   const { tools, demo } = await playWith([over(server)], 'call echo {"x":"y"}');
   expect(tools).toMatchObject([
@@ -57,7 +57,7 @@ test("a call runs through its statuses and brings the result as it came", async 
   expect(demo.questions).toEqual([]);
 });
 
-test("a tool's failure, an unlisted tool and an unknown one are failed calls; the script goes on", async () => {
+test("a tool's failure, an unlisted tool and an unknown one are failed calls; the script continues", async () => {
   const server = await startMcpServer();
   const { tools, demo, response } = await playWith(
     [over(server)],
@@ -120,7 +120,7 @@ test("the same tool on two servers must be named with its server", async () => {
   const { tools } = await playWith([over(one, "one"), over(two, "two")], "call echo\ncall two/echo");
   expect(tools).toMatchObject([
     {
-      text: expect.stringContaining("say one/echo or two/echo"),
+      text: expect.stringContaining("use one/echo or two/echo"),
       statuses: ["pending", "in_progress", "failed"],
     },
     { title: "mcp__two__echo", statuses: ["pending", "in_progress", "completed"] },
@@ -144,7 +144,7 @@ test("session/cancel aborts a call on the server", async () => {
   expect(demo.said()).toBe("");
 });
 
-test("a server that refuses or isn't there is told of once, and the turn goes on", async () => {
+test("an unusable server is reported once, and the turn continues", async () => {
   const server = await startMcpServer();
   const demo = await startDemo();
   const gone: McpServer = { type: "http", name: "gone", url: "http://127.0.0.1:9/mcp", headers: [] };
@@ -159,7 +159,7 @@ test("a server that refuses or isn't there is told of once, and the turn goes on
   expect(server.seen).toEqual([]);
 });
 
-test("a server that never answers holds the turn, but neither session/cancel nor session/close", async () => {
+test("a server that never responds delays the turn, but neither session/cancel nor session/close", async () => {
   const silent = createServer(() => undefined).listen(0, "127.0.0.1");
   onTestFinished(() => {
     silent.closeAllConnections();
@@ -180,7 +180,7 @@ test("a server that never answers holds the turn, but neither session/cancel nor
   expect(demo.updates).toEqual([]);
 });
 
-test("a stdio server gets the environment that was named for it, not the agent's", async () => {
+test("a stdio server gets its own environment, not the agent's", async () => {
   const demo = await startDemo({ environment: { AGENT_ONLY: "1" } });
   const file = fileURLToPath(new URL("./stdio-mcp-server.mjs", import.meta.url));
   const session = await demo.newSession([

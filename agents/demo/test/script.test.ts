@@ -34,7 +34,7 @@ const understood: readonly (readonly [string, object])[] = [
   ["usage 10 20", { verb: "usage", inputTokens: 10, outputTokens: 20 }],
   ["stop refusal", { verb: "stop", reason: "refusal" }],
   ["fail no luck", { verb: "fail", text: "no luck" }],
-  ["crash", { verb: "crash", text: "The demo agent crashes, as it was told to." }],
+  ["crash", { verb: "crash", text: "The demo agent crashes, as requested." }],
   ["crash boom", { verb: "crash", text: "boom" }],
   ["hang", { verb: "hang" }],
   ["deaf", { verb: "deaf" }],
@@ -47,36 +47,36 @@ test.each(understood)("%s", (line, instruction) => {
   expect(parseScript(line)).toEqual([instruction]);
 });
 
-test("the table above holds every verb", () => {
+test("the table above contains every verb", () => {
   const verbs = understood.map(([line]) => /^\s*([a-z]+)/.exec(line)?.[1]);
   expect(new Set(verbs)).toEqual(new Set(Object.keys(usageOf)));
 });
 
 test.each([
-  ["say", "something is missing after the verb. Write it as: say TEXT"],
-  ["call x {", "the arguments are no JSON ("],
-  ["call x [1]", "the arguments are no JSON object"],
-  ["call x null", "the arguments are no JSON object"],
-  ["fetch nowhere", "'nowhere' is no URL"],
-  ["stream many", "'many' is no whole number between 0 and"],
-  ["big 999999999999", "is no whole number"],
-  ["sleep -1", "is no whole number"],
-  ["usage 1", "'' is no whole number"],
-  ["stop soon", "'soon' is no stop reason of ACP"],
-  ["env now", "'now' is too much, the verb stands alone"],
+  ["say", "an argument is missing after the verb. Write it as: say TEXT"],
+  ["call x {", "the arguments aren't JSON ("],
+  ["call x [1]", "the arguments aren't a JSON object"],
+  ["call x null", "the arguments aren't a JSON object"],
+  ["fetch nowhere", "'nowhere' isn't a URL"],
+  ["stream many", "'many' isn't a whole number between 0 and"],
+  ["big 999999999999", "isn't a whole number"],
+  ["sleep -1", "isn't a whole number"],
+  ["usage 1", "'' isn't a whole number"],
+  ["stop soon", "'soon' isn't a stop reason of ACP"],
+  ["env now", "'now' isn't allowed: the verb has no arguments"],
   ["say! hello", "I can't ask first for 'say'"],
-])("%s is said back with its reason", (line, reason) => {
+])("%s is answered with the reason", (line, reason) => {
   expect(parseScript(line)).toEqual([{ verb: "complain", reply: expect.stringContaining(reason) }]);
 });
 
 test.each(["", "Hello, who are you?", "frobnicate x", "Say hello", "user: say hi", "sayhello", "- say hi"])(
-  "%j holds no instruction",
+  "%j contains no instruction",
   (prompt) => {
     expect(parseScript(prompt)).toEqual([]);
   },
 );
 
-test("beside an instruction, an unknown verb is said back and prose is left out", () => {
+test("next to an instruction, an unknown verb is answered and prose is skipped", () => {
   expect(parseScript("Please do this:\nfrobnicate x\n\nsay hi\r\nconstructor\n# done")).toEqual([
     { verb: "complain", reply: "I don't know 'frobnicate'" },
     { verb: "say", text: "hi" },

@@ -1,7 +1,7 @@
 import { Server } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
-/** An MCP server over stdio whose one tool tells its environment. */
+/** An MCP server over stdio whose one tool returns its environment. */
 serveStdio(() => {
   const server = new Server({ name: "stdio-test", version: "1" }, { capabilities: { tools: {} } });
   server.setRequestHandler("tools/list", () => ({

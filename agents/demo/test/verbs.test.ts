@@ -18,7 +18,7 @@ async function webServer(
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("initialize tells what this agent can do", async () => {
+test("initialize lists the agent's capabilities", async () => {
   const { initialized } = await startDemo();
   expect(initialized).toMatchObject({
     protocolVersion: 1,
@@ -32,7 +32,7 @@ test("initialize tells what this agent can do", async () => {
   });
 });
 
-test("a prompt without an instruction is answered by what the agent knows", async () => {
+test("a prompt without an instruction is answered with the list of verbs", async () => {
   const { demo, response } = await play("Hello, who are you?");
   expect(demo.said()).toBe(greeting);
   expect(response).toMatchObject({ stopReason: "end_turn", usage: { inputTokens: 4 } });
@@ -49,7 +49,7 @@ test("say, think and an unknown verb", async () => {
   expect(response.usage).toEqual({ inputTokens: 9, outputTokens: 7, totalTokens: 16 });
 });
 
-test("usage and stop decide what the response says; stop ends the script", async () => {
+test("usage and stop determine the response; stop ends the script", async () => {
   const { demo, response } = await play("usage 10 20\nstop max_tokens\nsay never");
   expect(response).toEqual({
     stopReason: "max_tokens",
@@ -78,7 +78,7 @@ test("run reports output, exit code, folder and environment", async () => {
   }
 });
 
-test("write, then read; a file that isn't there is a failed call with its code", async () => {
+test("write, then read; a missing file is a failed call with its code", async () => {
   const home = await temporaryFolder();
   const { tools, demo } = await play(
     "write a/b.txt one\\ntwo\nwrite a/b.txt new\nread a/b.txt\nread none\nsay on",
@@ -104,7 +104,7 @@ test("write, then read; a file that isn't there is a failed call with its code",
   expect(demo.said()).toBe("on");
 });
 
-test("run! is not carried out when it is rejected", async () => {
+test("run! isn't executed if it is rejected", async () => {
   const home = await temporaryFolder();
   const { tools } = await play("run! touch made\nrun ls", { home, answer: "reject_once" });
   expect(tools).toMatchObject([{ text: "rejected" }, { statuses: ["pending", "in_progress", "completed"] }]);
@@ -121,12 +121,12 @@ test("fetch reports status and the body's first 2,000 characters; a refusal is a
   ]);
 });
 
-test("fetch names the cause when nobody listens", async () => {
+test("fetch names the cause if nothing listens", async () => {
   const { tools } = await play("fetch http://127.0.0.1:10/");
   expect(tools[0]?.text).toContain("ECONNREFUSED");
 });
 
-test("env tells the whole environment and nothing else", async () => {
+test("env returns the whole environment and nothing else", async () => {
   const home = await temporaryFolder();
   const { demo } = await play("env", { home, environment: { CANARY: "sings" } });
   const environment = JSON.parse(demo.said());
@@ -140,7 +140,7 @@ test.each([
   ["reject_once", "failed"],
   ["reject_always", "failed"],
   ["cancelled", "failed"],
-])("ask says that the answer was %s, and asks every time", async (answer, status) => {
+])("ask reports the answer %s, and asks every time", async (answer, status) => {
   const { demo, tools } = await play("ask rm -rf /\nask rm -rf /", { answer });
   expect(demo.questions).toHaveLength(2);
   expect(demo.questions[0]?.toolCall).toMatchObject({ kind: "execute", title: "rm -rf /" });
@@ -172,7 +172,7 @@ test("stream, big, image, plan", async () => {
   ]);
 });
 
-test("attachments names the blocks that are no text", async () => {
+test("attachments lists the blocks that aren't text", async () => {
   const demo = await startDemo();
   await demo.agent.request("session/prompt", {
     sessionId: await demo.newSession(),

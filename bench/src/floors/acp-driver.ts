@@ -1,6 +1,6 @@
 /**
- * What a run is held against: the same agent, driven by the ACP SDK as directly as it goes, from a process that stays
- * up as the server does. The bench talks to it by messages.
+ * The reference for a run: the same agent, driven directly by the ACP SDK, from a process that keeps running like the
+ * server. The bench communicates with it by messages.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -79,7 +79,7 @@ async function openAgent(subject: Subject | undefined, toolUrl: string | undefin
       };
     },
     close: async () => {
-      // With all that it started.
+      // With everything that it started.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
       await ended;
       await tools?.close();

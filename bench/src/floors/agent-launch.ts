@@ -4,13 +4,13 @@ import { fileURLToPath } from "node:url";
 import { demoAgentEntry } from "@ambit/agent-demo";
 import type { Subject } from "./driver-messages.js";
 
-/** How an agent is started by hand, with as little as it needs. */
+/** The minimal way to start an agent by hand. */
 export interface AgentLaunch {
   readonly arguments: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Of `session/new`. */
   readonly sessionMeta?: Readonly<Record<string, unknown>>;
-  /** The agent takes no MCP server: it has been given the tools by itself. */
+  /** The agent accepts no MCP server: it gets the tools in another way. */
   readonly hasTools?: true;
 }
 
@@ -20,7 +20,10 @@ const installed = (...path: string[]) => join(agentsFolder, "node_modules", ...p
 
 export const benchKey = "key-of-the-bench";
 
-/** Writes an agent's configuration into its home, and says how it is started. `toolUrl`: where its tool's calls go. */
+/**
+ * Writes an agent's configuration into its home, and returns its start command. `toolUrl`: where its tool's calls are
+ * posted.
+ */
 export function launchOf(
   subject: Subject | undefined,
   home: string,

@@ -1,7 +1,7 @@
 /**
- * What the server is held against: Node's own HTTP and nothing else. `GET` and `POST` are answered with a few bytes of
- * JSON once the body is read; `POST /events?n=…` streams so many records, each written by itself, and waits for a slow
- * reader; `POST /relay?n=…` does so with records that come from an asynchronous generator.
+ * The reference for the server: Node's own HTTP and nothing else. `GET` and `POST` return a few bytes of JSON after the
+ * body was read; `POST /events?n=…` streams n records, each written separately, and waits for a slow reader; `POST
+ * /relay?n=…` does the same with records from an asynchronous generator.
  */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";

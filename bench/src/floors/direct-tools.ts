@@ -5,10 +5,10 @@ import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
 import { Caller } from "../subjects/http.js";
 
-/** An MCP server that posts each call on: as little as an agent with HTTP tools can be given. */
+/** A minimal MCP server that posts each call on. */
 export interface DirectTools {
   readonly servers: McpServer[];
-  /** Resolves when the agent has asked for the tools. */
+  /** Resolves when the agent has listed the tools. */
   readonly listed: Promise<void>;
   close(): Promise<void>;
 }

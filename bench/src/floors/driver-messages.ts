@@ -4,7 +4,7 @@ export const realAgents = ["codex", "gemini", "pi"] as const;
 export type RealAgent = (typeof realAgents)[number];
 
 const subjectSchema = z.object({ agent: z.enum(realAgents), modelUrl: z.string() });
-/** A real agent, and the scripted model server that it asks. */
+/** A real agent, and its scripted model server. */
 export type Subject = z.infer<typeof subjectSchema>;
 
 /** Without a subject it is the demo agent. */
@@ -31,7 +31,7 @@ const promptFiguresSchema = z.object({
   ms: z.number(),
   /** Tool calls that the agent reports as completed. */
   completed: z.number(),
-  /** From the first word of a tool call to the last. */
+  /** From the first message of a tool call to the last. */
   toolsMs: z.number(),
   /** From the first update to the prompt's answer. */
   sinceFirstMs: z.number(),

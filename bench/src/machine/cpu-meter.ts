@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 import { cpuMsOf } from "./processes.js";
 import { pause } from "./program.js";
 
-/** CPU milliseconds of a process and of all that it has started, those that ended included. */
+/** CPU milliseconds of a process and of everything that it has started, including ended processes. */
 export interface CpuMeter {
   ms(): number;
-  /** Once the process has ended. */
+  /** Called after the process has ended. */
   close(): Promise<void>;
 }
 
-/** Where the kernel counts CPU by group, and how it says so. */
+/** Where the kernel counts CPU time by group, and the file format. */
 const hierarchies = [
   { folder: "/sys/fs/cgroup/cpuacct", file: "cpuacct.usage", read: (text: string) => Number(text) / 1e6 },
   {
@@ -22,8 +22,8 @@ const hierarchies = [
 let made = 0;
 
 /**
- * Counts by a control group of the process's own where this user may make one. Elsewhere by what the process has
- * waited for, which leaves out what a jail's init has reaped.
+ * Uses a separate control group for the process if this user may make one. Otherwise it uses the children that the
+ * process has waited for, which excludes what a jail's init has reaped.
  */
 export function meterCpu(pid: number): CpuMeter & { readonly complete: boolean } {
   for (const { folder, file, read } of hierarchies) {
@@ -34,7 +34,7 @@ export function meterCpu(pid: number): CpuMeter & { readonly complete: boolean }
       mkdirSync(group);
       writeFileSync(`${group}/cgroup.procs`, String(pid));
     } catch {
-      // Only root, or whom it was delegated to, may make groups.
+      // Only root, or a user with a delegated group, may make groups.
       continue;
     }
     return {
@@ -46,7 +46,7 @@ export function meterCpu(pid: number): CpuMeter & { readonly complete: boolean }
   return { complete: false, ms: () => cpuMsOf(pid), close: async () => undefined };
 }
 
-/** The kernel takes a moment to see that a group is empty. */
+/** The kernel notices only after a moment that a group is empty. */
 async function removed(group: string): Promise<void> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
     try {

@@ -1,6 +1,6 @@
 import { cpus, release, totalmem } from "node:os";
 
-/** The machine in words that tell nothing of its owner. */
+/** A description of the machine that reveals nothing about its owner. */
 export function machineDescription(): string {
   const memory = Math.round(totalmem() / 2 ** 30);
   const cores = cpus().length;

@@ -5,14 +5,14 @@ import { messageOf } from "@ambit/core";
 import type { Need } from "../goal.js";
 import { openBackend } from "../subjects/confined.js";
 
-/** `/proc` tells of CPU time, memory and children. */
+/** `/proc` has CPU time, memory and children. */
 export const linux: Need = {
   missing: async () => (process.platform === "linux" ? undefined : "it reads /proc, which only Linux has"),
 };
 
 let confinementMissing: Promise<string | undefined> | undefined;
 
-/** This host confines processes: seen by opening a sandbox that does. */
+/** This host can confine processes, which is shown by opening a sandbox. */
 export const confinement: Need = {
   missing: () => {
     confinementMissing ??= openBackend({ network: "own", limited: false })
@@ -25,14 +25,14 @@ export const confinement: Need = {
   },
 };
 
-/** Not what stands on a PATH: a version manager's shim takes eight times as long as the interpreter. */
+/** Not the entry of a PATH: a version manager's shim takes eight times as long as the interpreter. */
 export const systemPython = "/usr/bin/python3";
 
 export const python: Need = {
   missing: async () => (existsSync(systemPython) ? undefined : `there is no ${systemPython}`),
 };
 
-/** The address of this machine's own name, where that is a loopback one: a name that a jail asks the proxy for. */
+/** The address of this machine's own name if that is a loopback one: a name that a jail looks up through the proxy. */
 export async function ownLoopback(): Promise<
   { readonly name: string; readonly address: string } | undefined
 > {
@@ -42,7 +42,7 @@ export async function ownLoopback(): Promise<
     const { address } = await lookup(name, { family: 4 });
     return address.startsWith("127.") ? { name, address } : undefined;
   } catch {
-    // The name leads nowhere.
+    // The name doesn't resolve.
     return undefined;
   }
 }

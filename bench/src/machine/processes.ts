@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A process by its number and start, so that a number used again is another process. */
+/** A process identified by its number and start time, so that a reused number is another process. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly started: string;
@@ -25,7 +25,7 @@ function statOf(pid: number): Stat | undefined {
     // It has ended.
     return undefined;
   }
-  // Behind the program's name, which may hold anything: fields 3 (state) and on of proc(5).
+  // After the program's name, which may contain any character: fields 3 (state) and later of proc(5).
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const ticks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
   return { state: fields[0] ?? "", parent: Number(fields[1]), started: fields[19] ?? "", ticks };
@@ -48,10 +48,10 @@ export function allProcesses(): readonly number[] {
     .map(Number);
 }
 
-/** Named so on its command line: it belongs to the runner, and ends after it. */
+/** Has this name on its command line: it belongs to the runner, and ends after it. */
 const watch = "ambit-watch";
 
-/** All that a process has started and that still runs below it, itself and a runner's watch left out. */
+/** Everything that a process has started and that still runs below it, without itself and a runner's watch process. */
 export function descendantsOf(pid: number): readonly ProcessIdentity[] {
   const children = new Map<number, ProcessIdentity[]>();
   for (const each of allProcesses()) {
@@ -74,7 +74,7 @@ export function descendantsOf(pid: number): readonly ProcessIdentity[] {
   return found;
 }
 
-/** Processes whose arguments or environment hold a text, those of other users as far as they may be read. */
+/** Processes whose arguments or environment contain a text; those of other users only if readable. */
 export function processesWith(text: string): readonly ProcessIdentity[] {
   return allProcesses().flatMap((pid) => {
     const holds = ["cmdline", "environ"].some((file) => readable(`/proc/${pid}/${file}`).includes(text));
@@ -92,17 +92,17 @@ function readable(path: string): string {
   }
 }
 
-/** CPU milliseconds of a process and of all it has waited for so far, to ten milliseconds. */
+/** CPU milliseconds of a process and of the children that it has waited for, with a resolution of ten milliseconds. */
 export function cpuMsOf(pid: number): number {
   return (statOf(pid)?.ticks ?? Number.NaN) * msPerTick;
 }
 
-/** MiB that a process adds to this machine: its share of what it shares (PSS). */
+/** MiB that a process adds to this machine: its proportional share of memory (PSS). */
 export function pssMibOf(pid: number): number {
   return memoryMibOf(pid).pss;
 }
 
-/** MiB: PSS; and what it has mapped, shared or not (RSS). */
+/** MiB: PSS, and the resident memory including shared pages (RSS). */
 export function memoryMibOf(pid: number): { readonly pss: number; readonly rss: number } {
   const rollup = readable(`/proc/${pid}/smaps_rollup`);
   const kibibytes = (name: string) =>

@@ -8,23 +8,23 @@ export interface Program {
   readonly pid: number;
   /** The end of what it wrote to stderr, for errors. */
   lastWords(): string;
-  /** Asks it to leave, then makes it. Resolves when it is gone. */
+  /** Asks it to exit, then kills it. Resolves when it is gone. */
   stop(): Promise<void>;
 }
 
 export interface ProgramOptions {
   readonly arguments?: readonly string[];
-  /** Complete: nothing is inherited but PATH. */
+  /** The complete environment: nothing but PATH is inherited. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly folder?: string;
-  /** Messages go both ways: for programs of the bench itself. */
+  /** Whether messages are exchanged: for programs of the bench itself. */
   readonly messages?: boolean;
-  /** Its stdout is read by the caller. Default: it is dropped. */
+  /** Whether the caller reads its stdout. Default: it is discarded. */
   readonly prints?: boolean;
 }
 
 const longestWords = 2_000;
-/** Milliseconds to leave in after SIGTERM. */
+/** Milliseconds for the exit after SIGTERM. */
 const patience = 15_000;
 
 export function startProgram(entry: string, options: ProgramOptions = {}): Program {
@@ -55,7 +55,7 @@ export function startProgram(entry: string, options: ProgramOptions = {}): Progr
   };
 }
 
-/** A port that nobody listened on a moment ago. */
+/** A port that was unused a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

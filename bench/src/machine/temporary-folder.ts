@@ -6,7 +6,7 @@ export interface TemporaryFolder extends AsyncDisposable {
   readonly path: string;
 }
 
-/** A folder that a session's own user may pass through; gone when disposed. */
+/** A folder that a session's separate user may pass through; removed when disposed. */
 export async function temporaryFolder(): Promise<TemporaryFolder> {
   const path = await mkdtemp(join(tmpdir(), "ambit-bench-"));
   await chmod(path, 0o711);

@@ -1,6 +1,6 @@
 /**
- * A plugin that the bench loads into a real server: an agent in the server's own process, so that what is measured
- * is the runner's work and nobody else's. Its prompt is `flood N`, `generate N`, or `dispatch N URL`.
+ * A plugin that the bench loads into a real server: an agent in the server's own process, so that only the runner's
+ * work is measured. Its prompt is `flood N`, `generate N`, or `dispatch N URL`.
  */
 import {
   type Agent,
@@ -18,7 +18,7 @@ import {
 import { z } from "zod";
 import { dispatched } from "./dispatched.js";
 
-/** What was published for whom: the delivery hands tools over within the process. */
+/** Publications by sandbox: the delivery passes tools on within the process. */
 const published = new WeakMap<StartScope["sandbox"], Publication>();
 
 const delivery: ToolDelivery = {
@@ -72,7 +72,7 @@ function eventsOf(turn: Turn, publication: Publication | undefined): AgentEvents
   return dispatched(publication, Number(count), url, turn.signal);
 }
 
-/** Events that are all there already, as those are of an agent whose output was read in one piece. */
+/** Events that are all available, like those of an agent whose output was read in one piece. */
 function flooding(count: number): AgentEvents {
   const ready = counted(count);
   return {

@@ -5,8 +5,7 @@ import { Caller } from "../subjects/http.js";
 const callsPerSample = 20;
 
 /**
- * Calls the run's tool, and posts the same arguments straight to where it is executed, in turn. What it says is the
- * pairs as JSON.
+ * Calls the run's tool, and posts the same arguments directly to its target, in turn. Its output is the pairs as JSON.
  */
 export async function* dispatched(
   publication: Publication,

@@ -1,6 +1,6 @@
 /**
- * A plugin that the soak loads into a real server: it writes how late that server's event loop was, from inside. It acts
- * in no run.
+ * A plugin that the soak loads into a real server: it records from inside how late that server's event loop was. It
+ * acts in no run.
  */
 import { writeFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";

@@ -32,14 +32,14 @@ export const normalRuns: Readonly<Record<string, SoakRun>> = {
   },
 };
 
-/** Agents, callers and tools that misbehave. Each must end, and harm nobody else. */
+/** Agents, callers and tools that misbehave. Each must end without affecting others. */
 export const hostileRuns: Readonly<Record<string, SoakRun>> = {
   "an agent that crashes": (stage) => ends(stage, "say begun\ncrash"),
   "an agent that prints noise": (stage) => ends(stage, "noise\nnoise\nsay done"),
   "an agent that fails its turn": (stage) => ends(stage, "fail no luck"),
   "an agent that leaves a process behind": (stage) => ends(stage, "detach 120"),
   "an agent that never answers": (stage) => leaves(stage, "hang"),
-  "an agent that is deaf to signals": (stage) => leaves(stage, "deaf"),
+  "an agent that ignores signals": (stage) => leaves(stage, "deaf"),
   "an agent that says 20 MB at once": (stage) => ends(stage, "big 20000000"),
   "a slow reader of many events": (stage) => readsSlowly(stage, "stream 30000 abcdefghij"),
   "a reader that leaves at once": (stage) => leaves(stage, "stream 30000 abcdefghij"),

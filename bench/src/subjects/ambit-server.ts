@@ -86,7 +86,7 @@ export async function healthy(program: Program, caller: Caller, everyMs: number)
     try {
       if ((await caller.get("/health")).status === 200) return;
     } catch {
-      // Nobody listens there yet.
+      // Nothing listens there yet.
     }
     await pause(everyMs);
   }

@@ -8,7 +8,7 @@ type StreamRecord = components["schemas"]["StreamRecord"];
 const client = createClient<paths>({ baseUrl: process.argv[2] ?? "http://127.0.0.1:8765" });
 const saying = (content: string): RunRequest => ({ harness: "demo", messages: [{ role: "user", content }] });
 
-// One answer: the result, or a failure that says what to do.
+// One response: the result, or a failure with its fix.
 const { data: result } = await client.POST("/run", { body: saying("say hello") });
 console.log("said:", result !== undefined && "output" in result ? result.output : undefined);
 
@@ -24,7 +24,7 @@ const records: StreamRecord[] = (streamed.data ?? "")
 const last = records.at(-1);
 console.log("streamed:", records.length > 1, last?.kind === "result" && last.result.ok);
 
-// A run that its caller names can be cancelled before its answer is there.
+// A run with an id of the caller's can be cancelled before its response arrives.
 const runId = crypto.randomUUID();
 const answer = client.POST("/run", { body: { ...saying("sleep 60000"), runId } });
 let cancelled = false;

@@ -25,7 +25,7 @@ function run(file: string, args: readonly string[], folder: string): Promise<End
   });
 }
 
-/** A copy of the example beside it, where its dependencies are found, with the types that the document gives. */
+/** A copy of the example next to it, where its dependencies are found, with the types generated from the document. */
 async function generated(document: string, main?: string): Promise<string> {
   const cache = join(example, ".cache");
   await mkdir(cache, { recursive: true });

@@ -229,7 +229,7 @@ describe("an untrusted guest daemon on a direct pipe", () => {
       output.once("close", () => {
         isOver = true;
       });
-      // Each is answered with its refusal, which nobody takes.
+      // Each gets its refusal, which isn't read.
       const flood = Buffer.concat(
         Array.from({ length: 5_000 }, (_, at) => plainBytes(["open", 2 * at + 2, "?"])),
       );

@@ -79,7 +79,7 @@ const defaultPorts: Readonly<Record<string, number>> = { "http:": 80, "ws:": 80,
 
 /**
  * Whether a URL's destination, as it is written, is one that `decideConnection` would let through. A name isn't
- * resolved here: that it leads to no closed address is for whoever dials to check. Pure.
+ * resolved here: the connecting code checks that it leads to no closed address. Pure.
  */
 export function allowsDestination(rules: readonly NetworkRule[], url: URL): boolean {
   const port = url.port === "" ? (defaultPorts[url.protocol] ?? 0) : Number(url.port);

@@ -58,7 +58,7 @@ describe("a container", () => {
     expect(await output(sandbox, `echo "rules: $(${rules}), mounts: $(${mounts})"`)).toBe(rights);
   });
 
-  // apps/daemon/cmd/daemon/main.go: on every address, and nobody is asked who they are.
+  // apps/daemon/cmd/daemon/main.go: on every address, without authentication.
   it("lets every process inside give the daemon orders", async () => {
     const sandbox = await create("ambit");
     const order = `node -e 'fetch("http://[::1]:2280/process/execute", { method: "POST", body: JSON.stringify({ command: "id -un" }) })

@@ -48,7 +48,8 @@ export async function startDaemon(folder: string, name: string): Promise<Daemon>
     ...["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "slave"],
     ...["--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"],
     ...(existsSync(init[0] ?? "") ? init : []),
-    // Whoever crashes it gets a new one, as from an init system; it leaves its socket then, and not where it fails to start.
+    // After a crash it is started again, as by an init system. A crashed engine leaves its socket; one that failed to
+    // start doesn't.
     ...["sh", "-c", `${cover} && { "$@" || while [ -S "$0" ]; do "$@"; done; }`, socket, ...daemon],
   ];
   // An ordinary PATH may lack the system's own programs.

@@ -22,7 +22,7 @@ export async function runCommand(
 function shell(command: string, turn: Turn, lifetime: Lifetime): Promise<ToolCallReport> {
   turn.signal.throwIfAborted();
   return new Promise((resolve, reject) => {
-    // A group of its own, so that cancelling reaches what the shell started as well.
+    // In a separate process group, so that cancelling also reaches the shell's children.
     const child = spawn("/bin/sh", ["-c", command], {
       cwd: turn.session.cwd,
       detached: true,

@@ -16,7 +16,7 @@ export async function callMcpTool(instruction: InstructionOf<"call">, turn: Turn
     );
     return;
   }
-  // Named as Claude names it.
+  // The same name as in Claude.
   const name = `mcp__${found.server}__${found.tool}`;
   await turn.callTool({ title: name, name, kind: "other", rawInput: input, ask }, async (toolCallId) => {
     const result = await found.call(input, toolCallId, turn.signal);
@@ -34,7 +34,7 @@ function acpContent(block: McpBlock): ToolCallContent {
   return { type: "content", content: acpBlock(block) };
 }
 
-/** Text and pictures as they are; anything else as its JSON, so that nothing is lost. */
+/** Text and images unchanged; anything else as its JSON, so that nothing is lost. */
 function acpBlock(block: McpBlock): AcpBlock {
   if (block.type === "text") return { type: "text", text: block.text };
   if (block.type === "image") return { type: "image", mimeType: block.mimeType, data: block.data };

@@ -10,7 +10,7 @@ export function fail(instruction: InstructionOf<"fail">): never {
   throw new RequestError(-32603, instruction.text);
 }
 
-/** Ends the process at once, with nothing said over ACP. */
+/** Ends the process at once, without an ACP message. */
 export function crash(instruction: InstructionOf<"crash">): never {
   process.stderr.write(`${instruction.text}\n`);
   process.exit(1);
@@ -21,18 +21,18 @@ export async function hang(turn: Turn): Promise<void> {
   await turn.orAbort(new Promise<never>(() => {}));
 }
 
-/** Never answers and can't be stopped but by SIGKILL. */
+/** Never answers, and can be stopped only by SIGKILL. */
 export async function beDeaf(lifetime: Lifetime): Promise<void> {
   lifetime.becomeDeaf();
   await new Promise<never>(() => {});
 }
 
-/** Lines on stdout that are no ACP: text, half an object, an empty line. */
+/** Lines on stdout that aren't ACP: text, half an object, an empty line. */
 export function makeNoise(): void {
   process.stdout.write('this line is not JSON\n{"half": \n\n\u001b[31mneither is this\u001b[0m\n');
 }
 
-/** Leaves a process behind that ignores SIGTERM and SIGHUP, in a session of its own; it ends by itself in the end. */
+/** Leaves a process in a separate session that ignores SIGTERM and SIGHUP; it finally ends by itself. */
 export async function detach(instruction: InstructionOf<"detach">, turn: Turn): Promise<void> {
   const program =
     "for (const name of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(name, () => {});" +
@@ -43,7 +43,7 @@ export async function detach(instruction: InstructionOf<"detach">, turn: Turn): 
     stdio: ["ignore", "pipe", "ignore"],
     cwd: turn.session.cwd,
   });
-  // Only once it has said so does it ignore signals.
+  // It ignores signals only after it has reported that.
   await turn.orAbort(once(child.stdout, "data"));
   child.stdout.destroy();
   child.unref();

@@ -4,7 +4,7 @@ import type { InstructionOf } from "./instruction-of.js";
 /** How much of a body is shown, in characters. */
 const shownLimit = 2_000;
 
-/** Gets a URL with Node's own `fetch`. An answer of any status is a completed call: the network let it through. */
+/** Gets a URL with Node's own `fetch`. A response with any status is a completed call: the network allowed it. */
 export async function fetchUrl(instruction: InstructionOf<"fetch">, turn: Turn): Promise<void> {
   const { url, askFirst } = instruction;
   await turn.callTool(

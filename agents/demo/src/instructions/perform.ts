@@ -11,7 +11,7 @@ import { sayBig, sayImage, sayPlan, stream } from "./speech.js";
 import { sayAttachments, sayEnvironment, sayRecalled, sayTools } from "./state.js";
 import { sleep } from "./time.js";
 
-/** Carries out one step. Rejects only for what must end the turn: a `fail`, or a cancelled turn. */
+/** Executes one step. Rejects only for what must end the turn: a `fail`, or a cancelled turn. */
 export async function perform(step: Step, turn: Turn, lifetime: Lifetime): Promise<void> {
   switch (step.verb) {
     case "together":

@@ -1,7 +1,7 @@
 import type { Turn } from "../turn.js";
 import type { InstructionOf } from "./instruction-of.js";
 
-/** Asks for permission as if to execute something, does nothing with the answer but say it. Asks every time. */
+/** Asks for permission as if to execute something, and only reports the answer. Asks every time. */
 export async function askPermission(instruction: InstructionOf<"ask">, turn: Turn): Promise<void> {
   const { text } = instruction;
   const chosen = await turn.callTool(

@@ -4,12 +4,12 @@ import type { InstructionOf } from "./instruction-of.js";
 /** One grey pixel. */
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg==";
 
-/** Each chunk is a message of its own on the wire. Without a text they are numbered from 1, so a lost one shows. */
+/** Each chunk is a separate message. Without a text they are numbered from 1, so that a lost one is noticed. */
 export async function stream(instruction: InstructionOf<"stream">, turn: Turn): Promise<void> {
   for (let chunk = 1; chunk <= instruction.chunks; chunk += 1) {
     turn.signal.throwIfAborted();
     await turn.say(instruction.text ?? `${chunk} `);
-    // A pipe that takes every write at once never lets the event loop turn, and a cancellation would go unread.
+    // A pipe that accepts every write at once never yields to the event loop, and a cancellation would stay unread.
     if (chunk % 1_000 === 0) await new Promise((resume) => setImmediate(resume));
   }
 }

@@ -1,18 +1,18 @@
 import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
 import type { Turn } from "../turn.js";
 
-/** The whole environment of this process as one JSON object: what a boundary left in it. */
+/** The whole environment of this process as one JSON object, which shows what a boundary passed on. */
 export async function sayEnvironment(turn: Turn): Promise<void> {
   await turn.sayLine(JSON.stringify(process.env));
 }
 
-/** The tools of all MCP servers that answered, as a JSON array of `server/tool`. */
+/** The tools of all connected MCP servers, as a JSON array of `server/tool`. */
 export async function sayTools(turn: Turn): Promise<void> {
   const { tools } = await turn.session.tools.survey();
   await turn.sayLine(JSON.stringify(tools));
 }
 
-/** One line per block of the prompt that is no text. */
+/** One line per block of the prompt that isn't text. */
 export async function sayAttachments(turn: Turn): Promise<void> {
   const lines = turn.prompt.filter((block) => block.type !== "text").map(described);
   await turn.sayLine(lines.length === 0 ? "no attachments" : lines.join("\n"));

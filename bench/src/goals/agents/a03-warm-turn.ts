@@ -3,7 +3,7 @@ import { interleaved, mediansOf, timed } from "../../measure.js";
 import { run } from "../../subjects/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
-/** A real model takes seconds; this one takes as long as a hasty one. */
+/** Model response time: real models take seconds, this one takes as long as a fast one. */
 const working = "[[slow 6 10]]";
 const instant = "[[say hi]]";
 

@@ -6,7 +6,7 @@ import { watchRun } from "../../subjects/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
 const calls = 10;
-/** Each with its own input: some agents take equal calls for a loop. */
+/** Each with a different input: some agents treat equal calls as a loop. */
 const prompt = Array.from(
   { length: calls },
   (_, index) => `[[call crm_search_contacts_0 {"query":"ada","limit":${index + 1}}]]`,

@@ -19,7 +19,7 @@ export const installedAgents: Need = {
   },
 };
 
-/** Measures one agent after the other, each beside the ACP SDK that drives the same agent. */
+/** Measures one agent after the other, each compared with the ACP SDK that drives the same agent. */
 export async function eachAgent(
   { progress }: RunOptions,
   measure: (pair: AgentPair, agent: RealAgent) => Promise<readonly Measurement[]>,

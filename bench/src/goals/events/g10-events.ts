@@ -9,7 +9,7 @@ import { measuredStores } from "../../subjects/stores.js";
 
 const count = 200_000;
 
-/** An agent in the server's own process, whose events are all there, talks as fast as it is listened to. */
+/** An agent in the server's own process, whose events are all available, emits as fast as they are read. */
 export const events: Goal = {
   id: "G10",
   title: "events/s through the server ÷ raw node NDJSON, back-pressure on",
@@ -87,7 +87,7 @@ async function eventsPerSecond(caller: Caller, path: string, body: string): Prom
   return lines / seconds;
 }
 
-/** Looks at bytes only, so that the reader isn't what limits both. */
+/** Counts bytes only, so that the reader doesn't limit both sides. */
 async function countLines(response: IncomingMessage): Promise<number> {
   let lines = 0;
   for await (const chunk of response) {

@@ -8,7 +8,7 @@ import { measuredStores } from "../../subjects/stores.js";
 
 const chunks = 30_000;
 
-/** A talkative agent isn't held up on its way through the server to the caller. */
+/** Measures whether an agent with many events is slowed down by the server. */
 export const agentEvents: Goal = {
   id: "G11",
   title: "events/s through a real agent ÷ ACP direct",

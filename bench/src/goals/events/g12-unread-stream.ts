@@ -10,7 +10,7 @@ const events = 1_000_000;
 const quietMs = 3_000;
 const longestMs = 120_000;
 
-/** A reader that stops reading slows the agent, and costs the runner nothing. */
+/** A reader that stops reading slows the agent, and costs the runner no memory. */
 export const unreadStream: Goal = {
   id: "G12",
   title: "memory growth, a client that doesn't read, 1 M events",
@@ -21,7 +21,7 @@ export const unreadStream: Goal = {
     const settled: number[] = [];
     for (let time = 0; time < Math.min(3, pairs(3)); time += 1) {
       await using ambit = await startAmbit();
-      // What a server grows to by working at all isn't what an unread stream costs.
+      // Memory that any activity takes isn't the cost of an unread stream.
       for (let earlier = 0; earlier < 3; earlier += 1) await run(ambit.caller, demoRequest("stream 5000"));
       await pause(1_000);
       const { growth, atEnd } = await unread(ambit);

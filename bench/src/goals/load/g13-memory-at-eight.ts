@@ -11,7 +11,7 @@ import { demoRequest } from "../../subjects/requests.js";
 const runs = 8;
 const script = "say hello\nsleep 4000";
 
-/** What a run costs beside its agent. */
+/** The memory of a run without its agent. */
 export const memoryAtEight: Goal = {
   id: "G13",
   title: "PSS per concurrent run at 8 ÷ bare agent",

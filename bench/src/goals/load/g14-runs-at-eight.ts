@@ -9,7 +9,7 @@ const atOnce = 8;
 const total = 24;
 const script = "say hello";
 
-/** Many runs at once: the runner isn't what they wait for. */
+/** Simultaneous runs: the runner isn't their bottleneck. */
 export const runsAtEight: Goal = {
   id: "G14",
   title: "runs/s at 8 ÷ ACP direct",

@@ -17,7 +17,7 @@ import { Caller } from "../../subjects/http.js";
 /** Milliseconds for a started server to have settled. */
 const settleMs = 3_000;
 
-/** A server that is up as fast as Node allows, and small when idle. */
+/** A server that starts as fast as Node allows, and is small when idle. */
 export const start: Goal = {
   id: "G15",
   title: "start ÷ bare node http; idle PSS likewise",

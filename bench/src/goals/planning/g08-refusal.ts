@@ -14,7 +14,7 @@ const refused = {
   customTools: [usualTool(0)],
 };
 
-/** Saying no is nearly free, also to a caller with a thousand tools. */
+/** A refusal is nearly free, even with a thousand tools. */
 export const refusal: Goal = {
   id: "G8",
   title: "refusal ÷ raw POST; with 1,000 tools ÷ JSON.parse",
@@ -26,7 +26,7 @@ export const refusal: Goal = {
     const small = demoRequest("say hello", refused);
     const large = demoRequest("say hello", {
       ...refused,
-      // All but one are the user's, which no boundary refuses.
+      // All but one are client tools, which no boundary refuses.
       customTools: Array.from({ length: 1_000 }, (_, index) =>
         usualTool(index, index === 0 ? "callback" : "client"),
       ),

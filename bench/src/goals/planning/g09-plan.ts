@@ -20,7 +20,7 @@ import { demoRequest, toolCallback, usualTool } from "../../subjects/requests.js
 
 const kinds = 40;
 
-/** The plan judges every tool by itself, and costs less than reading them. */
+/** The plan checks every tool, and costs less than parsing them. */
 export const plan: Goal = {
   id: "G9",
   title: "full per-tool plan, 1,000 tools × 100 actors ÷ JSON.parse of the body",

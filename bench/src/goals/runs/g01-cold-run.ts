@@ -17,7 +17,7 @@ interface Cost {
 
 const measured = new Map<string, ReturnType<typeof measureColdRuns>>();
 
-/** Both costs of the same runs: G1 and G2 look at one measurement from two sides. */
+/** Two costs of the same runs: G1 and G2 are two views of one measurement. */
 function coldRuns(unconfined: "allow" | "prefer", pairs: number): ReturnType<typeof measureColdRuns> {
   const known = measured.get(unconfined);
   if (known !== undefined) return known;

@@ -5,10 +5,10 @@ import { startAmbit } from "../../subjects/ambit-server.js";
 import { demoRequest } from "../../subjects/requests.js";
 import { run } from "../../subjects/runs.js";
 
-/** A turn of real agents takes seconds; this one takes as long as a hasty one. */
+/** Turns of real agents take seconds; this one takes as long as a fast one. */
 const script = "say let me see\nsleep 50\nsay done";
 
-/** A named session keeps its agent: the next turn pays for nothing but itself. */
+/** A named session keeps its agent, so the next turn costs only itself. */
 export const warmTurn: Goal = {
   id: "G3",
   title: "warm turn ÷ second prompt on an open ACP session",

@@ -6,7 +6,7 @@ import { type Caller, linesOf } from "../../subjects/http.js";
 import { demoRequest } from "../../subjects/requests.js";
 import { measuredStores } from "../../subjects/stores.js";
 
-/** A caller sees that its run has begun long before an agent could have started. */
+/** A caller sees that its run has started long before an agent could have started. */
 export const firstLine: Goal = {
   id: "G4",
   title: "first NDJSON line ÷ raw POST",
@@ -51,7 +51,7 @@ export const firstLine: Goal = {
   },
 };
 
-/** Reads the run to its end, so that nothing of it is left when the next is measured. */
+/** Reads the run to its end, so that it is finished before the next measurement. */
 async function untilFirstLine(caller: Caller, body: string): Promise<number> {
   const begun = performance.now();
   let first: number | undefined;

@@ -9,7 +9,7 @@ import { watchRun } from "../../subjects/runs.js";
 const calls = 20;
 const script = Array(calls).fill('call crm_search_contacts_0 {"query":"ada","limit":10}').join("\n");
 
-/** From the agent's call to the tool's answer, as events show it. */
+/** From the agent's call to the tool's result, according to the events. */
 export const toolTurn: Goal = {
   id: "G5",
   title: "tool-turn gap ÷ same agent calling a bare MCP server that posts",

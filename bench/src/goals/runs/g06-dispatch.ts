@@ -12,7 +12,7 @@ const pairsSchema = z.object({
   floor: z.array(z.number()),
 });
 
-/** Between a tool call's arrival in the runner and its answer: permission, arguments' schema, executor, outcome. */
+/** From a tool call's arrival in the runner to its response: permission, arguments' schema, executor, outcome. */
 export const dispatch: Goal = {
   id: "G6",
   title: "runner's tool dispatch ÷ direct POST",

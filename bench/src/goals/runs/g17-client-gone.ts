@@ -10,7 +10,7 @@ import { run, untilLine } from "../../subjects/runs.js";
 const runs = 200;
 const atOnce = 4;
 
-/** Whoever leaves leaves nothing behind. */
+/** A client that disconnects leaves nothing. */
 export const clientGone: Goal = {
   id: "G17",
   title: "client gone → nothing left; orphans in 200 runs",
@@ -43,13 +43,13 @@ export const clientGone: Goal = {
   },
 };
 
-/** An agent that works, with a command that would run on. */
+/** A working agent, with a command that would keep running. */
 async function untilNothingIsLeft({ caller, program }: AmbitServer): Promise<number> {
   const body = demoRequest("say hello\nrun sleep 600");
   const response = await caller.open("/run", body, "application/x-ndjson");
   response.on("error", () => undefined);
   await untilLine(response, '"type":"tool_call"');
-  // The command itself is a process or two later than its announcement.
+  // The command itself starts a process or two after its announcement.
   await pause(60);
   const left: readonly ProcessIdentity[] = descendantsOf(program.pid);
   if (left.length < 2) throw new Error("the run had no processes to begin with");

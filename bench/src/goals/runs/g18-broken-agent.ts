@@ -6,7 +6,7 @@ import { startAmbit } from "../../subjects/ambit-server.js";
 import { linesOf } from "../../subjects/http.js";
 import { demoRequest } from "../../subjects/requests.js";
 
-/** What is wrong with the agent's program, and the text that comes of it. */
+/** The defect of the agent's program, and the resulting message. */
 const broken = {
   "throws when it is loaded": "throw new Error('broken agent')\n",
   "leaves at once, with success": "process.exit(0)\n",
@@ -15,7 +15,7 @@ const broken = {
 
 const limit = { atMost: 100 } as const;
 
-/** A run that can't be says so at once. */
+/** An impossible run fails at once. */
 export const brokenAgent: Goal = {
   id: "G18",
   title: "missing or broken agent → terminal record",
@@ -52,8 +52,8 @@ export const brokenAgent: Goal = {
 };
 
 /**
- * From the request to the terminal record, with this program in the agent's place. A failure lets the runner probe
- * anew before it plans again: unless it is to be `at once`, that is over before the next request.
+ * From the request to the terminal record, with this program instead of the agent. A failure makes the runner probe
+ * again before it plans: unless it is to be `at once`, this waits for that before the next request.
  */
 async function endsOf(
   command: string,

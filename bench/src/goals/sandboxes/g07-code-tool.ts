@@ -19,7 +19,7 @@ const tools = {
   node: "exports.main = ({ words }) => ({ joined: words.join(' ') });\n",
 } as const;
 
-/** The same work without a jail, a bootstrap or a care: reads the call, runs the code, prints the result. */
+/** The same work without a jail or a bootstrap: reads the call, runs the code, prints the result. */
 const plain = {
   python: [
     [systemPython, "-I", "-c"],
@@ -34,10 +34,10 @@ const plain = {
 type Runtime = keyof typeof tools;
 const runtimes: readonly Runtime[] = ["python", "node"];
 
-/** Milliseconds between calls: less than any model takes from a tool's answer to its next call. */
+/** Milliseconds between calls: less than any model takes from a tool's result to its next call. */
 const thinkingMs = 250;
 
-/** A tool's code in a jail of its own, nearly at the price of its interpreter. */
+/** A tool's code in a separate jail, at nearly the cost of its interpreter. */
 export const codeTool: Goal = {
   id: "G7",
   title: "code tool in its sandbox ÷ plain spawn, same binary",
@@ -86,7 +86,7 @@ async function calls(
   return { what, unit: "×", values: measured.ratios, limit, note: mediansOf(measured, "ms") };
 }
 
-/** What the interpreter adds that waits for a run's next call, its jail included. */
+/** The additional cost of the waiting interpreter, including its jail. */
 async function waitingMemory(runtime: Runtime, sandbox: Sandbox): Promise<Measurement> {
   const values: number[] = [];
   let processes = 0;

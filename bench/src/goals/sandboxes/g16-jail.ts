@@ -6,12 +6,12 @@ import { startBareServer } from "../../subjects/bare-server.js";
 import { demoRequest } from "../../subjects/requests.js";
 import { runWorking } from "../../subjects/runs.js";
 
-/** Confined with a list of one destination and the addresses it may have, the workspace writable. */
+/** Confined, with one listed destination and its addresses, and a writable workspace. */
 const boundary = (allowlist: readonly string[]) => ({
   sandboxPermission: { network: { mode: "allowlist", allowlist }, filesystem: "workspace" },
 });
 
-/** A turn as agents have them, but shorter: a second of commands, files and calls to its model. */
+/** A turn like those of agents, but shorter: a second of commands, files and model requests. */
 function turnOf(url: string): string {
   const round = [`fetch ${url}`, "run sleep 0.15", "write notes.txt something", "read notes.txt"];
   return Array(6).fill(round).flat().join("\n");
@@ -24,7 +24,7 @@ export const jail: Goal = {
   needs: [confinement, loopbackName],
   async run({ pairs }) {
     await using ambit = await startAmbit({ unconfined: "prefer" });
-    // By a name: what a jail calls by a literal loopback address it looks for in itself, without the proxy.
+    // By name: a jail looks for a literal loopback address in itself, without the proxy.
     const own = await ownLoopback();
     if (own === undefined) throw new Error("this machine's own name no longer leads to loopback");
     await using model = await startBareServer(own.address);

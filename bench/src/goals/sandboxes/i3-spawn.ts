@@ -9,7 +9,7 @@ import { openBackend } from "../../subjects/confined.js";
 
 const together = 50;
 
-/** What a jail costs before its program's first instruction. */
+/** The cost of a jail before its program's first instruction. */
 export const spawnInJail: Goal = {
   id: "I3",
   title: "spawn to first instruction, over a plain spawn; 50 sandboxes at once",
@@ -72,7 +72,7 @@ async function untilFirstByte(sandbox: Sandbox): Promise<void> {
 
 const ending: Promise<unknown>[] = [];
 
-/** Waits, off the clock, until what ran before is gone: its end must burden neither side. */
+/** Waits, outside the measurement, until the previous processes are gone: their end must burden neither side. */
 async function alone(step: () => Promise<void>): Promise<number> {
   await Promise.all(ending.splice(0));
   return await timed(step);

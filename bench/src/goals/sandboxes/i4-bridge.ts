@@ -10,13 +10,13 @@ import { type Namespaces, namespaces, openNamespaces } from "../../subjects/brid
 const MB = 2 ** 20;
 const rounds = 200;
 const atMost = 1.5;
-/** Of a bare Node relay, which is at the place of the guest daemon. */
+/** The cost of a bare Node relay in place of the guest daemon. */
 const atMostOfRelay = 1.2;
 const hello = ["/bin/echo", "here"] as const;
 const cat = ["/bin/cat"] as const;
 const line = Buffer.from(`${"x".repeat(99)}\n`);
 
-/** What a program's streams cost over the bridge, over its pipe alone, and without either. */
+/** The cost of a program's streams over the bridge, over its pipe alone, and without either. */
 export const bridge: Goal = {
   id: "I4",
   title: "a process over the bridge ÷ over the bare pipe (nsenter) and ÷ a plain spawn",
@@ -63,7 +63,7 @@ async function against(
   pairs: number,
   subject: Side,
   { pipe, plain: without }: Floors,
-  // An opening is no part of a stream: it is told, and held against nothing.
+  // An opening isn't part of a stream: it is reported without a comparison.
   isLimited = true,
 ): Promise<readonly Measurement[]> {
   const overPipe = await interleaved(subject, pipe, { pairs });
@@ -85,7 +85,7 @@ async function against(
   ];
 }
 
-/** What a process between the pipe and the program costs at least, and the bridge beside it. */
+/** The minimal cost of a process between pipe and program, compared with the bridge. */
 async function againstRelay(
   far: Namespaces,
   sandbox: Sandbox,

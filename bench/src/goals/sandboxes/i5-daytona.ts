@@ -9,7 +9,7 @@ const atMost = 1.2;
 const line = `${"x".repeat(99)}\n`;
 const path = { PATH: "/usr/bin:/bin" };
 
-/** What the bridge adds where its pipe is a platform's: a session's command, by the official SDK. */
+/** The bridge's additional cost over a platform's pipe: a session's command, through the official SDK. */
 export const daytonaBridge: Goal = {
   id: "I5",
   title: "a process over the bridge ÷ as a session's command (loopback Daytona)",
@@ -53,7 +53,7 @@ const bridged = (sandbox: Sandbox, script: string) => () =>
     for await (const _ of child.stdout);
   });
 
-/** Until all of it is there: that its command has ended, the platform tells a second later. */
+/** Until all output has arrived: the platform reports the end of a command a second later. */
 const piped = (far: DaytonaPipes, script: string, bytes: number) => async () => {
   const begun = performance.now();
   const pipe = await far.pipe(script);

@@ -6,7 +6,7 @@ const MB = 2 ** 20;
 /** A link of 1 Gbit/s, which is a fast one to a code host or a registry. */
 const gigabit = 125_000_000;
 
-/** What it costs that a credential is put on outside: TLS is ended, the request rewritten, the answer searched. */
+/** The cost of adding a credential outside: TLS termination, rewriting the request, searching the response. */
 export const credentialBroker: Goal = {
   id: "I6",
   title: "a request through the credential broker, beside the same server reached directly",

@@ -2,7 +2,7 @@ import type { Goal } from "../../goal.js";
 import { interleaved, median, mediansOf, short } from "../../measure.js";
 import { openRouted } from "../../subjects/routed.js";
 
-/** What it costs that a model is reached over the route: the request is looked through, the answer counted and searched. */
+/** The cost of the model route: the request is scanned, the response counted and searched. */
 export const modelRoute: Goal = {
   id: "I7",
   title: "a request to a model over the route, beside the same scripted server reached directly",

@@ -20,7 +20,7 @@ const hello = ["/bin/echo", "here"] as const;
 const cat = ["/bin/cat"] as const;
 type Argv = readonly [string, ...string[]];
 
-/** What a sandbox costs in a container, and its streams beside `docker exec` in the same container. */
+/** The cost of a sandbox in a container, and its streams compared with `docker exec` in the same container. */
 export const docker: Goal = {
   id: "I8",
   title: "a sandbox in a container (runc): opened, and its streams ÷ docker exec",
@@ -49,7 +49,7 @@ export const docker: Goal = {
       const beside = (argv: Argv) => () => timed(() => all(containers.exec(sandbox, argv).output));
       return [
         await opening("open and first output, made then", containers, few),
-        // The next one is made in the time of two or three openings.
+        // Preparing the next one takes as long as two or three openings.
         await opening("the same, with one that was made ahead", ahead, few, () => pause(1_500)),
         await against("first output", inside(hello), beside(hello)),
         await against(
@@ -84,7 +84,7 @@ async function spawned(sandbox: RemoteSandbox, argv: Argv): Promise<Streams> {
   return { output: child.stdout, write: (bytes) => writer.write(bytes), end: () => child.kill() };
 }
 
-/** @param before what happens off the clock before each. */
+/** @param before runs outside the measurement before each. */
 async function opening(
   what: string,
   containers: Containers,

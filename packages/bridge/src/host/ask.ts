@@ -12,7 +12,7 @@ export interface Asked<Reply> {
   readonly content: Uint8Array;
 }
 
-/** Bytes that come before a reply: what a file holds that can be read. Nobody inside may send us more. */
+/** Bytes that come before a reply: what a file holds that can be read. A process inside may not send more. */
 const mostContent = largestRead;
 
 /**

@@ -146,7 +146,7 @@ export class Channel {
     if (untaken > window) throw new WindowExceeded(`Channel ${this.id} received more than its window allows`);
     this.#untaken[stream] = untaken;
     if (stream === streams.messages) {
-      // Whoever listens to none keeps none, however long they are.
+      // Without a listener, nothing is kept of them, however long they are.
       const lines = this.listener.message === undefined ? [] : this.#lines.push(bytes);
       for (const line of lines) this.listener.message?.(JSON.parse(line));
       this.#taken(stream, bytes.length);

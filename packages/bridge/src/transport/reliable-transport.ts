@@ -70,7 +70,7 @@ export class ReliableTransport implements Transport {
     this.#append(frameLine(this.#side, this.#next(), frame));
   }
 
-  /** @param bytes as many as a frame takes. Whoever sends them has waited for `room`. */
+  /** @param bytes as many as a frame takes. The sender has waited for `room`. */
   sendData(channel: number, stream: StreamId, bytes: Uint8Array): void {
     this.#append(dataLine(this.#side, this.#next(), channel, stream, bytes));
   }

@@ -81,7 +81,7 @@ export class Gate {
 
   /**
    * `admit`, with every outcome reported that ends here: a refusal, or an allowed name that doesn't resolve. What
-   * is admitted is reported later, once, by whoever opens the connection.
+   * is admitted is reported later, once, by the code that opens the connection.
    */
   async admitOrReport(target: Target, protocol: EgressProtocol): Promise<Admission | UpstreamFailure> {
     try {

@@ -50,7 +50,7 @@ const SOCKS5 = 5;
 const SOCKS4 = 4;
 
 /**
- * Opens one session's way out. Whoever can reach the socket is that session: hand it to one sandbox only.
+ * Opens one session's proxy. Every client of the socket counts as that session: pass it to one sandbox only.
  *
  * Not stopped: a request for another host inside TLS to a listed one (domain fronting, or the inner name of an
  * encrypted ClientHello), which only a proxy that breaks TLS open could see; protocols other than TLS and HTTP that

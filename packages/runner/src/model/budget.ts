@@ -105,7 +105,7 @@ export class Budget {
       this.#waiting.push(turn);
     });
     try {
-      // Whoever ends hands its place over: it stays counted.
+      // A request that ends passes its slot on, so the slot stays counted.
       await unlessAborted(signal, () => given);
     } catch (error) {
       const index = this.#waiting.indexOf(turn);

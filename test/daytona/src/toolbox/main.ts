@@ -1,5 +1,5 @@
 /**
- * The daemon inside a container: runs commands, keeps sessions, reads and writes files, as whoever the image runs
+ * The daemon inside a container: runs commands, keeps sessions, reads and writes files, as the user that the image runs
  * as. It needs nothing but Node. Multipart bodies and WebSockets are the control plane's business.
  */
 import { createServer } from "node:http";

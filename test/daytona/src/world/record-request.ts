@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { WorldRequest } from "../interface.js";
 import type { Arrival } from "../runner/messages.js";
 
-/** Tells of a request when its body has arrived. Whoever answers it may read the body too. */
+/** Reports a request when its body has arrived. Its handler may read the body too. */
 export function recorded(
   request: IncomingMessage,
   place: Arrival,

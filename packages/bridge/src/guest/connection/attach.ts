@@ -50,7 +50,7 @@ function start({ folder }: Settings): string {
   const log = join(folder, "bridge.log");
   const errors = openSync(log, "a", 0o600);
   const [program = "", , ...settings] = process.argv.slice(1);
-  // Through a shell that ends at once, so that it is nobody's child: a platform that ends a pipe ends all that descends
+  // Through a shell that ends at once, so that it has no parent: a platform that ends a pipe ends all that descends
   // from it, whatever session that moved to.
   const argv = ["-c", '"$@" &', "sh", process.execPath, program, "serve", ...settings];
   spawn("/bin/sh", argv, {

@@ -5,7 +5,9 @@ import { streams } from "../../transport/frame.js";
 import { Pouring } from "../pouring.js";
 import { replying } from "../replying.js";
 
-/** Connections at once, of one listener; others are dropped. Whoever makes more mustn't take every descriptor. */
+/**
+ * Connections at once, of one listener; others are dropped. A client that opens more must not take every descriptor.
+ */
 const mostConnections = 256;
 
 /** Connections on the sandbox's loopback, carried to the runner. */

@@ -213,7 +213,7 @@ export class Sandboxes {
       await delay();
       this.touch(sandbox);
       this.#enter(sandbox, SandboxState.STARTED);
-      // Nobody waits for it, and nobody hears when it fails.
+      // Nothing awaits it or reports its failure.
       if (rulesDelayMs > 0) void sleep(rulesDelayMs).then(() => this.#applyNetwork(sandbox).catch(() => {}));
     } catch (error) {
       this.#fail(sandbox, error instanceof Error ? error.message : String(error));

@@ -24,7 +24,7 @@ export async function forwardRequest(
   request.pipe(forwarded);
   const answer = await answered;
   response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
-  // Whoever listens may leave at any time.
+  // A listener may disconnect at any time.
   await pipeline(answer, response).catch(() => response.destroy());
 }
 

@@ -80,7 +80,7 @@ export function options(spec: SandboxSpec, root: string, env: Readonly<Record<st
   ];
 }
 
-/** The daemon's command line, as whoever the image runs as. */
+/** The daemon's command line, as the image's user. */
 export function command(spec: SandboxSpec): string[] {
   const run = spec.daemon === undefined ? [nodeInside().program, daemon.main] : [foreignDaemon];
   if (spec.image.user === "root") return run;

@@ -55,7 +55,7 @@ export class Container {
 
   /**
    * Starts the daemon. `connect` makes the network once the namespace is there, before anything runs in it;
-   * `exited` is told when the container ends, whoever ended it.
+   * `exited` is called when the container ends for any reason.
    */
   async start(
     env: Readonly<Record<string, string>>,
@@ -82,7 +82,7 @@ export class Container {
         reject(new Error(`the container ended: ${Buffer.concat(said).toString("utf8").trim()}`)),
       );
     });
-    // Nobody waits for it once the container is up.
+    // Unused once the container is up.
     failed.catch(() => {});
 
     // A bwrap that gives up closes all of these: its exit and its words tell.
@@ -109,7 +109,7 @@ export class Container {
         this.#running = undefined;
         await exited();
       });
-      // Waited for by whoever stops it; if it ends by itself, nobody does.
+      // Awaited by the code that stops it; if it ends by itself, nothing awaits it.
       over.catch(() => {});
       this.#running = { pid, over };
       return pid;
@@ -169,7 +169,7 @@ function duplex(stream: unknown): Duplex {
   return stream;
 }
 
-/** Read to its end: bwrap writes it in pieces, and one that nobody takes kills it. */
+/** Read to its end: bwrap writes it in pieces, and an unread one kills it. */
 async function childPid(info: Readable): Promise<number> {
   let text = "";
   for await (const chunk of info) text += chunk;

@@ -57,7 +57,7 @@ export class Links {
   /** Does nothing where there is no link. */
   async disconnect(index: number): Promise<void> {
     if (!this.#connected.delete(index)) return;
-    // The kernel takes the link away too, with the sandbox's namespace: whoever is first.
+    // The kernel also removes the link together with the sandbox's namespace, possibly first.
     await ip([`link delete ${linkName(index)}`], "may be gone");
     await this.#nft(removalOf(index));
   }

@@ -89,7 +89,7 @@ export function addSessionRoutes(routes: Routes, sessions: Sessions): void {
     const files = session.files(path("command"));
     response.writeHead(200, { "content-type": "application/octet-stream" });
     response.flushHeaders();
-    // Whoever listens may leave at any time.
+    // A listener may disconnect at any time.
     await pipeline(Readable.from(follow(files, session.ended)), response).catch(() => response.destroy());
   });
 }
