@@ -99,7 +99,7 @@ describe("session/close", () => {
       sent: 1,
     },
     { what: "isn't sent to one that doesn't", capabilities: {}, sent: 0 },
-  ])("$what", async ({ capabilities, told }) => {
+  ])("$what", async ({ capabilities, sent }) => {
     const fake = fakeAgent({
       onPrompt: async () => endTurn,
       initialize: { protocolVersion: 1, agentCapabilities: { loadSession: true, ...capabilities } },
@@ -116,7 +116,7 @@ describe("session/close", () => {
     });
     const { agent, scope } = await fake.start();
     await agent.close();
-    expect(fake.closed).toEqual(Array(told).fill({ sessionId: "s1" }));
+    expect(fake.closed).toEqual(Array(sent).fill({ sessionId: "s1" }));
     await scope.close();
   });
 });
