@@ -41,7 +41,7 @@ describe.each(testedAgents)(
       skills: [{ name: "greet", description: "How to greet politely.", body: "Say hello." }],
       harnessFiles: [{ path: "given.txt", content: "From the request." }],
       appendSystemPrompt: "Words behind the agent's own.",
-      permissions: { default: "allow", rules: asksNobody ? ownToolsAllowed : held },
+      permissions: { default: "allow", rules: neverAsks ? ownToolsAllowed : held },
       sandboxPermission: {
         network: "off",
         filesystem: "workspace",
