@@ -8,12 +8,7 @@ export * from "./request/limits.js";
 export * from "./request/mcp-server.js";
 export * from "./request/message.js";
 export * from "./request/model-connection.js";
-export {
-  type Permission,
-  type PermissionMode,
-  type Permissions,
-  permissionSchema,
-} from "./request/permissions.js";
+export * from "./request/permissions.js";
 export * from "./request/project.js";
 export * from "./request/request.js";
 export { runIdSchema } from "./request/run-id.js";

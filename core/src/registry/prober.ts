@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Capability, findingSchema } from "../contract/index.js";
 import { messageOf } from "../errors.js";
 import type { Probed } from "../plan/index.js";
-import { type Actor, type Finding, type Log, newPluginAbort } from "../plugin/index.js";
+import { type Actor, type Finding, type Log, newPluginAbort, unlessAborted } from "../plugin/index.js";
 import type { ProbeSettings } from "./configuration.js";
 
 interface Evidence {
@@ -100,17 +100,12 @@ export class Prober {
 
   /** Never rejects: a probe that fails is a finding on each claim. */
   async #ask(actor: Actor<never>): Promise<readonly Finding[]> {
+    const { timeoutMs } = this.settings;
     const limit = newPluginAbort();
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        const error = new Error(`took longer than ${this.settings.timeoutMs} ms`);
-        limit.abort(error);
-        reject(error);
-      }, this.settings.timeoutMs);
-    });
+    const timer = setTimeout(() => limit.abort(new Error(`took longer than ${timeoutMs} ms`)), timeoutMs);
     try {
-      return z.array(findingSchema).parse(await Promise.race([actor.probe(limit.signal), late]));
+      const found = await unlessAborted(limit.signal, () => actor.probe(limit.signal));
+      return z.array(findingSchema).parse(found);
     } catch (error) {
       this.log.warn({ actor: actor.name, error }, "a probe failed");
       const why = error instanceof z.ZodError ? "its findings have no usable shape" : messageOf(error);

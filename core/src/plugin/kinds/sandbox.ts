@@ -1,5 +1,5 @@
 import type { Boundary } from "../../boundary/index.js";
-import type { Capability, CredentialForm, Evidence } from "../../contract/index.js";
+import type { Capability, Credential, CredentialForm, Evidence } from "../../contract/index.js";
 import type { SandboxFailed } from "../../errors.js";
 import type { Actor, ActorGap } from "../actor.js";
 import type { Log } from "../log.js";
@@ -9,7 +9,8 @@ import type { Scope } from "../scope.js";
 export type Rootfs = "host" | "image";
 
 /** A credential that programs in the sandbox send to some hosts without being able to read it. */
-export interface HiddenCredential {
+export interface HiddenCredential
+  extends Readonly<Partial<Omit<Credential, "name" | "value" | "hosts" | "as">>> {
   /** Unique in a run: the variable that holds it. */
   readonly name: string;
   readonly value: string;
@@ -17,12 +18,6 @@ export interface HiddenCredential {
   readonly hosts: readonly string[];
   /** The header that carries it. Default: any header that model providers accept keys in. */
   readonly as?: CredentialForm;
-  /** The only HTTP methods that it is used with. Default: all. */
-  readonly methods?: readonly string[];
-  /** The only paths that it is used with: exact, or a prefix that ends in `*`. Default: all. */
-  readonly paths?: readonly string[];
-  /** `read`: requests that read only; no git push. Default `write`. */
-  readonly access?: "read" | "write";
 }
 
 /** `true` where the credential stays outside; else a gap's reason and fix. */
