@@ -17,6 +17,7 @@ import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";
 import { sealedWebhook } from "./webhooks/target.js";
 
 export interface DurableOptions extends DeliveriesOptions {
+  readonly store: Store;
   readonly settings: StoreSettings;
   /** Where callers reach this replica: `http://10.0.0.5:8765`. */
   readonly address: string;

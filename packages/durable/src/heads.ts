@@ -4,6 +4,8 @@ import type { RunHead, Store } from "./store/index.js";
 
 /** Milliseconds between two checks of runs on other replicas. */
 const pollMs = 100;
+/** Runs in one question: databases limit a statement's parameters. */
+const mostIds = 1_000;
 
 interface Watch {
   head: RunHead | undefined;
@@ -44,7 +46,10 @@ export class Heads {
 
   async #poll(): Promise<void> {
     try {
-      const heads = await this.store.heads([...this.#watched.keys()]);
+      const ids = [...this.#watched.keys()];
+      const heads: RunHead[] = [];
+      for (let first = 0; first < ids.length; first += mostIds)
+        heads.push(...(await this.store.heads(ids.slice(first, first + mostIds))));
       const byId = new Map(heads.map((head) => [head.id, head]));
       for (const [id, watch] of [...this.#watched]) {
         watch.head = byId.get(id);

@@ -1,5 +1,5 @@
 import { messageOf } from "@ambit/core";
-import type { Log, WebhookAttempt } from "@ambit/core/plugin";
+import { type Log, unlessAborted, type WebhookAttempt } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
 import type { Delivery, DeliveryOutcome, Store } from "../store/index.js";
 import { urlOf } from "./target.js";
@@ -13,6 +13,8 @@ const growth = 4;
 const longestPauseMs = 6 * 3_600_000;
 /** Milliseconds after an attempt's time limit before another replica may start the next. */
 const marginMs = 15_000;
+/** Milliseconds that the sender may take beyond that limit: then its place is free again, whatever keeps it. */
+const graceMs = 1_000;
 
 /** The message to post. The sender signs it. */
 export interface WebhookPost {
@@ -49,7 +51,7 @@ export interface WebhookSender {
 }
 
 export interface DeliveriesOptions {
-  readonly store: Store;
+  readonly store: Pick<Store, "takeDeliveries" | "settleDelivery" | "redeliver">;
   readonly sealing: Sealing;
   readonly sender: WebhookSender;
   /** A message was posted, or couldn't be. */
@@ -178,7 +180,9 @@ export class Deliveries {
       return { delivered: false, error: "its address can't be read by this server" };
     }
     try {
-      return await sender.send({ id, url, body, project }, this.#closing.signal);
+      const late = AbortSignal.timeout(sender.timeoutMs + graceMs);
+      const sending = sender.send({ id, url, body, project }, this.#closing.signal);
+      return await unlessAborted(late, () => sending);
     } catch (error) {
       log.error({ runId, error: messageOf(error) }, "a webhook could not be sent");
       return { delivered: false, error: "it could not be sent; the runner's log has the cause" };
