@@ -28,10 +28,10 @@ const runs = [
   "own tool denied",
   "own tool asked",
   "cancel",
-  "cancel, in mid-tool",
+  "cancel during a tool call",
   "cancel, with a question open",
   "upstream errors",
-  "answer cut half way",
+  "interrupted response",
 ];
 const features = [
   "model",
@@ -117,7 +117,7 @@ ${table("runs", runs)}
 - **own tool asked, denied**: before every use of its own tools, harmless commands included (\`ls\`, \`pwd\`, \`git status\`),
   regardless of settings in the workspace and the home; tried with each in \`plugins/harness-acp/test/profiles/own-tools.test.ts\`.
 - **upstream errors**: 401, 402, 403, 429, 500 and 529, each as \`model_failed\` with its status and whether a second try may
-  help. **resumed**: it asks its model to go on where the connection was cut.
+  help. **resumed**: it asks its model to continue where the connection was interrupted.
 - **refused**: it doesn't ask. A request whose permissions would have to be enforced is refused before it starts.
 
 ## Features
@@ -139,7 +139,7 @@ ${table("features", features)}
   their retries: the run ends at the third failure in a row (\`limits.modelFailures\`).
 - **no other host asked for**: telemetry, update checks and lists are off: no connection was refused in a turn without a
   network. It counts those that go by the proxy which its variables name. OpenCode looks for its plugins' package at each start,
-  and goes on without it.
+  and continues without it.
 - **provider's search**: a search that the model's provider would make is refused where the network is restricted; the result's
   \`warnings\` name the tool, the boundary and the fix. **–**: it has no such tool, or it is off.
 - **\`$/cancel_request\`**: ends a turn as \`session/cancel\` does. **ignored**: it does no harm.

@@ -19,7 +19,7 @@ if (process.versions.node.localeCompare(oldest, "en", { numeric: true }) < 0) {
   refuse(`Node ${oldest} or newer is needed, this is ${process.versions.node}: see https://nodejs.org`);
 } else if (existsSync(bundle)) {
   // Compiled code is kept below the user's own cache folder: in a shared one, others could plant theirs. Where it
-  // can't be written, Node goes on without.
+  // can't be written, Node continues without it.
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE || join(cache, "ambit", "compiled"));
   await import(bundle.href);

@@ -28,7 +28,7 @@ async function asking(answer: RequestListener, agent?: BoundedAgent) {
   };
 }
 
-it("ends a request that nobody answers, and says that it was late", async () => {
+it("ends a request without a response, and reports the timeout", async () => {
   const ask = await asking(() => undefined);
   const error = await ask({ signal: within(20) }).catch((thrown: unknown) => thrown);
   expect(isLate(error)).toBe(true);

@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 
 /**
  * All that is counted. No label holds what a caller or an agent chooses freely: each value would be a series of its
- * own, for ever.
+ * own, forever.
  */
 export function createMetrics(buckets: readonly number[]) {
   const registers = [new Registry()];

@@ -69,7 +69,7 @@ function exchange({ url, headers, body }: Post, policy: AddressPolicy, signal: A
       response.once("error", () => {});
       response.once("close", () => resolve(answerOf(statusCode, response.headers["retry-after"])));
     });
-    // Nobody speaks another protocol here. Without this listener Node closes the connection, and no other event follows.
+    // No other protocol is used here. Without this listener Node closes the connection, and no other event follows.
     request.once("upgrade", ({ statusCode = 0 }, socket) => {
       socket.destroy();
       resolve(answerOf(statusCode, undefined));

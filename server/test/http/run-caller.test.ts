@@ -22,7 +22,7 @@ describe("a caller that is a process of a run", () => {
       expect(await refused.text()).toContain("A process of a run mustn't call the runner");
     }
     expect((await fetch(`${url}/plugins`)).status).toBe(403);
-    // Says that the server lives, and knows nothing else.
+    // Reports that the server is up, and nothing else.
     expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 

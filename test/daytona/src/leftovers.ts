@@ -7,7 +7,7 @@ import { removeLeftCgroups } from "./runner/container/cgroups.js";
 const prefix = "ambit-daytona-";
 const pattern = /^ambit-daytona-(\d+)-(\d+)-/;
 
-/** When a process started, in the kernel's ticks since boot: with the pid, its name for ever. */
+/** When a process started, in the kernel's ticks since boot: with the pid, it identifies the process permanently. */
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

@@ -97,7 +97,7 @@ describe("a container", () => {
 
   it("has its memory, and no more", async (context) => {
     const { limits } = fixture().loopback;
-    if (!limits.includes("memory")) context.skip(`host: no memory cgroup to be had (${limits.join()})`);
+    if (!limits.includes("memory")) context.skip(`host: no memory cgroup is available (${limits.join()})`);
     const sandbox = await create("narrow");
     const use = (megabytes: number) =>
       output(sandbox, `python3 -c "b=bytearray(${megabytes}<<20); print('had')" 2>/dev/null; echo $?`);

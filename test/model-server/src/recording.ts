@@ -26,7 +26,7 @@ export interface RecordedRequest {
   streamed: boolean;
   /** What the script decided; undefined when it wasn't asked. */
   answer?: Answer;
-  /** HTTP status sent; undefined until headers go out, and for ever after `hang`. */
+  /** HTTP status sent; undefined until headers are sent, and always after `hang`. */
   readonly status: number | undefined;
   /** The client left before the answer had ended. */
   aborted: boolean;

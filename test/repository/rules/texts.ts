@@ -49,7 +49,7 @@ const registryHost = new RegExp(
   "gim",
 );
 
-/** Whoever installs has their own registry: a host in the lockfile would send them to ours. */
+/** Users have their own registry: a host in the lockfile would send them to another one. */
 export function registryHosts(files: readonly SourceFile[]): string[] {
   return matches(files, registryHost, "names a package registry");
 }

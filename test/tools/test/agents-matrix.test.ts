@@ -160,7 +160,7 @@ describe.each(testedAgents)(
 
     const search = matrix.searches[agent.id];
     const isRefusedSearch = () =>
-      it("goes on without its provider's search, and says what the boundary refused, with the fix", async () => {
+      it("continues without its provider's search, and reports what the boundary refused, with the fix", async () => {
         const { run: done, result } = await run(`[[call =${search} {"query":"news"}]]`);
         expect(result).toMatchObject({ ok: true, stopReason: "end_turn" });
         const message = expect.stringMatching(
@@ -182,16 +182,16 @@ describe.each(testedAgents)(
       record(agent.id, "client tool");
     });
 
-    // It ends its turn itself, and goes on with the next.
-    it("is cancelled in mid-answer", async () => {
+    // It ends its turn itself, and serves the next.
+    it("is cancelled during a response", async () => {
       await cancelled(runner, await begin(asking("[[slow 500 20]]")), "message_delta");
       record(agent.id, "cancel");
     });
 
     const isCancelledMidway = () =>
-      it("is cancelled in mid-tool, and with a question open", async () => {
+      it("is cancelled during a tool call, and with a question open", async () => {
         await cancelled(runner, await begin(asking("[[shell sleep 100]]")), "tool_call");
-        record(agent.id, "cancel, in mid-tool");
+        record(agent.id, "cancel during a tool call");
         if (neverAsks) return record(agent.id, "cancel, with a question open", "–");
         const waiting = { ...asking("[[shell mkdir other]]"), interactions: { waitMs: 60_000 } };
         await cancelled(runner, await begin(waiting), "interaction_request");
@@ -218,7 +218,7 @@ describe.each(testedAgents)(
       const resumes = agent.id === "qwen";
       const failed = { ok: false, failure: { code: "model_failed", retryable: true } };
       expect(result).toMatchObject(resumes ? { ok: true, stopReason: "end_turn" } : failed);
-      record(agent.id, "answer cut half way", resumes ? "resumed" : "yes");
+      record(agent.id, "interrupted response", resumes ? "resumed" : "yes");
     });
 
     it("resumes a conversation in a new session, and calls a callback tool on the allowlist", async () => {

@@ -26,7 +26,7 @@ const moments: readonly Moment[] = [
   },
 ];
 
-/** Codex asks nobody before it uses a tool of its own. */
+/** Codex doesn't ask before it uses its own tools. */
 const momentsOf = (agent: RealAgent) => moments.filter(({ more }) => more === undefined || agent !== "codex");
 
 export const cancelledAgents: Goal = {

@@ -112,9 +112,9 @@ export interface SandboxBackend extends Actor {
 
 export interface SandboxTakeover {
   /**
-   * Goes on with a sandbox that another runner opened, under the same id, boundary and requirements: `spec.fence` is
-   * higher than that one's. The boundary is proven again, as `open` proves it. What the earlier runner had started inside
-   * is ended, files stay, and that runner reaches the sandbox no more, even if it lives.
+   * Takes over a sandbox that another runner opened, under the same id, boundary and requirements: `spec.fence` is
+   * higher than that one's. The boundary is proven again, as `open` proves it. What the earlier runner had started
+   * inside is ended, files stay, and that runner reaches the sandbox no more, even if it lives.
    *
    * @param handover of that runner's `Sandbox`.
    * @throws SandboxFailed when the sandbox is gone, is another one than was asked for, or has an owner of a higher fence.

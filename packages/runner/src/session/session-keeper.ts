@@ -3,8 +3,8 @@ import { z } from "zod";
 import type { SessionName } from "./session-name.js";
 
 /**
- * What another runner goes on with, in a session whose sandbox outlives this one. It holds credentials: what the sandbox
- * and the agent say is redacted of those of earlier runs too. Kept encrypted.
+ * What another runner needs to continue a session whose sandbox outlives this one. It holds credentials: what the
+ * sandbox and the agent say is redacted of those of earlier runs too. Kept encrypted.
  */
 export const sessionRecordSchema = z.strictObject({
   /** Of the sandbox's spec. */

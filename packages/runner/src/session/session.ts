@@ -122,7 +122,10 @@ export class Session {
     };
   }
 
-  /** Opens the sandbox, or leaves nothing behind; or goes on with another runner's, which stays if that fails. Abandons the opening when `during` aborts. */
+  /**
+   * Opens the sandbox, or leaves nothing; or takes over another runner's, which stays if that fails. Abandons the
+   * opening when `during` aborts.
+   */
   static async open(
     plan: AcceptedPlan,
     log: Log,

@@ -16,7 +16,7 @@ export interface TakeOverOptions {
 }
 
 /**
- * Goes on with a session's sandbox that another runner opened, if it was for the same plan. Undefined where there is
+ * Takes over a session's sandbox that another runner opened, if it was for the same plan. Undefined where there is
  * none, or it can't be used: the caller is warned, and the sandbox is removed.
  */
 export async function takeOver(

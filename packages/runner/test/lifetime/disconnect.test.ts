@@ -69,7 +69,7 @@ describe("a reader that disconnects", () => {
   });
 });
 
-describe("a run that goes on without a reader", () => {
+describe("a run that continues without a reader", () => {
   test("can be cancelled by its id; its session is there for the next", async () => {
     const { world, run, records } = await begun(named);
     await records.return();

@@ -144,7 +144,7 @@ describe("a budget with onExceeded 'ask'", () => {
   });
 
   it.each([true, false])(
-    "takes a live answer: goes on with a yes (%s), and ends with a no",
+    "accepts a live answer: continues with an approval (%s), and ends with a denial",
     async (approved) => {
       const made = await world(2);
       const run = await made.admit({ budget, interactions: { waitMs: 20_000 } });

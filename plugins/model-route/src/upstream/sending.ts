@@ -70,7 +70,8 @@ export class Sending {
     } catch (error) {
       over();
       if (signal.aborted) {
-        // It may have been sent: whoever leaves before the first byte is charged for what it asked, as far as is known.
+        // It may have been sent: an agent that leaves before the first byte is charged for its request, as far as is
+        // known.
         const unanswered = this.#meter(sent, { contentType: "", isFine: true });
         if (operation.kind === "generate") unanswered.end(false);
         exchange.ended();

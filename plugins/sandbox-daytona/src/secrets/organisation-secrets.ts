@@ -6,7 +6,7 @@ import { isPassing, ServiceFailure } from "../platform/failure.js";
 import { withPatience } from "../platform/patience.js";
 import type { Service, StoredSecret } from "../platform/service.js";
 
-/** The secrets of one sandbox, for whoever owns it next: without their values. */
+/** The secrets of one sandbox, for its next owner: without their values. */
 export const mountedSecretsSchema = z.strictObject({
   /** The platform's ids. */
   ids: z.array(z.string()).readonly(),

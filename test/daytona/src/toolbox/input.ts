@@ -9,7 +9,7 @@ const openLimitMs = 2_000;
 
 /**
  * Writes to a command's input pipe, waiting while it is full. Never blocks a thread: a command that doesn't read
- * would hold it for ever. `finished` throws where the command is over.
+ * would block it forever. `finished` throws where the command is over.
  */
 export async function writeInput(pipe: string, data: Buffer, finished: () => Promise<void>): Promise<void> {
   const file = await openInput(pipe, finished);

@@ -26,7 +26,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(rest.toSorted()).toEqual(["of-p", "of-undefined"]);
   });
 
-  it("ends a session whose owner is gone, once, and gives what it kept to nobody else", async () => {
+  it("ends a session of a dead owner once, and passes its data to one replica only", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.renew("one", "http://one", 60_000);
     const place = { project: "p", session: "s", sandbox: "x", replica: "one" };

@@ -8,7 +8,7 @@ import { createWorld, eventsOf, type Told, type World } from "../../fakes/world.
 const approved = { approved: true };
 type Block = Record<string, unknown>;
 
-/** What a client that knows nothing of us keeps of a run: its calls and results, inside the assistant's message. */
+/** What a client without knowledge of Ambit keeps of a run: its calls and results, inside the assistant's message. */
 function historyOf(told: Pick<Told, "events">): Block[] {
   return told.events.flatMap((event): Block[] => {
     if (event.type === "tool_call")

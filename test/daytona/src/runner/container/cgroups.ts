@@ -58,7 +58,7 @@ async function hierarchies(): Promise<Hierarchy[]> {
   try {
     await writeFile(`${root}/cgroup.subtree_control`, limits.map((controller) => `+${controller}`).join(" "));
   } catch {
-    // A container whose cgroups are read-only, or hold processes of their own: there are no limits to be had.
+    // A container whose cgroups are read-only, or contain processes: limits aren't possible.
     return [];
   }
   return [{ folder: root, settings: limits.flatMap((controller) => version2[controller] ?? []), limits }];

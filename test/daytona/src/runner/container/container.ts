@@ -114,7 +114,7 @@ export class Container {
       this.#running = { pid, over };
       return pid;
     } catch (error) {
-      // Its child waits for it, and would for ever.
+      // Its child would wait for it indefinitely.
       if (pid !== undefined) kill(pid);
       child.kill("SIGKILL");
       await ended;

@@ -56,7 +56,7 @@ def see():
         except OSError:
             continue
     return None
-# Its own parameters hold the mark: whoever started it, and nothing but it, may show it too.
+# Its own parameters contain the mark, and so may the process that started it, but no other.
 attempt("command lines", lambda: (see() or "").startswith("seen at /proc/%d/" % P["pid"]) and see())`,
   }),
   programAttack({

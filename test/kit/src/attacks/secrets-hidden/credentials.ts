@@ -7,7 +7,7 @@ import { proxyProgram } from "../proxy-program.js";
 /** Ways to send a credential's placeholder: `ask(lines)` asks every proxy, and returns all responses. */
 export const askProgram = String.raw`${proxyProgram}
 import base64, ssl, zlib
-# Whoever ends TLS: what arrives is what matters.
+# Certificates aren't verified: only what arrives matters.
 context = ssl._create_unverified_context()
 
 def lines(path, *headers, method=b"GET", host=None):
