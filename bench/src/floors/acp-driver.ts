@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk/unstable";
-import { launchOf } from "./agent-launch.js";
+import { type AgentLaunch, launchOf, nodeOf } from "./agent-launch.js";
 import { type DirectTools, openDirectTools } from "./direct-tools.js";
 import {
   type DriverAnswer,
@@ -28,9 +28,10 @@ async function openAgent(subject: Subject | undefined, toolUrl: string | undefin
   const launch = launchOf(subject, home, toolUrl);
   const tools: DirectTools | undefined =
     toolUrl === undefined || launch.hasTools === true ? undefined : await openDirectTools(toolUrl);
-  const child = spawn(process.execPath, launch.arguments, {
+  const { argv, env } = commandOf(subject, launch, home);
+  const child = spawn(argv[0], argv.slice(1), {
     cwd: home,
-    env: { PATH: process.env.PATH ?? "", HOME: home, ...launch.environment },
+    env,
     stdio: ["pipe", "pipe", "ignore"],
     detached: true,
   });
@@ -86,6 +87,25 @@ async function openAgent(subject: Subject | undefined, toolUrl: string | undefin
       rmSync(home, { recursive: true, force: true, maxRetries: 5 });
     },
   };
+}
+
+interface Started {
+  readonly argv: readonly [program: string, ...args: string[]];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Its variables are its own and PATH. In a container the folder has the same path, and PATH is the image's. */
+function commandOf(subject: Subject | undefined, launch: AgentLaunch, home: string): Started {
+  const own = { HOME: home, ...launch.environment };
+  const program = [nodeOf(subject), ...launch.arguments] as const;
+  // Without what npm adds: pi-acp looks for updates with the `pi` that it finds.
+  const folders = (process.env.PATH ?? "").split(":");
+  const path = folders.filter((folder) => !folder.endsWith("node_modules/.bin")).join(":");
+  if (subject?.container === undefined) return { argv: program, env: { PATH: path, ...own } };
+  const { socket, id } = subject.container;
+  const variables = Object.entries(own).flatMap(([name, value]) => ["--env", `${name}=${value}`]);
+  const argv = ["docker", "exec", "-i", "--workdir", home, ...variables, id, ...program] as const;
+  return { argv, env: { PATH: path, HOME: home, DOCKER_HOST: `unix://${socket}` } };
 }
 
 const open = new Map<string, OpenAgent>();

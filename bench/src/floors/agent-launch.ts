@@ -35,10 +35,15 @@ export function launchOf(
     case "gemini":
       return gemini(subject.modelUrl, home);
     case "pi":
-      return pi(subject.modelUrl, home, toolUrl);
+      return pi(subject.modelUrl, home, toolUrl, nodeOf(subject));
     case undefined:
       return { arguments: [demoAgentEntry], environment: {} };
   }
+}
+
+/** The program that runs an agent: in a container, the image's own. */
+export function nodeOf(subject: Subject | undefined): string {
+  return subject?.container === undefined ? process.execPath : "node";
 }
 
 function codex(modelUrl: string, home: string): AgentLaunch {
@@ -95,7 +100,7 @@ function gemini(modelUrl: string, home: string): AgentLaunch {
   };
 }
 
-function pi(modelUrl: string, home: string, toolUrl: string | undefined): AgentLaunch {
+function pi(modelUrl: string, home: string, toolUrl: string | undefined, node: string): AgentLaunch {
   const folder = join(home, ".pi/agent");
   const command = join(home, "pi");
   const extension = join(home, "extension.js");
@@ -114,7 +119,7 @@ function pi(modelUrl: string, home: string, toolUrl: string | undefined): AgentL
   if (toolUrl !== undefined) put(extension, posting(toolUrl));
   const cli = installed("@earendil-works/pi-coding-agent/dist/bundle/cli.js");
   const given = toolUrl === undefined ? "--no-extensions" : `--no-extensions --extension '${extension}'`;
-  put(command, `#!/bin/sh\nexec '${process.execPath}' '${cli}' ${given} --no-approve "$@"\n`);
+  put(command, `#!/bin/sh\nexec '${node}' '${cli}' ${given} --no-approve "$@"\n`);
   chmodSync(command, 0o755);
   return {
     arguments: [installed("pi-acp/dist/index.js")],

@@ -3,7 +3,12 @@ import { z } from "zod";
 export const realAgents = ["codex", "gemini", "pi"] as const;
 export type RealAgent = (typeof realAgents)[number];
 
-const subjectSchema = z.object({ agent: z.enum(realAgents), modelUrl: z.string() });
+const subjectSchema = z.object({
+  agent: z.enum(realAgents),
+  modelUrl: z.string(),
+  /** A container that is up, in which `docker exec` starts the agent. Default: this machine. */
+  container: z.object({ socket: z.string(), id: z.string() }).optional(),
+});
 /** A real agent, and its scripted model server. */
 export type Subject = z.infer<typeof subjectSchema>;
 

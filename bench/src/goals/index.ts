@@ -5,6 +5,7 @@ import { agentTools } from "./agents/a05-tool-turn.js";
 import { agentChunks } from "./agents/a11-events.js";
 import { agentMemory, agentsAtEight } from "./agents/a13-at-eight.js";
 import { cancelledAgents } from "./agents/a19-cancel.js";
+import { agentsInDocker } from "./agents/i9-docker.js";
 import { events } from "./events/g10-events.js";
 import { agentEvents } from "./events/g11-agent-events.js";
 import { unreadStream } from "./events/g12-unread-stream.js";
@@ -63,4 +64,5 @@ export const goals: readonly Goal[] = [
   agentsAtEight,
   cancelledAgents,
   docker,
+  agentsInDocker,
 ];

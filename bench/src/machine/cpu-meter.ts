@@ -26,13 +26,18 @@ let made = 0;
  * process has waited for, which excludes what a jail's init has reaped.
  */
 export function meterCpu(pid: number): CpuMeter & { readonly complete: boolean } {
+  return meterGroup([pid]) ?? { complete: false, ms: () => cpuMsOf(pid), close: async () => undefined };
+}
+
+/** Of several processes, and of what they start from now on. Undefined where no control group can be made. */
+export function meterGroup(pids: readonly number[]): (CpuMeter & { readonly complete: true }) | undefined {
   for (const { folder, file, read } of hierarchies) {
     if (!existsSync(`${folder}/${file}`)) continue;
     made += 1;
     const group = `${folder}/ambit-bench-${process.pid}-${made}`;
     try {
       mkdirSync(group);
-      writeFileSync(`${group}/cgroup.procs`, String(pid));
+      for (const pid of pids) writeFileSync(`${group}/cgroup.procs`, String(pid));
     } catch {
       // Only root, or a user with a delegated group, may make groups.
       continue;
@@ -43,7 +48,15 @@ export function meterCpu(pid: number): CpuMeter & { readonly complete: boolean }
       close: () => removed(group),
     };
   }
-  return { complete: false, ms: () => cpuMsOf(pid), close: async () => undefined };
+  return undefined;
+}
+
+/** CPU milliseconds of a control group that is there already, with all below it. Undefined where it isn't counted. */
+export function cpuOfGroup(name: string): (() => number) | undefined {
+  const found = hierarchies.find(({ folder, file }) => existsSync(`${folder}/${name}/${file}`));
+  if (found === undefined) return undefined;
+  const { folder, file, read } = found;
+  return () => read(readFileSync(`${folder}/${name}/${file}`, "latin1"));
 }
 
 /** The kernel notices only after a moment that a group is empty. */

@@ -20,9 +20,13 @@ export interface AcpDirect extends AsyncDisposable {
   close(agent: string): Promise<void>;
 }
 
-/** @param subject default: the demo agent */
-export function startAcpDirect(subject?: Subject): AcpDirect {
-  const program = startProgram(entry, { messages: true });
+/**
+ * @param subject default: the demo agent
+ * @param folder for the agents' homes. Default: the system's, for what is temporary.
+ */
+export function startAcpDirect(subject?: Subject, folder?: string): AcpDirect {
+  const environment: Record<string, string> = folder === undefined ? {} : { TMPDIR: folder };
+  const program = startProgram(entry, { messages: true, environment });
   const waiting = new Map<number, (answer: DriverAnswer) => void>();
   let last = 0;
   program.child.on("message", (message) => {

@@ -16,6 +16,7 @@ export interface ServerOptions {
   /** Of harness-acp. */
   readonly harness?: object;
   readonly limits?: object;
+  readonly probes?: object;
 }
 
 export interface AmbitServer extends AsyncDisposable {
@@ -58,7 +59,7 @@ export async function serveArguments(
   readonly environment: Record<string, string>;
   readonly folder: string;
 }> {
-  const { unconfined = "prefer", plugins = [], harness = {}, limits = {} } = options;
+  const { unconfined = "prefer", plugins = [], harness = {}, limits = {}, probes = {} } = options;
   const configuration = {
     plugins: [
       ...plugins,
@@ -69,6 +70,7 @@ export async function serveArguments(
       "@ambit/executor-client",
     ],
     limits,
+    probes,
   };
   const file = join(folder.path, "ambit.config.json");
   await writeFile(file, JSON.stringify(configuration));

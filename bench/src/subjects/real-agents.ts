@@ -5,6 +5,7 @@ import { agentsFolder, benchKey } from "../floors/agent-launch.js";
 import type { RealAgent, Subject } from "../floors/driver-messages.js";
 import { type Program, startProgram } from "../machine/program.js";
 import { type AcpDirect, startAcpDirect } from "./acp-direct.js";
+import { agentsInside } from "./agent-container.js";
 import { type AmbitServer, startAmbit } from "./ambit-server.js";
 
 const modelServerEntry = fileURLToPath(new URL("./main.js", import.meta.resolve("@ambit/model-server")));
@@ -20,6 +21,19 @@ export interface AgentPair extends AsyncDisposable {
 export interface PairOptions {
   /** In its jail, without a network, its model's key outside. Default: unconfined, straight to its model. */
   readonly confined?: boolean;
+  /** Both sides in containers of one engine; Ambit's confined. Default: on this machine. */
+  readonly docker?: DockerPlace;
+}
+
+export interface DockerPlace {
+  readonly socket: string;
+  readonly image: string;
+  /** That the ACP SDK's agent is started in: one that is up, with this host's network. */
+  readonly container: string;
+  /** Which that container has at the same path. */
+  readonly folder: string;
+  /** Sandboxes of Ambit's that wait. */
+  readonly prewarm: number;
 }
 
 const connections = {
@@ -30,15 +44,22 @@ const connections = {
 
 const boundary = { network: "off", filesystem: "workspace", secrets: "hidden" };
 
-export async function openPair(agent: RealAgent, { confined = false }: PairOptions = {}): Promise<AgentPair> {
+export async function openPair(agent: RealAgent, options: PairOptions = {}): Promise<AgentPair> {
+  const { docker, confined = docker !== undefined } = options;
   const model = startProgram(modelServerEntry, { prints: true });
   const modelUrl = await firstLine(model);
-  const subject: Subject = { agent, modelUrl };
-  const direct = startAcpDirect(subject);
+  const container = docker === undefined ? undefined : { socket: docker.socket, id: docker.container };
+  const subject: Subject = { agent, modelUrl, container };
+  const direct = startAcpDirect(subject, docker?.folder);
   const ambit = await startAmbit({
     unconfined: confined ? "allow" : "prefer",
     harness: { folder: agentsFolder },
-    ...(confined ? { plugins: ["@ambit/model-route"] } : {}),
+    plugins: [
+      ...(confined ? ["@ambit/model-route"] : []),
+      ...(docker === undefined ? [] : [agentsInside(docker)]),
+    ],
+    // An engine that opens its first containers beside other work takes its time.
+    ...(docker === undefined ? {} : { probes: { timeoutMs: 120_000 } }),
   });
   const { key, path, model: name } = connections[agent];
   return {
@@ -55,6 +76,7 @@ export async function openPair(agent: RealAgent, { confined = false }: PairOptio
         permissions: { default: "allow" },
         messages: [{ role: "user", content: prompt }],
         ...(confined ? { sandboxPermission: boundary } : {}),
+        ...(docker === undefined ? {} : { sandbox: "docker" }),
         ...more,
       }),
     [Symbol.asyncDispose]: async () => {

@@ -1,0 +1,68 @@
+import { execFile } from "node:child_process";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { StartedEngine } from "@ambit/docker-engine";
+import { agentsFolder } from "../floors/agent-launch.js";
+import { type CpuMeter, cpuOfGroup, meterGroup } from "../machine/cpu-meter.js";
+import { processesWith } from "../machine/processes.js";
+import { temporaryFolder } from "../machine/temporary-folder.js";
+import type { DockerPlace } from "./real-agents.js";
+
+const execute = promisify(execFile);
+const modules = join(agentsFolder, "node_modules");
+const inside = "/opt/agents/node_modules";
+const waiting = "while :; do sleep 1000000 & wait $!; done";
+
+/** A container that is up and has the agents: what an agent without Ambit is started in. */
+export interface AgentContainer extends AsyncDisposable {
+  readonly id: string;
+  /** It has the folder at the same path. */
+  readonly folder: string;
+  /** Ends all but the container itself: `docker exec` leaves what it started. */
+  clean(): Promise<void>;
+}
+
+export async function openAgentContainer({ socket, image }: StartedEngine): Promise<AgentContainer> {
+  const folder = await temporaryFolder();
+  const docker = async (...args: string[]) => {
+    const env = { PATH: process.env.PATH ?? "", DOCKER_HOST: `unix://${socket}` };
+    return (await execute("docker", args, { env })).stdout.trim();
+  };
+  const volumes = ["--volume", `${modules}:${modules}:ro`, "--volume", `${folder.path}:${folder.path}`];
+  const id = await docker(
+    ...["run", "--detach", "--network", "host", "--runtime", "runc", ...volumes],
+    ...["--entrypoint", "/bin/sh", image, "-c", waiting],
+  );
+  return {
+    id,
+    folder: folder.path,
+    clean: async () => void (await docker("exec", id, "/bin/sh", "-c", "kill -KILL -1")),
+    [Symbol.asyncDispose]: async () => {
+      await docker("rm", "--force", id);
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The sandbox plugin's entry of a configuration, whose containers have the agents. */
+export function agentsInside({ socket, image, folder, prewarm }: DockerPlace) {
+  return {
+    use: fileURLToPath(import.meta.resolve("@ambit/sandbox-docker")),
+    config: {
+      ...{ engine: `unix://${socket}`, image, runtime: "runc", network: "none", prewarm },
+      ...{ dataFolder: join(folder, "docker"), deployment: `bench-${process.pid}` },
+      mounts: [{ source: modules, target: inside }],
+      searchPath: `${inside}/.bin:/usr/local/bin:/usr/bin:/bin`,
+    },
+  };
+}
+
+/** CPU of an engine with its containers. Undefined where it isn't counted by groups, or the engine was found. */
+export function meterEngine({ socket }: StartedEngine): CpuMeter | undefined {
+  const folder = dirname(socket);
+  const containers = cpuOfGroup(basename(folder));
+  const engine = meterGroup(processesWith(folder).map(({ pid }) => pid));
+  if (containers === undefined || engine === undefined) return undefined;
+  return { ms: () => engine.ms() + containers(), close: () => engine.close() };
+}
