@@ -71,7 +71,7 @@ export interface Faults {
    * `build_failed`: gets there instead of `started`, with an `errorReason`. Called twice, it holds for two.
    */
   nextSandbox(fate: "never_starts" | "error" | "build_failed"): void;
-  /** Stops a sandbox as auto-stop does in mid-run: its processes are killed, its log streams end. */
+  /** Stops a sandbox as auto-stop does during a run: its processes are killed, its log streams end. */
   stop(idOrName: string): Promise<void>;
   /** Kills a sandbox and leaves it in `error`. */
   crash(idOrName: string): Promise<void>;

@@ -75,7 +75,7 @@ describe("faults", () => {
     await (await daytona.get("unbuilt")).delete();
   });
 
-  it("stops a sandbox in mid-run: its log streams end without a word, its toolbox is gone", async () => {
+  it("stops a sandbox during a run: its log streams end without a message, its toolbox is gone", async () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({ snapshot: "ambit", name: "stops" });
     await sandbox.process.createSession("s");

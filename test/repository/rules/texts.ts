@@ -13,7 +13,7 @@ export function longFiles(files: readonly SourceFile[]): string[] {
 
 /** Turns that a native technical writer wouldn't use, in what users read: pages, and text that a program prints. */
 const oddTurns =
-  /\b(?:nobody(?!:)|whoever|(?:can't|couldn't|could|can) be had|(?:is|are) told of|its own say|goes on by itself)\b/gi;
+  /\b(?:nobody(?!:)|whoever|(?:can't|couldn't|could|can) be had|(?:is|are) told of|its own say|goes on by itself|for ever|knows? nothing of|goes on with|deaf to|in mid-(?:turn|answer|tool|run))\b/gi;
 
 export function oddEnglish(files: readonly SourceFile[]): string[] {
   const pages = files.filter(({ path }) => path.endsWith(".md"));

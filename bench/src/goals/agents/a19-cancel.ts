@@ -13,8 +13,8 @@ interface Moment {
 }
 
 const moments: readonly Moment[] = [
-  { what: "in mid-answer", prompt: "[[slow 500 20]]", event: "message_delta" },
-  { what: "in mid-tool", prompt: "[[shell sleep 100]]", event: "tool_call" },
+  { what: "during a response", prompt: "[[slow 500 20]]", event: "message_delta" },
+  { what: "during a tool call", prompt: "[[shell sleep 100]]", event: "tool_call" },
   {
     what: "with a question open",
     prompt: "[[shell mkdir other]]",
