@@ -42,6 +42,16 @@ export function newPool({ url, schema, connections }: PoolSettings, log: Log): p
   return pool;
 }
 
+/** Named: each connection parses and plans it once. */
+const appendStatement = {
+  name: "ambit-append",
+  text: `WITH held AS (
+      UPDATE ambit_runs SET events = $3, size = size + $6
+      WHERE id = $1 AND fence = $2 AND state = 'running' AND events = $4 - 1 RETURNING id)
+    INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+    SELECT id, $4, $3, $5 FROM held`,
+};
+
 /** PostgreSQL behind the interface of a store's database. */
 export class PostgresDatabase implements Database {
   readonly now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
@@ -73,14 +83,10 @@ export class PostgresDatabase implements Database {
   }
 
   async append({ runId, fence, first, last, text }: ChunkToAppend): Promise<boolean> {
-    const { rowCount } = await this.pool.query(
-      `WITH held AS (
-        UPDATE ambit_runs SET events = $3, size = size + $6
-        WHERE id = $1 AND fence = $2 AND state = 'running' AND events = $4 - 1 RETURNING id)
-      INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
-      SELECT id, $4, $3, $5 FROM held`,
-      [runId, fence, last, first, text, text.length],
-    );
+    const { rowCount } = await this.pool.query({
+      ...appendStatement,
+      values: [runId, fence, last, first, text, text.length],
+    });
     return rowCount === 1;
   }
 
