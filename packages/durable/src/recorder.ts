@@ -8,8 +8,11 @@ import type { StoreSettings } from "./settings.js";
 import type { EventGroup, NewDelivery, NewInteraction, Store } from "./store/index.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages.js";
 
-/** Characters that may be buffered while a group is being written; then the run waits. */
-const mostGathered = 262_144;
+/**
+ * Characters that may gather while a group is on its way to the store; then the run waits until that is there. Large
+ * enough that a run is held up by the store's throughput, not by the time that one commit takes.
+ */
+const mostGathered = 524_288;
 
 /** Most questions of one run that are sent to its webhook: an agent can ask any number. */
 const mostQuestions = 100;
@@ -84,7 +87,7 @@ export class Recorder {
     const gathered = this.#gathered;
     const lines: string[] = [];
     for (const event of events) {
-      lines.push(eventRecord(event), "\n");
+      lines.push(`${eventRecord(event)}\n`);
       if (event.type === "interaction_request" || event.type === "interaction_response")
         this.#note(event, gathered);
     }

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import type { Script } from "../support/scripted-agent.js";
-import { asking, bodyOf } from "../support/server.js";
+import { asking } from "../support/server.js";
 import { serveStored } from "../support/stored-server.js";
 
 const events = 2_000;
@@ -13,12 +13,19 @@ const talkative: Script = async function* () {
   yield { type: "done", stopReason: "end_turn" };
 };
 
-/** A reader that takes nothing after the first bytes, until it is told to. */
-function lazyReader(url: string): Promise<{ read(): Promise<string> }> {
+interface LazyReader {
+  readonly runId: string;
+  read(): Promise<string>;
+}
+
+/** A reader that takes nothing after the first bytes, until it is told to. @param body of a POST. */
+function lazyReader(url: string, body?: string): Promise<LazyReader> {
+  const headers = { accept: "application/x-ndjson", "content-type": "application/json" };
   return new Promise((resolve, reject) => {
-    request(url, (response) => {
+    request(url, { method: body === undefined ? "GET" : "POST", headers }, (response) => {
       response.once("readable", () => {
         resolve({
+          runId: String(response.headers["x-ambit-run-id"]),
           read: async () => {
             const parts: string[] = [];
             response.setEncoding("utf8");
@@ -29,21 +36,21 @@ function lazyReader(url: string): Promise<{ read(): Promise<string> }> {
       });
     })
       .once("error", reject)
-      .end();
+      .end(body);
   });
 }
 
 describe("a slow reader", () => {
-  it("slows neither the run nor another reader, and finally gets everything", async () => {
-    const { post, get, url } = await serveStored(talkative);
-    const { runId } = await bodyOf<{ runId: string }>(
-      await post("/run", asking, { prefer: "respond-async" }),
-    );
+  it("slows neither the run, even if it began that, nor another reader, and gets everything in the end", async () => {
+    const { get, url } = await serveStored(talkative);
+    const beginner = await lazyReader(`${url}/run`, JSON.stringify(asking));
+    const { runId } = beginner;
     const slow = await lazyReader(`${url}/runs/${runId}/events`);
     const quick = await (await get(`/runs/${runId}/events`)).text();
     expect(await (await get(`/runs/${runId}`)).json()).toMatchObject({ state: "ended" });
     expect(quick.match(/"type":"message"/g)).toHaveLength(events);
     expect(await slow.read()).toBe(quick);
+    expect(await beginner.read()).toBe(quick);
   });
 
   it("of a run with too many events: the run ends, and its log is complete up to there", async () => {

@@ -37,14 +37,17 @@ export class RunEvents {
 
   /** Resolves when there is room for more; undefined while there is. */
   push(event: AgentEvent): Promise<void> | undefined {
+    if (this.#isClosed) return undefined;
+    if (!this.redactor.hides) return this.#keep(event);
     let room: Promise<void> | undefined;
-    if (this.#isClosed) return room;
-    for (const safe of this.redactor.event(event)) {
-      this.record.add(safe);
-      this.observation.happened(safe);
-      room = this.#channel.push(safe, sizeOf(safe));
-    }
+    for (const safe of this.redactor.event(event)) room = this.#keep(safe);
     return room;
+  }
+
+  #keep(safe: AgentEvent): Promise<void> | undefined {
+    this.record.add(safe);
+    this.observation.happened(safe);
+    return this.#channel.push(safe, sizeOf(safe));
   }
 
   /** About how many characters are kept here. */

@@ -33,6 +33,11 @@ export class Redactor {
     this.#automaton = automatonFor([...this.#secrets]);
   }
 
+  /** Whether there is anything to hide. */
+  get hides(): boolean {
+    return this.#automaton !== undefined;
+  }
+
   text(text: string): string {
     if (this.#automaton === undefined || text === "") return text;
     const redactor = new StreamRedactor(this.#automaton, mark);

@@ -7,19 +7,19 @@ const nodeCost = 16;
 export function sizeOf(value: unknown): number {
   let size = nodeCost + sizeOfScalar(value);
   if (typeof value !== "object" || value === null) return size;
-  const open: object[] = [value];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+  // Every event comes by here: most are flat, and need no list.
+  let open: object[] | undefined;
+  for (let next: object | undefined = value; next !== undefined; next = open?.pop()) {
     if (Array.isArray(next)) {
       for (const item of next) {
         size += sizeOfScalar(item);
-        if (typeof item === "object" && item !== null) open.push(item);
+        if (typeof item === "object" && item !== null) (open ??= []).push(item);
       }
     } else if (isJsonObject(next)) {
-      // Every event comes by here: without a list of its entries.
       for (const key in next) {
         const inner = next[key];
         size += key.length + sizeOfScalar(inner);
-        if (typeof inner === "object" && inner !== null) open.push(inner);
+        if (typeof inner === "object" && inner !== null) (open ??= []).push(inner);
       }
     }
   }
