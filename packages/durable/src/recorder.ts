@@ -14,7 +14,13 @@ import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages
  */
 const mostGathered = 524_288;
 
-/** Most questions of one run that are sent to its webhook: an agent can ask any number. */
+/**
+ * A group of so many events is part of a stream that is faster than commits. The next group then gathers for so long, or
+ * until it is that large: a small one costs the store as much. An event that comes alone is written at once.
+ */
+const stream = { events: 16, gatherMs: 2, characters: 65_536 };
+
+/** Questions of one run that its webhook is sent: an agent can ask any number. */
 const mostQuestions = 100;
 
 interface Gathered {
@@ -41,6 +47,9 @@ export class Recorder {
   #isLost = false;
   /** Of a run that waits for room in the buffer. */
   #wake: (() => void) | undefined;
+  /** Of a group that still gathers. */
+  #enough: (() => void) | undefined;
+  #isOver = false;
   #questionsSent = 0;
   /** Resolves with the stored result; undefined if the run was lost. Never rejects. */
   readonly done: Promise<RunResult | undefined>;
@@ -64,6 +73,7 @@ export class Recorder {
   lose(reason: string): void {
     if (this.#isLost) return;
     this.#isLost = true;
+    this.#enough?.();
     this.run.cancel(new RunCancelled(reason));
     this.tail.lose();
   }
@@ -78,6 +88,8 @@ export class Recorder {
         if (this.#gathered.size >= mostGathered) await this.#room();
       }
     }
+    this.#isOver = true;
+    this.#enough?.();
     while (this.#gathered.count > 0 || this.#writing !== undefined) await this.#write();
     if (this.#isLost || result === undefined) return undefined;
     return (await this.#finish(result)) ? result : undefined;
@@ -96,6 +108,7 @@ export class Recorder {
     gathered.texts.push(text);
     gathered.size += text.length;
     gathered.count += events.length;
+    if (gathered.size >= stream.characters) this.#enough?.();
     if (this.#writing === undefined) this.#writeSoon();
   }
 
@@ -142,7 +155,11 @@ export class Recorder {
 
   async #writeAll(): Promise<void> {
     try {
-      while (this.#gathered.count > 0 && !this.#isLost) await this.#append(this.#take());
+      while (this.#gathered.count > 0 && !this.#isLost) {
+        const group = this.#take();
+        await this.#append(group);
+        if (group.count >= stream.events) await this.#more();
+      }
     } catch (thrown) {
       this.log.error(
         { runId: this.run.id, error: messageOf(thrown) },
@@ -155,6 +172,19 @@ export class Recorder {
       this.#wake?.();
       this.#wake = undefined;
     }
+  }
+
+  /** Resolves when the next group is worth a commit. */
+  async #more(): Promise<void> {
+    if (this.#gathered.size >= stream.characters || this.#isOver || this.#isLost) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, stream.gatherMs);
+      this.#enough = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#enough = undefined;
   }
 
   #take(): EventGroup {
