@@ -13,13 +13,17 @@ export function sizeOf(value: unknown): number {
     if (Array.isArray(next)) {
       for (const item of next) {
         size += sizeOfScalar(item);
-        if (typeof item === "object" && item !== null) (open ??= []).push(item);
+        if (typeof item !== "object" || item === null) continue;
+        open ??= [];
+        open.push(item);
       }
     } else if (isJsonObject(next)) {
       for (const key in next) {
         const inner = next[key];
         size += key.length + sizeOfScalar(inner);
-        if (typeof inner === "object" && inner !== null) (open ??= []).push(inner);
+        if (typeof inner !== "object" || inner === null) continue;
+        open ??= [];
+        open.push(inner);
       }
     }
   }
