@@ -9,18 +9,18 @@ import type { EventGroup, NewDelivery, NewInteraction, Store } from "./store/ind
 import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages.js";
 
 /**
- * Characters that may gather while a group is on its way to the store; then the run waits until that is there. Large
- * enough that a run is held up by the store's throughput, not by the time that one commit takes.
+ * Characters that may be buffered while a group is being written; then the run waits. Large enough that the store's
+ * throughput limits a run, and not the latency of a commit.
  */
 const mostGathered = 524_288;
 
 /**
- * A group of so many events is part of a stream that is faster than commits. The next group then gathers for so long, or
- * until it is that large: a small one costs the store as much. An event that comes alone is written at once.
+ * After a group of at least `events`, the next one gathers for `gatherMs`, or until it has `characters`: a commit costs the
+ * store nearly as much for few events as for many. An event that comes alone is written immediately.
  */
 const stream = { events: 16, gatherMs: 2, characters: 65_536 };
 
-/** Questions of one run that its webhook is sent: an agent can ask any number. */
+/** Most questions of one run that are sent to its webhook: an agent can ask any number. */
 const mostQuestions = 100;
 
 interface Gathered {
@@ -47,7 +47,7 @@ export class Recorder {
   #isLost = false;
   /** Of a run that waits for room in the buffer. */
   #wake: (() => void) | undefined;
-  /** Of a group that still gathers. */
+  /** Ends the wait of a group that gathers. */
   #enough: (() => void) | undefined;
   #isOver = false;
   #questionsSent = 0;
