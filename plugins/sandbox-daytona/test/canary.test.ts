@@ -48,7 +48,7 @@ describe("a canary, in an organisation that may restrict the network", () => {
         /name\.example\.test listed name\.example\.test:80 was reached.*with \*\.name\.example\.test listed it wasn't/,
       ),
       "process.contained": proof(
-        /not in another.*orders of root on 2280, 22220, 22222, 33333, and and none of a tool/,
+        /not in another.*requests of root on 2280, 22220, 22222, 33333, and none of a tool/,
       ),
       "environment.named-only": proof(/not in a process of the run.*and none of a tool/),
       "environment.per-tool": proof(/by no other.*and none of a tool/),
@@ -154,7 +154,7 @@ describe("a canary, in an organisation that may restrict the network", () => {
     const found = await findingsOf(backend);
     expect(Object.keys(found)).toEqual(backend.claims);
     for (const finding of Object.values(found))
-      expect(finding).toMatchObject(gap(/no key/, /AMBIT_TEST_NO_SUCH_KEY/));
+      expect(finding).toMatchObject(gap(/no API key/, /AMBIT_TEST_NO_SUCH_KEY/));
     await expect(backend.open(specOf(), scopeOf())).rejects.toThrow(
       /no API key is set: set AMBIT_TEST_NO_SUCH_KEY/,
     );
@@ -203,7 +203,7 @@ describe("a canary, in an organisation that", () => {
       expect(found[claim]).toMatchObject(gap(/is reached nevertheless/));
     }
     await expect(backend.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(
-      /says that it limits the network, and .*10\.99\.0\.10:80.* was reached nevertheless/,
+      /reports that it limits the network, but .*10\.99\.0\.10:80.* was reached/,
     );
     await expectNothingLeft(daytona);
     // That removes the stored findings.
