@@ -106,7 +106,7 @@ describe("a sandbox that changes its state", () => {
       log,
     );
     await expect(making).rejects.toThrow(
-      /creating a sandbox failed .*; anything created of n is removed as soon as possible/,
+      /creating a sandbox failed .*; anything created as n is removed as soon as possible/,
     );
     await expect.poll(() => lines).toHaveLength(1);
     expect(lines[0]).toMatch(/couldn't be removed; the reaper tries again.*"n".*state change in progress/);
