@@ -8,13 +8,18 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
 import { copyInstallation, installArchives } from "./install-packages.mjs";
 import { pack, publishable } from "./publishable.mjs";
 import { root } from "./setup.mjs";
 
-const programs = join(root, "node_modules/.bin");
 const folder = mkdtempSync(join(tmpdir(), "ambit-packages-"));
 const ambit = join(folder, "node_modules/.bin/ambit");
+
+/** Module resolutions that ES modules never use. */
+const ignoredResolutions = ["node10", "node16-cjs"];
 
 /** Packages that tests need, but no user. */
 const testRunners = ["vitest", "vite", "rolldown"];
@@ -22,6 +27,28 @@ const testRunners = ["vitest", "vite", "rolldown"];
 /** The output of a program. Throws if it fails. @param {string} program @param {readonly string[]} argv */
 function output(program, argv) {
   return execFileSync(program, argv, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/**
+ * The problems that publint finds in a manifest, warnings included.
+ * @param {import("./publishable.mjs").Publishable} one
+ */
+async function manifestFaults({ folder: pkgDir }) {
+  const { messages, pkg } = await publint({ pkgDir, pack: false, strict: true });
+  return messages
+    .filter(({ type }) => type === "error")
+    .map((message) => formatMessage(message, pkg, { color: false }) ?? message.code);
+}
+
+/** The problems of a package's types for an import from an ES module. @param {string} archive */
+async function typeFaults(archive) {
+  const analysis = await checkPackage(createPackageFromTarballData(readFileSync(archive)));
+  if (analysis.types === false) return [];
+  return analysis.problems
+    .filter(
+      (problem) => !("resolutionKind" in problem && ignoredResolutions.includes(problem.resolutionKind)),
+    )
+    .map((problem) => JSON.stringify(problem));
 }
 
 /** The server starts, responds and ends. */
@@ -70,12 +97,11 @@ async function check() {
   const packages = publishable();
   const versions = new Set(packages.map(({ version }) => version));
   if (versions.size !== 1) throw new Error(`All packages have one version, not ${[...versions].join(", ")}`);
-  const archives = packages.map((one) => {
-    output(join(programs, "publint"), ["run", one.folder, "--pack", "false", "--strict"]);
-    const archive = pack(one, folder);
-    output(join(programs, "attw"), [archive, "--profile", "esm-only", "--no-color"]);
-    return archive;
-  });
+  const archives = pack(packages, folder);
+  for (const [index, one] of packages.entries()) {
+    const faults = [...(await manifestFaults(one)), ...(await typeFaults(archives[index] ?? ""))];
+    if (faults.length > 0) throw new Error(`${one.name}:\n${faults.join("\n")}`);
+  }
   installArchives(archives, folder);
   const { packages: installed } = JSON.parse(
     readFileSync(join(folder, "node_modules/.package-lock.json"), "utf8"),

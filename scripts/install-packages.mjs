@@ -41,10 +41,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (target === undefined) throw new Error("name the folder: node scripts/install-packages.mjs <folder>");
   const folder = mkdtempSync(join(tmpdir(), "ambit-packages-"));
   try {
-    installArchives(
-      publishable().map((one) => pack(one, folder)),
-      folder,
-    );
+    installArchives(pack(publishable(), folder), folder);
     copyInstallation(folder, resolve(target));
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { root } from "./setup.mjs";
 
 /**
@@ -38,14 +38,24 @@ export function publishable() {
 }
 
 /**
- * Packs a package as a registry would get it.
- * @param {Publishable} one
- * @param {string} folder where the archive goes.
- * @returns the archive's path.
+ * Packs packages as a registry would get them.
+ * @param {readonly Publishable[]} packages
+ * @param {string} folder where the archives go.
+ * @returns {readonly string[]} the archives' paths, in the packages' order.
  */
-export function pack(one, folder) {
+export function pack(packages, folder) {
+  const chosen = packages.map((one) => `--workspace=${relative(root, one.folder)}`);
   const argv = ["pack", "--json", "--ignore-scripts", "--loglevel=error", "--pack-destination", folder];
-  const output = execFileSync("npm", argv, { cwd: one.folder, encoding: "utf8" });
-  const [{ filename }] = JSON.parse(output);
-  return join(folder, filename);
+  const output = execFileSync("npm", [...argv, ...chosen], {
+    cwd: root,
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+  });
+  /** @type {readonly { name: string, filename: string }[]} */
+  const packed = JSON.parse(output);
+  return packages.map(({ name }) => {
+    const found = packed.find((one) => one.name === name);
+    if (found === undefined) throw new Error(`npm packed no ${name}`);
+    return join(folder, found.filename);
+  });
 }

@@ -33,8 +33,9 @@ if (reason !== undefined) {
 } else {
   const folder = mkdtempSync(join(tmpdir(), "ambit-release-"));
   try {
-    for (const one of packages) {
-      const archive = pack(one, folder);
+    const archives = pack(packages, folder);
+    for (const [index, one] of packages.entries()) {
+      const archive = archives[index] ?? "";
       const kilobytes = Math.ceil(statSync(archive).size / 1024);
       console.log(`${dryRun ? "would publish" : "publishing"} ${one.name}@${one.version} (${kilobytes} kB)`);
       if (!dryRun) run("npm", ["publish", archive, "--access", "public"]);
