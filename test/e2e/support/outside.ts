@@ -13,11 +13,14 @@ export async function installPacked(
   const modules = join(folder, "node_modules");
   /** By name, where it is installed: npm may have put another version of it at the top. */
   const installed = new Map(others.map((name) => [name, join(repository, "node_modules", name)]));
-  for (const path of packages) {
+  const chosen = packages.map((path) => `--workspace=${path}`);
+  const argv = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, ...chosen];
+  const { stdout } = await execa("npm", argv, { cwd: repository });
+  // In the order of the workspaces that are asked for.
+  const packed: { name: string; filename: string }[] = JSON.parse(stdout);
+  for (const [index, path] of packages.entries()) {
+    const { name = "", filename = "" } = packed[index] ?? {};
     const cwd = join(repository, path);
-    const argv = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
-    const { stdout } = await execa("npm", argv, { cwd });
-    const [{ name, filename }]: [{ name: string; filename: string }] = JSON.parse(stdout);
     await mkdir(join(modules, name), { recursive: true });
     const archive = join(folder, filename);
     await execa("tar", ["-xzf", archive, "-C", join(modules, name), "--strip-components=1"]);
