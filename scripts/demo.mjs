@@ -141,4 +141,4 @@ async function demonstrate() {
   }
 }
 
-await onSupportedNode(async () => (setUp() && (await demonstrate()) ? 0 : 1));
+await onSupportedNode(async () => ((await setUp()) && (await demonstrate()) ? 0 : 1));

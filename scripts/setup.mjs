@@ -2,7 +2,8 @@
  * Makes a fresh clone ready to run: system packages, npm packages, build. Plain Node without dependencies, because it
  * runs before any are installed. Silent if there is nothing to do.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -46,11 +47,14 @@ const say = (message) => process.stderr.write(`setup: ${message}\n`);
  * @param {readonly string[]} args
  * @param {string} [folder]
  */
-function run(command, args, folder = root) {
+async function run(command, args, folder = root) {
+  const failed = `"${[command, ...args].join(" ")}" failed`;
   // Installation output is progress, not a result: it belongs on stderr.
-  const { status, error } = spawnSync(command, args, { cwd: folder, stdio: ["ignore", 2, 2] });
-  if (status !== 0)
-    throw new Error(`"${[command, ...args].join(" ")}" failed: ${error?.message ?? `exit ${status}`}`);
+  const child = spawn(command, args, { cwd: folder, stdio: ["ignore", 2, 2] });
+  const [status] = await once(child, "close").catch((cause) => {
+    throw new Error(`${failed}: ${cause.message}`, { cause });
+  });
+  if (status !== 0) throw new Error(`${failed}: exit ${status}`);
 }
 
 /** The prefix that runs a command as root, or undefined if that needs a password. */
@@ -60,7 +64,7 @@ function rootPrefix() {
 }
 
 /** The system packages that the repository needs. Reports what is missing if it can't be installed. */
-export function installSystemPackages() {
+export async function installSystemPackages() {
   const missing = systemPackages.filter(({ brings }) => {
     const places = brings.startsWith("/") ? [brings] : systemFolders.map((folder) => join(folder, brings));
     return !places.some((place) => existsSync(place));
@@ -69,7 +73,7 @@ export function installSystemPackages() {
 
   for (const { name, reason } of missing) say(`${name} is missing (${reason})`);
   const names = missing.map(({ name }) => name);
-  if (aptInstall(names)) return;
+  if (await aptInstall(names)) return;
   say(`they can't be installed from here; what needs them is skipped, and says so. To install them:`);
   say(`  sudo apt-get install ${names.join(" ")}   (or your system's packages of these names)`);
 }
@@ -78,14 +82,14 @@ export function installSystemPackages() {
  * False if that isn't possible. In CI a failure throws instead: a skip there must not look like a proof.
  * @param {readonly string[]} names
  */
-function aptInstall(names) {
+async function aptInstall(names) {
   const prefix = existsSync("/usr/bin/apt-get") ? rootPrefix() : undefined;
   if (prefix === undefined) return false;
   const [command = "", ...args] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
   const waitForLock = ["-o", "DPkg::Lock::Timeout=120"];
   try {
-    run(command, [...args, ...waitForLock, "update"]);
-    run(command, [...args, ...waitForLock, "install", "--yes", "--no-install-recommends", ...names]);
+    await run(command, [...args, ...waitForLock, "update"]);
+    await run(command, [...args, ...waitForLock, "install", "--yes", "--no-install-recommends", ...names]);
     return true;
   } catch (error) {
     if (process.env.CI) throw error;
@@ -98,7 +102,7 @@ function aptInstall(names) {
 const npmFolders = [root, join(root, "plugins/mcp-http/conformance")];
 
 /** @param {string} folder */
-function installNpmPackages(folder) {
+async function installNpmPackages(folder) {
   // npm writes this file last, so its age reveals both an interrupted and an outdated install.
   const installed = statSync(join(folder, "node_modules/.package-lock.json"), { throwIfNoEntry: false });
   if (installed && installed.mtimeMs >= statSync(join(folder, "package-lock.json")).mtimeMs) return;
@@ -107,20 +111,28 @@ function installNpmPackages(folder) {
   // lockfile if the registry doesn't have them. The lockfile is installed as it is, it isn't written, and
   // test/repository fails if it doesn't match a package.json. The log level is for a run within "npm --silent", whose
   // errors would be lost.
-  run("npm", ["install", "--no-save", "--ignore-scripts", "--loglevel=error"], folder);
+  await run("npm", ["install", "--no-save", "--ignore-scripts", "--loglevel=error"], folder);
 }
 
 /** Everything that npm installs. Throws with the failed command. */
-export function installPackages() {
-  for (const folder of npmFolders) installNpmPackages(folder);
+export async function installPackages() {
+  await all(npmFolders.map(installNpmPackages));
+}
+
+/**
+ * Waits for all steps, so that nothing is still being installed when the first failure is thrown.
+ * @param {readonly Promise<void>[]} steps
+ */
+export async function all(steps) {
+  for (const step of await Promise.allSettled(steps)) if (step.status === "rejected") throw step.reason;
 }
 
 /** Installs and builds. Returns false with a message if that failed: the user can fix it, a stack wouldn't help. */
-export function setUp() {
+export async function setUp() {
   try {
-    installSystemPackages();
-    installPackages();
-    run("npm", ["run", "--silent", "build"]);
+    // Both wait for the network most of the time.
+    await all([installSystemPackages(), installPackages()]);
+    await run("npm", ["run", "--silent", "build"]);
     return true;
   } catch (error) {
     say(error instanceof Error ? error.message : String(error));
@@ -128,4 +140,5 @@ export function setUp() {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await onSupportedNode(() => (setUp() ? 0 : 1));
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  await onSupportedNode(async () => ((await setUp()) ? 0 : 1));

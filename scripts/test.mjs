@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { delimiter, join } from "node:path";
 import { buildImage, installDocker, isDockerDemanded } from "./docker-engine.mjs";
-import { installPackages, installSystemPackages, root } from "./setup.mjs";
+import { all, installPackages, installSystemPackages, root } from "./setup.mjs";
 import { installNode, onSupportedNode } from "./supported-node.mjs";
 
 /** Scripts of package.json, so that each can also be run alone. */
@@ -176,11 +176,15 @@ async function runQuickChecks() {
 /** Whether the tests' Docker engine can be started; resolves while other checks run. @type {Promise<boolean>} */
 let docker = Promise.resolve(true);
 
+/** The engine after the other packages: apt installs for one at a time. */
+async function installFromSystem() {
+  await installSystemPackages();
+  if (isDockerDemanded) docker = installDocker();
+}
+
 async function installed() {
   try {
-    installSystemPackages();
-    if (isDockerDemanded) docker = installDocker();
-    installPackages();
+    await all([installFromSystem(), installPackages()]);
     return true;
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
