@@ -11,7 +11,9 @@ import { closed, scope, specOf, temporaryFolder } from "../support/specs.js";
 import { isRoot } from "../support/user.js";
 
 const atOnce = 10;
-const opens = repetitions({ short: 100, soak: 1_000 });
+const opens = repetitions({ short: 60, soak: 1_000 });
+/** What stays for all sessions is there after these. */
+const warmTurns = repetitions({ short: 3, soak: 10 });
 
 /** Megabytes in use after garbage collection. */
 function heapMegabytes(): number {
@@ -44,9 +46,9 @@ test(`${opens} opens and closes leak no descriptor, memory, user id, group or fo
     await sandbox.close();
   };
   const turn = () => Promise.all(Array.from({ length: atOnce }, cycle));
-  for (let warm = 0; warm < 10; warm += 1) await turn();
+  for (let warm = 0; warm < warmTurns; warm += 1) await turn();
   const before = { descriptors: readdirSync("/proc/self/fd").length, heap: heapMegabytes() };
-  for (let each = 10; each < opens / atOnce; each += 1) await turn();
+  for (let each = warmTurns; each < opens / atOnce; each += 1) await turn();
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(readdirSync("/proc/self/fd").length).toBeLessThanOrEqual(before.descriptors);
   expect(heapMegabytes() / before.heap).toBeLessThan(1.5);
