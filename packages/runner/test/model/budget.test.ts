@@ -52,8 +52,8 @@ describe("a budget", () => {
       closed: async () => {},
       left: () => {},
     };
-    const [one, two, alone] = [await world(2), await world(1), await world(1)];
-    for (const { runner } of [one, two]) runner.keepSessionsIn(keeper);
+    const [one, two, three, alone] = [await world(2), await world(1), await world(1), await world(1)];
+    for (const { runner } of [one, two, three]) runner.keepSessionsIn(keeper);
     const body = { sessionId: "s", budget: { session: { tokens: 250 } } };
     expect((await one.run(body)).result.ok).toBe(true);
     expect(kept).toMatchObject({ requests: 2, input: 120, output: 80, usd: 0.02, isPriced: true });
@@ -63,6 +63,9 @@ describe("a budget", () => {
       failure: { code: "budget_exceeded" },
       error: "The run's budget is used up: 300 of 250 tokens.",
     });
+    // Known before the first request, which isn't sent.
+    const { result } = await three.run(body);
+    expect([result.failure?.code, result.usage]).toEqual(["budget_exceeded", undefined]);
   });
 
   it("of a session isn't spent if its count can't be stored", async () => {
