@@ -21,10 +21,10 @@ const world = ["address", "name", "other"].map((name, index) => ({
 }));
 const canary = {
   ...{ address: "10.99.0.10:80", name: "name.example.test:80", address6: "[fd99::10]:80" },
-  ...{ forbidden: ["other.example.test:80", "10.99.0.12:7777"], attemptMs: 500, settleMs: 0 },
+  ...{ forbidden: ["other.example.test:80", "10.99.0.12:7777"], attemptMs: 2_000, settleMs: 0 },
 };
 
-describe("a session whose sandbox is remote", () => {
+describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
   const missing = postgresIsMissing() ?? unavailableReason();
   const cleaning: (() => Promise<unknown>)[] = [];
   const replicas: Replica[] = [];
@@ -88,7 +88,7 @@ describe("a session whose sandbox is remote", () => {
           else await response.body?.cancel();
           return response.status;
         },
-        { timeout: 20_000, interval: 200 },
+        { timeout: 40_000, interval: 200 },
       )
       .toBe(200);
     return result;
@@ -110,7 +110,8 @@ describe("a session whose sandbox is remote", () => {
 
   it("moves to the replica that gets its next run, and back, with its workspace and conversation", async () => {
     const { one, two } = pair();
-    expect(await said(ask(one, "moves", "echo first > kept && echo $RESUMED"))).toMatchObject({
+    const begun = await said(ask(one, "moves", "echo first > kept && echo $RESUMED"));
+    expect(begun, JSON.stringify(begun)).toMatchObject({
       ok: true,
       output: "none",
     });
