@@ -1,5 +1,6 @@
 /** What sandbox backends share. */
 
+export * from "./container-gaps.js";
 export * from "./lifetime/at-exit.js";
 export * from "./lifetime/data-folder.js";
 export * from "./lifetime/lazy.js";

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
+  containerGaps,
   defaultDataFolder,
   lazy,
   quietLog,
@@ -14,6 +15,7 @@ import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type ActorGap,
   type Boundary,
+  capabilities,
   type Domain,
   domains,
   type Finding,
@@ -26,7 +28,6 @@ import {
 } from "@ambit/core/plugin";
 import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
-import { claims, limitsOf } from "./claims.js";
 import type { DockerConfig } from "./config.js";
 import type { EngineFacts } from "./open/hiding.js";
 import type { PreparedSandbox } from "./open/prepared.js";
@@ -36,7 +37,8 @@ export class DockerSandbox implements SandboxBackend {
   readonly name: string;
   readonly site = "sandbox";
   readonly rootfs = "image";
-  readonly claims = claims;
+  /** All. The probe finds what an engine or a runtime can't enforce. */
+  readonly claims = capabilities;
   /** Undefined means the engine's default. */
   readonly runtime: string | undefined;
   readonly #config: DockerConfig;
@@ -80,7 +82,7 @@ export class DockerSandbox implements SandboxBackend {
   }
 
   gaps(boundary: Boundary): readonly ActorGap[] {
-    return limitsOf(boundary, this.#config);
+    return containerGaps(boundary, { plugin: "sandbox-docker", ...this.#config });
   }
 
   hides(credential: HiddenCredential, boundary: Boundary): Hiding {
@@ -96,7 +98,7 @@ export class DockerSandbox implements SandboxBackend {
 
   async open(spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
     const { boundary, log } = spec;
-    const limits = { claims, gaps: this.gaps(boundary), findings: this.#findings };
+    const limits = { claims: this.claims, gaps: this.gaps(boundary), findings: this.#findings };
     const hides = (secret: HiddenCredential) => this.hides(secret, boundary);
     refuseBeyond({ sandbox: `The sandbox ${this.name}`, ...limits, hides }, spec);
     this.#reaper.reapBeside(log);

@@ -3,6 +3,7 @@ import type { DockerConfig } from "./config.js";
 import type { Engine } from "./engine/engine.js";
 import { asSandboxFailed, statusOf } from "./engine/failure.js";
 import { removeContainer } from "./open/container.js";
+import { nameOf } from "./open/order.js";
 
 /** The deployment's containers, whatever their state, and the volumes that no container has any more. */
 export async function* leftoversOn(engine: Engine, config: DockerConfig): AsyncIterable<Leftover> {
@@ -16,9 +17,12 @@ export async function* leftoversOn(engine: Engine, config: DockerConfig): AsyncI
     abortSignal,
   })) {
     const name = Names[0]?.slice(1) ?? Id;
+    const owner = ownershipOf(Labels);
+    // One of an image that was committed from a sandbox has the sandbox's labels, and another name.
+    if (owner === undefined || nameOf(owner) !== name) continue;
     yield {
       name,
-      owner: ownershipOf(Labels),
+      owner,
       remove: () => removeContainer(engine.getContainer(Id), config),
     };
   }

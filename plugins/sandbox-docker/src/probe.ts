@@ -1,8 +1,13 @@
 import { type OpenOptions, probeSandboxes } from "@ambit/backend-kit/standard-probe";
 import type { RemoteSandbox } from "@ambit/bridge";
-import type { Capability, Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
+import {
+  type Capability,
+  capabilities,
+  type Finding,
+  type SandboxSpec,
+  type Scope,
+} from "@ambit/core/plugin";
 import { makeAuthority } from "@ambit/egress/credentials";
-import { claims } from "./claims.js";
 import type { DockerConfig } from "./config.js";
 import { fixFor } from "./engine/failure.js";
 
@@ -13,7 +18,7 @@ export function probeEngine(
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   const probe = {
-    ...{ claims, open, makeAuthority },
+    ...{ claims: capabilities, open, makeAuthority },
     node: config.bridge.node,
     closedPaths: [`${config.bridge.folder}/put`],
     perToolFix:

@@ -5,7 +5,11 @@ import { orderOf } from "../src/open/order.js";
 
 const owner = { deployment: "d", replica: "host-key", session: "s", expires: 1 };
 const orderWith = (settings: object, spec = probeSpec({})) =>
-  orderOf(shapeOf(spec), owner, configSchema.parse(settings), { hiding: "exec", seccomp: "{}" }).HostConfig;
+  orderOf(shapeOf(spec), owner, configSchema.parse(settings), {
+    hiding: "exec",
+    imageVolumes: [],
+    seccomp: "{}",
+  }).HostConfig;
 
 /** Every boundary that changes the options, with and without settings of a configuration. */
 const orders = [

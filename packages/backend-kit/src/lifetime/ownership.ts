@@ -30,8 +30,9 @@ export function labelsOfDeployment(deployment: string): Readonly<Record<string, 
 /** Undefined for what isn't ours, whole. */
 export function ownershipOf(labels: Readonly<Record<string, string>>): Ownership | undefined {
   if (labels.ambit !== "sandbox") return undefined;
-  const fields = Object.entries(labels)
-    .filter(([label]) => label.startsWith(prefix))
-    .map(([label, value]) => [label.slice(prefix.length), value]);
+  // A platform may add labels of an image: only ours count.
+  const fields = Object.keys(ownershipSchema.shape)
+    .filter((field) => labels[`${prefix}${field}`] !== undefined)
+    .map((field) => [field, labels[`${prefix}${field}`]]);
   return ownershipSchema.safeParse(Object.fromEntries(fields)).data;
 }

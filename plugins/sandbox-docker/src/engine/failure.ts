@@ -51,7 +51,17 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
         : 'pull it, set sandbox-docker\'s pull to "missing", or its image to one that the engine has',
   ],
   [
-    /unknown (or invalid )?runtime|runtime .* not found|default OCI runtime/i,
+    /(execute node:|"[^"]*node":) (No such|executable)/i,
+    ({ image }) =>
+      `use an image with Node.js 18 or newer (${image} has none on its PATH), or set sandbox-docker's bridge.node`,
+  ],
+  [
+    /executable file not found|failed to execute|first command ended/i,
+    ({ image }) =>
+      `use an image with \`/bin/sh\`, \`mount\` and util-linux's \`setpriv\`, which ${image} lacks`,
+  ],
+  [
+    /unknown (or invalid )?runtime|runtime "?\S+"? not found|default OCI runtime/i,
     ({ runtime }) => `register the runtime ${runtime} with the engine (its daemon.json), or leave it out`,
   ],
   [
@@ -90,8 +100,8 @@ export function asSandboxFailed(error: unknown, doing: string, config: DockerCon
 
 /** For findings of a probe: what the engine said, or what is known of a runtime. */
 export function fixFor(error: unknown, config: DockerConfig, capability: Capability): string {
-  const cause = error instanceof SandboxFailed && error.cause !== undefined ? error.cause : error;
-  const { fix } = explain(cause, config);
+  const causes = error instanceof SandboxFailed && error.cause !== undefined ? [error.cause, error] : [error];
+  const fix = causes.map((one) => explain(one, config).fix).find((one) => one !== unknownFix) ?? unknownFix;
   if (fix !== unknownFix || !capability.startsWith("resources.")) return fix;
   return config.runtime === undefined || config.runtime === "runc"
     ? "look at `docker info`: it warns of limits that the host's cgroups don't have; with a rootless engine, delegate them to its user"

@@ -4,12 +4,15 @@
  * - `exec`: the engine starts one command with all privileges, in a container that has none of them.
  * - `drop`: the container has the privilege, and each of the plugin's commands drops it before it does anything else.
  *   For engines that don't have all privileges themselves, such as one in a virtual machine or a container.
+ * - `none`: the image lacks the programs for it. Then `environment.per-tool` isn't proven.
  */
-export type Hiding = "exec" | "drop";
+export type Hiding = "exec" | "drop" | "none";
 
-/** What the first sandbox found out about an engine. */
+/** What the first sandboxes found out about an engine and its image. */
 export interface EngineFacts {
   hiding: Hiding;
+  /** The image's own volumes, by path. */
+  imageVolumes: readonly string[];
   /** Docker takes the system call filter itself, Podman the path of a file on its host. */
   readonly seccomp: string;
 }
@@ -26,7 +29,7 @@ export function firstCommand(command: readonly string[], hiding: Hiding): string
 
 /** The command that starts the guest daemon, or finds the running one. */
 export function joiningCommand(command: readonly string[], hiding: Hiding): readonly string[] {
-  if (hiding === "exec") return command;
+  if (hiding !== "drop") return command;
   // Where it can't be remounted, the guest daemon notices and reports that.
   return ["/bin/sh", "-c", `${remount} 2> /dev/null; exec ${dropRights.join(" ")} "$@"`, "sh", ...command];
 }

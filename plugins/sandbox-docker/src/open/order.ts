@@ -25,7 +25,7 @@ export function orderOf(
   shape: Shape,
   owner: Ownership,
   config: DockerConfig,
-  { hiding, seccomp }: EngineFacts,
+  { hiding, imageVolumes, seccomp }: EngineFacts,
 ): ContainerCreateOptions {
   const { network, resources } = shape.boundary;
   const { memoryMb, processes, cpus, diskMb } = resources;
@@ -39,9 +39,11 @@ export function orderOf(
   if (diskMb === undefined) mounts.push(volumeAt(folder, true, labels));
   // A copy of the image's store: root adds to it, and no process of a run is root.
   if (shape.hasSecrets) mounts.push(volumeAt(imageStore, false, labels));
+  // The engine mounts them anyway, writable in spite of the read-only root: these are empty and read-only.
+  for (const path of imageVolumes) mounts.push(volumeAt(path, true, labels, emptyReadOnly));
   const appArmor = config.appArmor === undefined ? [] : [`apparmor=${config.appArmor}`];
   return {
-    name: `ambit-${owner.session}-${owner.replica.split("-")[1] ?? ""}`,
+    name: nameOf(owner),
     Image: config.image,
     Labels: labels,
     Hostname: "sandbox",
@@ -51,8 +53,10 @@ export function orderOf(
     Cmd: [],
     // An engine that stops, or restarts after a crash, doesn't wait for it.
     StopTimeout: 0,
-    // A volume that the image declares would be one more writable place.
-    Volumes: {},
+    // The image's would run as root, and might run a file that the run may change.
+    Healthcheck: { Test: ["NONE"] },
+    // The image's would be loaded into the guest daemon, or print where its messages are expected.
+    Env: ["LD_PRELOAD="],
     HostConfig: {
       ...(config.runtime === undefined ? {} : { Runtime: config.runtime }),
       // Under a boundary, every connection goes through the bridge and the runner.
@@ -79,9 +83,19 @@ export function orderOf(
   };
 }
 
+export const nameOf = ({ session, replica }: Pick<Ownership, "session" | "replica">) =>
+  `ambit-${session}-${replica.split("-")[1] ?? ""}`;
+
+const emptyReadOnly = { type: "tmpfs", device: "tmpfs", o: "ro,nosuid,nodev,noexec,size=4k" };
+
 /** It goes with its container; its labels find one whose container somebody else removed. */
-function volumeAt(Target: string, NoCopy: boolean, Labels: Record<string, string>): MountSettings {
-  const VolumeOptions = { NoCopy, Labels, DriverConfig: { Name: "local", Options: {} } };
+function volumeAt(
+  Target: string,
+  NoCopy: boolean,
+  Labels: Record<string, string>,
+  Options: Record<string, string> = {},
+): MountSettings {
+  const VolumeOptions = { NoCopy, Labels, DriverConfig: { Name: "local", Options } };
   return { Type: "volume", Source: "", Target, VolumeOptions };
 }
 

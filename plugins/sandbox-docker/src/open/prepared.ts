@@ -70,7 +70,7 @@ export class PreparedSandbox implements Prepared {
       const broker = await openSessionBroker(spec.secrets, trust);
       this.#broker = broker;
       // A prepared container may have been changed, or have ended, since it was made.
-      if (this.#options.id !== spec.id) await readBack(container, order, signal);
+      if (this.#options.id !== spec.id) readBack(await container.inspect(signal), order);
       if (spec.boundary.network.mode === "allowlist") {
         const folder = join(config.bridge.folder, this.#options.id);
         this.#wayOut = await openWayOut({ sandbox, access: container, spec, folder, broker, lookup, signal });

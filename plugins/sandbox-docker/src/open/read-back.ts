@@ -1,6 +1,5 @@
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
-import type { ContainerCreateOptions } from "dockerode";
-import type { Container } from "./container.js";
+import type { ContainerCreateOptions, ContainerInspectInfo } from "dockerode";
 
 /** Settings that implement a limit. Engines ignore those that they can't apply, with only a warning. */
 const checked = ["NetworkMode", "ReadonlyRootfs", "Memory", "PidsLimit", "NanoCpus", "Runtime"] as const;
@@ -10,12 +9,13 @@ const checked = ["NetworkMode", "ReadonlyRootfs", "Memory", "PidsLimit", "NanoCp
  *
  * @throws SandboxFailed where that isn't what was asked for.
  */
-export async function readBack(
-  container: Container,
+export function readBack(
+  { Id, Image, State, HostConfig: applied, NetworkSettings }: ContainerInspectInfo,
   { HostConfig: asked = {} }: ContainerCreateOptions,
-  signal: AbortSignal,
-): Promise<Evidence> {
-  const { Id, Image, HostConfig: applied, NetworkSettings } = await container.inspect(signal);
+): Evidence {
+  if (!State.Running) {
+    throw new SandboxFailed(`The container's first command ended with exit code ${State.ExitCode}`);
+  }
   for (const name of checked) {
     if (asked[name] === undefined || asked[name] === applied[name]) continue;
     throw new SandboxFailed(`The engine was asked for ${name} ${asked[name]}, and applied ${applied[name]}`);
@@ -32,4 +32,14 @@ export async function readBack(
     ...(asked.NanoCpus === undefined ? {} : { "docker.nanoCpus": String(applied.NanoCpus) }),
     "docker.pidsLimit": String(applied.PidsLimit),
   };
+}
+
+/** Where the image's own volumes are mounted: processes could write to them whatever the boundary says. */
+export function unaskedVolumes(
+  { Mounts }: Pick<ContainerInspectInfo, "Mounts">,
+  { HostConfig: asked = {} }: ContainerCreateOptions,
+): readonly string[] {
+  const targets = (asked.Mounts ?? []).map(({ Target }) => Target);
+  const found = Mounts.filter(({ Type }) => Type === "volume").map(({ Destination }) => Destination);
+  return found.filter((path) => !targets.includes(path));
 }

@@ -8,7 +8,7 @@ import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import { Container } from "./container.js";
 import { type EngineFacts, type Hiding, remount } from "./hiding.js";
 import { orderOf } from "./order.js";
-import { readBack } from "./read-back.js";
+import { readBack, unaskedVolumes } from "./read-back.js";
 
 /** @param folder for the filter as a file, which a Podman on this host reads. @throws SandboxFailed */
 export async function factsOf(engine: Engine, config: DockerConfig, folder: string): Promise<EngineFacts> {
@@ -17,7 +17,11 @@ export async function factsOf(engine: Engine, config: DockerConfig, folder: stri
     const asked: { version(options: object): Promise<Docker.DockerVersion> } = engine;
     const { Components = [] } = await asked.version({ abortSignal: within(config.requestTimeoutMs) });
     const isPodman = JSON.stringify(Components).includes("Podman");
-    return { hiding: "exec", seccomp: isPodman ? await writeSeccompProfile(folder) : seccompProfile };
+    return {
+      hiding: "exec",
+      imageVolumes: [],
+      seccomp: isPodman ? await writeSeccompProfile(folder) : seccompProfile,
+    };
   } catch (error) {
     throw asSandboxFailed(error, "start a container", config);
   }
@@ -55,22 +59,31 @@ export async function startContainer(
   try {
     container = await create(options, order, hiding, signal);
     await container.start(signal);
-    const [evidence, whyNot] = await Promise.all([
-      readBack(container, order, signal),
+    const [applied, whyNot] = await Promise.all([
+      container.inspect(signal),
       hiding === "exec" ? hideByExec(container, signal) : undefined,
     ]);
     signal.throwIfAborted();
-    if (whyNot === undefined) return { container, order, evidence: { ...evidence, "docker.hiding": hiding } };
-    log.debug({ why: whyNot }, "the engine starts no command with all privileges");
+    const evidence = { ...readBack(applied, order), "docker.hiding": hiding };
+    const others = unaskedVolumes(applied, order);
+    if (whyNot === undefined && others.length === 0) return { container, order, evidence };
+    if (host.imageVolumes.length === 0) host.imageVolumes = others;
+    if (whyNot !== undefined) host.hiding = isMissing.test(whyNot) ? "none" : "drop";
+    log.debug({ whyNot, others }, "a container is made again, with what the first one showed");
   } catch (error) {
     // What can't be removed now is the reaper's.
     await container?.destroy().catch(() => undefined);
-    throw asSandboxFailed(error, "start a container", config);
+    const failure = asSandboxFailed(error, "start a container", config);
+    if (hiding !== "drop" || !isMissing.test(failure.message)) throw failure;
+    host.hiding = "none";
+    return startContainer(options, log, signal);
   }
   await container.destroy();
-  host.hiding = "drop";
   return startContainer(options, log, signal);
 }
+
+/** An image without `mount`, or without util-linux's `setpriv`. */
+const isMissing = /executable file not found|no such file or directory|first command ended/i;
 
 async function create(
   { engine, config }: StartOptions,

@@ -1,8 +1,4 @@
-import { type ActorGap, type Boundary, type Capability, capabilities } from "@ambit/core/plugin";
-import type { DockerConfig } from "./config.js";
-
-/** All capabilities. The probe finds what an engine or a runtime can't enforce. */
-export const claims = capabilities;
+import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
 
 /** Processes and threads that the sandbox itself needs, and a few for the run. */
 const fewestProcesses = 20;
@@ -15,8 +11,15 @@ const capabilityOf = {
   off: "filesystem.none",
 } as const satisfies Record<string, Capability>;
 
-/** The parts of a boundary that no container enforces. Pure. */
-export function limitsOf({ filesystem, resources }: Boundary, config: DockerConfig): readonly ActorGap[] {
+/**
+ * The parts of a boundary that no container with the bridge enforces, where a workspace with a size is in memory. Pure.
+ *
+ * @param plugin whose setting `largestDiskMb` is.
+ */
+export function containerGaps(
+  { filesystem, resources }: Boundary,
+  { plugin, largestDiskMb }: { readonly plugin: string; readonly largestDiskMb: number },
+): readonly ActorGap[] {
   const gaps: ActorGap[] = [];
   const { mode, readable, writable, denied } = filesystem;
   if (mode !== "on" && readable.length + writable.length + denied.length > 0) {
@@ -41,11 +44,11 @@ export function limitsOf({ filesystem, resources }: Boundary, config: DockerConf
       fix: `set processes to ${fewestProcesses} or more`,
     });
   }
-  if (diskMb !== undefined && diskMb > config.largestDiskMb) {
+  if (diskMb !== undefined && diskMb > largestDiskMb) {
     gaps.push({
       capability: "resources.disk",
-      reason: `a workspace with a limit is kept in memory, ${config.largestDiskMb} MiB at most`,
-      fix: `ask for ${config.largestDiskMb} or less, or raise sandbox-docker's largestDiskMb`,
+      reason: `a workspace with a limit is kept in memory, ${largestDiskMb} MiB at most`,
+      fix: `ask for ${largestDiskMb} or less, or raise ${plugin}'s largestDiskMb`,
     });
   }
   return gaps;

@@ -1,0 +1,123 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runToEnd } from "@ambit/backend-kit";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import Docker from "dockerode";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { fixFor } from "../src/engine/failure.js";
+import { configSchema, DockerSandbox } from "../src/index.js";
+import { buildImage } from "./support/built-image.js";
+import { scope, settingsFor, specOf } from "./support/on-engine.js";
+
+const deployment = `image-${process.pid}`;
+const hostile = `ambit-test-hostile:${process.pid}`;
+const workspaceOnly = {
+  network: { mode: "off", rules: [] },
+  filesystem: { mode: "workspace", readable: [], writable: [], denied: [] },
+} as const;
+
+/** What an image may declare, to its own ends or by accident. */
+const declarations = [
+  "RUN mkdir -m 1777 /data && echo 'dev:x:1000:1000::/:/bin/sh' >> /etc/passwd",
+  "VOLUME /data",
+  "ENV LD_PRELOAD=/data/evil.so NODE_OPTIONS=--require=/data/evil.cjs",
+  'ENTRYPOINT ["/bin/false"]',
+  "HEALTHCHECK --interval=1s CMD id -u > /data/health",
+  "STOPSIGNAL SIGUSR1",
+  `LABEL ambit=sandbox ambit-deployment=${deployment} ambit-replica=gone-gone ambit-session=fake ambit-expires=1`,
+  "LABEL ambit-unknown=1",
+  "USER dev",
+];
+
+describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () => {
+  let folder: string;
+  let docker: Docker;
+  const made: string[] = [];
+  const image = async (name: string, lines: readonly string[]) => {
+    made.push(name);
+    await buildImage(name, lines);
+  };
+  beforeAll(async () => {
+    docker = new Docker({ socketPath: dockerEngine().socket });
+    folder = await mkdtemp(join(tmpdir(), "ambit-docker-image-"));
+    await image(hostile, declarations);
+  }, 60_000);
+  afterAll(async () => {
+    for (const name of made) await docker.getImage(name).remove({ force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+
+  const configWith = (settings: object) =>
+    configSchema.parse({ ...settingsFor("runc", folder), deployment, ...settings });
+  const backendWith = (settings: object) => new DockerSandbox(configWith(settings));
+
+  /** A container that isn't ours, with the same image. */
+  async function plain(name: string, options: Docker.ContainerCreateOptions = {}) {
+    const container = await docker.createContainer({
+      ...{ name, Image: hostile, Entrypoint: ["/bin/sleep", "60"], User: "1000", Env: ["LD_PRELOAD="] },
+      ...{ HostConfig: { ReadonlyRootfs: true, NetworkMode: "none" }, ...options },
+    });
+    onTestFinished(async () => {
+      await container.remove({ force: true, v: true }).catch(() => undefined);
+    });
+    await container.start();
+    return container;
+  }
+
+  it("opens no way around a boundary by what it declares", async () => {
+    const sandbox = await backendWith({ image: hostile }).open(specOf(workspaceOnly), scope);
+    try {
+      const control = await plain(`plain-${process.pid}`);
+      const read = async (argv: readonly string[]) => {
+        const exec = await control.exec({ Cmd: [...argv], AttachStdout: true, Tty: true });
+        return String(await new Response((await exec.start({})) as unknown as ReadableStream).text());
+      };
+      // The control: a volume that everyone may write to, and the image's command, which the engine runs.
+      await expect.poll(() => read(["/bin/cat", "/data/health"]), { timeout: 10_000 }).toContain("1000");
+
+      const script = "id -u; echo x > /data/mine; ls /data; echo x > mine && cat mine; env";
+      const { stdout, stderr } = await runToEnd(sandbox, { argv: ["/bin/sh", "-c", script], env: {} });
+      expect(stderr).toMatch(/\/data\/mine: Read-only file system/);
+      expect(stdout).toMatch(/^6\d{4}\nx\n/);
+      expect(stdout).not.toMatch(/evil|health/);
+      const { Config } = await docker.getContainer(String(sandbox.evidence["docker.container"])).inspect();
+      expect(Config.Healthcheck).toMatchObject({ Test: ["NONE"] });
+    } finally {
+      await sandbox.close();
+    }
+  });
+
+  it("loses only environment.per-tool where it lacks mount and setpriv", async () => {
+    const name = `ambit-test-no-mount:${process.pid}`;
+    await image(name, ["RUN rm /bin/mount /usr/bin/setpriv"]);
+    const backend = backendWith({ image: name });
+    const sandbox = await backend.open(specOf(workspaceOnly), scope);
+    await sandbox.close();
+    const opening = backend.open(specOf(workspaceOnly, { required: ["environment.per-tool"] }), scope);
+    await expect(opening).rejects.toThrow(/environment.per-tool isn't possible in this sandbox/);
+  });
+
+  it("is refused with a fix where it lacks Node.js", async () => {
+    const name = `ambit-test-no-node:${process.pid}`;
+    await image(name, ["RUN rm /usr/local/bin/node"]);
+    const config = configWith({ image: name });
+    const error = await new DockerSandbox(config)
+      .open(specOf(workspaceOnly), scope)
+      .catch((thrown) => thrown);
+    expect(fixFor(error, config, "network.deny")).toBe(
+      `use an image with Node.js 18 or newer (${name} has none on its PATH), or set sandbox-docker's bridge.node`,
+    );
+  });
+
+  it("gives none of its containers to the reaper, whatever its labels say", async () => {
+    const mine = await plain(`mine-${process.pid}`);
+    const fake = await plain("ambit-fake-gone");
+    const backend = backendWith({ reapMinutes: 0.005 });
+    await (await backend.open(specOf({}), scope)).close();
+    // The control: with a sandbox's name too, it is one.
+    await expect.poll(() => fake.inspect().catch(() => "removed"), { timeout: 10_000 }).toBe("removed");
+    expect((await mine.inspect()).State.Running).toBe(true);
+    await backend.close();
+  });
+});
