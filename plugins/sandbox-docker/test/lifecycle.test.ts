@@ -151,6 +151,8 @@ describe("an unusable engine", () => {
     const config = configSchema.parse({ runtime });
     expect(fixFor(new Error("0.9 cores were had"), config, "resources.cpu")).toContain(fix);
     expect(fixFor(new Error("No such image: gone"), config, "resources.cpu")).toContain("build it");
+    const rootless = new Error("The engine was asked for PidsLimit 4096, and applied 0");
+    expect(fixFor(rootless, config, "network.deny")).toContain("cgroups of version 2");
   });
 
   it("is reported with a fix when it doesn't run", async () => {

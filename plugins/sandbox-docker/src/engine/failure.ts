@@ -69,6 +69,11 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
     () => "free space where the engine keeps its data, such as with `docker system prune`",
   ],
   [/^DOCKER_HOST is/, () => addressFix],
+  [
+    /^The engine was asked for/,
+    () =>
+      "use an engine that runs as root, or give a rootless one cgroups of version 2 with cpu, memory and pids delegated",
+  ],
   [/network .* not found/i, () => "set sandbox-docker's network to one of the engine's"],
   [
     /bind source path|no such file or directory.*mount/i,
