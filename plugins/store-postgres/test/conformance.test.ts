@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { describeStore, type StoreRig } from "@ambit/testkit/vitest";
 import pg from "pg";
-import { afterAll, beforeAll, describe, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const missing = postgresIsMissing();
 let server: Postgres;
@@ -19,6 +19,30 @@ if (missing !== undefined) {
     });
     afterAll(() => server.stop());
     describeStore("postgres", makeRig);
+
+    it("compresses events by lz4 where the server has it", async (context) => {
+      const schema = "compressed";
+      const client = new pg.Client(server.url);
+      await client.connect();
+      try {
+        const { rowCount: hasLz4 } = await client.query(
+          "SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)",
+        );
+        if (hasLz4 !== 1) return context.skip("host: this PostgreSQL was built without lz4");
+        const { openPostgres } = await import("../src/open-postgres.js");
+        const log = { debug() {}, info() {}, warn() {}, error() {} };
+        const store = await openPostgres({ url: server.url, schema, connections: 1 }, log);
+        await store.close();
+        const { rows } = await client.query(
+          `SELECT attcompression FROM pg_attribute
+          WHERE attrelid = '${schema}.ambit_chunks'::regclass AND attname = 'body'`,
+        );
+        expect(rows).toEqual([{ attcompression: "l" }]);
+      } finally {
+        await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+        await client.end();
+      }
+    });
   });
 }
 
