@@ -253,9 +253,7 @@ describe("a canary, in an organisation that", () => {
     expect(sandbox.evidence["daytona.tried"]).toMatch(/none was reached/);
     await sandbox.close();
     const hasty = await backendFor(daytona, { canary: { ...canary, settleMs: 0 } });
-    await expect(hasty.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(
-      /was reached nevertheless/,
-    );
+    await expect(hasty.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(/but .* was reached/);
     await expectNothingLeft(daytona);
   });
 
