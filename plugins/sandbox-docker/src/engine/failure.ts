@@ -51,7 +51,7 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
         : 'pull it, set sandbox-docker\'s pull to "missing", or its image to one that the engine has',
   ],
   [
-    /(execute node:|"[^"]*node":) (No such|executable)/i,
+    /(failed to execute|exec:) "?\S*node\b/i,
     ({ image }) =>
       `use an image with Node.js 18 or newer (${image} has none on its PATH), or set sandbox-docker's bridge.node`,
   ],
@@ -71,8 +71,7 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
   [/^DOCKER_HOST is/, () => addressFix],
   [
     /^The engine was asked for/,
-    () =>
-      "use an engine that runs as root, or give a rootless one cgroups of version 2 with cpu, memory and pids delegated",
+    () => "use an engine that runs as root, or delegate cgroups of version 2 to the rootless one's user",
   ],
   [/network .* not found/i, () => "set sandbox-docker's network to one of the engine's"],
   [
