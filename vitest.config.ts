@@ -12,7 +12,14 @@ const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("packag
 const alone = "test/alone";
 
 /** Packages whose tests keep servers, jails or engines in what modules share: each file needs a worker of its own. */
-const isolated = ["plugins/sandbox-docker", "plugins/sandbox-local", "test", "test/replicas", "test/tools"];
+const isolated = [
+  "plugins/sandbox-docker",
+  "plugins/sandbox-local",
+  "test",
+  "test/daytona",
+  "test/replicas",
+  "test/tools",
+];
 
 function projectsIn(folder: string): TestProjectInlineConfiguration[] {
   const common = { extends: "./vitest.package.ts", root: folder };

@@ -145,7 +145,7 @@ const fastPart = [
   "core/test",
   "packages/egress/test/credentials",
   "packages/runner/test/happy-run",
-  "plugins/store-sqlite/test",
+  "server/test/runs/restart.test.ts",
 ];
 
 const oldestNode = "the fast part on the oldest supported Node";
