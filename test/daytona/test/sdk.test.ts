@@ -35,7 +35,10 @@ describe("the official SDK, from create to delete", () => {
       runAsync: true,
       suppressInputEcho: true,
     });
-    await sandbox.process.sendSessionCommandInput("s1", cmdId, "ping");
+    // The command's pipe isn't there yet when its start is answered.
+    const sent = () =>
+      sandbox.process.sendSessionCommandInput("s1", cmdId, "ping").then(() => "sent", String);
+    await expect.poll(sent).toBe("sent");
     let followed = "";
     await sandbox.process.getSessionCommandLogs(
       "s1",

@@ -16,7 +16,7 @@ export default {
           address: "10.99.0.20:80",
           name: "name.example.test:80",
           forbidden: ["other.example.test:80"],
-          attemptMs: 500,
+          attemptMs: 2_000,
         },
       },
     },

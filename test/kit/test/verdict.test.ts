@@ -1,8 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Outcome } from "../src/attacks/attack.js";
 import { outcomeOf } from "../src/attacks/program-attack.js";
 import { type AttackRow, assuranceOf, type Verdict, verdictOf } from "../src/judge/verdict.js";
 import { mustProve } from "../src/vitest/must-prove.js";
+import { requireProven } from "../src/vitest/require-proven.js";
 
 const outcome = (result: Outcome["result"]): Outcome => ({ result, detail: "" });
 
@@ -99,5 +100,26 @@ describe("what this machine must prove", () => {
     ["", "network.deny", false],
   ] as const)("%j names %s: %s", (listed, capability, expected) => {
     expect(mustProve(backend, capability, listed)).toBe(expected);
+  });
+
+  it("fails a test that needs it, and skips one of what it can't prove", () => {
+    vi.stubEnv("AMBIT_MUST_PROVE", "local:network.deny");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const skips: (string | undefined)[] = [];
+    const skip = (reason?: string): never => {
+      skips.push(reason);
+      throw new Error("skipped");
+    };
+    const unproven = { proven: false, reason: "no namespaces", fix: "allow them" } as const;
+    const findings = [
+      { capability: "network.deny", ...unproven },
+      { capability: "resources.cpu", ...unproven },
+      { capability: "process.contained", proven: true, how: "seen" },
+    ] as const;
+    requireProven({ skip }, backend, findings, "process.contained");
+    expect(() => requireProven({ skip }, backend, findings, "network.deny")).toThrow("no namespaces");
+    expect(skips).toEqual([]);
+    expect(() => requireProven({ skip }, backend, findings, "resources.cpu")).toThrow("skipped");
+    expect(skips).toEqual(["host: resources.cpu isn't proven here: no namespaces"]);
   });
 });

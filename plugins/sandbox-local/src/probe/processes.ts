@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
+import { setTimeout as after } from "node:timers/promises";
 import { type ProcessStatus, statusOf } from "../confined/evidence.js";
 import { hasEnded, hostProcess } from "../confined/launch/host-process.js";
 import { outcomeOnHost } from "./on-host.js";
@@ -16,7 +17,6 @@ const daemons = (seconds: number) => `
 for each in 1 2 3; do
   setsid sh -c 'trap "" TERM HUP INT; sleep ${seconds} & sleep ${seconds}' </dev/null >/dev/null 2>&1 &
 done
-sleep 0.1
 echo ran
 sleep ${seconds}`;
 
@@ -48,11 +48,11 @@ const contained: Trial = {
       signal: bench.signal,
     });
     await started.stdout.getReader().read();
-    const before = await countOnHost(String(seconds));
+    const { length: before } = await startedOnHost(String(seconds), 7, bench.signal);
     expectThat(before >= 4, `only ${before} of the daemons came up, so nothing is proven`);
     await started.kill();
-    const after = await countOnHost(String(seconds));
-    expectThat(after === 0, `${after} daemons outlived their jail`);
+    const { length: left } = await onHost(String(seconds));
+    expectThat(left === 0, `${left} daemons outlived their jail`);
     return {
       "process.contained": `a decoy of the same user was signalled outside and wasn't there inside; ${before} processes, detached and ignoring signals, ended with their jail`,
     };
@@ -71,7 +71,7 @@ const endsWithItsLauncher: Trial = {
     const argv = shell(`echo ran; exec sleep ${seconds}`);
     const started = await sandbox.spawn({ argv, env: { PATH: "/usr/bin:/bin" }, signal: bench.signal });
     await started.stdout.getReader().read();
-    const [sleeping] = await onHost(String(seconds));
+    const [sleeping] = await startedOnHost(String(seconds), 1, bench.signal);
     const init =
       sleeping === undefined ? undefined : aboveUntil(sleeping, (status) => status.numbers.at(-1) === 1);
     expectThat(init !== undefined, "the jail's first process wasn't found, so nothing is proven");
@@ -106,8 +106,21 @@ function hasEndedWithin(pid: number, ms: number): boolean {
   return false;
 }
 
-async function countOnHost(argument: string): Promise<number> {
-  return (await onHost(argument)).length;
+/** In ms. What a shell starts may not be there yet on a busy host when the shell has written its line. */
+const longestStartMs = 2_000;
+
+/** Processes of this host that have the argument, as soon as there are that many; fewer if they don't appear in time. */
+async function startedOnHost(
+  argument: string,
+  count: number,
+  signal: AbortSignal,
+): Promise<readonly number[]> {
+  const end = Date.now() + longestStartMs;
+  for (;;) {
+    const found = await onHost(argument);
+    if (found.length >= count || Date.now() > end) return found;
+    await after(5, undefined, { signal });
+  }
 }
 
 /** Processes of this host that have the argument. */

@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { SandboxBackend } from "@ambit/core/plugin";
 import { bareControl, judgeCapability } from "@ambit/testkit";
+import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, expect, it } from "vitest";
 import makeBackend, { makeDataFolder } from "./backend.mjs";
 
@@ -12,10 +13,7 @@ it("tests a capability alone, with nothing else claimed", {
 }, async (context) => {
   const capability = "filesystem.host-hidden";
   const whole = makeBackend(dataFolder);
-  const finding = (await whole.probe(AbortSignal.timeout(60_000))).find(
-    (one) => one.capability === capability,
-  );
-  if (finding?.proven !== true) context.skip(`host: ${capability} isn't proven here`);
+  requireProven(context, whole, await whole.probe(AbortSignal.timeout(60_000)), capability);
   const asked: string[][] = [];
   const alone: SandboxBackend = {
     name: "alone",

@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { capabilities } from "@ambit/core/plugin";
 import { attacks, canary, startDecoys, tryUnguarded } from "@ambit/testkit";
+import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, describe, expect, it } from "vitest";
 import { configSchema, LocalSandbox } from "../../src/index.js";
 import { decoyList, standIns } from "../../src/testing/decoys-only.js";
@@ -15,7 +16,6 @@ const all = capabilities.flatMap((capability) => attacks[capability]);
 const backend = new LocalSandbox(configSchema.parse({ dataFolder }));
 const findings = await backend.probe(AbortSignal.timeout(60_000));
 const claims = findings.filter(({ proven }) => proven).map(({ capability }) => capability);
-const isProven = (capability: string) => claims.some((claim) => claim === capability);
 
 const decoys = await startDecoys();
 // The content of the runner's own environment, which attacks on environments search for.
@@ -44,7 +44,7 @@ describe("jails of the local sandbox with mechanisms removed", () => {
     { timeout: 60_000 },
     async ({ attack, kept, without }, { skip, onTestFinished }) => {
       const { capability } = attack;
-      if (!isProven(capability)) skip(`host: ${capability} isn't proven here`);
+      requireProven({ skip }, backend, findings, capability);
       const weakened = WeakenedSandboxes.beside(backend);
       if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
       const rest = without.filter((mechanism) => mechanism !== kept);

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { bareControl, ChangingNames, CredentialHost, judgeCapability, type Outcome } from "@ambit/testkit";
+import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, describe, expect, it } from "vitest";
 import { credentialMutants } from "./mutants/credential-mutants.js";
 import { makeMutant, removeMutants } from "./mutants/make-mutant.js";
@@ -36,8 +37,7 @@ describe("the local sandbox without one of its mechanisms", () => {
     ...credentialMutants,
   ]) {
     it(`is caught: ${name}`, { timeout: 120_000 }, async (context) => {
-      const finding = findings.find((one) => one.capability === capability);
-      if (finding?.proven === false) context.skip(`host: ${capability} isn't proven here: ${finding.reason}`);
+      requireProven(context, original.backend, findings, capability);
       if (needsRoot && process.getuid?.() !== 0) context.skip("host: the runner isn't root");
       const mutant = await makeMutant(name.replaceAll(" ", "-"), patches, lookup ?? names.lookup);
       const options = {

@@ -10,3 +10,4 @@ export { describeStore } from "./describe-store.js";
 export { describeToolDelivery } from "./describe-tool-delivery.js";
 export { describeToolExecutor } from "./describe-tool-executor.js";
 export { describeToolSource } from "./describe-tool-source.js";
+export { requireProven } from "./require-proven.js";
