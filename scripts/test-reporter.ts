@@ -6,6 +6,7 @@ const hostPrefix = "host: ";
 /**
  * Requires reasons for skips. Prints each with its reason, `ctx.skip("host: no user namespaces (EPERM)")`, and fails
  * the run for one without a reason, and in CI (or with `AMBIT_FORBID_SKIPS=1`) for one whose reason isn't the host.
+ * Prints each test that passed only at its second attempt.
  * Sends `{passed, failed}` to the parent process if that listens.
  */
 export class TestReporter implements Reporter {
@@ -23,6 +24,8 @@ export class TestReporter implements Reporter {
     const refused = skipped.filter((test) => !this.#accepts(test));
 
     for (const test of skipped) console.log(`skipped: ${title(test)}: ${reason(test) ?? "no reason given"}`);
+    for (const test of tests.filter((one) => one.diagnostic()?.flaky))
+      console.log(`passed at the second attempt: ${title(test)}`);
     if (refused.length > 0) {
       const rule = this.#strict
         ? `only a reason that begins with "${hostPrefix}" is accepted`

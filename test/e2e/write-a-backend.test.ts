@@ -36,7 +36,7 @@ beforeAll(async () => {
   return () => rm(folder, { recursive: true, force: true });
 }, 120_000);
 
-describe("the page 'Write a backend'", () => {
+describe("the page 'Write a backend'", { retry: 0 }, () => {
   it("has a backend that runs an agent with its tools, and keeps it off the network", async (context) => {
     const reason = unavailableReason("runc");
     if (reason !== undefined) context.skip(`host: ${reason}`);

@@ -38,7 +38,7 @@ describe("the official SDK, from create to delete", () => {
     // The command's pipe isn't there yet when its start is answered.
     const sent = () =>
       sandbox.process.sendSessionCommandInput("s1", cmdId, "ping").then(() => "sent", String);
-    await expect.poll(sent).toBe("sent");
+    await expect.poll(sent, { timeout: 10_000 }).toBe("sent");
     let followed = "";
     await sandbox.process.getSessionCommandLogs(
       "s1",

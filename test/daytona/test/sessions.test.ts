@@ -41,12 +41,13 @@ describe.concurrent("sessions", () => {
       sandbox()
         .process.sendSessionCommandInput(id, cmdId, data)
         .then(() => "sent", String);
-    await expect.poll(sent).toBe("sent");
+    await expect.poll(sent, { timeout: 10_000 }).toBe("sent");
   }
 
   const exitCode = async (id: string, cmdId: string) =>
     (await sandbox().process.getSessionCommand(id, cmdId)).exitCode;
-  const finished = (id: string, cmdId: string) => expect.poll(() => exitCode(id, cmdId)).toBeDefined();
+  const finished = (id: string, cmdId: string) =>
+    expect.poll(() => exitCode(id, cmdId), { timeout: 10_000 }).toBeDefined();
 
   const logsUrl = (id: string, cmdId: string) =>
     `${sandbox().toolboxProxyUrl.replace("http", "ws")}/${sandbox().id}/process/session/${id}/command/${cmdId}/logs?follow=true`;
@@ -156,8 +157,8 @@ describe.concurrent("sessions", () => {
     const id = await session();
     const cmdId = await begin(id, "head -n 1 | wc -c; head -n 1");
     const line = "é".repeat(500_000);
-    await sandbox().process.sendSessionCommandInput(id, cmdId, line);
-    await sandbox().process.sendSessionCommandInput(id, cmdId, line);
+    await send(id, cmdId, line);
+    await send(id, cmdId, line);
     await finished(id, cmdId);
     expect((await sandbox().process.getSessionCommandLogs(id, cmdId)).stdout).toBe(`1000001\n${line}\n`);
   });
@@ -193,7 +194,7 @@ describe.concurrent("sessions", () => {
     await begin(id, "trap '' TERM; setsid sleep 4201 & while :; do sleep 4202; done");
     const running = async () =>
       (await sandbox().process.executeCommand("pgrep -c -x -f 'sleep 420[12]'")).result.trim();
-    await expect.poll(running).toBe("2");
+    await expect.poll(running, { timeout: 10_000 }).toBe("2");
     await sandbox().process.deleteSession(id);
     expect(await running()).toBe("0");
   });

@@ -6,7 +6,11 @@ import { describe, expect, it } from "vitest";
 import { root } from "../rules/tree.js";
 
 /** Runs the named fixtures with the configuration of every package, as the whole suite's run does. */
-async function runFixtures(names: readonly string[], environment: NodeJS.ProcessEnv) {
+async function runFixtures(
+  names: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  options: readonly string[] = [],
+) {
   const { CI: _, AMBIT_FORBID_SKIPS: __, ...inherited } = process.env;
   const fixtures = fileURLToPath(new URL("../fixtures/skips", import.meta.url));
   const child = fork(
@@ -17,6 +21,7 @@ async function runFixtures(names: readonly string[], environment: NodeJS.Process
       fixtures,
       "--config",
       `${root}/vitest.package.ts`,
+      ...options,
       ...names.map((name) => `/${name}.test`),
     ],
     { env: { ...inherited, ...environment }, stdio: ["ignore", "pipe", "ignore", "ipc"] },
@@ -28,7 +33,8 @@ async function runFixtures(names: readonly string[], environment: NodeJS.Process
   const closed = once(child, "close");
   const output = child.stdout ? await text(child.stdout) : "";
   const [code] = await closed;
-  return { code, counts, skips: output.split("\n").filter((line) => line.startsWith("skipped: ")) };
+  const reported = (start: string) => output.split("\n").filter((line) => line.startsWith(start));
+  return { code, counts, skips: reported("skipped: "), retried: reported("passed at the second attempt: ") };
 }
 
 const host = "skipped: test/host.test.ts > needs more than this host has: host: no such kernel here";
@@ -57,11 +63,22 @@ describe("a skip", () => {
     ["with any reason is accepted at a desk", ["elsewhere"], {}, 0, { passed: 1, failed: 0 }, [elsewhere]],
     ["without a reason is a failure everywhere", ["silent"], {}, 1, { passed: 1, failed: 1 }, [silent]],
   ])("%s", async (_, names, environment, code, counts, skips) => {
-    expect(await runFixtures(["passing", ...names], environment)).toEqual({ code, counts, skips });
+    expect(await runFixtures(["passing", ...names], environment)).toMatchObject({ code, counts, skips });
   });
 
   it.each(["hook", "broken"])("isn't what a failure outside of any test is: %s", async (name) => {
     const run = await runFixtures(["passing", name], { CI: "true" });
-    expect(run).toEqual({ code: 1, counts: { passed: 1, failed: 1 }, skips: [] });
+    expect(run).toMatchObject({ code: 1, counts: { passed: 1, failed: 1 }, skips: [] });
+  });
+});
+
+describe("a test that passes at the second attempt", () => {
+  it("is named, and has failed without one", async () => {
+    const environment = { CI: "true" };
+    expect(await runFixtures(["flaky"], environment)).toMatchObject({ code: 1, retried: [] });
+    expect(await runFixtures(["flaky"], environment, ["--retry=1"])).toMatchObject({
+      ...{ code: 0, counts: { passed: 1, failed: 0 } },
+      retried: ["passed at the second attempt: test/flaky.test.ts > passes at the second attempt"],
+    });
   });
 });

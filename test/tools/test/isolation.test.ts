@@ -86,7 +86,7 @@ async function spied(stage: Stage, from: "tool" | "agent", run: string, env: obj
   return { ...answer, found: Object.fromEntries(names) };
 }
 
-describe.each(["tool", "agent"] as const)("a spy in another %s's process", (from) => {
+describe.each(["tool", "agent"] as const)("a spy in another %s's process", { retry: 0 }, (from) => {
   it("finds nothing of a tool's secret, its code, the callback's authorization, the model's key", async () => {
     const secret = { env: { TOOL_SECRET: secretsOf(`${from}-1`).toolSecret } };
     const { found, looked } = await spied(confined, from, `${from}-1`, secret);
@@ -103,7 +103,7 @@ describe.each(["tool", "agent"] as const)("a spy in another %s's process", (from
   });
 });
 
-it("a tool with its own values is never run unconfined", async () => {
+it("a tool with its own values is never run unconfined", { retry: 0 }, async () => {
   const tool = pythonTool("needs", "def main(): return 1", { env: { A: "b" } });
   const run = await unconfined.run({ harness: "demo", ...asking("call needs"), customTools: [tool] });
   expect((await run.result).receipt).toMatchObject({
@@ -112,7 +112,7 @@ it("a tool with its own values is never run unconfined", async () => {
   });
 });
 
-it("a tool sees the variables that it was given, and the agent none of them", async () => {
+it("a tool sees the variables that it was given, and the agent none of them", { retry: 0 }, async () => {
   const code = "import os\ndef main(): return sorted(os.environ)";
   const tools = [
     pythonTool("one", code, { env: { ONE: "1" } }),

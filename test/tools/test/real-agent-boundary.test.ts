@@ -21,6 +21,7 @@ const onThisHost = definePlugin({
 });
 
 it("Gemini CLI works with one allowed host, and its refused connections are events", {
+  retry: 0,
   timeout: 90_000,
 }, async () => {
   const gemini = await startAgent("gemini");

@@ -60,7 +60,7 @@ export function settingsFor(daytona: Pick<LoopbackDaytona, "apiKey" | "apiUrl">)
       name: "name.example.test:80",
       forbidden: ["other.example.test:80", "10.99.0.12:7777"],
       address6: "[fd99::10]:80",
-      attemptMs: 500,
+      attemptMs: 1_500,
       // Here limits apply before a sandbox starts, unless a test changes that.
       settleMs: 0,
     },
