@@ -8,13 +8,15 @@ export default defineConfig({
   oxc: { decorator: { legacy: true } },
   test: {
     include: ["test/**/*.test.ts", "e2e/**/*.test.ts"],
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    // Long enough for a busy machine with two cores.
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 10_000 } },
     // A Docker engine is ended, and its data removed, after the last test.
     teardownTimeout: 60_000,
     globalSetup: globalSetupOf("."),
     // Most tests wait for processes of their own. Each project has a limit of its own: the default is one worker here.
-    maxWorkers: 5,
+    maxWorkers: 4,
     reporters: ["default", new TestReporter()],
   },
 });

@@ -33,11 +33,11 @@ async function runSleeping(server: Server, marker: string, ...before: string[]) 
   });
   const records = recordsOf(response);
   await readUntil(records, isMessage("at work"));
-  await expect.poll(() => running(marker).length).toBeGreaterThan(0);
+  await expect.poll(() => running(marker).length, patience).toBeGreaterThan(0);
   return { records, abort };
 }
 
-const patience = { timeout: 10_000 };
+const patience = { timeout: 15_000 };
 
 describe("when a process is killed during a run", () => {
   it("the client: the run is cancelled and leaves nothing", async () => {
@@ -56,6 +56,7 @@ describe("when a process is killed during a run", () => {
     const abort = new AbortController();
     const body = JSON.stringify(demo(`run ${marker}`));
     const answer = fetch(`${server.url}/run`, { method: "POST", body, signal: abort.signal });
+    answer.catch(() => "is expected below");
     await expect.poll(() => running(marker).length, patience).toBeGreaterThan(0);
     abort.abort();
     await expect(answer).rejects.toThrow();

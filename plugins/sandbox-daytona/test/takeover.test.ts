@@ -69,8 +69,10 @@ describe("a sandbox of a runner that is dead, or only unreachable", () => {
     await other.takeover.discard({ ...spec, fence: 4 }, handover);
   });
 
-  it("of a dead runner is reaped after its waiting time, unless another runner has taken it over", async () => {
-    const config = await configFor(loopback(), { takeoverMinutes: 0.02, reapMinutes: 0.002 });
+  it("of a dead runner is reaped after its waiting time, unless another runner has taken it over", {
+    timeout: 60_000,
+  }, async () => {
+    const config = await configFor(loopback(), { takeoverMinutes: 0.15, reapMinutes: 0.002 });
     const boundary = {
       ...closed,
       network: { mode: "allowlist", rules: [name] } as const,
@@ -91,7 +93,7 @@ describe("a sandbox of a runner that is dead, or only unreachable", () => {
         .secrets()
         .map(({ placeholder }) => placeholder);
     expect(machines().toSorted()).toEqual(["ambit-taken", "ambit-waiting"]);
-    await expect.poll(machines, { timeout: 10_000 }).toEqual(["ambit-taken"]);
+    await expect.poll(machines, { timeout: 30_000 }).toEqual(["ambit-taken"]);
     // Its secret was the dead runner's by its label, and is its own nevertheless.
     await expect.poll(placeholders, { timeout: 10_000 }).toEqual([second.placeholders?.KEY]);
     await expect.poll(() => lines.join()).toContain("ambit-waiting");

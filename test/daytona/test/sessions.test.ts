@@ -17,7 +17,7 @@ async function frames(
   return { sizes: chunks.map(({ length }) => length), data: Buffer.concat(chunks), code };
 }
 
-describe.concurrent("sessions", () => {
+describe("sessions", () => {
   const fixture = useLoopback({ sessionGraceMs: 300 });
   const sandbox = useSandbox(fixture);
 
