@@ -42,6 +42,7 @@ const retried = [
 function projectsIn(folder: string): TestProjectInlineConfiguration[] {
   const common = { extends: "./vitest.package.ts", root: folder };
   const globalSetup = globalSetupOf(folder);
+  const retry = process.env.CI && retried.includes(folder) ? 1 : 0;
   const beside = {
     ...common,
     test: {
@@ -49,13 +50,14 @@ function projectsIn(folder: string): TestProjectInlineConfiguration[] {
       exclude: ["**/node_modules/**", `${alone}/**`],
       globalSetup,
       isolate: isolated.includes(folder),
-      retry: process.env.CI && retried.includes(folder) ? 1 : 0,
+      retry,
     },
   };
   if (!existsSync(join(folder, alone))) return [beside];
   const test = {
     name: `${folder} (alone)`,
     globalSetup,
+    retry,
     dir: resolve(folder, alone),
     include: ["**/*.test.ts"],
     maxWorkers: 1,

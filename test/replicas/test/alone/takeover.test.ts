@@ -6,7 +6,7 @@ import { type LoopbackDaytona, startLoopbackDaytona, unavailableReason } from "@
 import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { freePort, Replica } from "./cluster.js";
+import { freePort, Replica } from "../cluster.js";
 
 const resultSchema = z.object({
   ok: z.boolean(),
