@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { runToEnd } from "@ambit/backend-kit";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
@@ -71,7 +72,7 @@ describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () =
       const control = await plain(`plain-${process.pid}`);
       const read = async (argv: readonly string[]) => {
         const exec = await control.exec({ Cmd: [...argv], AttachStdout: true, Tty: true });
-        return String(await new Response((await exec.start({})) as unknown as ReadableStream).text());
+        return await text(await exec.start({}));
       };
       // The control: a volume that everyone may write to, and the image's command, which the engine runs.
       await expect.poll(() => read(["/bin/cat", "/data/health"]), { timeout: 10_000 }).toContain("1000");

@@ -36,7 +36,7 @@ export const agentsInDocker: Goal = {
             const what = `${agent}, ${prewarm === 0 ? "a container made then" : "one that was made ahead"}`;
             const own = [meterCpu(pair.ambit.program.pid), meterCpu(pair.direct.program.pid)] as const;
             meters.push(...own);
-            // What is made ahead is the next run's: CPU is told where each run makes its own.
+            // What is made ahead is the next run's: CPU is shown where each run makes its own.
             const engineMs = prewarm === 0 ? ofEngine?.ms : undefined;
             return await coldRuns(pair, container, what, own, engineMs, options);
           },

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { dockerEngine } from "@ambit/docker-engine";
 import Docker from "dockerode";
@@ -8,7 +9,7 @@ export async function buildImage(name: string, lines: readonly string[]): Promis
   const { socket, image } = dockerEngine();
   const docker = new Docker({ socketPath: socket });
   const archive = archiveOf("Dockerfile", Buffer.from([`FROM ${image}`, ...lines].join("\n")));
-  const progress = await docker.buildImage(archive as unknown as NodeJS.ReadableStream, {
+  const progress = await docker.buildImage(Readable.from([archive]), {
     t: name,
     networkmode: "none",
   });
