@@ -62,22 +62,22 @@ function smallest(/** @type {Package[]} */ packages, /** @type {RegExp} */ patte
 export function overLimit(/** @type {Sizes} */ { packages, backend, executor }) {
   const core = packages.find(({ name }) => name === "core")?.lines ?? 0;
   return [
-    { what: "core/src", lines: core, most: limits.core },
+    { what: "core/src", lines: core, max: limits.core },
     {
       what: `the smallest backend, ${backend.name}/src,`,
       lines: backend.lines,
-      most: limits.smallestBackend,
+      max: limits.smallestBackend,
     },
     {
       what: `the smallest executor, ${executor.name}/src,`,
       lines: executor.lines,
-      most: limits.smallestExecutor,
+      max: limits.smallestExecutor,
     },
   ]
-    .filter(({ lines, most }) => lines > most)
+    .filter(({ lines, max }) => lines > max)
     .map(
-      ({ what, lines, most }) =>
-        `${what} has ${lines} lines, ${most} at most: move out what doesn't belong there`,
+      ({ what, lines, max }) =>
+        `${what} has ${lines} lines, ${max} at most: move out what doesn't belong there`,
     );
 }
 

@@ -13,7 +13,7 @@ import { installNode, onSupportedNode } from "./supported-node.mjs";
 /** Scripts of package.json, so that each can also be run alone. */
 const quickChecks = ["typecheck:tests", "lint", "check:dependencies", "check:links"];
 /** In milliseconds. A hanging test must not prevent the last line; all tests take a few minutes on an idle machine. */
-const longestCheck = 30 * 60_000;
+const checkTimeoutMs = 30 * 60_000;
 
 /**
  * What CI's machine can guarantee, on the host and in containers with runc: there, a capability without proof is a
@@ -89,7 +89,7 @@ async function run(command, { onCounts, name } = {}) {
       PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`,
     },
     stdio: onCounts ? ["ignore", output, output, "ipc"] : ["ignore", output, output],
-    timeout: longestCheck,
+    timeout: checkTimeoutMs,
     killSignal: "SIGKILL",
   });
   /** @type {Buffer[]} */

@@ -29,7 +29,7 @@ export class Unauthorized extends AmbitError {
   }
 }
 
-/** The caller named a route, run or interaction that isn't here. */
+/** The caller named a route, run or interaction that doesn't exist here. */
 export class NotFound extends AmbitError {
   readonly code = "not_found";
   readonly status = 404;
@@ -106,7 +106,7 @@ export class PluginBrokeContract extends AmbitError {
 export class SandboxFailed extends AmbitError {
   readonly code = "sandbox_failed";
   readonly status = 502;
-  /** What failed. `host`: the host or platform, which is then probed again before it is used · `session`: this one only. */
+  /** What failed. `host`: the host or platform, which is probed again before its next use · `session`: only this one. */
   readonly concerns: "host" | "session";
 
   /** @param options `concerns`: default `host`. */
@@ -128,7 +128,7 @@ export class ModelFailed extends AmbitError {
   readonly status = 502;
 
   override readonly retryable: boolean;
-  /** What the model's provider answered with. Absent where no answer came, or nothing tells. */
+  /** The status of the provider's response. Absent without a response, or if it isn't known. */
   readonly upstreamStatus?: number;
 
   constructor(
@@ -158,7 +158,7 @@ export class RunCancelled extends AmbitError {
   readonly status = 499;
   override readonly retryable: boolean;
 
-  /** @param by who ended it: to the caller, a run that it ended itself is no failure. */
+  /** @param by who ended it. A run that its caller ended isn't a failure to that caller. */
   constructor(
     message: string,
     readonly by: "caller" | "runner" = "runner",

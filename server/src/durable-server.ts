@@ -50,7 +50,7 @@ export async function durableServer(
   const quotas = new SharedQuotas(store, tenancy.given);
   const queue = new RunQueue({
     ...{ durable, runner, sealing, tenancy, quotas, log },
-    mostQueued: settings.store.queuedRuns,
+    maxQueued: settings.store.queuedRuns,
   });
   return {
     ...{ durable, sealing, queue, quotas },

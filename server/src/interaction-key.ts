@@ -8,9 +8,9 @@ import { messageOf } from "@ambit/core";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 
 /** Characters of a key file at least. */
-const shortest = 32;
+const minLength = 32;
 /** Bytes of a key file at most. */
-const longest = 4_096;
+const max = 4_096;
 
 /** Where the key is kept when the configuration doesn't say: in the runner's data folder. */
 export function defaultKeyFile(
@@ -85,11 +85,11 @@ async function read(file: string): Promise<KeyObject> {
       throw new Error(`${file} belongs to another user: chown it to the runner's`);
     }
     if ((found.mode & 0o007) !== 0) throw new Error(`${file} can be used by everybody: chmod 600 ${file}`);
-    if (found.size > longest) throw new Error(`${file} holds more than ${longest} bytes: it is no key`);
+    if (found.size > max) throw new Error(`${file} holds more than ${max} bytes: it is no key`);
     const text = (await handle.readFile("utf8")).trim();
-    if (text.length < shortest) {
+    if (text.length < minLength) {
       throw new Error(
-        `${file} holds fewer than ${shortest} characters: write a longer key, or remove the file`,
+        `${file} holds fewer than ${minLength} characters: write a longer key, or remove the file`,
       );
     }
     return createSecretKey(text, "utf8");

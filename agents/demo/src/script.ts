@@ -11,7 +11,7 @@ import {
 /**
  * Longest text or highest count that an instruction may request; beyond it a JavaScript string can't hold the frame.
  */
-const largestCount = 268_435_456;
+const maxCount = 268_435_456;
 
 /** Thrown by a verb's reader; becomes a {@link Complaint} about that line. */
 class Unreadable extends Error {}
@@ -147,8 +147,8 @@ function firstWord(text: string): readonly [string, string] {
 
 function wholeNumber(text: string): number {
   const value = Number(text);
-  if (!/^\d+$/.test(text) || value > largestCount) {
-    throw new Unreadable(`'${text}' isn't a whole number between 0 and ${largestCount}`);
+  if (!/^\d+$/.test(text) || value > maxCount) {
+    throw new Unreadable(`'${text}' isn't a whole number between 0 and ${maxCount}`);
   }
   return value;
 }

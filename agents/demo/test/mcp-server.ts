@@ -13,7 +13,7 @@ export interface TestMcpServer {
   /** `_meta` of each call. */
   readonly metas: unknown[];
   /** Most calls that were running at the same time. */
-  mostAtOnce: number;
+  peakConcurrency: number;
   /** Calls that were aborted by the client. */
   aborted: number;
 }
@@ -40,7 +40,7 @@ export async function startMcpServer(): Promise<TestMcpServer> {
         seen.push(`tools/call ${name}`);
         metas.push(_meta);
         running += 1;
-        state.mostAtOnce = Math.max(state.mostAtOnce, running);
+        state.peakConcurrency = Math.max(state.peakConcurrency, running);
         try {
           if (name === "broken") return { isError: true, content: [{ type: "text", text: "it broke" }] };
           if (name === "slow") {
@@ -91,7 +91,7 @@ export async function startMcpServer(): Promise<TestMcpServer> {
     token,
     seen,
     metas,
-    mostAtOnce: 0,
+    peakConcurrency: 0,
     aborted: 0,
   };
   return state;

@@ -112,7 +112,7 @@ test("lines with & call at the same time", async () => {
   const server = await startMcpServer();
   const { tools } = await playWith([over(server)], '& call meet {"n":1}\n& call meet {"n":2}');
   expect(tools.map((tool) => tool.text)).toEqual(['{"n":1}', '{"n":2}']);
-  expect(server.mostAtOnce).toBe(2);
+  expect(server.peakConcurrency).toBe(2);
 });
 
 test("the same tool on two servers must be named with its server", async () => {

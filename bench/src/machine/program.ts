@@ -23,7 +23,7 @@ export interface ProgramOptions {
   readonly prints?: boolean;
 }
 
-const longestWords = 2_000;
+const maxOutputLength = 2_000;
 /** Milliseconds for the exit after SIGTERM. */
 const patience = 15_000;
 
@@ -39,7 +39,7 @@ export function startProgram(entry: string, options: ProgramOptions = {}): Progr
   const ended = once(child, "exit");
   let words = "";
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    words = (words + text).slice(-longestWords);
+    words = (words + text).slice(-maxOutputLength);
   });
   return {
     child,

@@ -5,17 +5,17 @@ const round = (value: number) => Math.round(value).toLocaleString("en");
 
 /** The figures as a Markdown table, and what was run. */
 export function soakTable(report: SoakReport): string {
-  const { before, most, after, eventLoop, healthMs, runs, surprises } = report;
+  const { before, max, after, eventLoop, healthMs, runs, surprises } = report;
   const total = Object.values(runs).reduce((sum, count) => sum + count, 0);
   const rows = [
     [
       "memory of the server (RSS)",
       `${round(before.rssMib)} MiB`,
-      `${round(most.rssMib)} MiB`,
+      `${round(max.rssMib)} MiB`,
       `${round(after.rssMib)} MiB`,
     ],
-    ["its descriptors", round(before.descriptors), round(most.descriptors), round(after.descriptors)],
-    ["processes below it", round(before.processes), round(most.processes), round(after.processes)],
+    ["its descriptors", round(before.descriptors), round(max.descriptors), round(after.descriptors)],
+    ["processes below it", round(before.processes), round(max.processes), round(after.processes)],
   ];
   const lines = [
     `${machineDescription()}. ${report.seconds} s, ${report.atOnce} at a time, ${total} runs and requests; ${report.boundary === undefined ? "no boundary: this host can't confine" : "each run in its jail"}.`,

@@ -29,7 +29,7 @@ export interface SoakReport {
   readonly surprises: readonly string[];
   /** After each kind was there once; while it lasted; and when all was over. */
   readonly before: Vitals;
-  readonly most: Vitals;
+  readonly max: Vitals;
   readonly after: Vitals;
   readonly eventLoop: Delays;
   readonly healthMs: {
@@ -94,7 +94,7 @@ export async function soak({ seconds, atOnce, only = "" }: SoakOptions): Promise
   };
   await Promise.all(Array.from({ length: atOnce }, (_, offset) => lane(offset)));
   over.abort();
-  const { most, healthMs } = await watching;
+  const { max, healthMs } = await watching;
   const after = await settled(pid, before);
   return {
     seconds,
@@ -103,7 +103,7 @@ export async function soak({ seconds, atOnce, only = "" }: SoakOptions): Promise
     runs,
     surprises,
     before,
-    most,
+    max,
     after,
     eventLoop: delaysIn(delays),
     healthMs: {

@@ -25,7 +25,7 @@ export function vitalsOf(pid: number): Vitals {
   };
 }
 
-export function mostOf(one: Vitals, other: Vitals): Vitals {
+export function peakOf(one: Vitals, other: Vitals): Vitals {
   return {
     rssMib: Math.max(one.rssMib, other.rssMib),
     descriptors: Math.max(one.descriptors, other.descriptors),
@@ -38,20 +38,20 @@ export async function watch(
   pid: number,
   url: string,
   signal: AbortSignal,
-): Promise<{ readonly most: Vitals; readonly healthMs: readonly number[] }> {
+): Promise<{ readonly max: Vitals; readonly healthMs: readonly number[] }> {
   const caller = new Caller(url);
   const healthMs: number[] = [];
-  let most = vitalsOf(pid);
+  let max = vitalsOf(pid);
   while (!signal.aborted) {
     const begun = performance.now();
     const { status } = await caller.get("/health");
     healthMs.push(performance.now() - begun);
     if (status !== 200) throw new Error(`/health answered with ${status}`);
-    most = mostOf(most, vitalsOf(pid));
+    max = peakOf(max, vitalsOf(pid));
     await pause(100);
   }
   caller.close();
-  return { most, healthMs };
+  return { max, healthMs };
 }
 
 const delaysSchema = z.object({ p99Ms: z.number(), maxMs: z.number() });

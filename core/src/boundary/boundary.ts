@@ -1,6 +1,6 @@
 import type { filesystemModes, networkModes, SandboxPermission } from "../contract/index.js";
 
-/** A name the run may connect to: `example.com`, or `*.example.com` for every name below it. */
+/** A name that the run may connect to: `example.com`, or `*.example.com` for every name below it. */
 export interface HostRule {
   readonly kind: "host";
   /** Canonical: lower case, IDNA, no trailing dot, without the `*.`. */
@@ -10,7 +10,7 @@ export interface HostRule {
   readonly port?: number;
 }
 
-/** Addresses the run may connect to. A single address is a range with a full prefix. */
+/** Addresses that the run may connect to. A single address is a range with a full prefix. */
 export interface RangeRule {
   readonly kind: "range";
   /** Canonical CIDR: `10.0.0.0/8`, `2001:db8::/32`. */

@@ -1,3 +1,4 @@
 export * from "./boundary.js";
-export * from "./network/index.js";
+export { readHost } from "./network/host.js";
+export { formatRule, type ParsedRule, parseNetworkRule } from "./network/rule.js";
 export * from "./normalise.js";

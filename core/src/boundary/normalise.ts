@@ -1,6 +1,6 @@
 import type { Issue, SandboxPermission } from "../contract/index.js";
 import type { Boundary, FilesystemBoundary, NetworkBoundary, NetworkRule } from "./boundary.js";
-import { parseNetworkRule } from "./network/index.js";
+import { parseNetworkRule } from "./network/rule.js";
 
 export interface NormalisedBoundary {
   readonly boundary: Boundary;

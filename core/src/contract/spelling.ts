@@ -5,7 +5,7 @@ export function plainKey(key: string): string {
   return key.replaceAll(/[_-]/g, "").toLowerCase();
 }
 
-/** The edit distance of two spellings where it is small enough for a typo; else undefined. */
+/** The edit distance of two spellings, if it is small enough for a typo; else undefined. */
 export function slipBetween(word: string, known: string): number | undefined {
   if (word.length > 64) return undefined;
   const [one, other] = [plainKey(word), plainKey(known)];

@@ -141,7 +141,7 @@ export function chooseSandbox(
   const gaps: Gap[] = [];
   for (const probed of candidates) {
     const lacks = [
-      // Everything in it acts through it: its claims must cover all, whatever it touches itself.
+      // Everything inside acts through the sandbox, so its claims must cover every requirement.
       ...gapsOf(bounded, { probed, use: undefined, binding: bounded.required }),
       ...credentialGaps(bounded, probed),
     ];

@@ -12,7 +12,7 @@ interface Question<Use> {
   readonly binding: readonly Requirement[];
   /** The tool or MCP server that brings the actor in. */
   readonly subject?: string | undefined;
-  /** Gaps in this run in addition to those that `gaps` returns. */
+  /** Gaps in this run, in addition to those that `gaps` returns. */
   readonly further?: readonly ActorGap[];
 }
 

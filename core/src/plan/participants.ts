@@ -13,9 +13,9 @@ export interface Participant {
   readonly touches: readonly Domain[];
   /** The tools or MCP servers it acts for; empty for other actors. */
   readonly subjects: readonly string[];
-  /** Its channel is the run's own, which is no egress: tool delivery and the model gateway. */
+  /** Whether its channel is the run's own, which doesn't count as egress: tool delivery and the model gateway. */
   readonly isMediated: boolean;
-  /** What it doesn't cover of what the run requires of it. */
+  /** The run's requirements that it doesn't cover. */
   readonly gaps: readonly Gap[];
 }
 
@@ -23,7 +23,7 @@ export interface Role<Use> {
   readonly kind: ActorKind;
   readonly probed: Probed<Actor<Use>>;
   readonly uses: readonly Use[];
-  /** Names the tool or MCP server of a use. Default: it acts for none. */
+  /** The name of a use's tool or MCP server. Default: it acts for none. */
   readonly subjectOf?: (use: Use) => string;
   /** Default false. */
   readonly isMediated?: boolean;
@@ -46,9 +46,9 @@ export function participantOf<Use>(bounded: BoundedRequest, role: Role<Use>): Pa
   for (const use of uses) {
     const touched = asked(actor, "touches", () => actor.touches(use));
     for (const domain of touched) touches.add(domain);
-    // Only a tool may act at the caller's site: in the user's own browser, listed as outside and never refused.
+    // Only a tool may act at the caller's site, which is the user's browser: listed as outside, never refused.
     if (kind === "executor" && actor.site === "caller") continue;
-    // What acts only through the sandbox has its guarantees.
+    // An actor that acts only through the sandbox has the sandbox's guarantees.
     const own = actor.site === "sandbox" ? [] : touched;
     const bound = isMediated ? own.filter((domain) => domain !== "network") : own;
     const binding = bounded.required.filter(({ capability }) => bound.includes(domainOf(capability)));

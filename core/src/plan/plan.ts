@@ -53,8 +53,8 @@ export interface RefusedPlan {
 export type Plan = AcceptedPlan | RefusedPlan;
 
 /**
- * Checks that *every* actor of the run covers *every* capability that the boundary requires in the domains it touches, and
- * chooses the sandbox; or returns every gap and every issue. Pure.
+ * Checks that *every* actor of the run covers *every* capability that the boundary requires in the domains it touches,
+ * and chooses the sandbox; or returns every gap and every issue. Pure.
  *
  * @param issues found in the request earlier; they refuse it as gaps do.
  */
@@ -112,7 +112,7 @@ export function planRun(
   const gaps = [
     ...sandbox.gaps,
     ...refused,
-    // Not repeated where the actor states it itself; a gap that best_effort accepts hides nothing here.
+    // Not repeated if the actor states it itself. A gap that best_effort accepts doesn't count here.
     ...secretsInside(bounded, carriers).filter((gap) => !refused.some((one) => isSame(one, gap))),
   ];
   const found = [
@@ -146,7 +146,7 @@ export function planRun(
   };
 }
 
-/** Why the agent can't run this request; else its role, with what it can't cover when it connects to its model directly. */
+/** Why the agent can't run this request; else its participation, with its gaps if it connects to its model directly. */
 function agentOf(
   { request, boundary }: BoundedRequest,
   harness: Probed<Harness> | undefined,

@@ -3,7 +3,7 @@ import { carriedBy } from "./choose-gateway.js";
 import type { Participant } from "./participants.js";
 import type { AcceptedPlan } from "./plan.js";
 
-/** What is known only once the run has happened. */
+/** What is known only after the run. */
 export type RunFacts = Pick<
   Receipt,
   "confinement" | "evidence" | "visibleCredentials" | "decisions" | "session"

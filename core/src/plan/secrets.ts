@@ -67,7 +67,7 @@ function hidingOf(
   return asked(sandbox, "hides", () => sandbox.hides?.(credential, boundary)) ?? noneHidden;
 }
 
-/** What could carry a credential of the request into the sandbox. */
+/** The actors that could carry a credential of the request into the sandbox. */
 interface Carriers {
   readonly sandbox: SandboxBackend | undefined;
   readonly harness: Harness | undefined;
@@ -84,8 +84,8 @@ const fix =
   'leave the values out, name a sandbox that can hide them, or set sandboxPermission.secrets to "visible"';
 
 /**
- * Gaps of `secrets.hidden` that the request itself causes: a value that it puts into the sandbox can be read there. Checked
- * here, so that no plugin has to. Pure.
+ * Gaps of `secrets.hidden` that the request itself causes: a value that it puts into the sandbox can be read there.
+ * Checked here, so that no plugin has to. Pure.
  */
 export function secretsInside(bounded: BoundedRequest, carriers: Carriers): readonly Gap[] {
   if (!isRequired(bounded)) return [];

@@ -13,7 +13,7 @@ export interface Actor<Use = void> {
   /** As on the wire, in gaps and on the receipt: `local`, `callback`, `gemini`. */
   readonly name: string;
   readonly site: Site;
-  /** Upper bound: a probe may shrink it, nothing may grow it. */
+  /** Upper bound: a probe may reduce it, nothing may extend it. */
   readonly claims: readonly Capability[];
   /**
    * The domains this use acts in: those that its claims must cover. A sandbox must always cover everything that is
@@ -21,13 +21,13 @@ export interface Actor<Use = void> {
    */
   touches(use: Use): readonly Domain[];
   /**
-   * What this use can't cover of the boundary beyond its claims: a destination off the allowlist, a platform's
-   * limit (ten entries at most). Counts wherever the domain is required, even if it isn't touched. Pure and synchronous; it
-   * only looks at what it is given.
+   * The parts of the boundary that this use can't cover although it claims them: a destination off the allowlist, a
+   * platform's limit (ten entries at most). They count if the domain is required, even if it isn't touched. Pure and
+   * synchronous: it only reads its arguments.
    */
   gaps(boundary: Boundary, use: Use): readonly ActorGap[];
   /**
-   * Finds out by doing, with a control, what it can enforce on this host: never by looking for a program.
+   * Tests, with a control, what it can enforce on this host. Finding a program installed proves nothing.
    * A claim without a finding counts as not proven. Must settle when `signal` aborts.
    */
   probe(signal: AbortSignal): Promise<readonly Finding[]>;

@@ -1,19 +1,6 @@
-/** All that a plugin's author imports. */
+/** Everything that a plugin's author imports. */
 
-export {
-  type Boundary,
-  type FilesystemBoundary,
-  formatRule,
-  type HostRule,
-  isRestricted,
-  type NetworkBoundary,
-  type NetworkRule,
-  normaliseBoundary,
-  parseNetworkRule,
-  type RangeRule,
-  type ResourceLimits,
-  readHost,
-} from "../boundary/index.js";
+export * from "../boundary/index.js";
 export * from "../contract/index.js";
 export {
   AmbitError,

@@ -3,7 +3,7 @@ import { type InjectionToken, inject } from "tsyringe";
 import type { Log } from "./log.js";
 
 /**
- * What the constructor of a class that a plugin registers can inject:
+ * The tokens that the constructor of a class that a plugin registers can inject:
  * `constructor(@inject(pluginTokens.config) config: Config, @inject(pluginTokens.log) log: Log)`.
  */
 export const pluginTokens = {

@@ -1,11 +1,11 @@
 import { setMaxListeners } from "node:events";
 
-/** Far more than one run ever has. 0, which means no limit, breaks clients that raise the limit they find. */
-const mostListeners = 10_000;
+/** Far more than one run ever has. Not 0 (no limit), which breaks clients that raise the current limit. */
+const maxListeners = 10_000;
 
-/** An abort controller for a plugin's work. Its signal may have many listeners, one for each open call, which is no leak. */
+/** An abort controller for a plugin's work. Its signal may have many listeners (one per open call) without a warning. */
 export function newPluginAbort(): AbortController {
   const controller = new AbortController();
-  setMaxListeners(mostListeners, controller.signal);
+  setMaxListeners(maxListeners, controller.signal);
   return controller;
 }

@@ -22,9 +22,9 @@ export const pluginEntriesSchema = z.array(entrySchema);
 export const probeSettingsSchema = z.strictObject({
   /** Milliseconds one probe may take; a claim without a finding by then is not proven. */
   timeoutMs: z.int().positive().default(30_000),
-  /** Milliseconds after which evidence is too old to plan with, and is taken again. */
+  /** Milliseconds after which evidence is too old to plan with, and the actor is probed again. */
   maxAgeMs: z.int().positive().default(3_600_000),
-  /** The same for an actor of which nothing was proven, such as one whose platform didn't answer. Never above `maxAgeMs`. */
+  /** The same for an actor without a proven claim, such as one whose platform didn't respond. Never above `maxAgeMs`. */
   retryMs: z.int().positive().default(15_000),
 });
 export type ProbeSettings = z.infer<typeof probeSettingsSchema>;

@@ -2,7 +2,7 @@ import "reflect-metadata";
 import { type DependencyContainer, injectable } from "tsyringe";
 import { type InjectedClass, type Log, pluginTokens } from "../plugin/index.js";
 
-/** A container with what one plugin's classes can inject. */
+/** A container with the tokens that one plugin's classes can inject. */
 export function pluginContainer(
   root: DependencyContainer,
   plugin: string,

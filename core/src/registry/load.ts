@@ -117,7 +117,7 @@ function register(plugin: Plugin, given: unknown, offered: OfferCollector, log: 
   try {
     const returned = offered.during(name, { config: data, log }, (offer) => plugin.register(offer, data));
     if (!(returned instanceof Promise)) return { configSchema };
-    // Its later rejection must not end the process.
+    // A later rejection must not end the process.
     returned.catch(() => undefined);
     return failed("register returned a promise", "its author moves what waits into probe() or open()");
   } catch (cause) {

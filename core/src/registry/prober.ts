@@ -56,7 +56,7 @@ export class Prober {
     await Promise.all(actors.map((actor) => this.#refreshOne(actor)));
   }
 
-  /** The actor failed where it was proven: it is probed again before it is used. */
+  /** The actor failed although it was proven: it is probed again before it is used. */
   invalidate(actor: Actor<never>): void {
     this.#evidence.delete(actor);
     // A probe that began before the failure proves nothing about the time after it.
@@ -64,7 +64,7 @@ export class Prober {
   }
 
   async #refreshOne(actor: Actor<never>): Promise<void> {
-    // Repeated when the evidence was invalidated while the probe ran.
+    // Repeated if the evidence was invalidated while the probe ran.
     while (!this.isFresh(actor)) await this.#probeOnce(actor);
   }
 
@@ -86,7 +86,7 @@ export class Prober {
   #within(actor: Actor<never>, given: readonly Finding[]): ReadonlyMap<Capability, Finding> {
     const findings = new Map<Capability, Finding>();
     for (const finding of given) {
-      // A probe may shrink the claims, never extend them.
+      // A probe may reduce the claims, never extend them.
       if (!actor.claims.includes(finding.capability)) {
         const fields = { actor: actor.name, capability: finding.capability };
         this.log.warn(fields, "a finding beyond the claims is ignored");

@@ -51,9 +51,9 @@ export class OfferCollector implements Offered {
   };
   readonly observers: RunObserver[] = [];
   store: StoreBackend | undefined;
-  /** Its own: two registries in one process share nothing. */
+  /** Separate, so that two registries in one process share nothing. */
   readonly #container: DependencyContainer = root.createChildContainer();
-  /** The plugin that offered it first, by what can be offered only once. */
+  /** The first plugin that offered each thing that can be offered only once. */
   readonly #owners = new Map<string, string>();
 
   /** The registrar that one plugin gets, which works only while the plugin registers. */

@@ -9,7 +9,7 @@ import type { Offered, Registration } from "./registrar.js";
 /** The loaded plugins, with the evidence of their actors on this host. */
 export class Registry {
   readonly registrations: readonly Registration[];
-  /** They observe runs and act in none. */
+  /** They observe runs without acting in them. */
   readonly observers: readonly RunObserver[];
   /** Undefined where no plugin offers one. */
   readonly store: StoreBackend | undefined;
@@ -51,7 +51,7 @@ export class Registry {
     return this.candidatesAsSeen();
   }
 
-  /** The same with the latest evidence, without waiting: what isn't proven yet counts as missing. */
+  /** The same with the latest evidence, without waiting. What isn't proven yet counts as missing. */
   candidatesAsSeen(): Candidates {
     const { sandbox, executor, delivery, harness, toolSource, gateway } = this.#actors;
     const probed = <A extends Actor<never>>(actor: A) => this.#prober.probed(actor);
@@ -65,7 +65,7 @@ export class Registry {
     };
   }
 
-  /** The actor failed where it was proven: it is probed again before the next plan. */
+  /** The actor failed although it was proven: it is probed again before the next plan. */
   invalidate(actor: Actor<never>): void {
     this.#prober.invalidate(actor);
   }

@@ -1,9 +1,9 @@
 import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
 
 /** Processes and threads that the sandbox itself needs, and a few for the run. */
-const fewestProcesses = 20;
+const minProcesses = 20;
 /** The engine's own minimum is 6 MiB; the guest daemon needs this much. */
-const leastMemoryMb = 64;
+const minMemoryMb = 64;
 
 const capabilityOf = {
   readonly: "filesystem.read-only",
@@ -14,11 +14,11 @@ const capabilityOf = {
 /**
  * The parts of a boundary that no container with the bridge enforces, where a workspace with a size is in memory. Pure.
  *
- * @param plugin whose setting `largestDiskMb` is.
+ * @param plugin whose setting `maxDiskMb` is.
  */
 export function containerGaps(
   { filesystem, resources }: Boundary,
-  { plugin, largestDiskMb }: { readonly plugin: string; readonly largestDiskMb: number },
+  { plugin, maxDiskMb }: { readonly plugin: string; readonly maxDiskMb: number },
 ): readonly ActorGap[] {
   const gaps: ActorGap[] = [];
   const { mode, readable, writable, denied } = filesystem;
@@ -30,25 +30,25 @@ export function containerGaps(
     });
   }
   const { memoryMb, processes, diskMb } = resources;
-  if (memoryMb !== undefined && memoryMb < leastMemoryMb) {
+  if (memoryMb !== undefined && memoryMb < minMemoryMb) {
     gaps.push({
       capability: "resources.memory",
-      reason: `a container of less than ${leastMemoryMb} MiB is too small for the guest daemon and its shell`,
-      fix: `set memoryMb to ${leastMemoryMb} or more`,
+      reason: `a container of less than ${minMemoryMb} MiB is too small for the guest daemon and its shell`,
+      fix: `set memoryMb to ${minMemoryMb} or more`,
     });
   }
-  if (processes !== undefined && processes < fewestProcesses) {
+  if (processes !== undefined && processes < minProcesses) {
     gaps.push({
       capability: "resources.processes",
-      reason: `the sandbox itself needs part of ${fewestProcesses} processes and threads`,
-      fix: `set processes to ${fewestProcesses} or more`,
+      reason: `the sandbox itself needs part of ${minProcesses} processes and threads`,
+      fix: `set processes to ${minProcesses} or more`,
     });
   }
-  if (diskMb !== undefined && diskMb > largestDiskMb) {
+  if (diskMb !== undefined && diskMb > maxDiskMb) {
     gaps.push({
       capability: "resources.disk",
-      reason: `a workspace with a limit is kept in memory, ${largestDiskMb} MiB at most`,
-      fix: `ask for ${largestDiskMb} or less, or raise ${plugin}'s largestDiskMb`,
+      reason: `a workspace with a limit is kept in memory, ${maxDiskMb} MiB at most`,
+      fix: `ask for ${maxDiskMb} or less, or raise ${plugin}'s maxDiskMb`,
     });
   }
   return gaps;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { dataLine, type Frame, frameLine, readLine, signalLine, streams } from "../src/transport/frame.js";
 import { Lines } from "../src/transport/lines.js";
-import { chunkEnd, decodePayload, longestChunk, longestLine } from "../src/transport/payload.js";
+import { chunkEnd, decodePayload, maxChunkBytes, maxLineLength } from "../src/transport/payload.js";
 
 const stream = fc.constantFrom(...Object.values(streams));
 const count = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
@@ -10,10 +10,10 @@ const side = fc.constantFrom("runner" as const, "inside" as const);
 
 /** Bytes as streams have them: text of every kind, control characters, and what is no text at all. */
 const content = fc.oneof(
-  fc.uint8Array({ maxLength: longestChunk }),
-  fc.string({ unit: "binary", maxLength: longestChunk / 4 }).map((text) => Buffer.from(text, "utf8")),
+  fc.uint8Array({ maxLength: maxChunkBytes }),
+  fc.string({ unit: "binary", maxLength: maxChunkBytes / 4 }).map((text) => Buffer.from(text, "utf8")),
   fc
-    .tuple(fc.integer({ min: 0, max: 255 }), fc.integer({ min: 1, max: longestChunk }))
+    .tuple(fc.integer({ min: 0, max: 255 }), fc.integer({ min: 1, max: maxChunkBytes }))
     .map(([byte, length]) => Buffer.alloc(length, byte)),
 );
 
@@ -28,7 +28,7 @@ describe("a line of the bridge", () => {
     fc.assert(
       fc.property(side, count, count, stream, content, (from, number, channel, on, bytes) => {
         const line = dataLine(from, number + 1, channel, on, bytes);
-        expect(Buffer.byteLength(line)).toBeLessThan(longestLine);
+        expect(Buffer.byteLength(line)).toBeLessThan(maxLineLength);
         expect(line.indexOf("\n")).toBe(line.length - 1);
         expect(line).not.toContain("\0");
         if (number === Number.MAX_SAFE_INTEGER) return;
@@ -97,12 +97,12 @@ describe("chunks of a stream", () => {
       fc.property(
         fc.string({ unit: "binary", maxLength: 400 }).map((text) => Buffer.from(text, "utf8")),
         fc.integer({ min: 4, max: 64 }),
-        (bytes, longest) => {
+        (bytes, max) => {
           let text = "";
           for (let start = 0; start < bytes.length; ) {
-            const end = chunkEnd(bytes, start, longest);
+            const end = chunkEnd(bytes, start, max);
             expect(end).toBeGreaterThan(start);
-            expect(end - start).toBeLessThanOrEqual(longest);
+            expect(end - start).toBeLessThanOrEqual(max);
             text += bytes.subarray(start, end).toString("utf8");
             start = end;
           }

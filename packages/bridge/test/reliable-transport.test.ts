@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Channel, ChannelListener } from "../src/transport/channel.js";
 import { Channels } from "../src/transport/channels.js";
 import { type Frame, readLine, streams } from "../src/transport/frame.js";
-import { longestChunk } from "../src/transport/payload.js";
+import { maxChunkBytes } from "../src/transport/payload.js";
 import { FrameMissing, ReliableTransport, TransportBroken } from "../src/transport/reliable-transport.js";
 
 const MB = 2 ** 20;
@@ -44,7 +44,7 @@ class Runner {
 }
 
 const letTasksRun = () => new Promise<void>((resolve) => setImmediate(resolve));
-const piece = "x".repeat(longestChunk);
+const piece = "x".repeat(maxChunkBytes);
 
 describe("a transport with an untrusted peer", () => {
   it("opens a bounded number of channels for it, and forgets those that close", () => {
@@ -68,21 +68,21 @@ describe("a transport with an untrusted peer", () => {
     const runner = new Runner({ data: () => undefined });
     runner.hear(["open", 2, "connection"]);
     expect(() => {
-      for (let sent = 0; sent < 2 * MB; sent += longestChunk) runner.hear(["data", 2, streams.main, piece]);
+      for (let sent = 0; sent < 2 * MB; sent += maxChunkBytes) runner.hear(["data", 2, streams.main, piece]);
     }).toThrow("more than its window");
   });
 
   it("drops messages without a listener, and bounds one without an end", () => {
     const deaf = new Runner();
     deaf.hear(["open", 2, "connection"]);
-    for (let sent = 0; sent < 8 * MB; sent += longestChunk) deaf.hear(["data", 2, streams.messages, piece]);
+    for (let sent = 0; sent < 8 * MB; sent += maxChunkBytes) deaf.hear(["data", 2, streams.messages, piece]);
     // Nor is it parsed.
     deaf.hear(["data", 2, streams.messages, "\n{\n"]);
 
     const heard: unknown[] = [];
     const hearing = new Runner({ message: (message) => heard.push(message) });
     hearing.hear(["open", 2, "connection"]);
-    for (let sent = 0; sent < 8 * MB; sent += longestChunk)
+    for (let sent = 0; sent < 8 * MB; sent += maxChunkBytes)
       hearing.hear(["data", 2, streams.messages, piece]);
     expect(() => hearing.hear(["data", 2, streams.messages, "\n"])).toThrow(SyntaxError);
     expect(heard).toEqual([]);
@@ -96,7 +96,7 @@ describe("a transport with an untrusted peer", () => {
       runner.hear(["windowUpdate", 2, streams.main, Number.MAX_SAFE_INTEGER]);
     void channel?.write(streams.main, Buffer.alloc(4 * MB, "x"));
     await letTasksRun();
-    expect(runner.count("data") * longestChunk).toBeLessThan(MB);
+    expect(runner.count("data") * maxChunkBytes).toBeLessThan(MB);
   });
 
   it("stops writing to a peer that acknowledges nothing, and continues when it does", async () => {

@@ -20,7 +20,7 @@ export interface BoundSessionsOptions {
 export interface Holding {
   /** Increases with each replica that takes the session over. */
   readonly fence: number;
-  /** Data that the last replica stored for the next. */
+  /** Data that the last replica stored for the next one. */
   readonly record?: unknown;
 }
 
@@ -63,12 +63,12 @@ export class BoundSessions {
     this.#bound.set(key, { ...name, fence, record, boundAt: performance.now() });
   }
 
-  /** Undefined for one that isn't bound. */
+  /** Undefined for a session that isn't bound. */
   holding(name: SessionName): Holding | undefined {
     return this.#bound.get(keyOf(name));
   }
 
-  /** False if another replica has it by now. @throws StoreFailed */
+  /** False if another replica has it. @throws StoreFailed */
   async keep(name: SessionName, fence: number, record: unknown): Promise<boolean> {
     const { settings, log, store, sealing } = this.options;
     const sealed = record === undefined ? undefined : sealing.seal(sealingName(keyOf(name)), record);
@@ -91,7 +91,7 @@ export class BoundSessions {
     return this.release(session, project);
   }
 
-  /** Offers it to other replicas. It stays this one's until another takes it, or the lease ends. */
+  /** Offers it to other replicas. This replica keeps it until another one takes it, or the lease ends. */
   left(name: SessionName): void {
     this.#bound.delete(keyOf(name));
   }
@@ -112,7 +112,7 @@ export class BoundSessions {
     return sessions.find((one) => one.session === session && one.replica !== this.replica)?.address;
   }
 
-  /** Ends one whose replica is gone. Undefined where there is none. */
+  /** Ends a session whose replica is lost. Undefined if there is none. */
   async endAbandoned(name: SessionName): Promise<Holding | undefined> {
     const ended = await this.options.store.endSession(name);
     if (ended === undefined) return undefined;
@@ -127,7 +127,7 @@ export class BoundSessions {
     await this.options.store.releaseSession({ ...name, replica: this.replica, sandbox: "" });
   }
 
-  /** Those that are closed by now. One that was just bound may not be open yet. */
+  /** Releases sessions that are closed. One that was just bound may not be open yet. */
   async releaseClosed(): Promise<void> {
     const open = new Set(this.options.openSessions().map(keyOf));
     for (const [key, bound] of this.#bound) {

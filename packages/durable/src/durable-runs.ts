@@ -25,7 +25,7 @@ export interface DurableOptions extends DeliveriesOptions {
   readonly place: string;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly SessionName[];
-  /** A run of a replica that is gone was ended here, as `runner_lost`. */
+  /** A run of a lost replica was ended here, as `runner_lost`. */
   readonly onLost: (run: StoredRun) => void;
 }
 
@@ -63,7 +63,7 @@ export class DurableRuns {
   /** Takes this replica's lease. @throws Error when the store can't be reached. */
   static async open(options: DurableOptions): Promise<DurableRuns> {
     const runs = new DurableRuns(options);
-    // The process that listened here before is gone unless it announced that it drains: two can't listen at once.
+    // The process that listened here before has ended unless it announced that it drains: two can't listen at once.
     await options.store.supersede(placePrefix(options.place), runs.replica);
     await runs.lease.take();
     runs.#retaining.start();

@@ -4,8 +4,8 @@ import type { RunHead, Store } from "./store/index.js";
 
 /** Milliseconds between two checks of runs on other replicas. */
 const pollMs = 100;
-/** Runs in one question: databases limit a statement's parameters. */
-const mostIds = 1_000;
+/** Runs in one query: databases limit a statement's parameters. */
+const maxIds = 1_000;
 
 interface Watch {
   head: RunHead | undefined;
@@ -48,8 +48,8 @@ export class Heads {
     try {
       const ids = [...this.#watched.keys()];
       const heads: RunHead[] = [];
-      for (let first = 0; first < ids.length; first += mostIds)
-        heads.push(...(await this.store.heads(ids.slice(first, first + mostIds))));
+      for (let first = 0; first < ids.length; first += maxIds)
+        heads.push(...(await this.store.heads(ids.slice(first, first + maxIds))));
       const byId = new Map(heads.map((head) => [head.id, head]));
       for (const [id, watch] of [...this.#watched]) {
         watch.head = byId.get(id);

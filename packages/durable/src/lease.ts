@@ -37,7 +37,7 @@ export class Lease {
     this.#schedule();
   }
 
-  /** Called before another process can listen at this address: it then waits for this lease to end. */
+  /** Called before another process can listen at this address, which then waits for this lease to end. */
   async drain(): Promise<void> {
     const { store, replica, log } = this.options;
     await store.drain(replica).catch((error: unknown) => {

@@ -1,7 +1,7 @@
 import type { EventChunk } from "./store/index.js";
 
 /** Characters of committed events that are kept for readers that are nearly up to date. */
-const mostCharacters = 1_048_576;
+const maxCharacters = 1_048_576;
 
 /** The committed end of a running run's log. Readers that are further behind read the store. */
 export class LogTail {
@@ -31,7 +31,7 @@ export class LogTail {
     this.#chunks.push(chunk);
     this.#size += chunk.text.length;
     this.#last = chunk.first + chunk.count - 1;
-    while (this.#size > mostCharacters && this.#chunks.length > 1) {
+    while (this.#size > maxCharacters && this.#chunks.length > 1) {
       this.#size -= this.#chunks.shift()?.text.length ?? 0;
     }
     this.#wake();
@@ -47,7 +47,7 @@ export class LogTail {
     this.#wake();
   }
 
-  /** What was committed after this event; undefined if only the store has it. */
+  /** The records that were committed after this event; undefined if only the store has them. */
   after(event: number): readonly EventChunk[] | undefined {
     if (event >= this.#last) return [];
     const first = this.#chunks.findIndex((chunk) => chunk.first + chunk.count > event + 1);

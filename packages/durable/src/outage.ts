@@ -3,7 +3,7 @@ import { messageOf, StoreFailed } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 
 const firstPauseMs = 50;
-const longestPauseMs = 2_000;
+const maxPauseMs = 2_000;
 
 /**
  * Retries until it succeeds, for a database that restarts or a disk that is temporarily full.
@@ -16,7 +16,7 @@ export async function patiently<Result>(
   act: () => Promise<Result>,
 ): Promise<Result> {
   const begun = performance.now();
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
     try {
       return await act();
     } catch (cause) {

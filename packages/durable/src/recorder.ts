@@ -12,16 +12,16 @@ import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages
  * Characters that may be buffered while a group is being written; then the run waits. Large enough that the store's
  * throughput limits a run, and not the latency of a commit.
  */
-const mostGathered = 524_288;
+const maxBufferedCharacters = 524_288;
 
 /**
- * After a group of at least `events`, the next one gathers for `gatherMs`, or until it has `characters`: a commit costs the
- * store nearly as much for few events as for many. An event that comes alone is written immediately.
+ * After a group of at least `events`, the next one gathers for `gatherMs`, or until it has `characters`: a commit costs
+ * the store nearly as much for few events as for many. An event that comes alone is written immediately.
  */
 const stream = { events: 16, gatherMs: 2, characters: 65_536 };
 
-/** Most questions of one run that are sent to its webhook: an agent can ask any number. */
-const mostQuestions = 100;
+/** Questions of one run that are sent to its webhook at most: an agent can ask any number. */
+const maxQuestions = 100;
 
 interface Gathered {
   count: number;
@@ -45,9 +45,9 @@ export class Recorder {
   #size = 0;
   #writing: Promise<void> | undefined;
   #isLost = false;
-  /** Of a run that waits for room in the buffer. */
+  /** Resumes a run that waits for room in the buffer. */
   #wake: (() => void) | undefined;
-  /** Ends the wait of a group that gathers. */
+  /** Ends the wait of a group that is gathering. */
   #enough: (() => void) | undefined;
   #isOver = false;
   #questionsSent = 0;
@@ -69,7 +69,7 @@ export class Recorder {
     });
   }
 
-  /** The run belongs to another replica by now, or can't be recorded: it ends here, and nothing more is written. */
+  /** The run now belongs to another replica, or can't be recorded: it ends here, and nothing more is written. */
   lose(reason: string): void {
     if (this.#isLost) return;
     this.#isLost = true;
@@ -85,7 +85,7 @@ export class Recorder {
       if ("result" in part) result = part.result;
       else {
         this.#gather(part.events);
-        if (this.#gathered.size >= mostGathered) await this.#room();
+        if (this.#gathered.size >= maxBufferedCharacters) await this.#room();
       }
     }
     this.#isOver = true;
@@ -103,7 +103,7 @@ export class Recorder {
       if (event.type === "interaction_request" || event.type === "interaction_response")
         this.#note(event, gathered);
     }
-    // Joined while they are young: V8 would keep each of them until the group is written.
+    // Joined early: otherwise V8 would keep each of them until the group is written.
     const text = lines.join("");
     gathered.texts.push(text);
     gathered.size += text.length;
@@ -135,9 +135,9 @@ export class Recorder {
   #about(question: AgentEventOf<"interaction_request">): readonly NewDelivery[] {
     const deliveries = aboutQuestion(this.source, question);
     this.#questionsSent += deliveries.length;
-    if (this.#questionsSent <= mostQuestions) return deliveries;
-    if (this.#questionsSent === mostQuestions + 1) {
-      const message = `the run has asked more than ${mostQuestions} questions: no webhook is sent for further ones`;
+    if (this.#questionsSent <= maxQuestions) return deliveries;
+    if (this.#questionsSent === maxQuestions + 1) {
+      const message = `the run has asked more than ${maxQuestions} questions: no webhook is sent for further ones`;
       this.log.warn({ runId: this.run.id }, message);
     }
     return [];

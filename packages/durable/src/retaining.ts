@@ -6,9 +6,9 @@ import type { Store } from "./store/index.js";
 import { aboutExpiry } from "./webhooks/messages.js";
 
 /** Shortest and longest interval between two clean-ups, in milliseconds. */
-const everyMs = { least: 1_000, most: 60_000 };
+const everyMs = { min: 1_000, max: 60_000 };
 
-/** Where the result was when the run ended. A reader that has it continues with the next record. */
+/** The result's number when the run ended. A reader that has the result continues with the next record. */
 const ended = eventRecord({ type: "data", name: "ambit.run_ended", data: {} });
 
 /** Deletes what has ended and is too old, or too much, and ends questions that waited too long. */
@@ -22,7 +22,7 @@ export class Retaining {
 
   start(): void {
     const { maxAgeMs, interactionMs } = this.options.settings;
-    const pauseMs = Math.max(everyMs.least, Math.min(everyMs.most, maxAgeMs, interactionMs));
+    const pauseMs = Math.max(everyMs.min, Math.min(everyMs.max, maxAgeMs, interactionMs));
     this.#timer = setInterval(() => {
       this.#looking ??= this.#look().finally(() => {
         this.#looking = undefined;

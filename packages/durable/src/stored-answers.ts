@@ -6,7 +6,7 @@ import type { StoreSettings } from "./settings.js";
 import type { InteractionState, Store, StoredInteraction } from "./store/index.js";
 
 /** Questions of one conversation that are read. */
-const mostQuestions = 1_000;
+const maxQuestions = 1_000;
 
 export interface StoredAnswersOptions {
   readonly store: Store;
@@ -44,7 +44,7 @@ export class StoredAnswers {
     const { store, settings, log } = this.options;
     const { project = null, session } = conversation;
     const questions = await patiently("read answers", settings.retryTimeoutMs, log, () =>
-      store.interactions({ project, session, limit: mostQuestions }),
+      store.interactions({ project, session, limit: maxQuestions }),
     );
     return {
       newest: questions[0]?.id,

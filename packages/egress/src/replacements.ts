@@ -14,8 +14,8 @@ const tableSize = 4_096;
 export class Replacements {
   /** The longest first: a longer one may begin with a shorter one. */
   readonly #list: readonly Replacement[];
-  readonly #shortest: number;
-  readonly #longest: number;
+  readonly #minLength: number;
+  readonly #maxLength: number;
   readonly #shifts = new Uint16Array(tableSize);
   readonly #isFirst = new Uint8Array(256);
 
@@ -31,15 +31,15 @@ export class Replacements {
       if (!byText.has(text)) byText.set(text, replacement);
     }
     this.#list = [...byText.values()].sort((one, other) => other.find.length - one.find.length);
-    this.#longest = this.#list.at(0)?.find.length ?? 0;
-    const shortest = this.#list.at(-1)?.find.length ?? Number.POSITIVE_INFINITY;
-    this.#shortest = Math.min(shortest, 0xffff);
-    this.#shifts.fill(this.#shortest - 1);
+    this.#maxLength = this.#list.at(0)?.find.length ?? 0;
+    const minLength = this.#list.at(-1)?.find.length ?? Number.POSITIVE_INFINITY;
+    this.#minLength = Math.min(minLength, 0xffff);
+    this.#shifts.fill(this.#minLength - 1);
     for (const { find } of this.#list) {
       this.#isFirst[find[0] ?? 0] = 1;
-      for (let end = 1; end < this.#shortest; end += 1) {
+      for (let end = 1; end < this.#minLength; end += 1) {
         const entry = entryOf(find[end - 1] ?? 0, find[end] ?? 0);
-        this.#shifts[entry] = Math.min(this.#shifts[entry] ?? 0, this.#shortest - 1 - end);
+        this.#shifts[entry] = Math.min(this.#shifts[entry] ?? 0, this.#minLength - 1 - end);
       }
     }
   }
@@ -52,7 +52,7 @@ export class Replacements {
   next(bytes: Buffer, from: number): { readonly at: number; readonly replacement: Replacement } | undefined {
     if (this.isEmpty) return undefined;
     const shifts = this.#shifts;
-    const before = this.#shortest - 1;
+    const before = this.#minLength - 1;
     for (let end = from + before; end < bytes.length; ) {
       const shift = shifts[entryOf(bytes[end - 1] as number, bytes[end] as number)] as number;
       if (shift > 0) {
@@ -69,7 +69,7 @@ export class Replacements {
 
   /** Where, at `from` or behind it, an end of `bytes` begins that one of them begins with; else the length of `bytes`. */
   startOfTail(bytes: Buffer, from: number): number {
-    for (let at = Math.max(from, bytes.length - this.#longest + 1); at < bytes.length; at += 1) {
+    for (let at = Math.max(from, bytes.length - this.#maxLength + 1); at < bytes.length; at += 1) {
       if (this.#isFirst[bytes[at] ?? 0] === 0) continue;
       if (this.#list.some(({ find }) => isAt(bytes, at, find, bytes.length - at))) return at;
     }
@@ -86,12 +86,12 @@ function isAt(bytes: Buffer, at: number, find: Buffer, length: number): boolean 
   if (at + length > bytes.length || length > find.length) return false;
   // A call into the native comparison costs more than a few steps here, but nothing for each byte: who sends a text
   // of beginnings of a long sequence doesn't hold up other sessions.
-  const steps = Math.min(length, longestInSteps);
+  const steps = Math.min(length, stepwiseBytes);
   for (let step = 0; step < steps; step += 1) if (bytes[at + step] !== find[step]) return false;
   return length === steps || bytes.compare(find, steps, length, at + steps, at + length) === 0;
 }
 
-const longestInSteps = 32;
+const stepwiseBytes = 32;
 
 /** The value in a text, in the forms that servers repeat it in, each with as much of a stand-in in the same form. */
 export function replacementsFor(value: string, standIn: string): readonly Replacement[] {

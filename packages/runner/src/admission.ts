@@ -32,13 +32,13 @@ import {
 import { isPattern } from "./permission/pattern.js";
 import type { PermissionCeiling } from "./permission/permission.js";
 
-/** A request that may start: every actor in it covers what its boundary requires. */
+/** A request that may start: every actor in it covers what the boundary requires. */
 export interface Admitted {
   readonly request: RunRequest;
   readonly plan: AcceptedPlan;
   /** Every credential of the request: never log or return it. */
   readonly secrets: readonly string[];
-  /** What of the request has no effect, or not the one it seems to have. */
+  /** Parts of the request that have no effect, or another one than it seems. */
   readonly warnings: readonly Warning[];
 }
 
@@ -56,7 +56,7 @@ export interface AdmissionRules {
   readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
 }
 
-/** A body that was read. */
+/** A request body, as it was read. */
 type Read = Pick<Admitted, "request" | "warnings">;
 
 /**
@@ -111,7 +111,7 @@ export async function admit(
   const { request, warnings } = inProject(parsed, rules, caller);
   const asked = bounded(request);
   const secrets = secretsOf(request);
-  // What requires nothing needs no proof: it isn't kept waiting for the probes.
+  // A boundary without requirements needs no proof, so the run doesn't wait for probes.
   const all = asked.required.length === 0 ? registry.candidatesAsSeen() : await registry.candidates();
   const candidates = caller === undefined ? all : candidatesFor(all, caller);
   const ceiling =
@@ -136,7 +136,7 @@ function inProject(
   return { request: own.request, warnings: [...warnings, ...own.warnings] };
 }
 
-/** What is known to have no effect before the MCP servers are asked for their tools. */
+/** Rules that have no effect, as far as that is known before the MCP servers list their tools. */
 function warningsOf(request: RunRequest, { harness: { actor } }: AcceptedPlan): readonly Warning[] {
   if (hasUnnamedTools(request)) return [];
   return idleRules(request, actor.id, toolsNamed(request, actor));

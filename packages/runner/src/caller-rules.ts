@@ -3,7 +3,7 @@ import { type Issue, isJsonObject, projectOf, type RunRequest, type Warning } fr
 import type { Actor } from "@ambit/core/plugin";
 import type { PermissionCeiling } from "./permission/permission.js";
 
-/** What the operator lets one caller do: a tenant, which has one project. */
+/** What the operator lets one caller do. A caller is a tenant, which has one project. */
 export interface CallerRules {
   /** The project of all its runs; its requests can't name another. */
   readonly project: string;
@@ -67,7 +67,7 @@ function only<A extends Actor<never>>(
   return names === undefined ? all : all.filter(({ actor }) => names.includes(nameOf(actor)));
 }
 
-/** What both deny. Pure. */
+/** The union of two denials. Pure. */
 export function strictestCeiling(one: PermissionCeiling, other: PermissionCeiling): PermissionCeiling {
   return one === true || other === true ? true : [...one, ...other];
 }

@@ -35,7 +35,7 @@ import { FairSlots } from "./tools/fair-slots.js";
 import { RunTools } from "./tools/run-tools.js";
 import { ToolCalls } from "./tools/tool-calls.js";
 
-/** A run has one instance of each. A class that is missing here would be constructed for each injection. */
+/** One instance per run. A class that is missing here would be constructed for each injection. */
 export const runClasses = [
   ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause, UserInput],
   ...[RunTools, ToolArguments, ToolExecution, ToolCalls],
@@ -44,12 +44,12 @@ export const runClasses = [
 ];
 
 /**
- * What all runs share. Instances, or resolved here: what a run's container resolved first would be disposed with that
- * run.
+ * What all runs share: instances, or classes that are resolved here. One that a run's container resolved first would be
+ * disposed with that run.
  */
 export function rootContainer(options: RunnerOptions): DependencyContainer {
   const { limits, log, permissionCeiling, interactionKey, hideSecrets = () => () => {} } = options;
-  // Its own container: two runners in one process share nothing.
+  // A separate container, so that two runners in one process share nothing.
   const root = global.createChildContainer();
   root.registerInstance(tokens.log, log);
   root.registerInstance(tokens.limits, limits);
@@ -70,7 +70,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   return root;
 }
 
-/** One run's values. Its `Run` and all that it works with are constructed from them, and disposed with it. */
+/** A run's container. Its `Run` and all collaborators are constructed from it, and disposed with it. */
 export function runContainer(
   root: DependencyContainer,
   { request, plan, secrets, warnings }: Admitted,

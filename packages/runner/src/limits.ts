@@ -8,8 +8,8 @@ type Per = "run" | "session" | "server";
 const said = (per: Per, description: string) => ({ per, description });
 
 /**
- * How long a run may take, how many there may be, and how much one may keep. What each is for is in the schema itself:
- * docs/reliability.md and the published JSON Schema have it from there.
+ * How long a run may take, how many there may be, and how much one may hold. The schema describes each limit:
+ * docs/reliability.md and the published JSON Schema are generated from it.
  */
 export const runLimitsSchema = z.strictObject({
   concurrentRuns: count

@@ -17,14 +17,14 @@ export interface RunOutcome {
   readonly traceId: string | undefined;
   readonly progress: Progress;
   readonly failure: AmbitError | undefined;
-  /** The session's, or the one that a run without a session goes by. */
+  /** The session's id, or the id that stands for the session of a run without one. */
   readonly sessionName: string;
   readonly warnings: Warnings;
 }
 
 /**
- * The run's one result, in every case. If values of an actor break it, it is built without the receipt; if that
- * fails too, it has the failure alone.
+ * The run's one result, in every case. If an actor's values make the receipt fail, it is built without the receipt; if
+ * that fails too, it has only the failure.
  */
 export function conclude(
   request: RunRequest,
@@ -125,7 +125,7 @@ function receiptFor(
   });
 }
 
-/** What exists by now: no session when the sandbox didn't open, no agent when it didn't start. */
+/** What the run has: no session if the sandbox didn't open, no agent if it didn't start. */
 function partsOf(progress: Progress): {
   readonly session?: Session;
   readonly agent?: Agent;

@@ -1,10 +1,10 @@
 import type { CallerRules } from "./caller-rules.js";
 
 export interface RunOptions {
-  /** Names the run where the request doesn't. Default: a random id. */
+  /** The run's id, unless the request has one. Default: a random id. */
   readonly runId?: string;
-  /** Whether the result carries the events; a stream's doesn't, they came before it. */
+  /** Whether the result includes the events. A stream's doesn't: it sent them before. */
   readonly keepsEvents: boolean;
-  /** Whose run it is. Default: the operator's. */
+  /** The caller that owns the run. Default: the operator. */
   readonly caller?: CallerRules;
 }

@@ -4,7 +4,10 @@ import type { Agent } from "@ambit/core/plugin";
 import { cancelledByCaller } from "./lifetime/cancelled-by-caller.js";
 import type { Session } from "./session/session.js";
 
-/** What a run has by now. It is `admitted` until its records are read, and `starting` once it has its session. */
+/**
+ * How far a run has got, and what it holds. It is `admitted` until its records are read, and `starting` once it has its
+ * session.
+ */
 export type Progress =
   | { readonly name: "admitted" | "opening" }
   | {
@@ -31,7 +34,7 @@ export type RunState =
   | { readonly name: "closing"; readonly progress: Progress; readonly end: TurnEnd }
   | { readonly name: "ended"; readonly progress: Progress; readonly result: RunResult };
 
-/** How far a run came. `reusing`: it didn't get its agent started, in a session in which one had worked before. */
+/** How far a run got. `reusing`: it couldn't start its agent, in a session in which one had worked before. */
 export type RunStage = "starting" | "reusing" | "started";
 
 const successors: { readonly [Name in RunState["name"]]: readonly RunState["name"][] } = {
@@ -43,13 +46,13 @@ const successors: { readonly [Name in RunState["name"]]: readonly RunState["name
   ended: [],
 };
 
-/** The next state. Pure. @throws Error for one that can't follow: a mistake of ours */
+/** The next state. Pure. @throws Error for a transition that isn't allowed, which is a bug */
 export function advance(from: RunState, to: RunState): RunState {
   if (successors[from.name].includes(to.name)) return to;
   throw new Error(`A run can't go from '${from.name}' to '${to.name}'.`);
 }
 
-/** What a run has, or had when it closed. Pure. */
+/** What a run holds, or held when it closed. Pure. */
 export function progressOf(state: RunState): Progress {
   return state.name === "closing" || state.name === "ended" ? state.progress : state;
 }
@@ -60,7 +63,7 @@ export function stageOf(progress: Progress): RunStage {
   return progress.name === "starting" && progress.isReused ? "reusing" : "starting";
 }
 
-/** The state of a run that has just got its session. */
+/** The state of a run that has just acquired its session. */
 export function startingIn(session: Session): Progress {
   return { name: "starting", session, isReused: session.conversation !== undefined };
 }

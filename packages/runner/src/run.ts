@@ -66,26 +66,26 @@ export class Run {
     @inject(Turn) private readonly turn: Turn,
   ) {}
 
-  /** Starts its clock. A run that is ended before it is read ends all the same. */
+  /** Starts its time limit. A run that is ended before it is read still ends. */
   admitted(): void {
     this.observation.begin((text) => this.events.redactor.text(text));
     this.deadlines.admitted();
     this.scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
 
-  /** How far it got, which decides what its failure says about the host. */
+  /** How far it got, which determines what a failure says about the host. */
   get stage(): RunStage {
     return stageOf(progressOf(this.#state));
   }
 
-  /** Ends the run early; it still ends in its one result. */
+  /** Ends the run early. It still returns its one result. */
   cancel(reason: RunCancelled | AtCapacity): void {
     this.scope.abort(reason);
   }
 
   /**
-   * The reader is gone: the run is cancelled or continues, as the request's `onDisconnect` says. What it reports from now
-   * on is dropped, and slows the agent no longer.
+   * The reader disconnected: the run is cancelled or continues, as the request's `onDisconnect` says. Its later events
+   * are dropped, and no longer slow the agent.
    */
   leave(): void {
     if (onDisconnectOf(this.request) === "cancel")
@@ -93,7 +93,7 @@ export class Run {
     this.events.abandon();
   }
 
-  /** About how many characters the run keeps. */
+  /** The approximate number of characters that the run holds. */
   get held(): number {
     return this.events.held;
   }
@@ -111,7 +111,7 @@ export class Run {
     return this.#read(nextRecord);
   }
 
-  /** The same, for a reader that takes all there is at once. */
+  /** The same, for a reader that takes all available events at once. */
   parts(): AsyncGenerator<RunPart, void, undefined> {
     return this.#read(nextPart);
   }
@@ -134,7 +134,7 @@ export class Run {
     void this.#live();
   }
 
-  /** Never rejects: if anything throws, the run closes what it opened and ends in its one result. */
+  /** Never rejects: if anything throws, the run closes what it opened and returns its one result. */
   async #live(): Promise<void> {
     const { request, plan } = this;
     let end = await this.#turn();
@@ -171,7 +171,7 @@ export class Run {
 
   async #drive(): Promise<TurnEnd> {
     const { request, plan, scope, events, toolCalls } = this;
-    // Deferred first, and so run when an agent that isn't kept has been closed.
+    // Deferred first, so that it runs after an agent that isn't kept has been closed.
     scope.defer(() => toolCalls.end());
     scope.signal.throwIfAborted();
     events.emit(announcement(this.id, request, plan));
@@ -195,7 +195,7 @@ export class Run {
       return loan.session;
     });
 
-    // 4 publish the tools, 5 start the agent: both, or the session's as an earlier run left them
+    // 4 publish the tools, 5 start the agent; or reuse the session's
     const { started, warm } = await this.deadlines.starting("Starting the agent", () =>
       this.agents.start(session),
     );
@@ -214,7 +214,7 @@ export class Run {
     });
     this.execution.prepare(session.sandbox);
 
-    // 6 stream: the turn's events, each completed with what only we know
+    // 6 stream: the turn's events, completed with what only the runner knows
     const stopReason = await this.turn.stream(agent, composePrompt(request, remembers));
     if (this.pause.isPaused) return { how: "paused" };
     this.modelCalls.requireResponse();
@@ -229,13 +229,13 @@ export class Run {
     else if (next.name !== "admitted") this.observation.entered(next.name);
   }
 
-  /** @param before how the turn had already ended: an earlier failure takes precedence over a later one. */
+  /** @param before how the turn had ended until then: an earlier failure takes precedence over a later one. */
   #failed(thrown: unknown, before?: TurnEnd): TurnEnd {
     if (this.pause.isPaused && !this.scope.signal.aborted) {
       this.log.debug({ runId: this.id, error: thrown }, "the agent's turn ended when the run paused");
       return before ?? { how: "paused" };
     }
-    // Once the scope is aborted, its reason is the story; what broke because of it isn't.
+    // Once the scope is aborted, its reason counts, and not the errors that follow from it.
     const failure = this.scope.signal.aborted
       ? toAmbitError(this.scope.signal.reason)
       : this.modelCalls.explained(toAmbitError(thrown));

@@ -10,10 +10,10 @@ export interface RunnerOptions extends AdmissionRules {
   readonly limits: RunLimits;
   /**
    * The key of the ids under which calls are announced that wait for a user: runners that share it resume each other's
-   * conversations. Asked for when it is first needed, and never rejects.
+   * conversations. Called when it is first needed; never rejects.
    */
   readonly interactionKey: () => Promise<KeyObject>;
   readonly log: Log;
-  /** Called with the credentials of each run and session. Default: the log is left as it is. */
+  /** Called with the credentials of each run and session. Default: the log isn't redacted. */
   readonly hideSecrets?: HideSecrets;
 }

@@ -23,7 +23,7 @@ import { discardSession } from "./session/take-over.js";
 import { tokens } from "./tokens.js";
 import { ArgumentsChecker } from "./tools/arguments/checker.js";
 
-/** A place among the concurrent runs; given back when the run's records have ended, or by `release`. */
+/** One of the slots for concurrent runs. Released when the run's records have ended, or by `release`. */
 export interface Slot {
   /**
    * Steps 1 and 2.
@@ -55,7 +55,7 @@ export class Runner {
     return this.options.registry;
   }
 
-  /** Refuses what couldn't have a place now. @throws AtCapacity */
+  /** Throws if there is no slot now. @throws AtCapacity */
   requireRoom(): void {
     const { concurrentRuns } = this.options.limits;
     this.#refuseWhileDraining();
@@ -64,7 +64,7 @@ export class Runner {
     this.#memory.requireRoom();
   }
 
-  /** Takes a place before any other work. @throws AtCapacity */
+  /** Takes a slot before any other work. @throws AtCapacity */
   reserve(): Slot {
     this.requireRoom();
     this.#taken += 1;
@@ -89,7 +89,7 @@ export class Runner {
     };
   }
 
-  /** Before so many bytes are taken for a request. @throws AtCapacity when the runner lacks the memory */
+  /** Called before that many bytes are read for a request. @throws AtCapacity if the runner lacks the memory */
   requireMemory(bytes: number): void {
     this.#memory.requireRoom(bytes / (1024 * 1024));
   }
@@ -114,19 +114,21 @@ export class Runner {
     this.#run(runId).cancel(new RunCancelled("The run was cancelled.", "caller"));
   }
 
-  /** A live answer to what a run asks its user. @throws NotFound unless both are open; RequestInvalid for a wrong answer */
+  /**
+   * A live answer to what a run asks its user. @throws NotFound unless both are open; RequestInvalid for a wrong answer
+   */
   answer(runId: string, interactionId: string, body: unknown): void {
     const deep = pathBeyondDepth(body);
     if (deep !== undefined) throw new RequestInvalid([tooDeep(deep)]);
     this.#run(runId).answer(interactionId, body);
   }
 
-  /** Keeps answers beyond this process from now on. */
+  /** From now on, answers are kept beyond this process. */
   keepAnswersIn(keeper: AnswerKeeper): void {
     this.#container.resolve(UsedAnswers).keeper = keeper;
   }
 
-  /** Keeps sessions beyond this process from now on, where their sandboxes outlive it, and what they have used. */
+  /** From now on, sessions whose sandboxes outlive this process are kept beyond it, and so is their usage. */
   keepSessionsIn(keeper: SessionKeeper): void {
     this.#sessions.keeper = keeper;
     this.#container.resolve(SessionSpending).keeper = keeper;
@@ -137,12 +139,12 @@ export class Runner {
     return this.#sessions.names;
   }
 
-  /** The project of a run that is under way here. @throws NotFound */
+  /** The project of a run in progress here. @throws NotFound */
   projectOf(runId: string): string | undefined {
     return projectOf(this.#run(runId).request);
   }
 
-  /** Whether a run of this id is under way here. */
+  /** Whether a run with this id is in progress here. */
   has(runId: string): boolean {
     return this.#runs.has(runId);
   }
@@ -158,13 +160,16 @@ export class Runner {
     return (await this.#sessions.end(sessionId, project)) || users.length > 0;
   }
 
-  /** Removes what is left of a session that another runner had. */
+  /** Removes the remains of a session of another runner. */
   discardSession(left: SessionHolding): Promise<void> {
     const sandboxes = this.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
     return discardSession(left, sandboxes, this.options.log);
   }
 
-  /** No new runs; running ones finish within the limit or are cancelled, each with its result; sessions end. */
+  /**
+   * Accepts no new runs. Running ones finish within the limit or are cancelled, each with its result; then sessions
+   * end.
+   */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     this.#sessions.leave();
@@ -181,7 +186,7 @@ export class Runner {
     await closeActors(actors, this.options);
   }
 
-  /** What is so at this moment, for an observer's figures. */
+  /** The current state, for the figures of an observer. */
   state(): RunnerState {
     const now = Date.now();
     const probes = this.registry.evidence().map(({ kind, name, probedAt, findings }) => ({

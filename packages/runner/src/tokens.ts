@@ -10,9 +10,9 @@ import type { PermissionCeiling } from "./permission/permission.js";
 import type { RunOptions } from "./run-options.js";
 import type { FairSlots } from "./tools/fair-slots.js";
 
-/** What constructors ask the container for, where no class of ours names it. */
+/** Tokens of injected values that aren't instances of a class of ours. */
 export const tokens = {
-  // The runner's: registered once.
+  // The runner's values, registered once.
   log: token<Log>("log"),
   limits: token<RunLimits>("limits"),
   permissionCeiling: token<PermissionCeiling>("permissionCeiling"),
@@ -23,9 +23,9 @@ export const tokens = {
    */
   interactionKey: token<() => Promise<KeyObject>>("interactionKey"),
   observers: token<readonly RunObserver[]>("observers"),
-  /** One slot for each tool call that is executed. */
+  /** The slots for tool calls that are executed. */
   callSlots: token<FairSlots>("callSlots"),
-  // One run's: registered in the child container of that run.
+  // A run's values, registered in the run's child container.
   runId: token<string>("runId"),
   request: token<RunRequest>("request"),
   plan: token<AcceptedPlan>("plan"),

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 
 /** In characters: enough of a program's last words for an error. */
-const longestExcerpt = 4_000;
+const maxExcerptLength = 4_000;
 
 export interface ProgramOptions {
   readonly cwd?: string;
@@ -21,7 +21,7 @@ export async function runProgram(
   let excerpt = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
-      excerpt = (excerpt + text).slice(-longestExcerpt);
+      excerpt = (excerpt + text).slice(-maxExcerptLength);
     });
   }
   // It removes its own temporary folders before it ends.

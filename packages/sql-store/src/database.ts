@@ -2,7 +2,7 @@ export type Value = string | number | null;
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface Statement {
-  /** With `$1`, `$2`… for the values. */
+  /** With `$1`, `$2`… as placeholders. */
   readonly text: string;
   readonly values?: readonly Value[];
 }
@@ -56,7 +56,7 @@ export class Columns {
     return this.row[name] === null ? undefined : this.number(name);
   }
 
-  /** One of the values that a text column may have. */
+  /** Reads a text column that has one of the given values. */
   oneOf<Text extends string>(name: string, texts: readonly Text[]): Text {
     const value = this.text(name);
     const found = texts.find((text) => text === value);

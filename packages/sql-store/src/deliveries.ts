@@ -56,7 +56,7 @@ export class Deliveries {
     attempt: number,
     { state, status, error, retryInMs = 0 }: DeliveryOutcome,
   ): Promise<void> {
-    // A delivered message stays delivered, even if its sender recorded that too late.
+    // A delivered message stays delivered, even if its sender recorded the delivery too late.
     const isLast = state === "delivered" ? "attempts >= $7" : "attempts = $7";
     await this.#rows(
       statement(
@@ -81,9 +81,9 @@ export class Deliveries {
   async list({ project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
     const where = new Where().equals("project", project).equals("state", state).equals("run_id", runId);
     where.before("ambit_deliveries", after);
-    const most = where.value(limit);
+    const max = where.value(limit);
     const rows = await this.#rows({
-      text: `SELECT * FROM ambit_deliveries ${where} ORDER BY created_at DESC, id DESC LIMIT ${most}`,
+      text: `SELECT * FROM ambit_deliveries ${where} ORDER BY created_at DESC, id DESC LIMIT ${max}`,
       values: where.values,
     });
     return rows.map(deliveryOf);

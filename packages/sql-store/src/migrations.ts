@@ -28,7 +28,7 @@ export const migrations: readonly (readonly Statement[])[] = [
     `CREATE INDEX ambit_interactions_state ON ambit_interactions (state, created_at)`,
     `CREATE INDEX ambit_interactions_run ON ambit_interactions (run_id)`,
     `CREATE INDEX ambit_interactions_session ON ambit_interactions (session)`,
-    // Separate from the questions: that an answer was used must outlive its run.
+    // Separate from the questions, since the record of a used answer must outlive its run.
     `CREATE TABLE ambit_used_answers (id TEXT PRIMARY KEY, used_at BIGINT NOT NULL)`,
     `CREATE TABLE ambit_sessions (
       project TEXT NOT NULL, session TEXT NOT NULL, replica TEXT NOT NULL, sandbox TEXT NOT NULL,

@@ -16,7 +16,7 @@ export async function deleteRun(database: Database, id: string): Promise<boolean
   return deleted?.length === 1;
 }
 
-/** Characters that a run without events takes: many small runs fill a disk, too. */
+/** The size that is counted for a run without events, since many small runs fill a disk too. */
 const rowSize = 1_024;
 
 /** Deletes what has ended and is too old or too much. @returns how many runs. */
@@ -40,7 +40,7 @@ export async function retain(database: Database, { maxAgeMs, maxSize }: Retentio
         OR NOT EXISTS (SELECT 1 FROM ambit_runs WHERE ambit_runs.id = ambit_deliveries.run_id))`,
       maxAgeMs,
     ),
-    // Longer than any run that could send an answer again.
+    // Longer than any run that could use an answer again.
     statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
     statement(
       `DELETE FROM ambit_sessions WHERE used_at < ${now} - CAST($1 AS BIGINT)

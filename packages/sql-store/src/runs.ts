@@ -18,8 +18,8 @@ import { Where } from "./where.js";
 const listed = `id, project, session, state, replica, fence, digest, harness, sandbox, webhook, cancel_requested, events,
   size, created_at, started_at, ended_at, CAST(NULL AS TEXT) AS result`;
 
-/** Chunks that one read looks at. */
-const mostChunks = 32;
+/** Chunks that one read may return. */
+const maxChunks = 32;
 
 /** Ended by this owner, just now or by an attempt whose response was lost. */
 const ended = "id = $1 AND fence = $2 AND state = 'ended'";
@@ -44,7 +44,7 @@ export function createRun({ now }: Pick<Database, "now">, run: NewRun, condition
   );
 }
 
-/** Placeholders of texts. */
+/** Placeholders for texts. */
 function texts(first: number, last: number): string {
   return Array.from({ length: last - first + 1 }, (_, index) => `CAST($${first + index} AS TEXT)`).join(", ");
 }
@@ -179,9 +179,9 @@ export class Runs {
   async list({ project, session, state, after, limit }: RunQuery): Promise<readonly StoredRun[]> {
     const where = new Where().equals("project", project).equals("session", session).equals("state", state);
     where.before("ambit_runs", after);
-    const most = where.value(limit);
+    const max = where.value(limit);
     const rows = await this.#rows({
-      text: `SELECT ${listed} FROM ambit_runs ${where} ORDER BY created_at DESC, id DESC LIMIT ${most}`,
+      text: `SELECT ${listed} FROM ambit_runs ${where} ORDER BY created_at DESC, id DESC LIMIT ${max}`,
       values: where.values,
     });
     return rows.map(runOf);
@@ -203,7 +203,7 @@ export class Runs {
           SELECT first_event, last_event, body,
             SUM(LENGTH(body)) OVER (ORDER BY first_event) - LENGTH(body) AS before_it
           FROM (SELECT first_event, last_event, body FROM ambit_chunks
-            WHERE run_id = $1 AND last_event > $2 ORDER BY first_event LIMIT ${mostChunks}) AS near
+            WHERE run_id = $1 AND last_event > $2 ORDER BY first_event LIMIT ${maxChunks}) AS near
         ) AS measured WHERE before_it < $3 ORDER BY first_event`,
         ...[id, after, maxCharacters],
       ),

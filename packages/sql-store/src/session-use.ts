@@ -4,7 +4,7 @@ import { Columns, type Database, type Statement, statement } from "./database.js
 
 const figures = ["requests", "input", "cached", "output", "usd", "granted"] as const;
 
-/** What sessions have used of their models. */
+/** The usage of models by sessions. */
 export class SessionUses {
   constructor(readonly database: Database) {}
 
@@ -39,7 +39,7 @@ export class SessionUses {
   }
 }
 
-/** Forgets what was last used more than a day ago. */
+/** Deletes counts that were last used more than a day ago. */
 export function forgetUse({ now }: Pick<Database, "now">): Statement {
   return { text: `DELETE FROM ambit_spending WHERE used_at < ${now} - ${dayMs}` };
 }

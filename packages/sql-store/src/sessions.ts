@@ -64,7 +64,7 @@ export class Sessions {
     ]);
   }
 
-  /** The row stays, with no owner: should the earlier one live after all, its fence is too low. */
+  /** The row stays, without an owner: if the earlier owner is still alive, its fence is too low. */
   async end({
     project = "",
     session,
@@ -92,11 +92,11 @@ export class Sessions {
     readonly limit: number;
   }): Promise<readonly StoredSession[]> {
     const where = new Where().equals("project", query.project === null ? "" : query.project);
-    const most = where.value(query.limit);
+    const max = where.value(query.limit);
     const [rows = []] = await this.database.run([
       {
         text: `SELECT s.project, s.session, s.sandbox, s.replica, s.created_at, s.used_at, p.address FROM ambit_sessions s JOIN ambit_replicas p ON p.id = s.replica AND
-        p.expires_at > ${this.database.now} ${where} ORDER BY s.used_at DESC LIMIT ${most}`,
+        p.expires_at > ${this.database.now} ${where} ORDER BY s.used_at DESC LIMIT ${max}`,
         values: where.values,
       },
     ]);

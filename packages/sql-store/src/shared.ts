@@ -94,9 +94,9 @@ export class Shared {
     const { project, state, runId, session, after, limit, maxCharacters } = query;
     const where = new Where().equals("project", project).equals("state", state);
     where.equals("run_id", runId).equals("session", session).before("ambit_interactions", after);
-    const most = where.value(limit);
+    const max = where.value(limit);
     const order = "ORDER BY created_at DESC, id DESC";
-    const page = `SELECT * FROM ambit_interactions ${where} ${order} LIMIT ${most}`;
+    const page = `SELECT * FROM ambit_interactions ${where} ${order} LIMIT ${max}`;
     const text =
       maxCharacters === undefined
         ? page
@@ -147,7 +147,7 @@ export class Shared {
     const expired =
       "id = $1 AND EXISTS (SELECT 1 FROM ambit_interactions WHERE id = $2 AND state = 'expiring')";
     const [marked] = await this.database.run([
-      // A state within this transaction only: the replica that was first does the rest.
+      // A state within this transaction only: the replica that sets it does the rest.
       statement(
         "UPDATE ambit_interactions SET state = 'expiring' WHERE id = $1 AND state = 'open' RETURNING id",
         id,

@@ -20,12 +20,12 @@ import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
 import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
 import type { Outbound } from "./connection/outbound.js";
-import { type Answer, longestResponse, type Posting } from "./connection/posting.js";
+import { type Answer, maxResponseCharacters, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
 import { Remembered } from "./remembered.js";
 
 /** Characters of an error's text that are logged. */
-const longestExcerpt = 500;
+const maxExcerptLength = 500;
 
 /** Runs a tool by posting its call to the platform, from the runner. */
 export class CallbackExecutor implements ToolExecutor {
@@ -97,13 +97,13 @@ function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }
   });
   if (answer.kind === "too_long") {
     return failed(
-      `its answer is longer than ${longestResponse / 1_000_000} MB. Request less: filter, paginate or summarise.`,
+      `its answer is longer than ${maxResponseCharacters / 1_000_000} MB. Request less: filter, paginate or summarise.`,
     );
   }
   if (answer.kind === "rejected") {
     const { status, location } = answer;
     // The rest of the platform's text stays here: it was written for its operators, not for a model.
-    const excerpt = answer.body.slice(0, longestExcerpt);
+    const excerpt = answer.body.slice(0, maxExcerptLength);
     log.warn(
       { tool: tool.name, host: url.host, status, excerpt, location },
       "a callback was answered with an error",

@@ -12,7 +12,7 @@ export const configSchema = z.strictObject({
   /** Whether a loopback server may be used without TLS; its address must be in `allowedRanges` as well. */
   loopbackWithoutTls: z.boolean().default(false),
   /** Bytes of one message from a stdio server. Default 16 MiB. */
-  largestMessage: z
+  maxMessageBytes: z
     .int()
     .positive()
     .default(16 * 1024 * 1024),

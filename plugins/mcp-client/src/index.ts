@@ -10,6 +10,7 @@ export default definePlugin({
   name: "mcp-client",
   api: 1,
   config: configSchema,
+  renamedSettings: { largestMessage: "maxMessageBytes" },
   register: ({ add }) => {
     add("toolSource", HttpToolSource);
     add("toolSource", StdioToolSource);

@@ -2,7 +2,7 @@
  * Characters, in whole lines, of a server's output that an error quotes if it can't be reached: they often give the
  * reason.
  */
-const longestWords = 1_000;
+const maxOutputLength = 1_000;
 
 /** Reads a server's stderr, which would block it when unread, and keeps its end. */
 export class LastWords {
@@ -17,7 +17,7 @@ export class LastWords {
       new WritableStream({
         write: (chunk) => {
           const text = decoder.decode(chunk, { stream: true });
-          this.#end = (this.#end + text).slice(-longestWords);
+          this.#end = (this.#end + text).slice(-maxOutputLength);
           this.#lines.push(text);
         },
       }),
@@ -30,13 +30,13 @@ export class LastWords {
   async all(): Promise<string> {
     await this.#read;
     // The rest of a truncated line might be part of a secret, which redaction wouldn't recognise.
-    const whole = this.#end.length < longestWords ? 0 : this.#end.indexOf("\n") + 1 || longestWords;
+    const whole = this.#end.length < maxOutputLength ? 0 : this.#end.indexOf("\n") + 1 || maxOutputLength;
     return this.#end.slice(whole).trim();
   }
 }
 
 /** Characters of a line that is logged. */
-const longestLine = 2_000;
+const maxLineLength = 2_000;
 
 /**
  * Logs a text line by line as it arrives in pieces: a secret that is split between two writes is complete in its line,
@@ -69,7 +69,7 @@ export class WholeLines {
 
   #add(text: string): void {
     const length = Math.max(this.#left, this.#waiting.length) + text.length;
-    if (length > longestLine) {
+    if (length > maxLineLength) {
       this.#left = length;
       this.#waiting = "";
     } else this.#waiting += text;

@@ -63,7 +63,7 @@ export class StdioToolSource implements ToolSource {
     try {
       return await publicationOf(
         server,
-        new SandboxStdioTransport(spawned, this.config.largestMessage),
+        new SandboxStdioTransport(spawned, this.config.maxMessageBytes),
         scope,
       );
     } catch (error) {

@@ -16,7 +16,7 @@ export class SandboxStdioTransport implements Transport {
 
   constructor(
     readonly process: Process,
-    readonly largestMessage: number,
+    readonly maxMessageBytes: number,
   ) {
     this.#writer = process.stdin.getWriter();
   }
@@ -44,7 +44,7 @@ export class SandboxStdioTransport implements Transport {
     for await (const chunk of this.process.stdout) {
       const lines = (waiting + decoder.decode(chunk, { stream: true })).split("\n");
       waiting = lines.pop() ?? "";
-      if (waiting.length > this.largestMessage) throw new Error("a message of the MCP server is too large");
+      if (waiting.length > this.maxMessageBytes) throw new Error("a message of the MCP server is too large");
       for (const line of lines) this.#receive(line);
     }
     await this.close();

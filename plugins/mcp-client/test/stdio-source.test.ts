@@ -44,7 +44,7 @@ test.each([
   ],
 ])("a server that %s fails the run, and nothing of it remains", async (_what, args, message) => {
   const scope = new TestScope();
-  const source = new StdioToolSource(configSchema.parse({ largestMessage: 1_000 }));
+  const source = new StdioToolSource(configSchema.parse({ maxMessageBytes: 1_000 }));
   await expect(source.connect(stdioServer("node", args), scope)).rejects.toThrow(message);
   await scope.close();
   await Promise.all(scope.exits);

@@ -17,7 +17,7 @@ import { toolServer } from "./tool-server.js";
 
 export const endpointPath = "/mcp";
 /** Bytes of one request (1 MiB). */
-const longestRequest = 1024 * 1024;
+const maxRequestBytes = 1024 * 1024;
 
 /** A publication as a stateless MCP endpoint. */
 export interface Endpoint {
@@ -68,8 +68,8 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
 async function serve(mcp: McpHttpHandler, request: Request): Promise<Response> {
   // The SDK rejects a body that isn't declared as JSON without reading it.
   if (!isJsonContentType(request.headers.get("content-type"))) return await mcp.fetch(request);
-  const body = await readRequestBody(request, longestRequest);
-  if (body.tooLarge) return problem(413, `The request is longer than ${longestRequest} bytes.`);
+  const body = await readRequestBody(request, maxRequestBytes);
+  if (body.tooLarge) return problem(413, `The request is longer than ${maxRequestBytes} bytes.`);
   let parsedBody: unknown;
   try {
     parsedBody = JSON.parse(body.text);

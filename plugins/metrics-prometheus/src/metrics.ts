@@ -21,7 +21,7 @@ export function createMetrics(buckets: readonly number[]) {
       "Runs that have ended, by outcome: ok, paused, cancelled, or a failure's code.",
       ["outcome", "harness", "sandbox"],
     ),
-    active: gauge("ambit_runs_active", "Runs under way."),
+    active: gauge("ambit_runs_active", "Runs in progress."),
     refused: counter("ambit_requests_refused_total", "Requests that started no run, by their error's code.", [
       "code",
     ]),

@@ -12,7 +12,7 @@ import type { Metrics } from "./metrics.js";
 type Count = (step: (metrics: Metrics) => void) => void;
 
 /** Open calls whose duration is measured in one run. */
-const mostOpenCalls = 1_000;
+const maxOpenCalls = 1_000;
 
 /** What one run adds to the figures. */
 export class RunFigures implements RunObservation {
@@ -37,7 +37,7 @@ export class RunFigures implements RunObservation {
       const { allowed, count } = event;
       this.count(({ decisions }) => decisions.inc({ allowed: String(allowed) }, count));
     } else if (event.type === "tool_call" && event.id !== undefined) {
-      if (this.#calls.size < mostOpenCalls && !this.#calls.has(event.id))
+      if (this.#calls.size < maxOpenCalls && !this.#calls.has(event.id))
         this.#calls.set(event.id, performance.now());
     } else if (event.type === "tool_result") this.#returned(event);
   }

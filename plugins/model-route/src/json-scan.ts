@@ -4,11 +4,11 @@ const quote = 0x22;
 const backslash = 0x5c;
 
 /** Longest key in a path, in characters; a longer one matches no path. */
-const longestKey = 128;
+const maxKeyLength = 128;
 /** Bytes of one captured value. */
-const longestCapture = 16_384;
+const maxCaptureLength = 16_384;
 /** Characters of a value's beginning that are reported whatever its length. */
-const longestHead = 64;
+const maxHeadLength = 64;
 
 export interface Captured {
   /** The path as requested. */
@@ -196,8 +196,8 @@ export class JsonScan {
   }
 
   #collect(into: number[] | undefined, bytes: Buffer): void {
-    if (into === undefined || into.length > longestKey) return;
-    for (const byte of bytes.subarray(0, longestKey + 1)) into.push(byte);
+    if (into === undefined || into.length > maxKeyLength) return;
+    for (const byte of bytes.subarray(0, maxKeyLength + 1)) into.push(byte);
   }
 
   #endString(bytes: number[] | undefined): void {
@@ -205,15 +205,15 @@ export class JsonScan {
     if (bytes === undefined) return;
     const level = this.#levels.at(-1);
     if (level?.kind === "object") level.expects = "colon";
-    this.#key = bytes.length > longestKey ? undefined : keyIn(Buffer.from(bytes));
+    this.#key = bytes.length > maxKeyLength ? undefined : keyIn(Buffer.from(bytes));
   }
 
   #keep(bytes: Buffer): void {
     const capture = this.#capture;
     if (capture === undefined) return;
     capture.size += bytes.length;
-    if (capture.size <= longestCapture) capture.parts.push(Buffer.from(bytes));
-    else if (capture.parts.length === 0) capture.parts.push(Buffer.from(bytes.subarray(0, longestHead)));
+    if (capture.size <= maxCaptureLength) capture.parts.push(Buffer.from(bytes));
+    else if (capture.parts.length === 0) capture.parts.push(Buffer.from(bytes.subarray(0, maxHeadLength)));
   }
 
   #endCapture(bytes: Buffer, from: number, at: number): void {
@@ -223,9 +223,9 @@ export class JsonScan {
     this.#capture = undefined;
     const { path, key, start, parts, size } = capture;
     const kept = Buffer.concat(parts);
-    const text = size > longestCapture ? "" : kept.toString("utf8");
+    const text = size > maxCaptureLength ? "" : kept.toString("utf8");
     const end = start + Buffer.byteLength(text.trimEnd());
-    const head = kept.toString("latin1", 0, longestHead).trimEnd();
+    const head = kept.toString("latin1", 0, maxHeadLength).trimEnd();
     this.#onCaptured({ path, key, value: valueIn(text), head, start, end });
   }
 }

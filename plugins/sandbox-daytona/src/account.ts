@@ -4,7 +4,7 @@ import type { DaytonaConfig } from "./config.js";
 import { leftoversOn } from "./leftovers.js";
 import type { Service } from "./platform/service.js";
 
-/** What this process shares for Daytona: one client, and one reaper. */
+/** State that this process shares for Daytona: one client and one reaper. */
 export class Account {
   readonly config: DaytonaConfig;
   readonly dataFolder: string;

@@ -21,7 +21,7 @@ const withImage = [
 
 export type Claim = (typeof always)[number] | (typeof withImage)[number];
 
-/** What the platform may enforce, as far as the canary proves it. A snapshot has a fixed size. */
+/** What the platform may enforce, if the canary proves it. A snapshot has a fixed size. */
 export function claimsOf({ image }: Pick<DaytonaConfig, "image">): readonly Claim[] {
   return image === undefined ? always : [...always, ...withImage];
 }

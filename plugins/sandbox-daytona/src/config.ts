@@ -20,9 +20,9 @@ const word = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$/, "must be letters, digits, - or _, at most 31");
 
 const canarySchema = z.strictObject({
-  /** A publicly reachable IPv4 address and port: listed alone, it must respond and nothing else. */
+  /** A publicly reachable IPv4 address and port: if it alone is listed, it must respond, and nothing else may. */
   address: destination.prefault("1.1.1.1:443"),
-  /** A publicly reachable name and port (443 or 80): listed alone, it must respond and nothing else. */
+  /** A publicly reachable name and port (443 or 80): if it alone is listed, it must respond, and nothing else may. */
   name: destination.prefault("example.com:443"),
   /**
    * Further targets that must never respond in a limited sandbox. Add what a leak would use: a code host, a registry.
@@ -60,7 +60,7 @@ export const configSchema = z
     snapshot: z.string().min(1).optional(),
     /** An OCI image instead of a snapshot: only then can a run's memory, processors and disk be limited. */
     image: z.string().min(1).optional(),
-    /** Most that the organisation allows one sandbox: cores, GiB, GiB. */
+    /** The maximum that the organisation allows one sandbox: cores, GiB, GiB. */
     maximum: z
       .strictObject({
         cpus: z.int().positive().default(4),
@@ -74,7 +74,7 @@ export const configSchema = z
     namePrefix: word.default("ambit"),
     /** Runners with the same value remove each other's leftovers. */
     deployment: word.default("ambit"),
-    /** Minutes without activity after which the platform stops and deletes a sandbox. A live one is kept awake. */
+    /** Minutes without activity after which the platform stops and deletes a sandbox. An open one is kept active. */
     autoStopMinutes: z.int().min(3).default(15),
     /** Minutes after which the platform deletes a sandbox in any case. */
     ttlMinutes: z.int().min(5).default(1_440),

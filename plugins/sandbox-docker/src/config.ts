@@ -64,7 +64,7 @@ export const configSchema = z.strictObject({
   /** Size of each of the folders in memory that all of a session's processes may write to, such as `/tmp`, in MiB. */
   scratchMb: megabytes.default(256),
   /** Largest disk limit that a run may ask for, in MiB: a workspace with a limit is kept in memory. */
-  largestDiskMb: megabytes.default(2_048),
+  maxDiskMb: megabytes.default(2_048),
   /** Processes and threads of a sandbox whose run sets no limit, so that no sandbox exhausts the host. */
   processes: z.int().min(64).default(4_096),
   /**

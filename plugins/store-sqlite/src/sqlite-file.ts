@@ -7,7 +7,7 @@ import type { WorkerSettings } from "./messages.js";
 /** Milliseconds that a statement waits for another process's transaction. */
 const busyMs = 10_000;
 /** Number of cached prepared statements. */
-const mostPrepared = 200;
+const maxPrepared = 200;
 
 /** One open SQLite file, in the worker's thread. Every call blocks. */
 export class SqliteFile {
@@ -69,7 +69,7 @@ export class SqliteFile {
   #statement(text: string): StatementSync {
     const known = this.#prepared.get(text);
     if (known !== undefined) return known;
-    if (this.#prepared.size >= mostPrepared) this.#prepared.clear();
+    if (this.#prepared.size >= maxPrepared) this.#prepared.clear();
     const fresh = this.#database.prepare(text);
     this.#prepared.set(text, fresh);
     return fresh;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /** Descriptors that Ambit needs to start and to confine one run. A server needs about twenty more for each run. */
-export const fewestOpenFiles = 256;
+export const minOpenFiles = 256;
 
 /**
  * What is wrong with the number of files that this process may open, with the fix; undefined when nothing is. Too few
@@ -11,8 +11,8 @@ export const fewestOpenFiles = 256;
  */
 export function tooFewOpenFiles(limits: string = ownLimits()): string | undefined {
   const soft = /^Max open files +(\d+)/m.exec(limits)?.[1];
-  if (soft === undefined || Number(soft) >= fewestOpenFiles) return undefined;
-  return `only ${soft} files may be open at once, and Ambit needs ${fewestOpenFiles}: raise the limit (\`ulimit -n 4096\`; LimitNOFILE=4096 of a systemd service; --ulimit nofile=4096 of a container)`;
+  if (soft === undefined || Number(soft) >= minOpenFiles) return undefined;
+  return `only ${soft} files may be open at once, and Ambit needs ${minOpenFiles}: raise the limit (\`ulimit -n 4096\`; LimitNOFILE=4096 of a systemd service; --ulimit nofile=4096 of a container)`;
 }
 
 function ownLimits(): string {

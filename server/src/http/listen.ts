@@ -24,7 +24,7 @@ const bodiesAtOnce = 256;
 const bodyBytesAtOnce = 256 * 1024 * 1024;
 
 /** Characters of a token that guards an address which other machines reach. */
-const shortestToken = 16;
+const minTokenLength = 16;
 
 export interface RunningServer {
   /** `http://127.0.0.1:8765`. */
@@ -48,9 +48,9 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       `${host} can be reached from other machines, and no token guards it: ${fix}`,
     ]);
   }
-  if (!loopback && token !== undefined && token.length < shortestToken) {
+  if (!loopback && token !== undefined && token.length < minTokenLength) {
     throw new ConfigurationInvalid("AMBIT_TOKEN", [
-      `${host} can be reached from other machines, and the token has fewer than ${shortestToken} characters, which can be guessed: ${tokenFix}`,
+      `${host} can be reached from other machines, and the token has fewer than ${minTokenLength} characters, which can be guessed: ${tokenFix}`,
     ]);
   }
   // The server doesn't start without a store that the configuration names. The default store opens in the background.

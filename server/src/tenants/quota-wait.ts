@@ -6,7 +6,7 @@ export interface Used {
   readonly running: number;
   /** Runs that began within the last 60 seconds. */
   readonly begun: number;
-  /** Milliseconds until the first of them is 60 seconds old. */
+  /** Milliseconds until the first of those runs is 60 seconds old. */
   readonly minuteLeftMs: number;
   /** US dollars of this day of UTC. */
   readonly usd: number;

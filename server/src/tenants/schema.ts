@@ -6,7 +6,7 @@ const count = z.int().positive();
 
 /** What a project may use at a time, on all replicas of a store together. */
 const quotasSchema = z.strictObject({
-  concurrentRuns: count.optional().meta({ description: "Runs under way." }),
+  concurrentRuns: count.optional().meta({ description: "Runs in progress." }),
   runsPerMinute: count
     .max(100_000)
     .optional()

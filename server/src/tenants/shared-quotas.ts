@@ -5,7 +5,7 @@ import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";
 
 /** Orders of preference among projects at most, in one search of the queue. */
-const mostTiers = 4;
+const maxTiers = 4;
 
 /** What projects have used of their quotas, over all replicas of a store. */
 export class SharedQuotas {
@@ -63,7 +63,7 @@ export class SharedQuotas {
     const able = usage.filter((one) => !full.includes(one));
     // Other projects have no count, and come first with those that have none under way.
     const levels = [...new Set([0, ...able.map(({ running }) => running)])].toSorted((one, two) => one - two);
-    const tiers = [...levels.slice(0, mostTiers - 1), ...levels.slice(mostTiers - 1).slice(-1)];
+    const tiers = [...levels.slice(0, maxTiers - 1), ...levels.slice(maxTiers - 1).slice(-1)];
     return tiers.map((level) =>
       [...full, ...able.filter(({ running }) => running > level)].map(({ project }) => project),
     );

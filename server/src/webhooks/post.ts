@@ -12,7 +12,7 @@ import {
 } from "@ambit/egress";
 
 /** Bytes of a receiver's answer that are waited for: only its status counts. */
-const longestAnswer = 16 * 1_024;
+const maxResponseBytes = 16 * 1_024;
 /** Seconds in `Retry-After` that count, or a date. */
 const seconds = /^\d{1,6}$/;
 
@@ -63,7 +63,7 @@ function exchange({ url, headers, body }: Post, policy: AddressPolicy, signal: A
       let size = 0;
       response.on("data", (chunk: Buffer) => {
         size += chunk.length;
-        if (size > longestAnswer) response.destroy();
+        if (size > maxResponseBytes) response.destroy();
       });
       // A connection that breaks now has brought the status.
       response.once("error", () => {});

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Docker from "dockerode";
 
 /** In ms. It takes a third of a second on an idle machine. */
-const longestStartMs = 60_000;
+const startTimeoutMs = 60_000;
 
 export interface Daemon {
   readonly socket: string;
@@ -85,13 +85,13 @@ async function waitFor(socket: string, child: ChildProcess): Promise<void> {
   child.on("error", (error) => {
     failure = error;
   });
-  for (const deadline = Date.now() + longestStartMs; Date.now() < deadline; await sleep(20)) {
+  for (const deadline = Date.now() + startTimeoutMs; Date.now() < deadline; await sleep(20)) {
     if (failure !== undefined) throw failure;
     if (child.exitCode !== null || child.signalCode !== null)
       throw new Error(`it ended with ${child.signalCode ?? `exit code ${child.exitCode}`}`);
     if (existsSync(socket) && (await isAnswering(docker))) return;
   }
-  throw new Error(`no answer within ${longestStartMs / 1000} s`);
+  throw new Error(`no answer within ${startTimeoutMs / 1000} s`);
 }
 
 async function isAnswering(docker: Docker): Promise<boolean> {

@@ -11,7 +11,7 @@ const execute = promisify(execFile);
 const prefix = "ambit-docker-";
 const pattern = /^ambit-docker-(\d+)-(\d+)-/;
 const cgroupRoot = "/sys/fs/cgroup";
-const longestEndMs = 10_000;
+const shutdownTimeoutMs = 10_000;
 
 /** When a process started, in the kernel's ticks since boot: with its id, this is unique. */
 function startTime(pid: number): string | undefined {
@@ -81,7 +81,7 @@ async function removeTree(group: string): Promise<void> {
   if (!existsSync(group)) return;
   for (const entry of await readdir(group, { withFileTypes: true }))
     if (entry.isDirectory()) await removeTree(join(group, entry.name));
-  const deadline = Date.now() + longestEndMs;
+  const deadline = Date.now() + shutdownTimeoutMs;
   while (existsSync(group)) {
     await endProcesses(group);
     try {

@@ -1,7 +1,7 @@
 import type Docker from "dockerode";
 import type { Runtime } from "./engine.js";
 
-const longestTrialMs = 20_000;
+const trialTimeoutMs = 20_000;
 
 /** Runs Node in a container. Resolves with null if it ran, else with the reason. */
 export async function runtimeFailure(
@@ -15,10 +15,10 @@ export async function runtimeFailure(
       Image: image,
       Cmd: ["node", "--eval", "process.exit(42)"],
       HostConfig: { Runtime: runtime, NetworkMode: "none" },
-      abortSignal: AbortSignal.timeout(longestTrialMs),
+      abortSignal: AbortSignal.timeout(trialTimeoutMs),
     });
     await container.start();
-    const { StatusCode } = await container.wait({ abortSignal: AbortSignal.timeout(longestTrialMs) });
+    const { StatusCode } = await container.wait({ abortSignal: AbortSignal.timeout(trialTimeoutMs) });
     return StatusCode === 42 ? null : `Node ended with exit code ${StatusCode} in a container of ${runtime}`;
   } catch (error) {
     return `no container of ${runtime} starts: ${error instanceof Error ? error.message : error}`;

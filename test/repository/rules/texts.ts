@@ -1,14 +1,14 @@
 import type { SourceFile } from "./source-file.js";
 
-const longestFile = 250;
+const maxFileLines = 250;
 
 /** Small files, one reader. Tests may be longer: a table is read row by row. */
 export function longFiles(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path }) => path.includes("/src/") || !/(^|\/)test\//.test(path))
     .map(({ path, text }) => ({ path, lines: text.trimEnd().split("\n").length }))
-    .filter(({ lines }) => lines > longestFile)
-    .map(({ path, lines }) => `${path} has ${lines} lines, ${longestFile} at most: split it by purpose`);
+    .filter(({ lines }) => lines > maxFileLines)
+    .map(({ path, lines }) => `${path} has ${lines} lines, ${maxFileLines} at most: split it by purpose`);
 }
 
 /** Turns that a native technical writer wouldn't use, in what users read: pages, and text that a program prints. */

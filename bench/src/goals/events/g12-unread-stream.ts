@@ -8,7 +8,7 @@ import { run } from "../../subjects/runs.js";
 
 const events = 1_000_000;
 const quietMs = 3_000;
-const longestMs = 120_000;
+const timeoutMs = 120_000;
 
 /** A reader that stops reading slows the agent, and costs the runner no memory. */
 export const unreadStream: Goal = {
@@ -47,12 +47,12 @@ async function unread({ caller, program }: AmbitServer): Promise<{ growth: numbe
   response.pause();
   response.on("error", () => undefined);
   const begun = performance.now();
-  let most = before;
+  let max = before;
   let work = -1;
   let quietSince = performance.now();
-  while (performance.now() - begun < longestMs && performance.now() - quietSince < quietMs) {
+  while (performance.now() - begun < timeoutMs && performance.now() - quietSince < quietMs) {
     await pause(100);
-    most = Math.max(most, pssMibOf(program.pid));
+    max = Math.max(max, pssMibOf(program.pid));
     const now = [program, ...descendantsOf(program.pid)].reduce((sum, { pid }) => sum + cpuMsOf(pid), 0);
     if (now > work + 10) quietSince = performance.now();
     work = now;
@@ -61,5 +61,5 @@ async function unread({ caller, program }: AmbitServer): Promise<{ growth: numbe
     throw new Error("the whole stream fitted into the connection: there was nothing to hold back");
   const atEnd = pssMibOf(program.pid) - before;
   response.destroy();
-  return { growth: most - before, atEnd };
+  return { growth: max - before, atEnd };
 }

@@ -8,7 +8,7 @@ const amounts = {
     description:
       "US dollars, by the prices in the model gateway's configuration. Every model of the run needs one.",
   }),
-  tokens: count.optional().meta({ description: "Tokens, in and out, cached ones among them." }),
+  tokens: count.optional().meta({ description: "Tokens, in and out, including cached ones." }),
   requests: count.optional().meta({ description: "Requests to the model that generate an answer." }),
 };
 

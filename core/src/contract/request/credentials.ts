@@ -3,11 +3,11 @@ import { environmentNameSchema } from "../values/environment.js";
 import { headerNameSchema } from "../values/http.js";
 import { limits } from "./limits.js";
 
-/** Headers that carry a message's own framing or route: a credential in one would change the request itself. */
+/** Headers that frame or route a message: a credential in one would change the request itself. */
 const reservedHeaders =
   /^(host|connection|content-.*|expect|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
 
-/** How a request carries the credential: `Authorization: Bearer`, the password of `Authorization: Basic`, or another header. */
+/** How a request carries it: `Authorization: Bearer`, the password of `Authorization: Basic`, or another header. */
 export const credentialFormSchema = z.union([
   z.enum(["bearer", "basic"]),
   z.strictObject({

@@ -27,7 +27,7 @@ const networkSchema = z
     context.addIssue({ code: "custom", path: ["allowlist"], message });
   });
 
-/** A pattern would be taken literally, and protect nothing. */
+/** A pattern would be taken literally and protect nothing. */
 const listedPathSchema = workspacePathSchema.refine((path) => !/[*?[]/.test(path), {
   error: "must be a path without *, ? and [: patterns aren't supported; list the folder that holds the files",
 });

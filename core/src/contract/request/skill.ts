@@ -16,7 +16,7 @@ export const skillSchema = z.strictObject({
     .meta({ description: "Lower-case letters, digits and hyphens; unique. The name of its folder." }),
   description: z.string().default("").meta({ description: "When the agent should use it. Default: empty." }),
   body: z.string().meta({ description: "The text of its `SKILL.md`." }),
-  files: z.array(skillFileSchema).optional().meta({ description: "Files beside its `SKILL.md`." }),
+  files: z.array(skillFileSchema).optional().meta({ description: "Files next to its `SKILL.md`." }),
   disableModelInvocation: z.boolean().optional().meta({
     description: "Only the user may invoke it, not the model. Default: false.",
   }),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { httpUrlSchema } from "../values/http.js";
 
-/** What a webhook may be sent for, named as the Standard Webhooks specification advises. */
+/** The events of webhooks, named as the Standard Webhooks specification recommends. */
 export const webhookEventSchema = z.enum([
   "run.finished",
   "run.failed",
@@ -11,13 +11,15 @@ export const webhookEventSchema = z.enum([
 export type WebhookEvent = z.infer<typeof webhookEventSchema>;
 
 /** Characters of a receiver's address. */
-const longestUrl = 2_048;
+const maxUrlLength = 2_048;
 
 export const webhookSchema = z.strictObject({
-  url: httpUrlSchema.max(longestUrl, `must have ${longestUrl.toLocaleString("en")} characters at most`).meta({
-    description:
-      "The receiver's address. The runner posts to it directly; redirects are not followed. The store holds it encrypted.",
-  }),
+  url: httpUrlSchema
+    .max(maxUrlLength, `must have ${maxUrlLength.toLocaleString("en")} characters at most`)
+    .meta({
+      description:
+        "The receiver's address. The runner posts to it directly; redirects are not followed. The store holds it encrypted.",
+    }),
   events: z
     .array(webhookEventSchema)
     .min(1)

@@ -2,12 +2,12 @@ import { z } from "zod";
 import { capabilitySchema } from "../capability.js";
 import { receiptActorSchema } from "./receipt.js";
 
-/** What one probe saw of one claim. */
+/** The finding of one probe about one claim. */
 export const findingSchema = z.discriminatedUnion("proven", [
   z.strictObject({
     capability: capabilitySchema,
     proven: z.literal(true),
-    /** What was done to see it, e.g. "a connect to a host listener worked outside and failed inside". */
+    /** How it was proven, e.g. "a connect to a host listener worked outside and failed inside". */
     how: z.string(),
   }),
   z.strictObject({
@@ -15,7 +15,7 @@ export const findingSchema = z.discriminatedUnion("proven", [
     proven: z.literal(false),
     /** The host's own words where there are any: `bwrap: No permissions to create new namespace`. */
     reason: z.string(),
-    /** What a deployer does about it: a command, a flag, another backend. */
+    /** What a deployer can do about it: a command, a flag, another backend. */
     fix: z.string(),
   }),
 ]);

@@ -4,11 +4,11 @@ import { renderHintSchema } from "../request/tool.js";
 const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) =>
   z.strictObject({ type: z.literal(type), ...shape });
 
-/** What this turn used. A figure that the agent doesn't report per turn is absent. */
+/** The usage of this turn. A figure that the agent doesn't report per turn is absent. */
 export const usageSchema = z.strictObject({
-  /** Tokens sent to the model, cached ones among them. */
+  /** Tokens sent to the model, including cached ones. */
   input: z.number().optional(),
-  /** Those of `input` that the provider had in its cache. */
+  /** The part of `input` that came from the provider's cache. */
   cached: z.number().optional(),
   /** Tokens that the model generated. */
   output: z.number().optional(),
@@ -63,7 +63,7 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     target: z.string(),
     allowed: z.boolean(),
     reason: z.string(),
-    /** How many times in a row this decision was made. */
+    /** The number of consecutive times that this decision was made. */
     count: z.int().positive(),
   }),
   event("data", { name: z.string(), data: z.unknown(), transient: z.boolean().optional() }),

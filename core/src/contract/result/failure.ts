@@ -48,7 +48,7 @@ export const failureSchema = z.strictObject({
   code: failureCodeSchema,
   /** Whether the same request may succeed later without a change. */
   retryable: z.boolean(),
-  /** Of `model_failed`: the HTTP status that the model's provider answered with, as far as it is known. */
+  /** With `model_failed`: the HTTP status of the model provider's response, if known. */
   upstreamStatus: z.int().min(100).max(599).optional(),
   gaps: z.array(gapSchema).optional(),
   issues: z.array(issueSchema).optional(),

@@ -6,7 +6,7 @@ export const siteSchema = z.enum(["sandbox", "runner", "caller"]);
 /** Where an actor's effects land: in the sandbox, on this process's host, or with the user. */
 export type Site = z.infer<typeof siteSchema>;
 
-/** What a process, sandbox or platform was seen to be, as flat facts: `{ uid: 64001, seccomp: 2 }`. */
+/** Observed facts about a process, sandbox or platform, as a flat record: `{ uid: 64001, seccomp: 2 }`. */
 export const evidenceSchema = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
 export type Evidence = Readonly<z.infer<typeof evidenceSchema>>;
 
@@ -14,7 +14,7 @@ export const guaranteeSchema = z.strictObject({
   capability: capabilitySchema,
   /** The actor that covers it. */
   by: z.string(),
-  /** What the probe did on this host to see it. */
+  /** What the probe did on this host to prove it. */
   how: z.string(),
   /** When (ISO 8601). */
   provenAt: z.string(),
@@ -28,7 +28,7 @@ export const receiptActorSchema = z.strictObject({
   /** `inherited`: acts only through the sandbox · `mediated`: its channel is the run's own · `outside`: not bound. */
   assurance: z.enum(["guaranteed", "inherited", "mediated", "outside"]),
   touches: z.array(z.enum(domains)),
-  /** The tools or MCP servers it acts for; the model's host, for a gateway. */
+  /** The tools or MCP servers that it acts for; for a gateway, the model's host. */
   subjects: z.array(z.string()).optional(),
 });
 export type ReceiptActor = z.infer<typeof receiptActorSchema>;
@@ -46,7 +46,7 @@ export const receiptSchema = z.strictObject({
   accepted: z.array(gapSchema),
   /** Names of credentials that can be read inside the sandbox. */
   visibleCredentials: z.array(z.string()),
-  /** Credentials that are put on requests outside the sandbox, where only a placeholder is. Names and hosts alone. */
+  /** Credentials that are added to requests outside the sandbox; inside are placeholders. Names and hosts only. */
   credentials: z.array(
     z.strictObject({
       name: z.string(),
@@ -55,7 +55,7 @@ export const receiptSchema = z.strictObject({
       by: z.enum(["broker", "route"]),
     }),
   ),
-  /** What was seen of this sandbox and of the agent's process. */
+  /** What was observed of this sandbox and of the agent's process. */
   evidence: evidenceSchema,
   /** Connections that reached the boundary's proxy or the model gateway. */
   decisions: z.strictObject({ allowed: z.int(), refused: z.int() }),

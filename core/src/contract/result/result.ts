@@ -37,13 +37,13 @@ export const runResultSchema = z.strictObject({
   /** A readable sentence, when `ok` is false. */
   error: z.string().optional(),
   failure: failureSchema.optional(),
-  /** What was accepted and has no effect, or not the effect it seems to have; absent when there is nothing. */
+  /** What was accepted but has no effect, or another one than it seems; absent if there is nothing. */
   warnings: z.array(warningSchema).optional(),
   receipt: receiptSchema.optional(),
 });
 export type RunResult = z.infer<typeof runResultSchema>;
 
-/** The body of every response with another status than 200: a result, as far as there was a run. */
+/** The body of every response with a status other than 200: a result, as far as there was a run. */
 export const failedResultSchema = runResultSchema.partial({ runId: true, events: true }).extend({
   ok: z.literal(false),
   error: z.string(),
@@ -51,7 +51,7 @@ export const failedResultSchema = runResultSchema.partial({ runId: true, events:
 });
 export type FailedResult = z.infer<typeof failedResultSchema>;
 
-/** `POST /plan`, accepted: the receipt as far as it is known before anything was opened. */
+/** `POST /plan`, accepted: the receipt, as far as it is known before anything is opened. */
 export const planResponseSchema = z.strictObject({
   ok: z.literal(true),
   plan: receiptSchema.pick({

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /**
  * A path that can only lie inside the workspace: relative, `/`-separated, without `..`, NUL or backslash.
- * Symbolic links are the sandbox's part: it writes without following them.
+ * Symbolic links are up to the sandbox, which writes without following them.
  */
 export const workspacePathSchema = z
   .string()

@@ -4,7 +4,7 @@ import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
 import type { Sandbox } from "./sandbox.js";
 
-/** What the agent sees of a tool: never `callRef`, `code`, `env` or a credential. */
+/** The part of a tool that the agent sees: never `callRef`, `code`, `env` or a credential. */
 export type PublishedTool = Pick<ToolSpec, "name" | "description" | "inputSchema" | "readOnly">;
 
 export interface PublishedCall {
@@ -12,7 +12,7 @@ export interface PublishedCall {
   readonly arguments: JsonObject;
   /** The agent's own id of the call, where its protocol carries one. */
   readonly id?: string;
-  /** Aborts when the agent gives up the call. */
+  /** Aborts when the agent abandons the call. */
   readonly signal: AbortSignal;
   /** W3C trace context, to pass on with requests that the call makes. Absent where the run belongs to no trace. */
   readonly traceparent?: string;

@@ -25,7 +25,7 @@ export interface RunScope {
   /** What the run may touch: an executor on the runner must enforce it itself. */
   readonly boundary: Boundary;
   readonly sandbox: Sandbox;
-  /** For what outlives a call: runs when the run ends, before its sandbox is closed or kept. */
+  /** For resources that outlive a call. It closes when the run ends, before the sandbox is closed or kept. */
   readonly defer: Scope["defer"];
   readonly log: Log;
 }
@@ -49,9 +49,9 @@ export type ToolOutcome =
 export interface ToolExecutor extends Actor<ToolUse> {
   /** The tools it executes: `callback`, `code`, `client`, or a kind of the plugin's own. */
   readonly kind: string;
-  /** What a tool of this kind lacks to be executed, by path within the tool (`callRef`). Pure. */
+  /** Problems of a tool of this kind, by path within the tool (`callRef`). Empty if it can be executed. Pure. */
   issues(use: ToolUse): readonly Issue[];
-  /** Called once when the run's agent is up, to prepare what its first calls would wait for. Returns immediately. */
+  /** Called once when the agent has started, to prepare what its first calls would wait for. Returns immediately. */
   prepare?(tools: readonly ToolSpec[], scope: RunScope): void;
   /** Never throws for a tool's own failure. */
   execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome>;

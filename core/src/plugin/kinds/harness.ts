@@ -17,7 +17,7 @@ import type { ModelRoute, ModelUse } from "./model-gateway.js";
 import type { OwnTools, ToolClass } from "./own-tools.js";
 import type { HiddenCredential, RequiredPath, Rootfs, Sandbox } from "./sandbox.js";
 
-/** What the agent asks permission for. */
+/** What an agent asks permission for. */
 export interface PermissionQuestion {
   readonly toolCallId: string;
   /** The published tool's name without the server's prefix, or the agent's own tool (`Bash`, `write_file`). */
@@ -27,13 +27,13 @@ export interface PermissionQuestion {
   readonly input: unknown;
   /** Whether the agent declares that it only reads. */
   readonly readOnly?: boolean;
-  /** The class of the agent's own tool. Default: what {@link Harness.ownTools} says for its name. */
+  /** The class of the agent's own tool. Default: the class that {@link Harness.ownTools} has for its name. */
   readonly toolClass?: ToolClass;
 }
 
 export type PermissionDecision = "allow" | "deny" | "park";
 
-/** What the agent wants of its user beside permission: values of a flat form (its JSON Schema), or a visit to a page. */
+/** A question of the agent that isn't about permission: values of a flat form (its JSON Schema), or a page to visit. */
 export interface InputQuestion {
   readonly message: string;
   readonly form?: JsonObject;
@@ -62,13 +62,13 @@ export interface Turn {
   /** Aborts on cancel and on time limits; the agent is notified and gets a moment to end its turn. */
   readonly signal: AbortSignal;
   /**
-   * Answers the agent's permission requests; may take as long as a call may be held. `park` ends the turn: the call
-   * isn't made, and the agent gets no answer that would let it continue.
+   * Responds to the agent's permission requests; may take as long as a call may be held. `park` ends the turn: the call
+   * isn't made, and the agent gets no response that would let it continue.
    */
   onPermission(question: PermissionQuestion): Promise<PermissionDecision>;
-  /** Answers what the agent asks its user for. Absent: everything is declined. */
+  /** Responds to what the agent asks its user for. Absent: everything is declined. */
   onInput?(question: InputQuestion): Promise<InputAnswer>;
-  /** W3C trace context, sent to the agent with the prompt (`_meta.traceparent`). Absent where the run belongs to no trace. */
+  /** W3C trace context, sent to the agent with the prompt (`_meta.traceparent`). Absent without a trace. */
   readonly traceparent?: string;
 }
 
@@ -79,8 +79,8 @@ export interface AgentEvents extends AsyncIterable<AgentEvent> {
 
 export interface AgentEventIterator extends AsyncIterator<AgentEvent> {
   /**
-   * The next event, if it has arrived already: many that arrive together then cost no promise each. Not called while a
-   * `next()` is pending. Default: none has.
+   * The next event, if it has already arrived, which saves a promise for each of many that arrive together. Not called
+   * while a `next()` is pending. Default: none.
    */
   ready?(): AgentEvent | undefined;
 }
@@ -95,7 +95,7 @@ export interface Agent {
   readonly evidence: Evidence;
   /** The model in use, where the agent reports it. */
   readonly model?: string;
-  /** The models that it says it has, by its own names. Default: it doesn't say. */
+  /** The models that it lists, by its own names. Default: it lists none. */
   readonly models?: readonly string[];
   /**
    * One turn. Ends with a `done` event; throws `HarnessFailed` or `ModelFailed`, also for an error that the
@@ -114,14 +114,14 @@ export interface Harness extends Actor<RunRequest> {
   /** Other names the request may use. */
   readonly aliases: readonly string[];
   /**
-   * Whether it asks before each use of its own tools, harmless ones included, regardless of settings in its workspace. If
-   * not, permissions for such tools can't be enforced: the run is refused unless the request's default allows what no rule
-   * names. True for an agent without its own tools.
+   * Whether it asks before each use of its own tools, harmless ones included, regardless of settings in its workspace.
+   * If not, permissions for such tools can't be enforced: the run is refused unless the request's default allows what
+   * no rule names. True for an agent without its own tools.
    */
   readonly supportsPermissionRequests: boolean;
   /**
-   * The agent's own tools by the names that its questions use, so that patterns can name them by class, and a pattern that
-   * matches none causes a warning. Default: unknown.
+   * The agent's own tools by the names that its questions use, so that patterns can name them by class, and a pattern
+   * that matches none causes a warning. Default: unknown.
    */
   readonly ownTools?: OwnTools;
   /** Where the agent looks for skills, relative to its workspace. Default: `.agents/skills`. */
@@ -148,8 +148,8 @@ export interface Harness extends Actor<RunRequest> {
   /** Names of the request's credentials that can be read inside the sandbox. Pure. */
   visibleCredentials(request: RunRequest): readonly string[];
   /**
-   * Those among them that the agent only sends to its model. A sandbox may hide them; the agent then gets the values of
-   * `Sandbox.placeholders` instead. Default: none. Pure.
+   * Of those, the credentials that the agent only sends to its model. A sandbox may hide them; the agent then gets the
+   * values of `Sandbox.placeholders` instead. Default: none. Pure.
    */
   hideableCredentials?(request: RunRequest): readonly HiddenCredential[];
   start(scope: StartScope): Promise<Agent>;

@@ -4,11 +4,11 @@ export interface Installation {
   readonly title: string;
   /** The packages that `install` brings, with their exact versions. */
   readonly packages: readonly { readonly name: string; readonly version: string }[];
-  /** What is on disk now; undefined where it isn't installed. */
+  /** The installed version; undefined if it isn't installed. */
   installed(): { readonly version: string; readonly path: string } | undefined;
   /**
-   * Installs it, or leaves what was there before.
-   * @param progress takes lines for people.
+   * Installs it, or leaves the earlier version in place.
+   * @param progress receives lines to show.
    * @throws HarnessFailed with what to do about it.
    */
   install(progress: (line: string) => void): Promise<{ readonly path: string }>;

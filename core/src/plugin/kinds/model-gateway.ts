@@ -13,9 +13,9 @@ export interface ModelUse {
   readonly protocol: ModelProtocol;
   /** Base URL of the real endpoint, as the agent would be given it. */
   readonly endpoint: string;
-  /** The part of the API's path that the base URL includes: `/v1` where the agent appends `/messages`. Empty or one segment. */
+  /** The segment of the API's path that the base URL includes: `/v1` if the agent appends `/messages`. May be empty. */
   readonly basePath: string;
-  /** Values by the names of their variables. Empty for an endpoint that asks for none. */
+  /** Values by the names of their variables. Empty for an endpoint without authentication. */
   readonly credentials: Readonly<Record<string, string>>;
   /** Sent with each request to the endpoint, in addition to the credential. */
   readonly headers: Readonly<Record<string, string>>;
@@ -23,16 +23,16 @@ export interface ModelUse {
   readonly region?: string;
   /** The model that the run is for, as the agent names it to its provider. */
   readonly model: string;
-  /** Patterns (`*` for any text) of further models that the agent asks for by itself, such as one that finds titles. */
+  /** Patterns (`*` for any text) of further models that the agent uses on its own, such as one that writes titles. */
   readonly auxiliaryModels: readonly string[];
 }
 
-/** What one request to a model used, as its provider counts it. */
+/** The usage of one request to a model, as its provider counts it. */
 export interface ModelUsage {
   readonly model: string;
-  /** Tokens sent, cached ones among them. */
+  /** Tokens sent, including cached ones. */
   readonly input: number;
-  /** Those of `input` that the provider had in its cache. */
+  /** The part of `input` that came from the provider's cache. */
   readonly cached: number;
   readonly output: number;
   /** US dollars. Absent for a model without a price. */
@@ -56,22 +56,22 @@ export type ModelAdmission =
 
 /** Reports on one request to the model. Calls may come in any order, and none after `ended`. */
 export interface ModelExchange {
-  /** What was used since the last call: a stream reports its tokens piece by piece. */
+  /** The usage since the last call: a stream reports its tokens in pieces. */
   used(usage: ModelUsage): void;
-  /** The model answered in full; or how it failed. Called once. */
+  /** The response is complete, or the request failed. Called once. */
   ended(failure?: ModelFailure): void;
 }
 
 export interface ModelGatewayScope extends Scope {
-  /** Of the sandbox, what a gateway needs: the way in. */
+  /** The part of the sandbox that a gateway needs: the way in. */
   readonly sandbox: Pick<Sandbox, "expose">;
-  /** What the run may reach: a gateway doesn't have a provider reach further. */
+  /** What the run may reach: a gateway must not let a provider's own tools reach further. */
   readonly boundary: Pick<Boundary, "network">;
   /** Asked before each request is sent; may take as long as a user takes to answer. Rejects when `signal` aborts. */
   admit(model: string, signal: AbortSignal): Promise<ModelAdmission>;
   /** A request that was admitted is sent. */
   begin(model: string): ModelExchange;
-  /** Called for each request, sent or refused; repeats included. */
+  /** Called for each request, sent or refused, including repeats. */
   onDecision(decision: ConnectionDecision): void;
   readonly log: Log;
 }
@@ -86,7 +86,7 @@ export interface ModelRoute {
 
 /** Carries an agent's requests to its model, so that neither the credential nor a connection is needed inside. */
 export interface ModelGateway extends Actor<ModelUse> {
-  /** Why it can't carry this use; empty when it can. Pure. */
+  /** Why it can't carry this use; empty if it can. Pure. */
   issues(use: ModelUse): readonly Issue[];
   /** Models of this use, or patterns of models, that it has no price for. Pure. */
   unpriced(use: ModelUse): readonly string[];

@@ -4,8 +4,8 @@ import type { ModelExchange } from "./model-gateway.js";
 import type { Backlog } from "./store.js";
 
 /**
- * Observes runs: for traces, metrics, an audit log. It acts in none, so it claims nothing and is never planned. The run
- * doesn't wait for it; what it throws is logged once for each run, and ends its observation of that run.
+ * Observes runs, for traces, metrics or an audit log. It doesn't act in them, so it claims nothing and isn't planned.
+ * The run doesn't wait for it. An error that it throws is logged, and ends its observation of that run.
  */
 export interface RunObserver {
   readonly name: string;
@@ -14,7 +14,7 @@ export interface RunObserver {
   /** A request was refused before it became a run. Synchronous. */
   refused?(refusal: ObservedRefusal): void;
   /**
-   * A run of another process, which is gone, was ended here as `runner_lost`. What that process had observed of it is
+   * A run of another process, which has died, was ended here as `runner_lost`. That process's observations of it are
    * lost. Synchronous.
    */
   lost?(run: LostRun): void;
@@ -41,9 +41,9 @@ export interface RunnerState {
   readonly sessions: number;
   /** Processes in its sandboxes. */
   readonly processes: number;
-  /** Of the store, if one is open and answers. */
+  /** Figures of the store, if one is open and responds. */
   readonly backlog?: Backlog;
-  /** Of the actors with evidence that is still valid. */
+  /** Actors with evidence that is still valid. */
   readonly probes: readonly {
     readonly kind: string;
     readonly actor: string;
@@ -54,7 +54,7 @@ export interface RunnerState {
 
 export interface ObservedRun {
   readonly runId: string;
-  /** As it was parsed, its credentials included. */
+  /** As it was parsed, including its credentials. */
   readonly request: RunRequest;
   /** Id of the harness, name of the sandbox, and what the sandbox guarantees, as planned. */
   readonly harness: string;
@@ -77,12 +77,12 @@ export interface ObservedRefusal {
 /** The stages of a run that take time: opening the sandbox, starting the agent, its turn, closing. */
 export type ObservedStage = "opening" | "starting" | "streaming" | "closing";
 
-/** Receives what happens in one run, in order. All calls are synchronous. */
+/** Receives the events of one run, in order. All calls are synchronous. */
 export interface RunObservation {
   /** The trace that the run belongs to: 32 hexadecimal digits. Default: that of the caller's `traceparent`. */
   readonly traceId?: string;
   /**
-   * The `traceparent` (W3C Trace Context) to pass on with what the run does now, or with one tool call.
+   * The `traceparent` (W3C Trace Context) to pass on with the run's current requests, or with one tool call.
    * Default: the caller's.
    */
   traceparent?(callId?: string): string | undefined;
@@ -92,6 +92,6 @@ export interface RunObservation {
   happened?(event: AgentEvent): void;
   /** The agent sends a request to its model through a gateway. */
   modelCalled?(model: string): ModelExchange | undefined;
-  /** The run's one result, redacted. Nothing comes after it. */
+  /** The run's one result, redacted. The last call. */
   ended?(result: RunResult): void;
 }

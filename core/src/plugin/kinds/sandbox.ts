@@ -31,9 +31,9 @@ export interface ConnectionDecision {
   /** `host:port` as the client named it. */
   readonly target: string;
   readonly allowed: boolean;
-  /** Why, naming the rule. */
+  /** The reason, which names the rule. */
   readonly reason: string;
-  /** With a refusal that a caller or deployer could lift: the run's result has it as a warning, or as its failure. */
+  /** For a refusal that a caller or deployer could lift: part of the run's result, as a warning or as its failure. */
   readonly gap?: ActorGap;
 }
 
@@ -49,25 +49,25 @@ export interface RequiredPath {
 }
 
 export interface SandboxSpec {
-  /** Names the sandbox for labels, folders and reapers: unique on this runner, `[A-Za-z0-9_-]{1,64}`. */
+  /** The sandbox's name in labels, folders and reapers: unique on this runner, `[A-Za-z0-9_-]{1,64}`. */
   readonly id: string;
   readonly boundary: Boundary;
   /** Every capability that this sandbox must enforce. `open` enforces all or rejects. */
   readonly required: readonly Capability[];
-  /** What the agent needs of the runner's files, in the form that the backend's `rootfs` asks for. */
+  /** The runner's files that the agent needs, in the form that the backend's `rootfs` determines. */
   readonly requiredPaths: readonly RequiredPath[];
-  /** Credentials to hide, where the backend's `hides` took them. Default: none. */
+  /** Credentials to hide, which the backend's `hides` accepted. Default: none. */
   readonly secrets?: readonly HiddenCredential[];
   /**
-   * Set where another runner may take the sandbox over later: grows with each owner, and the sandbox hears only the owner
-   * of the highest. Default: it ends with this runner.
+   * Set if another runner may take the sandbox over later. It increases with each owner, and the sandbox obeys only the
+   * owner with the highest one. Default: the sandbox ends with this runner.
    */
   readonly fence?: number;
-  /** Called for every connection that reaches the boundary's proxy; repeats included. */
+  /** Called for every connection that reaches the boundary's proxy, including repeats. */
   onDecision(decision: ConnectionDecision): void;
   /**
-   * Called when the sandbox can no longer hold or record its boundary, such as when its proxy fails: the run that has
-   * it fails with this, and it is used for no other. Until then the backend lets nothing through.
+   * Called when the sandbox can no longer enforce or record its boundary, such as when its proxy fails: the run that has
+   * it fails with this error, and no other run gets it. From the failure on, the backend must let nothing through.
    */
   onFailure?(failure: SandboxFailed): void;
   readonly log: Log;
@@ -94,33 +94,33 @@ export interface SandboxBackend extends Actor {
   readonly rootfs?: Rootfs;
   /**
    * Whether `open` accepts the credential under this boundary: inside is a placeholder, which is replaced on
-   * the way to one of its hosts, and only as its other fields say. Absent: it takes none. Pure.
+   * the way to one of its hosts, and only as its other fields say. Absent: it accepts none. Pure.
    */
   hides?(credential: HiddenCredential, boundary: Boundary): Hiding;
   /**
-   * Whether a process of one of its sandboxes made this connection, by what the kernel says of it; true where that
-   * can't be told. Such callers may neither start nor end runs. Absent: its processes don't reach this host.
+   * Whether a process of one of its sandboxes made this connection, according to the kernel; true if that
+   * can't be determined. Such callers may neither start nor end runs. Absent: its processes can't reach this host.
    */
   madeConnection?(connection: LocalConnection): Promise<boolean>;
   /** Applies every limit or rejects (`SandboxFailed`); never opens something weaker, never falls back to the host. */
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
-  /** For sandboxes that are elsewhere and outlive their runner. Absent: they end with it. */
+  /** For remote sandboxes that outlive their runner. Absent: they end with it. */
   readonly takeover?: SandboxTakeover;
-  /** Ends what it keeps besides sessions, after the last session has ended. Abandoned when the signal aborts. */
+  /** Closes what it holds besides sessions, after the last session has ended. Abandoned when the signal aborts. */
   close?(signal: AbortSignal): Promise<void>;
 }
 
 export interface SandboxTakeover {
   /**
    * Takes over a sandbox that another runner opened, under the same id, boundary and requirements: `spec.fence` is
-   * higher than that one's. The boundary is proven again, as `open` proves it. What the earlier runner had started
-   * inside is ended, files stay, and that runner reaches the sandbox no more, even if it lives.
+   * higher than that one's. The boundary is proven again, as in `open`. Processes that the earlier runner started
+   * inside are ended, files stay, and that runner can no longer reach the sandbox, even if it is alive.
    *
    * @param handover of that runner's `Sandbox`.
    * @throws SandboxFailed when the sandbox is gone, is another one than was asked for, or has an owner of a higher fence.
    */
   takeOver(spec: SandboxSpec, handover: string, scope: Scope): Promise<Sandbox>;
-  /** Removes a sandbox that no runner uses any more, unless its owner has a higher fence. Succeeds where it is gone. */
+  /** Removes a sandbox that no runner uses, unless its owner has a higher fence. Succeeds if it doesn't exist. */
   discard(spec: Pick<SandboxSpec, "id" | "fence" | "log">, handover: string): Promise<void>;
 }
 
@@ -134,7 +134,7 @@ export interface Sandbox {
   readonly image?: ImageRootfs;
   /** The placeholder of each of the spec's `secrets`, by name. */
   readonly placeholders?: Readonly<Record<string, string>>;
-  /** What was seen of this sandbox when it opened. */
+  /** What was observed of this sandbox when it opened. */
   readonly evidence: Evidence;
   /** The unit of confinement: each process is isolated as far as `environment.per-tool` promises. */
   spawn(command: Command): Promise<Process>;
@@ -146,9 +146,9 @@ export interface Sandbox {
   expose(handler: FetchHandler): Promise<Exposure>;
   /** What `takeOver` needs. It holds keys: keep it encrypted. Absent: this sandbox can't be taken over. */
   readonly handover?: string;
-  /** In place of `close`: files stay for the next owner. Set where `handover` is. */
+  /** Instead of `close`: files stay for the next owner. Present if `handover` is. */
   leave?(): Promise<void>;
-  /** Safe to call twice. Leaves a sandbox alone that another runner has taken over. Nothing remains: no process, folder, socket, group, route. */
+  /** Leaves nothing: no process, folder, socket, group, route. Skips what another runner took over. Safe to call twice. */
   close(): Promise<void>;
 }
 
@@ -177,9 +177,9 @@ export interface Process {
   readonly stdin: WritableStream<Uint8Array>;
   readonly stdout: ReadableStream<Uint8Array>;
   readonly stderr: ReadableStream<Uint8Array>;
-  /** What was seen of this process before its first instruction. */
+  /** What was observed of this process before its first instruction. */
   readonly evidence: Evidence;
-  /** Never rejects. Settles when the process and all it started are gone. */
+  /** Never rejects. Settles when the process and everything it started have ended. */
   readonly exit: Promise<Exit>;
   /** Ends the process and all it started. Default `SIGKILL`. Safe after the exit. */
   kill(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
@@ -191,7 +191,7 @@ export interface Exit {
 }
 
 export interface FileEntry {
-  /** Absolute, inside `workspace` or `home`. Folders in between are made. */
+  /** Absolute, inside `workspace` or `home`. Missing folders are created. */
   readonly path: string;
   readonly content: string | Uint8Array;
   /** Default false. */

@@ -1,7 +1,7 @@
 import type { Log } from "../log.js";
 
 /**
- * Keeps runs beyond the connection and the process. It acts in no run, so it claims nothing and is never planned.
+ * Keeps runs beyond the connection and the process. It doesn't act in runs, so it claims nothing and isn't planned.
  *
  * @template Opened a `Store` of `@ambit/durable/store`, which checks it.
  */
@@ -15,7 +15,7 @@ export interface StoreBackend<Opened = unknown> {
   open(options: { readonly log: Log }): Promise<Opened>;
 }
 
-/** What a session has used of its models: requests, tokens, money. */
+/** A session's usage of models: requests, tokens, money. */
 export interface SessionUse {
   readonly requests: number;
   readonly input: number;
@@ -25,7 +25,7 @@ export interface SessionUse {
   readonly usd: number;
   /** Whether all of it had a price. */
   readonly isPriced: boolean;
-  /** How many times its user has granted its budget again. */
+  /** The number of times that its user has granted its budget again. */
   readonly granted: number;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readHost } from "../../../src/boundary/network/index.js";
+import { readHost } from "../../../src/boundary/network/host.js";
 
 describe("readHost", () => {
   it.each([

@@ -3,7 +3,7 @@ import { codeOf } from "@ambit/core/plugin";
 import { inFolder, type OpenFolder } from "../safe-fs/index.js";
 
 /** Bytes of a socket's path that every system takes. */
-const longestPath = 103;
+const maxPathLength = 103;
 
 /**
  * A socket that listens as long as this process lives: the kernel closes it at any death, SIGKILL included, and
@@ -15,7 +15,7 @@ export async function listenAt(folder: OpenFolder, name: string): Promise<Server
   // By descriptor where there are any: a folder may lie deeper than a socket's path may be long.
   const path = inFolder(folder, name);
   // Node.js cuts a longer one off in silence, and all sockets of the folder would share what is left.
-  if (Buffer.byteLength(path) > longestPath) throw new Error(`${path} is too long for a socket`);
+  if (Buffer.byteLength(path) > maxPathLength) throw new Error(`${path} is too long for a socket`);
   const server = createServer((connection) => connection.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

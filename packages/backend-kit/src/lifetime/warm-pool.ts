@@ -19,7 +19,7 @@ export interface WarmPoolOptions<Shape, Kept extends Prepared> {
   onFault(error: unknown): void;
 }
 
-const longestMakingMs = 60_000;
+const creationTimeoutMs = 60_000;
 
 interface Waiting<Kept> {
   readonly key: string;
@@ -102,7 +102,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
     const closing = this.#closing.signal;
     for (let next = this.#missing(); next !== undefined && !closing.aborted; next = this.#missing()) {
       const { key, shape } = next;
-      const signal = AbortSignal.any([closing, AbortSignal.timeout(longestMakingMs)]);
+      const signal = AbortSignal.any([closing, AbortSignal.timeout(creationTimeoutMs)]);
       try {
         this.#add(key, await this.#options.make(shape, signal));
       } catch (error) {

@@ -9,8 +9,8 @@ const lookAgainMs = 50;
  * was upgraded carries a stream and has no limit.
  */
 export class BoundedAgent extends Agent {
-  /** @param mostBytes of one response. Default 64 MiB: a list of a thousand containers has a few. */
-  constructor(readonly mostBytes = 64 * 1024 * 1024) {
+  /** @param maxBytes of one response. Default 64 MiB: a list of a thousand containers has a few. */
+  constructor(readonly maxBytes = 64 * 1024 * 1024) {
     super();
   }
 
@@ -18,8 +18,8 @@ export class BoundedAgent extends Agent {
     const socket = super.createConnection(...given);
     if (!(socket instanceof Socket)) return socket;
     const look = setInterval(() => {
-      if (socket.bytesRead > this.mostBytes)
-        socket.destroy(new Error(`the response is longer than ${this.mostBytes} bytes`));
+      if (socket.bytesRead > this.maxBytes)
+        socket.destroy(new Error(`the response is longer than ${this.maxBytes} bytes`));
     }, lookAgainMs).unref();
     const stop = () => clearInterval(look);
     return socket.once("close", stop).once("agentRemove", stop);

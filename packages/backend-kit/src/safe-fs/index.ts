@@ -8,4 +8,4 @@ export {
   type PathMapping,
   refusal,
 } from "./open-beneath.js";
-export { largestRead, SafeSessionFiles, type SessionFile, type SessionFiles } from "./session-files.js";
+export { maxReadBytes, SafeSessionFiles, type SessionFile, type SessionFiles } from "./session-files.js";

@@ -13,7 +13,7 @@ import {
 } from "./open-beneath.js";
 
 /** Bytes. A file that an agent made without end mustn't fill the reader's memory. */
-export const largestRead = 64 * 1024 * 1024;
+export const maxReadBytes = 64 * 1024 * 1024;
 
 export interface SessionFile {
   readonly path: string;
@@ -81,7 +81,7 @@ export class SafeSessionFiles implements SessionFiles {
       try {
         const found = await handle.stat();
         if (!found.isFile()) throw ofSession(`${path} isn't a regular file`);
-        if (found.size > largestRead) throw ofSession(`${path} is larger than ${largestRead} bytes`);
+        if (found.size > maxReadBytes) throw ofSession(`${path} is larger than ${maxReadBytes} bytes`);
         return new Uint8Array(await handle.readFile());
       } finally {
         await handle.close();

@@ -25,7 +25,7 @@ export interface Decoys {
 
 const prefix = "ambit-probe-";
 /** Milliseconds that no probe takes. */
-const longestProbeMs = 3_600_000;
+const maxProbeMs = 3_600_000;
 
 /** Removes what a probe left whose process was killed, in this user's name. Other users can put files there: they stay. */
 async function removeLeft(): Promise<void> {
@@ -33,7 +33,7 @@ async function removeLeft(): Promise<void> {
     const folder = join(tmpdir(), name);
     try {
       const { uid, mtimeMs } = await lstat(folder);
-      if (uid !== process.getuid?.() || Date.now() - mtimeMs < longestProbeMs) continue;
+      if (uid !== process.getuid?.() || Date.now() - mtimeMs < maxProbeMs) continue;
       await rm(join(folder, "secret"), { force: true });
       await rmdir(folder);
     } catch {

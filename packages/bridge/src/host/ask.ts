@@ -1,4 +1,4 @@
-import { largestRead } from "@ambit/backend-kit/safe-fs";
+import { maxReadBytes } from "@ambit/backend-kit/safe-fs";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type { z } from "zod";
 import type { Requests } from "../messages.js";
@@ -13,7 +13,7 @@ export interface Asked<Reply> {
 }
 
 /** Bytes that come before a reply: what a file holds that can be read. A process inside may not send more. */
-const mostContent = largestRead;
+const maxContentBytes = maxReadBytes;
 
 /**
  * One request on its own channel, and its reply.
@@ -33,8 +33,10 @@ export function ask<Kind extends keyof Requests, Reply>(
     const channel = channels.open(kind, (opened) => ({
       data: (_lane, bytes, taken) => {
         length += bytes.length;
-        if (length > mostContent) {
-          reject(new SandboxFailed(`The bridge inside sent more than ${mostContent} bytes for '${kind}'`));
+        if (length > maxContentBytes) {
+          reject(
+            new SandboxFailed(`The bridge inside sent more than ${maxContentBytes} bytes for '${kind}'`),
+          );
           opened.close();
           return;
         }

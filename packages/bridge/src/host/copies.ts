@@ -20,15 +20,15 @@ let last: Archive | undefined;
  */
 export async function archiveOf(
   requiredPaths: readonly RequiredPath[],
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<Uint8Array> {
   const seen = createHash("sha256");
   let size = 0;
   for (const { path, what } of requiredPaths) {
     size += await look(path, seen);
-    if (size > mostBytes) {
+    if (size > maxBytes) {
       throw new SandboxFailed(
-        `${what} is larger than the ${mostBytes} bytes that are copied into a sandbox: make it part of the image`,
+        `${what} is larger than the ${maxBytes} bytes that are copied into a sandbox: make it part of the image`,
       );
     }
   }

@@ -5,7 +5,7 @@ import type { BridgeOptions } from "../options.js";
 import type { Pipe } from "../platform.js";
 import { type Line, readLine, type Signal, signalLine } from "../transport/frame.js";
 import { Lines } from "../transport/lines.js";
-import { longestLine } from "../transport/payload.js";
+import { maxLineLength } from "../transport/payload.js";
 import { PipeWriter } from "./pipe-writer.js";
 
 /** Characters of noise that are kept to say why no bridge answered. */
@@ -15,7 +15,7 @@ const noiseKept = 500;
 export interface Ownership {
   /** The same for all owners: only they can greet the daemon. */
   readonly key: string;
-  /** Grows with each owner. */
+  /** Increases with each owner. */
   readonly fence: number;
 }
 
@@ -32,7 +32,7 @@ export class OpenPipe {
   readonly #heartbeatTimeoutMs: number;
   readonly #log: Log;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #lines = new Lines(longestLine);
+  readonly #lines = new Lines(maxLineLength);
   /** Lines that have come and aren't read yet, the first of them at `#at`. */
   #waiting: readonly string[] = [];
   #at = 0;

@@ -2,7 +2,7 @@ import type { Pipe } from "../platform.js";
 import type { FrameSink } from "../transport/reliable-transport.js";
 
 /** Characters in one write of a pipe, which may be a request to a platform's API. */
-const longestWrite = 48 * 1024;
+const maxWriteBytes = 48 * 1024;
 
 /** Hands lines to a pipe one write at a time: what comes meanwhile goes with the next. */
 export class PipeWriter implements FrameSink {
@@ -45,7 +45,7 @@ export class PipeWriter implements FrameSink {
 
 /** Behind the last line that a write has room for. A line is shorter than a write. */
 function cut(all: string, start: number): number {
-  if (all.length - start <= longestWrite) return all.length;
-  const end = all.lastIndexOf("\n", start + longestWrite - 1) + 1;
+  if (all.length - start <= maxWriteBytes) return all.length;
+  const end = all.lastIndexOf("\n", start + maxWriteBytes - 1) + 1;
   return end > start ? end : all.length;
 }

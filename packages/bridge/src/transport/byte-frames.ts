@@ -16,10 +16,10 @@ const ops = ["data", "open", "end", "windowUpdate", "close", "hello", "ping", "p
 type Op = (typeof ops)[number];
 
 /** Bytes of a stream in one frame at most. */
-export const longestByteFrame = 64 * 1024;
+export const maxDataFrameBytes = 64 * 1024;
 /** Bytes of any other payload: a kind's name, a number. */
-const longestPlain = 256;
-const largestNumber = 0xffff_ffff;
+const maxControlFrameBytes = 256;
+const maxNumber = 0xffff_ffff;
 
 /** What is said of the pipe itself. */
 export type ByteSignal = "hello" | "ping" | "pong";
@@ -63,7 +63,7 @@ export function plainBytes(frame: PlainFrame | readonly [op: ByteSignal, value: 
 
 function numberBytes(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(4);
-  bytes.writeUInt32BE(Math.min(value, largestNumber), 0);
+  bytes.writeUInt32BE(Math.min(value, maxNumber), 0);
   return bytes;
 }
 
@@ -119,7 +119,7 @@ export class ByteFrames {
     const stream = bytes.readUInt8(at + 5);
     const channel = bytes.readUInt32BE(at + 6);
     if (op === undefined || (stream !== 0 && stream !== 1 && stream !== 2)) throw broken("an unknown frame");
-    if (length > (op === "data" ? longestByteFrame : longestPlain))
+    if (length > (op === "data" ? maxDataFrameBytes : maxControlFrameBytes))
       throw broken(`${length} bytes in one frame`);
     const start = at + headerLength;
     if (op === "data") {

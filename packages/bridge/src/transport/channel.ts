@@ -46,14 +46,14 @@ export class Channel {
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  /** @param longestMessage characters of one message that is taken. */
+  /** @param maxMessageLength characters of one message that is taken. */
   constructor(
     readonly id: number,
-    longestMessage: number,
+    maxMessageLength: number,
     private readonly transport: Transport,
     private readonly forget: () => void,
   ) {
-    this.#lines = new Lines(longestMessage);
+    this.#lines = new Lines(maxMessageLength);
   }
 
   get isClosed(): boolean {

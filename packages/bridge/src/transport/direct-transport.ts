@@ -5,7 +5,7 @@ import {
   type ByteSignal,
   frameBytes,
   header,
-  longestByteFrame,
+  maxDataFrameBytes,
   plainBytes,
 } from "./byte-frames.js";
 import type { PlainFrame, StreamId } from "./frame.js";
@@ -13,9 +13,9 @@ import { TransportBroken } from "./reliable-transport.js";
 import type { Transport } from "./transport.js";
 
 /** Bytes that wait for the pipe: data waits where there are more. */
-const mostWaiting = 1024 * 1024;
+const maxWaiting = 1024 * 1024;
 /** Including what doesn't wait: a peer that causes responses and reads nothing would fill our memory. */
-const mostUnread = 4 * mostWaiting;
+const maxUnreadBytes = 4 * maxWaiting;
 /** Payloads up to this go out together with their header. */
 const copied = 4 * 1024;
 
@@ -44,7 +44,7 @@ export class DirectTransport implements Transport {
 
   /** @throws TransportBroken, or what the listener throws: the other side broke the protocol. */
   accept(bytes: Uint8Array): void {
-    if (this.#unread > mostUnread) throw new TransportBroken("The peer reads nothing");
+    if (this.#unread > maxUnreadBytes) throw new TransportBroken("The peer reads nothing");
     this.#frames.push(bytes);
   }
 
@@ -66,12 +66,12 @@ export class DirectTransport implements Transport {
   }
 
   room(): Promise<void> | undefined {
-    if (this.#unread <= mostWaiting) return undefined;
+    if (this.#unread <= maxWaiting) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  chunkEnd(bytes: Uint8Array, start: number, most: number): number {
-    return Math.min(bytes.length, start + Math.min(most, longestByteFrame));
+  chunkEnd(bytes: Uint8Array, start: number, max: number): number {
+    return Math.min(bytes.length, start + Math.min(max, maxDataFrameBytes));
   }
 
   /** Permanently: nothing more is sent, and all waits end. */

@@ -37,7 +37,7 @@ export function frameLine(side: Side, number: number, frame: PlainFrame): string
   return `${JSON.stringify([marks[side], number, ...frame])}\n`;
 }
 
-/** @param bytes at most `longestChunk` of them. */
+/** @param bytes at most `maxChunkBytes` of them. */
 export function dataLine(
   side: Side,
   number: number,

@@ -1,13 +1,13 @@
 import { StringDecoder } from "node:string_decoder";
 
-/** Splits a stream into lines, however it is chunked. A line longer than `longest` characters is dropped. */
+/** Splits a stream into lines, however it is chunked. A line longer than `max` characters is dropped. */
 export class Lines {
   readonly #decoder = new StringDecoder("utf8");
-  readonly #longest: number;
+  readonly #max: number;
   #rest = "";
 
-  constructor(longest: number) {
-    this.#longest = longest;
+  constructor(max: number) {
+    this.#max = max;
   }
 
   /** The lines that this piece completes, without their ends. */
@@ -19,7 +19,7 @@ export class Lines {
     const lines = rest === undefined ? [] : [this.#rest + first, ...others];
     const open = rest ?? this.#rest + first;
     // What has no end by now is no line of ours: its beginning is dropped, and its remainder is noise.
-    this.#rest = open.length > this.#longest ? "" : open;
+    this.#rest = open.length > this.#max ? "" : open;
     return lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
   }
 }

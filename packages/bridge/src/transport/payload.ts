@@ -1,24 +1,24 @@
 import { isUtf8 } from "node:buffer";
 
 /** Bytes of a stream in one frame at most: as base64 they make a line of 15,020 characters, and a pipe takes 16,384. */
-export const longestChunk = 11_264;
+export const maxChunkBytes = 11_264;
 /** Characters of a line. Longer ones are noise. */
-export const longestLine = 16_384;
+export const maxLineLength = 16_384;
 /** Bytes that a text may take as JSON in a line. */
-const longestText = 15_800;
+const maxTextLength = 15_800;
 
 /** Text where it can be, since that costs a pipe nothing; base64 with a mark for everything else. */
 export type Payload = readonly [text: string] | readonly [base64: string, isBase64: 1];
 
 /**
  * A payload's items as JSON: made once, since it decides by its own length what it is.
- * @param bytes at most `longestChunk` of them.
+ * @param bytes at most `maxChunkBytes` of them.
  */
 export function payloadJson(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer) && !buffer.includes(0)) {
     const json = JSON.stringify(buffer.toString("utf8"));
-    if (Buffer.byteLength(json) <= longestText) return json;
+    if (Buffer.byteLength(json) <= maxTextLength) return json;
   }
   return `"${buffer.toString("base64")}",1`;
 }
@@ -28,8 +28,8 @@ export function decodePayload([content, isBase64]: Payload): Uint8Array {
 }
 
 /** Where the next chunk ends: not within a character, so that text stays text. */
-export function chunkEnd(bytes: Uint8Array, start: number, longest: number): number {
-  const end = start + longest;
+export function chunkEnd(bytes: Uint8Array, start: number, max: number): number {
+  const end = start + max;
   if (end >= bytes.length) return bytes.length;
   for (let back = 0; back < 4 && end - back > start; back++) {
     // 10xxxxxx continues a character.

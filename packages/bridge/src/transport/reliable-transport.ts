@@ -8,7 +8,7 @@ import {
   type StreamId,
   signalLine,
 } from "./frame.js";
-import { chunkEnd, longestChunk } from "./payload.js";
+import { chunkEnd, maxChunkBytes } from "./payload.js";
 import type { Transport } from "./transport.js";
 
 /** Frames, and bytes of them, after which an acknowledgement no longer waits. */
@@ -17,9 +17,9 @@ const bytesUnacknowledged = 64 * 1024;
 /** Milliseconds that it waits for more at most. */
 const acknowledgementMs = 50;
 /** Characters that are kept until they are acknowledged: data waits where there are more. */
-const mostKept = 8 * 1024 * 1024;
+const maxBufferedBytes = 8 * 1024 * 1024;
 /** Including what doesn't wait: a peer that keeps sending and acknowledges nothing would fill our memory. */
-const mostOwed = 4 * mostKept;
+const maxUnacknowledgedBytes = 4 * maxBufferedBytes;
 
 /** Where lines go at the moment. Takes them at once and keeps their order. */
 export interface FrameSink {
@@ -75,13 +75,13 @@ export class ReliableTransport implements Transport {
     this.#append(dataLine(this.#side, this.#next(), channel, stream, bytes));
   }
 
-  chunkEnd(bytes: Uint8Array, start: number, most: number): number {
-    return chunkEnd(bytes, start, Math.min(longestChunk, most));
+  chunkEnd(bytes: Uint8Array, start: number, max: number): number {
+    return chunkEnd(bytes, start, Math.min(maxChunkBytes, max));
   }
 
   /** Settles when there may be room for data; undefined when there is. */
   room(): Promise<void> | undefined {
-    if (this.#kept <= mostKept || this.#isClosed) return undefined;
+    if (this.#kept <= maxBufferedBytes || this.#isClosed) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
@@ -108,7 +108,7 @@ export class ReliableTransport implements Transport {
     if (line.number !== this.#received + 1) {
       throw new FrameMissing(`Frame ${line.number} came after ${this.#received}`);
     }
-    if (this.#kept > mostOwed) throw new TransportBroken("The peer sends no acknowledgements");
+    if (this.#kept > maxUnacknowledgedBytes) throw new TransportBroken("The peer sends no acknowledgements");
     this.#received = line.number;
     this.#framesOwed += 1;
     this.#bytesOwed += length;
@@ -155,7 +155,7 @@ export class ReliableTransport implements Transport {
     if (count <= 0) return;
     for (const line of this.#journal.splice(0, count)) this.#kept -= line.length;
     this.#acknowledged = received;
-    if (this.#kept <= mostKept) this.#wake();
+    if (this.#kept <= maxBufferedBytes) this.#wake();
   }
 
   #wake(): void {

@@ -7,6 +7,6 @@ export interface Transport {
   sendData(channel: number, stream: StreamId, bytes: Uint8Array): void;
   /** Settles when there may be room for data; undefined when there is. */
   room(): Promise<void> | undefined;
-  /** Where a frame that begins at `start` ends: `most` bytes later, or before. */
-  chunkEnd(bytes: Uint8Array, start: number, most: number): number;
+  /** Where a frame that begins at `start` ends: `max` bytes later, or before. */
+  chunkEnd(bytes: Uint8Array, start: number, max: number): number;
 }

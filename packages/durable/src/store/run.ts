@@ -1,8 +1,8 @@
 import type { InteractionState, RunStateName } from "./states.js";
 
-/** What belongs to a project: every row names its project, so that a caller sees only its own. */
+/** Rows that belong to a project: every row names its project, so that a caller sees only its own. */
 export interface OfProject {
-  /** Undefined: of no project. */
+  /** Undefined: no project. */
   readonly project: string | undefined;
 }
 
@@ -10,17 +10,17 @@ export interface OfProject {
 export interface RunWebhook {
   /** The receiver's address, encrypted with a key that isn't in the store. */
   readonly target: string;
-  /** Of that address. */
+  /** The host of that address. */
   readonly host: string;
   /** What is sent: `run.finished`. */
   readonly events: readonly string[];
 }
 
-/** One message to a receiver, written together with what it is about. */
+/** One message to a receiver, written in the transaction of its event. */
 export interface NewDelivery {
   /** The message's id, the same with each attempt. */
   readonly id: string;
-  /** As the run's webhook has it. */
+  /** Copied from the run's webhook. */
   readonly target: string;
   readonly host: string;
   readonly event: string;
@@ -49,7 +49,7 @@ export interface StoredRun extends OfProject {
   readonly session: string | undefined;
   readonly state: RunStateName;
   readonly replica: string;
-  /** Grows with each owner: writes of an earlier owner are refused. */
+  /** Increases with each owner: writes of an earlier owner are refused. */
   readonly fence: number;
   readonly digest: string;
   readonly harness: string;
@@ -67,13 +67,13 @@ export interface StoredRun extends OfProject {
   readonly result: string | undefined;
 }
 
-/** What a project may use, over all replicas. Absent: as much as it wants. */
+/** What a project may use, over all replicas. Absent: no limit. */
 export interface RunQuota {
-  /** Runs under way. */
+  /** Runs in progress. */
   readonly concurrentRuns?: number;
   /** Runs that begin within any 60 seconds. */
   readonly runsPerMinute?: number;
-  /** In a day of UTC; the run that exceeds it still ends by itself. */
+  /** Per day (UTC). The run that exceeds it isn't interrupted. */
   readonly usdPerDay?: number;
 }
 
@@ -83,15 +83,15 @@ export interface ProjectUsage {
   readonly running: number;
   /** Runs that began within the last 60 seconds. */
   readonly begun: number;
-  /** Milliseconds until the first of them is 60 seconds old. */
+  /** Milliseconds until the first of those runs is 60 seconds old. */
   readonly minuteLeftMs: number;
-  /** Of the day of UTC. */
+  /** Per day (UTC). */
   readonly usd: number;
   /** Milliseconds until that day ends. */
   readonly dayLeftMs: number;
 }
 
-/** What a reader that follows a run polls. */
+/** The progress of a run, which readers poll. */
 export type RunHead = Pick<StoredRun, "id" | "state" | "fence" | "events">;
 
 export interface RunQuery {
@@ -99,7 +99,7 @@ export interface RunQuery {
   readonly project?: string | null;
   readonly session?: string;
   readonly state?: RunStateName;
-  /** Those created before the run of this id: the next page. */
+  /** Only runs created before the one with this id: the next page. */
   readonly after?: string;
   readonly limit: number;
 }
@@ -113,7 +113,7 @@ export interface EventGroup {
   readonly count: number;
   /** Their stream records as NDJSON, just as they are sent. */
   readonly text: string;
-  /** Questions that these events put. */
+  /** Questions that these events ask. */
   readonly asked?: readonly NewInteraction[];
   /** Ids of questions that these events answer. */
   readonly answered?: readonly string[];
@@ -173,9 +173,9 @@ export interface InteractionQuery {
   readonly state?: InteractionState;
   readonly runId?: string;
   readonly session?: string;
-  /** Those asked before the one of this id: the next page. */
+  /** Only questions asked before the one with this id: the next page. */
   readonly after?: string;
   readonly limit: number;
-  /** Of all payloads: what exceeds it is left out, but one. Default: no limit. */
+  /** Total characters of payloads; beyond that, entries are left out, but never the first. Default: no limit. */
   readonly maxCharacters?: number;
 }

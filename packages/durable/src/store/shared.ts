@@ -14,12 +14,12 @@ export interface SessionPlace extends SessionName {
 export type SessionHold =
   | {
       readonly held: true;
-      /** Grows with each owner. */
+      /** Increases with each owner. */
       readonly fence: number;
-      /** What `keepSession` kept last, of whichever owner. */
+      /** What `keepSession` last stored, by any owner. */
       readonly handover?: string;
     }
-  /** Another replica has it, which can be reached there. */
+  /** Another replica has it; the address is that replica's. */
   | { readonly held: false; readonly address: string };
 
 export interface StoredSession extends OfProject {
@@ -35,9 +35,9 @@ export interface StoredSession extends OfProject {
 export interface Delivery extends NewDelivery, OfProject {
   readonly runId: string;
   readonly state: DeliveryState;
-  /** Begun so far, the one under way among them. */
+  /** Attempts so far, including one in progress. */
   readonly attempts: number;
-  /** Of them, those before it was last sent again on request. */
+  /** Of those, the attempts before it was last sent again on request. */
   readonly earlierAttempts: number;
   /** The HTTP status of the last attempt's answer. */
   readonly status: number | undefined;

@@ -10,7 +10,7 @@ const pollMs = 1_000;
 const atOnce = { all: 32, host: 4, project: 8 } as const;
 /** Factor between two pauses, and the longest pause. */
 const growth = 4;
-const longestPauseMs = 6 * 3_600_000;
+const maxPauseMs = 6 * 3_600_000;
 /** Milliseconds after an attempt's time limit before another replica may start the next. */
 const marginMs = 15_000;
 /** Milliseconds that the sender may take beyond that limit: then its place is free again, whatever keeps it. */
@@ -196,16 +196,16 @@ export class Deliveries {
     if (delivered) return { state: "delivered", ...seen };
     const { sender } = this.options;
     if (isFinal || attempts >= sender.attempts) return { state: "failed", ...seen };
-    const pauseMs = Math.min(sender.retryMs * growth ** (attempts - 1), longestPauseMs);
+    const pauseMs = Math.min(sender.retryMs * growth ** (attempts - 1), maxPauseMs);
     // Up to a tenth more, so that what failed together doesn't come again together.
     const retryInMs = Math.round(
-      Math.max(pauseMs, Math.min(retryAfterMs, longestPauseMs)) * (1 + Math.random() / 10),
+      Math.max(pauseMs, Math.min(retryAfterMs, maxPauseMs)) * (1 + Math.random() / 10),
     );
     return { state: "pending", retryInMs, ...seen };
   }
 }
 
 /** The names that occur so often, or more. */
-function namesOver(names: readonly string[], most: number): readonly string[] {
-  return [...new Set(names)].filter((name) => names.filter((one) => one === name).length >= most);
+function namesOver(names: readonly string[], max: number): readonly string[] {
+  return [...new Set(names)].filter((name) => names.filter((one) => one === name).length >= max);
 }

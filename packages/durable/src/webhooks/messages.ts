@@ -4,7 +4,7 @@ import type { NewDelivery, RunWebhook, StoredInteraction } from "../store/index.
 import type { WebhookMessage } from "../wire/webhook-message.js";
 
 /** Characters of an output or of a question in a message: receivers refuse large bodies. */
-const longestText = 16_384;
+const maxTextLength = 16_384;
 
 /** What messages say of the run that they are about. */
 export interface MessageSource {
@@ -17,7 +17,7 @@ export interface MessageSource {
 /** What a run's webhook is sent about its end. Empty where it doesn't ask for that. */
 export function aboutEnd(run: MessageSource, result: RunResult): readonly NewDelivery[] {
   const { ok, output, stopReason, error, failure, usage, traceId } = result;
-  const cut = [output, error].some((text) => text !== undefined && text.length > longestText);
+  const cut = [output, error].some((text) => text !== undefined && text.length > maxTextLength);
   const data = {
     ...ofRun({ ...run, session: run.session ?? result.sessionId }),
     ...{ output: shortened(output), stopReason, error: shortened(error), usage, traceId },
@@ -55,13 +55,13 @@ function ofRun({ id, session, project }: MessageSource) {
 }
 
 function payloadOf(json: string) {
-  return json.length > longestText ? { truncated: true as const } : { payload: JSON.parse(json) };
+  return json.length > maxTextLength ? { truncated: true as const } : { payload: JSON.parse(json) };
 }
 
 function shortened(text: string | undefined): string | undefined {
-  if (text === undefined || text.length <= longestText) return text;
+  if (text === undefined || text.length <= maxTextLength) return text;
   // No half of a surrogate pair at the end.
-  return text.slice(0, longestText).replace(/[\uD800-\uDBFF]$/, "");
+  return text.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, "");
 }
 
 const now = () => new Date().toISOString();

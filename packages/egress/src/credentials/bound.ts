@@ -16,7 +16,7 @@ export function bindCredential(credential: HiddenCredential): BoundCredential {
   const colon = as === "basic" ? value.indexOf(":") : -1;
   const password = value.slice(colon + 1);
   // A password too short to distinguish from other text is hidden as a part of the whole.
-  const secret = password.length < shortestSecret ? value : password;
+  const secret = password.length < minSecretLength ? value : password;
   return {
     ...credential,
     placeholder: placeholderFor(secret),
@@ -25,7 +25,7 @@ export function bindCredential(credential: HiddenCredential): BoundCredential {
   };
 }
 
-const shortestSecret = 8;
+const minSecretLength = 8;
 
 export function isBoundTo(
   { endpoints }: BoundCredential,

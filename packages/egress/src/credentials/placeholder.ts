@@ -19,8 +19,8 @@ const prefixes = [
   ...["xoxb-", "xoxp-", "xapp-", "AIza", "ya29.", "hf_", "gsk_", "xai-", "pk_live_", "pk_test_", "rk_live_"],
 ];
 
-const shortest = 32;
-const longest = 256;
+const minLength = 32;
+const max = 256;
 const hexadecimal = "0123456789abcdef";
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -29,14 +29,14 @@ export function placeholderFor(value: string): string {
   if (/^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(value)) return webToken();
   const prefix = prefixes.find((one) => value.startsWith(one)) ?? "";
   const rest = value.slice(prefix.length);
-  const length = Math.min(longest, Math.max(shortest, rest.length));
+  const length = Math.min(max, Math.max(minLength, rest.length));
   return prefix + randomText(length, /^[0-9a-f]+$/.test(rest) ? hexadecimal : letters);
 }
 
 /** Shaped as in RFC 7519, for clients that decode it: without a subject, valid until 2100. */
 function webToken(): string {
   const part = (content: object) => Buffer.from(JSON.stringify(content)).toString("base64url");
-  const claims = { jti: randomText(shortest, letters), exp: 4_102_444_800 };
+  const claims = { jti: randomText(minLength, letters), exp: 4_102_444_800 };
   return `${part({ alg: "HS256", typ: "JWT" })}.${part(claims)}.${randomText(43, letters)}`;
 }
 

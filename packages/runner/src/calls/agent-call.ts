@@ -16,9 +16,9 @@ export interface AgentCall {
 }
 
 /**
- * What the caller has read of a call. `none`: nothing yet · `held`: the agent's report waits for a decision ·
- * `released`: the agent's report is passed on immediately · `announced`: `tool_call` was sent · `awaited`: the runner sent
- * it, and the agent's own report is still to come.
+ * What the caller has seen of a call. `none`: nothing yet · `held`: the agent's report waits for a decision ·
+ * `released`: the agent's report is passed on immediately · `announced`: `tool_call` was sent · `awaited`: the runner
+ * sent it, and the agent's own report is still to come.
  */
 export type Announcement = "none" | "held" | "released" | "announced" | "awaited";
 
@@ -28,7 +28,7 @@ type Pending = { readonly name: "pending"; readonly taken: boolean };
 type Allowed = { readonly name: "allowed"; readonly taken: boolean };
 type Executing = { readonly name: "executing" };
 
-/** What happens to a call. */
+/** A step in the life of a call. */
 export type CallState =
   | Pending
   | Allowed
@@ -42,22 +42,22 @@ export type CallState =
   | {
       readonly name: "finished";
       readonly outcome: PublishedOutcome;
-      /** For the user interface, not for the model. */
+      /** Data for the user interface, not for the model. */
       readonly data?: unknown;
     };
 
 export type CallStep =
   /** The runner begins to decide on it: the agent asks, or calls. */
   | { readonly step: "take" }
-  /** Nothing was decided. */
+  /** The decision was abandoned. */
   | { readonly step: "release" }
   | { readonly step: "ask" | "answer" | "park" | "allow" | "execute" }
   | { readonly step: "deny"; readonly outcome?: PublishedOutcome }
   | { readonly step: "finish"; readonly outcome: PublishedOutcome; readonly data?: unknown }
-  /** There is no room to remember what became of it. */
+  /** There is no room to remember its outcome. */
   | { readonly step: "forget" };
 
-/** The next state; undefined where the step can't follow. Pure. */
+/** The next state; undefined if the step isn't possible in this state. Pure. */
 export function advance(state: CallState, step: CallStep): CallState | undefined {
   switch (state.name) {
     case "pending":
@@ -76,7 +76,7 @@ export function advance(state: CallState, step: CallStep): CallState | undefined
       };
     case "denied":
     case "finished":
-      // The agent may use an id again.
+      // An agent may reuse an id.
       return step.step === "take" || step.step === "forget" ? { name: "pending", taken: true } : undefined;
     case "parked":
       return undefined;

@@ -9,12 +9,12 @@ import { tokens } from "../tokens.js";
 import { type AgentCall, type Announcement, advance, type CallState, type CallStep } from "./agent-call.js";
 import { comparable } from "./same-arguments.js";
 
-/** Calls with an outcome that are kept until the agent reports their results; beyond, the oldest are forgotten. */
-const mostDecided = 256;
-/** Characters of their outcomes. */
-const mostOutcomes = 4_194_304;
-/** Characters of the ids and names of reported calls. */
-const mostNamed = 1_048_576;
+/** Calls with an outcome that are kept until the agent reports their results; beyond that, the oldest are dropped. */
+const maxDecided = 256;
+/** Total length of their outcomes. */
+const maxOutcomeCharacters = 4_194_304;
+/** Total length of the ids and names of reported calls. */
+const maxNameCharacters = 1_048_576;
 
 /**
  * The calls of a run's agent that have no result yet. What the agent reports of a call and what the runner does with it
@@ -33,19 +33,19 @@ export class AgentCalls {
 
   constructor(@inject(tokens.limits) readonly limits: Pick<RunLimits, "reportedCalls">) {}
 
-  /** The call of that id, the agent's or ours. */
+  /** The call with that id, either the agent's or ours. */
   find(id: string): AgentCall | undefined {
     const short = shortId(id);
     return this.#calls.get(this.#aliases.get(short) ?? short);
   }
 
-  /** The agent reports a call; again when it knows more of it. @throws HarnessFailed for one too many */
+  /** The agent reports a call, and again when it has more of it. @throws HarnessFailed for one too many */
   report(agentId: string, name: string, input: unknown): AgentCall {
     const key = callKey(name, input);
     const known = this.find(agentId) ?? this.#adopt(agentId, key);
     if (known === undefined)
       return this.#put({ ...newCall(shortId(agentId), agentId, name, key), isReported: true });
-    // Once the runner has it, the arguments that it was called with count.
+    // Once the runner has the call, the arguments of the call itself count.
     const isOpen = known.state.name === "pending" && !known.state.taken;
     return this.#put({ ...known, name, isReported: true, ...(isOpen ? { key } : {}) });
   }
@@ -53,7 +53,7 @@ export class AgentCalls {
   /**
    * The runner begins to decide on a call.
    * @param agentId where the agent sent one. Without it, a call that the agent asked about or reported is found by its
-   * tool and arguments, and each is found once. An id of a call that is under way names another call.
+   * tool and arguments, each one once. An id that a call in progress already has means another call.
    */
   take(agentId: string | undefined, name: string, input: unknown): AgentCall {
     const key = callKey(name, input);
@@ -69,30 +69,30 @@ export class AgentCalls {
     return this.#begin(id, name, callKey(name, input));
   }
 
-  /** Does nothing where the step can't follow, or the agent has reported the result already. */
+  /** Does nothing if the step isn't possible, or the agent has already reported the result. */
   step(id: string, step: CallStep): void {
     const call = this.#calls.get(id);
     const state = call === undefined ? undefined : advance(call.state, step);
     if (call === undefined || state === undefined) return;
-    // Nothing of a call is left that the agent neither reported nor made.
+    // Forgets a call that the agent neither reported nor made.
     if (step.step === "release" && !call.isReported) this.#delete(call);
     else this.#put({ ...call, state });
     this.#forgetOldest();
   }
 
-  /** What the caller has read of it changes, and perhaps its public id. */
+  /** Updates what the caller has seen of it, and perhaps its public id. */
   announce(call: AgentCall, announcement: Announcement, publicId = call.publicId): AgentCall {
     const isReported = call.isReported || announcement === "announced" || announcement === "awaited";
     return this.#put({ ...call, announcement, publicId, isReported });
   }
 
-  /** What the runner knows of a reported call; undefined for any other. */
+  /** What the runner knows about a reported call; undefined for any other. */
   stateOf(agentId: string): CallState | undefined {
     const call = this.find(agentId);
     return call?.isReported === true ? (this.#unreported(call) ?? call).state : undefined;
   }
 
-  /** The agent reports a result: the call is over, in the state returned. Undefined for one that it never reported. */
+  /** The agent reports a result, which ends the call. Returns its state; undefined for a call that was never reported. */
   settle(agentId: string): AgentCall | undefined {
     const call = this.find(agentId);
     if (call?.isReported !== true) return undefined;
@@ -102,7 +102,7 @@ export class AgentCalls {
     return { ...call, state: (other ?? call).state };
   }
 
-  /** Every reported call: the turn is over. */
+  /** Every reported call, at the end of the turn. */
   settleAll(): readonly AgentCall[] {
     return [...this.#calls.keys()].flatMap((id) => this.settle(id) ?? []);
   }
@@ -152,7 +152,7 @@ export class AgentCalls {
     const { reportedCalls } = this.limits;
     const isNew = before?.isReported !== true;
     const more = namedBy(call) - (isNew ? 0 : namedBy(before));
-    if ((isNew && this.#reported >= reportedCalls) || (more > 0 && this.#named + more > mostNamed)) {
+    if ((isNew && this.#reported >= reportedCalls) || (more > 0 && this.#named + more > maxNameCharacters)) {
       throw new HarnessFailed(
         `The agent reported more tool calls without their results than a run may have (${reportedCalls}).`,
       );
@@ -177,7 +177,7 @@ export class AgentCalls {
   }
 
   #forgetOldest(): void {
-    while (this.#decided > mostDecided || this.#outcomes > mostOutcomes) {
+    while (this.#decided > maxDecided || this.#outcomes > maxOutcomeCharacters) {
       const oldest = this.#first(({ state }) => advance(state, { step: "forget" }) !== undefined);
       const state = oldest === undefined ? undefined : advance(oldest.state, { step: "forget" });
       if (oldest === undefined || state === undefined) return;
@@ -204,14 +204,14 @@ export function publicIdOf(agentId: string): string {
   return looksIssued(agentId) ? `call-${randomUUID()}` : agentId;
 }
 
-/** One text for equal calls. A digest: arguments may be long, and nothing but their equality counts. */
+/** The same key for equal calls. A digest, since arguments may be long and only their equality counts. */
 function callKey(name: string, input: unknown): string {
   return createHash("sha256")
     .update(`${name} ${canonicalJson(comparable(input))}`)
     .digest("base64url");
 }
 
-/** An id as it is compared: what an agent sends for one may be long. */
+/** An id in the form in which it is compared: agents may send long ones. */
 function shortId(id: string): string {
   return id.length <= 128 ? id : createHash("sha256").update(id).digest("base64url");
 }

@@ -16,15 +16,15 @@ type NamedCall = AgentEventOf<"tool_call"> & { readonly name: string };
 
 /** Milliseconds that a reported call may wait for its question or its execution. */
 const holdMs = 1_000;
-/** The most calls that are held back at a time, each in full. Further ones are passed on immediately. */
-const mostHeld = 32;
+/** Reports of calls that may be held back at the same time. Further ones are passed on immediately. */
+const maxHeld = 32;
 
 /**
- * What the caller reads of a run's calls: the agent's own events, completed with what only the runner knows.
+ * The caller's view of a run's calls: the agent's own events, completed with what only the runner knows.
  *
- * A call that its user is asked about has an id that the runner issued, so that the answer can be told from an invented
- * one; every other call has the agent's, which never looks like one of ours. So a call that may have to ask is held
- * back until it asks, runs or ends, for a second at most.
+ * A call that its user is asked about has an id that the runner issued, so that the answer can be distinguished from an
+ * invented one; every other call has the agent's, which never looks like one of ours. So a call that may have to ask is
+ * held back until it asks, runs or ends, for a second at most.
  */
 @injectable()
 export class CallEvents {
@@ -40,8 +40,8 @@ export class CallEvents {
   ) {}
 
   /**
-   * What the caller reads for an event of the agent. Nothing for what isn't so: stopped by a pause, an agent fails every
-   * call that it still has open.
+   * The events that the caller gets for an event of the agent. None for a false failure: stopped by a pause, an agent
+   * fails every call that is still open.
    */
   complete(event: AgentEvent): readonly AgentEvent[] {
     if (event.type === "tool_result") return this.#result(event);
@@ -50,8 +50,8 @@ export class CallEvents {
   }
 
   /**
-   * Announces a call before it is decided, unless that was done.
-   * @param issued the id under which its user is asked: it is announced under no other, as just the call that the
+   * Announces a call before it is decided on, unless it was announced before.
+   * @param issued the id under which its user is asked: it is announced only under this id, as exactly the call that the
    * question is about.
    */
   announce({ id, name, input }: CallSubject, issued?: string): void {
@@ -102,13 +102,13 @@ export class CallEvents {
         this.calls.announce(call, "announced");
         return [];
       case "none":
-        if (this.#held.size < mostHeld && this.permissions.mayAsk(call.id, event.name, event.input)) {
+        if (this.#held.size < maxHeld && this.permissions.mayAsk(call.id, event.name, event.input)) {
           this.#hold(call, event);
           return [];
         }
         break;
       default:
-        // What a user was asked can't be changed.
+        // What a user was asked about can't be changed.
         if (looksIssued(call.publicId)) return [];
     }
     this.calls.announce(call, "announced");

@@ -1,10 +1,13 @@
 import { type McpServer, ownServerName, type ToolSpec } from "@ambit/core/contract";
 import type { PermissionQuestion, ToolClass } from "@ambit/core/plugin";
 
-/** The request's own tool, the agent's own, or one of the MCP server of that name. `runner`: no tool, but a question of ours. */
+/**
+ * A tool of the request, of the agent, or of the MCP server with that name. `runner`: not a tool, but a question of the
+ * runner.
+ */
 export type CallOrigin = "request" | "agent" | "runner" | { readonly server: string };
 
-/** What a call is about: all that a permission depends on, and that its user is shown. */
+/** What a call is about: everything that a permission depends on and that its user sees. */
 export interface CallSubject {
   /** `AgentCall.id`. */
   readonly id: string;
@@ -30,7 +33,7 @@ export function subjectOf(
   servers: ReadonlyMap<string, McpServer>,
 ): CallSubject {
   const server = serverName === undefined ? undefined : servers.get(serverName);
-  // A tool of the agent's own may have the name of one of the request's: it isn't that one.
+  // A tool of the agent may have the name of one of the request, but is a different tool.
   const tool = serverName === ownServerName ? tools.get(name) : undefined;
   const origin = tool !== undefined ? "request" : serverName === undefined ? "agent" : { server: serverName };
   return { id, name, origin, input, tool, server, saysReadOnly: readOnly, toolClass };

@@ -16,14 +16,14 @@ export function isCutOff(state: CallState, { isError }: ToolResult): boolean {
   return isError === true && state.name !== "finished" && state.name !== "denied";
 }
 
-/** What the caller reads of a call's result, as its agent reports it. Pure. */
+/** The event for a call's result, as its agent reports it. Pure. */
 export function reportedResult(event: ToolResult, { publicId, state }: Settled): ToolResult {
   // The agent gave up before its user answered: what it reports instead is neither a result nor an answer.
   if (waitsForUser(state)) return unsettled(publicId, "deferred");
   return notAnAnswer({ ...withOutcome(event, state, looksIssued(publicId)), id: publicId });
 }
 
-/** What the caller reads of a call that has no result when the turn ends; undefined for none. Pure. */
+/** The event for a call without a result at the end of the turn; undefined for none. Pure. */
 export function openResult(
   { publicId, state }: Settled,
   why: "paused" | "interrupted",
@@ -44,8 +44,8 @@ export function openResult(
 }
 
 /**
- * Our own words and data in place of the agent's, which wraps them in its own way. What it failed itself, as when it
- * gave a call up, is its own account, but not under an id that the runner issued (`isIssued`). Pure.
+ * The runner's output and data in place of the agent's, which wraps them in its own way. A failure of the agent's own,
+ * as when it abandoned a call, is kept, but not under an id that the runner issued (`isIssued`). Pure.
  */
 export function withOutcome(event: ToolResult, state: CallState, isIssued: boolean): ToolResult {
   const own = ownWords(state);
@@ -66,7 +66,7 @@ function ownMarks(state: CallState): Partial<ToolResult> {
   return state.name === "finished" && state.data !== undefined ? { data: state.data } : {};
 }
 
-/** Sent back under an id that the runner issued, no result may read as the user's approval. Pure. */
+/** A result that is sent back under an id of the runner must not look like the user's approval. Pure. */
 export function notAnAnswer(result: ToolResult): ToolResult {
   const { id, data, ...said } = result;
   if (!looksIssued(id)) return result;

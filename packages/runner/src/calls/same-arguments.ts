@@ -15,7 +15,7 @@ function unquoted(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[{[]/.test(value)) return value;
   try {
     const meant: unknown = JSON.parse(value);
-    // What compares it recurses.
+    // The comparison recurses.
     return pathBeyondDepth(meant) === undefined ? meant : value;
   } catch {
     return value;

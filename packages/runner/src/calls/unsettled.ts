@@ -1,8 +1,8 @@
 import type { AgentEventOf } from "@ambit/core/contract";
 
 /**
- * The result of a call that has none when the turn ends. The words before the colon are part of the wire: user
- * interfaces show them as "skipped" or "unknown", and an answer that begins with one is none.
+ * The result of a call that has none at the end of the turn. The words before the colon are part of the wire: user
+ * interfaces show them as "skipped" or "unknown", and text that begins with one isn't an answer.
  */
 export const unsettledTexts = {
   deferred:
@@ -16,7 +16,7 @@ export const unsettledTexts = {
 
 const prefixes = Object.values(unsettledTexts).map((text) => text.slice(0, text.indexOf(":")));
 
-/** Whether an output only says that there was none. */
+/** Whether an output only states that there was none. */
 export function isUnsettled(output: unknown): boolean {
   return typeof output === "string" && prefixes.some((prefix) => output.startsWith(prefix));
 }

@@ -7,9 +7,9 @@ import { TurnRecord } from "./turn-record.js";
  */
 export async function coalesced(
   events: AsyncIterable<AgentEvent>,
-  most: number,
+  max: number,
 ): Promise<readonly AgentEvent[]> {
-  const record = new TurnRecord(true, most);
+  const record = new TurnRecord(true, max);
   for await (const event of events) record.add(event);
   return record.events;
 }

@@ -3,8 +3,8 @@ import type { ConnectionDecision } from "@ambit/core/plugin";
 
 type DecisionEvent = AgentEvent & { type: "boundary_decision" };
 
-/** Destinations that get an event each while the reader is behind; the rest share one event with their count. */
-const mostWaiting = 100;
+/** Destinations with an event of their own while the reader is behind; the others share one event with their count. */
+const maxWaiting = 100;
 
 /**
  * Counts the boundary's decisions, and folds a repeated one into one event with a count. Nothing slows the agent's
@@ -33,9 +33,9 @@ export class Decisions {
       waiting.count += 1;
       return;
     }
-    // In a row: another decision ends the count, as long as it can be reported.
+    // Consecutive repeats: another decision ends the count, as long as it can be reported.
     if (!this.#behind) this.flush();
-    if (this.#waiting.size >= mostWaiting) {
+    if (this.#waiting.size >= maxWaiting) {
       this.#fold(allowed);
       return;
     }
@@ -45,7 +45,7 @@ export class Decisions {
     }, this.foldMs);
   }
 
-  /** Tells what waits, whether or not the reader has room. */
+  /** Reports what waits, even if the reader has no room. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

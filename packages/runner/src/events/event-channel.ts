@@ -4,7 +4,7 @@
  */
 export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIterable<Event> {
   #waiting: Event[] = [];
-  /** What the reader has by now, and how far it is. */
+  /** The state of the reader. */
   #batch: readonly Event[] = [];
   #at = 0;
   #size = 0;
@@ -13,7 +13,7 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
   #closed = false;
 
   /**
-   * A push beyond either limit waits itself.
+   * A push beyond either limit waits.
    * @param capacity events that may wait.
    * @param characters that they may take together.
    */
@@ -22,12 +22,12 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     readonly characters = 1_048_576,
   ) {}
 
-  /** Characters that what waits takes. */
+  /** Characters of the waiting events. */
   get size(): number {
     return this.#size;
   }
 
-  /** Resolves immediately while there is room. After `close` the event is dropped: it has no reader. */
+  /** Resolves immediately while there is room. After `close` the event is dropped, since nothing reads it. */
   push(event: Event, size = 0): Promise<void> | undefined {
     if (this.#closed) return undefined;
     this.#waiting.push(event);
@@ -37,21 +37,21 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     return new Promise((resolve) => this.#writers.push(resolve));
   }
 
-  /** Ends the reader's loop once it has read what is waiting. */
+  /** Ends the reader's loop once it has read the waiting events. */
   close(): void {
     this.#closed = true;
     this.#wakeReader();
     this.#wakeWriters();
   }
 
-  /** The reader is gone: what waits is dropped. */
+  /** The reader has left: the waiting events are dropped. */
   abandon(): void {
     this.#waiting.length = 0;
     this.#size = 0;
     this.close();
   }
 
-  /** What came first of all that waits; undefined when nothing does. */
+  /** The first waiting event; undefined if there is none. */
   take(): Event | undefined {
     if (this.#at === this.#batch.length) {
       if (this.#waiting.length === 0) return undefined;
@@ -66,7 +66,7 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     return event;
   }
 
-  /** All that waits, in order; empty when nothing does. */
+  /** All waiting events, in order. */
   takeAll(): readonly Event[] {
     const first = this.take();
     if (first === undefined) return [];
@@ -75,7 +75,7 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     return all;
   }
 
-  /** Resolves when there is something to take; with false when nothing more comes. */
+  /** Resolves when there is an event to take; with false at the end. */
   async more(): Promise<boolean> {
     while (this.#waiting.length === 0) {
       if (this.#closed) return false;
@@ -93,7 +93,7 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     return undefined;
   }
 
-  /** When all that is ready has been written: what comes together is then read together. */
+  /** After everything that is ready has been written, so that events that arrive together are read together. */
   #wakeReader(): void {
     const reader = this.#reader;
     if (reader === undefined) return;

@@ -11,7 +11,7 @@ import type {
 import { inject, injectable } from "tsyringe";
 import { tokens } from "../tokens.js";
 
-/** Tells the run's observers what happens. None of them can slow the run down, or fail it. */
+/** Notifies the run's observers. None of them can slow the run down, or fail it. */
 @injectable()
 export class Observation {
   /** By the observer's name. */
@@ -48,7 +48,7 @@ export class Observation {
     return this.#first((one) => one.traceId) ?? traceIdOf(this.request);
   }
 
-  /** To send on with what the run requests, or one of its tool calls. Default: the caller's. Empty without a trace. */
+  /** Headers for requests of the run or of one of its tool calls. Default: the caller's. Empty without a trace. */
   trace(callId?: string): { readonly traceparent?: string } {
     const given = this.request.context?.propagation?.traceparent;
     const found = this.#first((one) => one.traceparent?.(callId)) ?? given;
@@ -110,7 +110,7 @@ export class Observation {
   }
 }
 
-/** W3C Trace Context, version 00; of a later version, what it has in common with it. */
+/** W3C Trace Context, version 00; of a later version, the part that they have in common. */
 const wellFormed = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** The trace that the caller's `traceparent` belongs to (W3C Trace Context: version-traceid-parentid-flags). */

@@ -2,19 +2,19 @@ import { toAmbitError } from "@ambit/core";
 import type { Log, LostRun, RunObserver, WebhookAttempt } from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
 
-/** A request became no run. */
+/** A request was refused before it became a run. */
 export function tellRefused(observers: readonly RunObserver[], error: unknown, log: Log): void {
   const { code, gaps = [] } = toAmbitError(error).toFailure();
   const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
   tellAll(observers, (observer) => observer.refused?.({ code, capabilities }), log);
 }
 
-/** A run of a process that is gone has its end. */
+/** A run of a dead process was ended. */
 export function tellLost(observers: readonly RunObserver[], run: LostRun, log: Log): void {
   tellAll(observers, (observer) => observer.lost?.(run), log);
 }
 
-/** A message of a run's webhook was posted, or couldn't be. */
+/** A webhook message of a run was posted, or couldn't be. */
 export function tellPosted(observers: readonly RunObserver[], attempt: WebhookAttempt, log: Log): void {
   tellAll(observers, (observer) => observer.posted?.(attempt), log);
 }
@@ -29,7 +29,7 @@ function tellAll(observers: readonly RunObserver[], tell: (observer: RunObserver
   }
 }
 
-/** Lets each end what it still does or keeps, for `limits.closeMs` at most. */
+/** Closes each of them, within `limits.closeMs`. */
 export async function closeActors(
   actors: readonly Pick<RunObserver, "name" | "close">[],
   { limits, log }: { readonly limits: Pick<RunLimits, "closeMs">; readonly log: Log },

@@ -1,13 +1,13 @@
 import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
 import type { RunEvents } from "./run-events.js";
 
-/** Gives what a run tells, each time something. @param result once everything is closed. */
+/** Yields the events of a run in groups, as they arrive. @param result resolves once everything is closed. */
 export type Reader<Item> = (
   events: Pick<RunEvents, "take" | "takeAll" | "more">,
   result: () => Promise<RunResult | undefined>,
 ) => () => Promise<IteratorResult<Item, undefined>>;
 
-/** Gives the events one after the other, then the result once. */
+/** Yields the events one by one, then the result. */
 export const nextRecord: Reader<StreamRecord> = (events, result) => {
   let told = false;
   const waitForNext = async (): Promise<IteratorResult<StreamRecord, undefined>> => {
@@ -20,17 +20,17 @@ export const nextRecord: Reader<StreamRecord> = (events, result) => {
     told = true;
     return { done: false, value: { kind: "result", result: last } };
   };
-  // What is there already costs no more than one promise.
+  // What has already arrived costs only one promise.
   return () => {
     const event = events.take();
     return event === undefined ? waitForNext() : Promise.resolve(recordOf(event));
   };
 };
 
-/** What a run has told since the last time, then its result, once. */
+/** The events of a run since the last read, then its one result. */
 export type RunPart = { readonly events: readonly AgentEvent[] } | { readonly result: RunResult };
 
-/** Gives all events that wait together, then the result once. */
+/** Yields all waiting events together, then the result. */
 export const nextPart: Reader<RunPart> = (events, result) => {
   let told = false;
   return async () => {
@@ -50,8 +50,8 @@ function recordOf(event: AgentEvent): IteratorResult<StreamRecord, undefined> {
 }
 
 /**
- * A generator that can be left at any time. One that `async function*` makes can't: its `return()` waits until a
- * pending `next()` has its value, and runs nothing at all before the first.
+ * A generator that can be left at any time. One made by `async function*` can't: its `return()` waits until a
+ * pending `next()` has its value, and runs nothing before the first.
  *
  * @param next the next item; not called again before it has settled, nor once the reader has left.
  * @param leave runs once, when the reader leaves; the reader waits for it.

@@ -35,7 +35,7 @@ export class RunEvents {
     void this.push(event);
   }
 
-  /** Resolves when there is room for more; undefined while there is. */
+  /** Resolves when there is room for more. Undefined if there is room now. */
   push(event: AgentEvent): Promise<void> | undefined {
     if (this.#isClosed) return undefined;
     if (!this.redactor.hides) return this.#keep(event);
@@ -50,12 +50,12 @@ export class RunEvents {
     return this.#channel.push(safe, sizeOf(safe));
   }
 
-  /** About how many characters are kept here. */
+  /** The approximate number of characters held here. */
   get held(): number {
     return this.record.size + this.#channel.size;
   }
 
-  /** Ends the blocks that a broken turn left open: a text that was begun isn't lost. */
+  /** Ends the blocks that an interrupted turn left open, so that no text is lost. */
   endBlocks(): void {
     for (const end of this.record.openEnds()) this.emit(end);
   }
@@ -91,17 +91,17 @@ export class RunEvents {
     this.#channel.abandon();
   }
 
-  /** The agent's whole output. Redacted once more as a whole: its blocks were redacted one by one. */
+  /** The agent's whole output. Redacted again as a whole, since its blocks were redacted separately. */
   output(): Promise<string> {
     return this.redactor.longText(this.record.output);
   }
 
-  /** For the run's one reader: the next event, if there is one yet. */
+  /** For the run's one reader: the next event, if there already is one. */
   take(): AgentEvent | undefined {
     return this.#channel.take();
   }
 
-  /** All that waits for the reader. */
+  /** All events that wait for the reader. */
   takeAll(): readonly AgentEvent[] {
     return this.#channel.takeAll();
   }

@@ -3,13 +3,13 @@ import type { AgentEvent, Usage } from "@ambit/core/contract";
 
 /** Characters of a text's event in addition to the text. */
 const frameLength = 28;
-/** Texts and thoughts that may be open at a time, and the characters of one's id. */
-const mostOpenBlocks = 256;
-const longestId = 1_024;
+/** Texts and thoughts that may be open at the same time, and the length of the id of each. */
+const maxOpenBlocks = 256;
+const maxIdLength = 1_024;
 
 /**
- * What the events of a turn add up to: its text, usage and stop reason, and its events with blocks coalesced. As much
- * of it as a result carries; what is beyond is counted, and the result says so.
+ * Summarises the events of a turn: its text, usage and stop reason, and its events with blocks coalesced. Keeps as much
+ * as a result may carry; the rest is counted, and the result says so.
  */
 export class TurnRecord {
   readonly #events: AgentEvent[] = [];
@@ -19,7 +19,7 @@ export class TurnRecord {
   readonly #texts: string[] = [];
   usage: Usage | undefined;
   stopReason: string | undefined;
-  /** Whether the agent produced output or called a tool. Thoughts, usage and transient data don't count. */
+  /** Whether the agent has produced output or called a tool. Thoughts, usage and transient data don't count. */
   hasOutput = false;
 
   /**
@@ -28,20 +28,20 @@ export class TurnRecord {
    */
   constructor(
     readonly keepsEvents: boolean,
-    readonly most: number,
+    readonly max: number,
   ) {
-    this.#room = most;
+    this.#room = max;
   }
 
   get output(): string {
     const { characters } = this.#leftOut;
-    const missing = `[${characters} more characters: a result has at most ${this.most}, the stream has all]`;
+    const missing = `[${characters} more characters: a result has at most ${this.max}, the stream has all]`;
     return [...this.#texts, ...(characters === 0 ? [] : [missing])].join("\n\n");
   }
 
   /** Characters that are kept. */
   get size(): number {
-    return this.most - this.#room;
+    return this.max - this.#room;
   }
 
   get events(): readonly AgentEvent[] {
@@ -83,19 +83,19 @@ export class TurnRecord {
     this.#keep(event);
   }
 
-  /** The events that would end the blocks which are open. */
+  /** The events that would end the open blocks. */
   openEnds(): readonly AgentEvent[] {
     return [...this.#open].map(([id, { type }]) => ({ type: `${type}_end` as const, id }));
   }
 
   #requireRoom(id: string): void {
-    if (this.#open.size < mostOpenBlocks && id.length <= longestId) return;
-    throw new HarnessFailed(`The agent started more than ${mostOpenBlocks} texts without ending them.`);
+    if (this.#open.size < maxOpenBlocks && id.length <= maxIdLength) return;
+    throw new HarnessFailed(`The agent started more than ${maxOpenBlocks} texts without ending them.`);
   }
 
   #addText(id: string, delta: string): void {
     const block = this.#open.get(id);
-    // A stream sends thoughts as they come; they are no part of the output.
+    // A stream sends thoughts as they arrive; they aren't part of the output.
     if (block === undefined || (block.type === "thought" && !this.keepsEvents)) return;
     const text = this.#fitting(delta);
     if (text !== "") block.text.add(text);
@@ -130,13 +130,13 @@ export class TurnRecord {
     this.#events.push(event);
   }
 
-  /** As much of a text as there is room for; the rest is counted. */
+  /** As much of a text as fits; the rest is counted. */
   #fitting(text: string): string {
     if (text.length <= this.#room) {
       this.#room -= text.length;
       return text;
     }
-    // Not through the middle of a character that takes two.
+    // Not between the two halves of a surrogate pair.
     const fitting = text.slice(0, this.#room).replace(/[\uD800-\uDBFF]$/, "");
     this.#room = 0;
     this.#markGap();
@@ -144,7 +144,7 @@ export class TurnRecord {
     return fitting;
   }
 
-  /** At the place of the first missing event; its counts continue to grow. */
+  /** Takes the place of the first missing event; its counts keep growing. */
   #markGap(): void {
     const { events, characters } = this.#leftOut;
     if (!this.keepsEvents || events + characters > 0) return;
@@ -153,16 +153,16 @@ export class TurnRecord {
 }
 
 /** Pieces of a text that are joined. */
-const mostPieces = 256;
+const maxPieces = 256;
 
-/** A text in pieces: joined while they are young, which saves V8 keeping each of them. */
+/** A text in pieces. They are joined early, so that V8 needn't keep each of them. */
 class JoinedText {
   #pieces: string[] = [];
   readonly #joined: string[] = [];
 
   add(piece: string): void {
     this.#pieces.push(piece);
-    if (this.#pieces.length < mostPieces) return;
+    if (this.#pieces.length < maxPieces) return;
     this.#joined.push(this.#pieces.join(""));
     this.#pieces = [];
   }

@@ -37,13 +37,14 @@ export class Turn {
     @inject(UserInput) readonly userInput: UserInput,
   ) {}
 
-  /** The agent's own figures, held back: its model's provider may know better. */
+  /** The agent's own figures, held back because those of the model's provider take precedence. */
   #usage: Usage | undefined;
-  /** Whether the agent ended its turn itself, as one does that is cancelled in time: then it can take another. */
+  /** Whether the agent ended its turn itself, as after a cancel in time. It can then take another turn. */
   agentEnded = false;
 
   /**
-   * Prompts the agent and passes its events on, until its turn ends. `done` isn't passed on: the run has more to do.
+   * Prompts the agent and passes its events on, until its turn ends. `done` isn't passed on, since the run isn't over
+   * yet.
    * @returns the agent's stop reason.
    * @throws the run's reason when it was aborted, and any error that ended the turn early.
    */
@@ -105,7 +106,7 @@ export class Turn {
   }
 
   /**
-   * An agent whose model gave it nothing may end its turn as if all were well.
+   * An agent whose model returned nothing may end its turn without an error.
    * @throws ModelFailed when it produced no output and called no tool.
    */
   requireOutput(stopReason: string | undefined): void {
@@ -117,13 +118,13 @@ export class Turn {
     );
   }
 
-  /** What the turn used: as its model's provider counted it, and what only the agent reports. */
+  /** The turn's usage: as the model's provider counted it, plus what only the agent reports. */
   tellUsage(): void {
     const usage = { ...this.#usage, ...this.modelCalls.usage };
     if (Object.keys(usage).length > 0) this.events.emit({ type: "usage", ...usage });
   }
 
-  /** What remains to be reported of a turn that was ended early. */
+  /** The events that are still to be sent for a turn that was ended early. */
   tellEnd(end: TurnEnd): void {
     const { events, callEvents } = this;
     if (end.how === "completed") return;
@@ -137,7 +138,7 @@ export class Turn {
     for (const event of callEvents.settleOpen(why)) events.emit(event);
   }
 
-  /** Waits for the reader: a slow one slows the agent, and doesn't make it an idle one. */
+  /** Waits for the reader. A slow reader slows the agent, which doesn't count as idle meanwhile. */
   async #waitFor(room: Promise<void>): Promise<void> {
     const release = this.deadlines.hold();
     try {
@@ -148,7 +149,7 @@ export class Turn {
   }
 }
 
-/** What follows recurses: a stack overflow there would hide that the agent caused it. */
+/** The following steps recurse: a stack overflow in them would hide that the agent caused it. */
 function requireShallow(event: AgentEvent, who: string): void {
   if (pathBeyondDepth(event) === undefined) return;
   throw new HarnessFailed(`${who} sent a '${event.type}' with too many levels of lists and objects in it.`);

@@ -1,9 +1,9 @@
 import type { Warning } from "@ambit/core/contract";
 
-/** Warnings that a result carries at most: what an agent's behaviour causes has no other limit. */
-export const mostWarnings = 100;
+/** Warnings of one result at most. Those that an agent's behaviour causes have no other limit. */
+export const maxWarnings = 100;
 
-/** What the caller is warned of, each thing once, in the order in which it was found. */
+/** The warnings for the caller, without duplicates, in the order in which they were found. */
 export class Warnings {
   readonly #found = new Map<string, Warning>();
 
@@ -12,7 +12,7 @@ export class Warnings {
   }
 
   add(warning: Warning): void {
-    if (this.#found.size < mostWarnings)
+    if (this.#found.size < maxWarnings)
       this.#found.set(JSON.stringify([warning.path, warning.message]), warning);
   }
 

@@ -1,16 +1,16 @@
 import { settlesWithin } from "./linked-abort.js";
 
-/** What is read: `AgentEvents` of a turn, or any async iterable. */
+/** The source: `AgentEvents` of a turn, or any async iterable. */
 export interface Source<Item> {
   [Symbol.asyncIterator](): AsyncIterator<Item> & {
-    /** The next item, if it is there already. */
+    /** The next item, if it has already arrived. */
     ready?(): Item | undefined;
   };
 }
 
 /**
- * Hands each item of a source to `handle`, in order. Once the signal aborts, the source has only so long to end by itself.
- * An item that is there already costs no promise.
+ * Hands each item of a source to `handle`, in order. Once the signal aborts, the source has `graceMs` to end.
+ * An item that has already arrived costs no promise.
  *
  * @param handle returns a promise to delay the next item.
  * @throws the signal's reason when the source didn't end in time; what the source or `handle` threw, after the source
@@ -64,7 +64,7 @@ export async function readBounded<Item extends NonNullable<unknown>>(
   }
 }
 
-/** Lets the source clean up, for so long; how it takes that is no news after what ended the loop. */
+/** Gives the source time to clean up. Its errors are ignored: the reason why the loop ended counts. */
 async function leave(iterator: AsyncIterator<unknown>, graceMs: number): Promise<void> {
   const left = Promise.resolve(iterator.return?.()).then(
     () => undefined,

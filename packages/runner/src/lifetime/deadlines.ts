@@ -4,7 +4,7 @@ import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
 import type { OwnedScope } from "./scope.js";
 
-/** The run's clocks. Each that runs out aborts the scope with the reason; none outlives it. */
+/** The run's time limits. Each aborts the scope with a reason when it expires; none outlives the scope. */
 @injectable()
 export class Deadlines {
   #idle: NodeJS.Timeout | undefined;
@@ -12,7 +12,7 @@ export class Deadlines {
   #holds = 0;
   #prompted = false;
   #over = false;
-  /** Whether the idle clock was started anew for what came together just now. */
+  /** Whether the idle timer was already reset for the current batch of events. */
   #isFresh = false;
 
   constructor(
@@ -20,18 +20,18 @@ export class Deadlines {
     @inject(tokens.limits) readonly limits: RunLimits,
   ) {}
 
-  /** From here the run has so long in all. */
+  /** Starts the limit of the whole run. */
   admitted(): void {
     const { scope, limits } = this;
     const total = this.#arm(limits.runTimeoutMs, `The run took longer than ${seconds(limits.runTimeoutMs)}.`);
     scope.signal.addEventListener("abort", () => {
-      // A call that ends late must not start a clock again.
+      // A call that ends late must not restart a timer.
       this.#over = true;
       for (const timer of [total, this.#idle, this.#firstResponse]) clearTimeout(timer);
     });
   }
 
-  /** Bounds one step of the start: opening the sandbox, publishing the tools, starting the agent. */
+  /** Limits one step of the start: opening the sandbox, publishing the tools, starting the agent. */
   async starting<Result>(what: string, step: () => Promise<Result>): Promise<Result> {
     const timer = this.#arm(this.limits.startMs, `${what} took longer than ${seconds(this.limits.startMs)}.`);
     try {
@@ -41,14 +41,14 @@ export class Deadlines {
     }
   }
 
-  /** From here the agent owes a first event. */
+  /** Starts the limit for the agent's first event. */
   prompted(): void {
     this.#prompted = true;
     const message = `The agent sent nothing within ${seconds(this.limits.firstResponseMs)} of the prompt.`;
     if (!this.#over) this.#firstResponse = this.#arm(this.limits.firstResponseMs, message);
   }
 
-  /** The agent did something: the idle clock starts anew, once for all that comes together. */
+  /** The agent did something: resets the idle timer, once per batch of events. */
   heard(): void {
     if (!this.#prompted || this.#isFresh) return;
     this.#isFresh = true;
@@ -61,8 +61,8 @@ export class Deadlines {
   }
 
   /**
-   * The agent waits for us: a tool call, which has a limit of its own, or a reader that is slow. The idle clock stands
-   * still until the returned function is called.
+   * The agent waits for the runner: for a tool call, which has its own limit, or for a slow reader. The idle timer is
+   * stopped until the returned function is called.
    */
   hold(): () => void {
     this.#holds += 1;

@@ -2,16 +2,17 @@ import type { AmbitError } from "@ambit/core";
 import type { FailureCode } from "@ambit/core/contract";
 import type { RunStage } from "../run-state.js";
 
-/** Failures after which the evidence of the sandbox and the harness is taken again; the others, of a failed start. */
+/** Failures after which both the sandbox and the harness are probed again; the others are failures to start. */
 const doubtful: ReadonlySet<FailureCode> = new Set(["sandbox_failed", "plugin_broke_contract"]);
 const doubtfulAtStart: ReadonlySet<FailureCode> = new Set([...doubtful, "harness_failed", "run_timed_out"]);
 
 /**
- * Whose evidence may not hold after a failure, and is taken again before the next plan counts on it: everybody's runs
- * wait for that. A failure that an agent or a request can bring about says nothing of the host. Pure.
+ * The actors whose evidence a failure puts in doubt. They are probed again before the next plan, and all runs
+ * wait for that. A failure that an agent or a request can cause says nothing about the host. Pure.
  */
 export function doubtOf(failure: AmbitError, stage: RunStage): readonly ("sandbox" | "harness")[] {
-  // The agent of an earlier turn may have prepared this one. The session is given up; a new one shows the host.
+  // The agent of an earlier turn may have caused this. The session is closed; only a new one says something about the
+  // host.
   if (stage === "reusing") return [];
   const isDoubtful = (stage === "started" ? doubtful : doubtfulAtStart).has(failure.code);
   if (!isDoubtful || concernsSession(failure)) return [];

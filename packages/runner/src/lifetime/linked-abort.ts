@@ -2,7 +2,10 @@ import { unlessAborted } from "@ambit/core/plugin";
 
 export { unlessAborted };
 
-/** A controller that follows several signals and lets go of them: `AbortSignal.any` keeps long-lived ones alive. */
+/**
+ * An abort controller that follows several signals and can stop following them: `AbortSignal.any` keeps long-lived ones
+ * alive.
+ */
 export class LinkedAbort implements Disposable {
   readonly #controller = new AbortController();
   readonly #release: (() => void)[] = [];
@@ -41,7 +44,7 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-/** Whether the promise, which must not reject, settles in so many milliseconds. */
+/** Whether the promise, which must not reject, settles within the given milliseconds. */
 export async function settlesWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<boolean>((resolve) => {
@@ -54,7 +57,7 @@ export async function settlesWithin(promise: Promise<unknown>, milliseconds: num
   }
 }
 
-/** The step's result; but once the signal aborts, the step has only so long to answer by itself. */
+/** The step's result. Once the signal aborts, the step has a limited time left to return it. */
 export async function settledWithin<Result>(
   signal: AbortSignal,
   graceMs: number,

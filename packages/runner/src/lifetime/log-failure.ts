@@ -3,8 +3,8 @@ import type { Log } from "@ambit/core/plugin";
 import { cancelledByCaller } from "./cancelled-by-caller.js";
 
 /**
- * Says why a run ended early. Only what an operator may have to mend comes with its stack and causes: a caller that
- * left, a kill or a busy session is no fault.
+ * Logs why a run ended early. Stack and causes are logged only for what an operator may have to fix: a caller that
+ * disconnected, a kill or a busy session isn't a fault.
  */
 export function logFailure(log: Log, runId: string, error: AmbitError): void {
   const fields = { runId, code: error.code };

@@ -1,6 +1,6 @@
 import { type AmbitError, isAmbitError, PluginBrokeContract } from "@ambit/core";
 
-/** Runs an actor's step. An error of the catalogue passes as it is; any other breaks the plugin's contract. */
+/** Runs an actor's step. An error of the catalogue is rethrown unchanged; any other one breaks the plugin's contract. */
 export async function callPlugin<Result>(who: string, step: () => Promise<Result>): Promise<Result> {
   try {
     return await step();
@@ -12,6 +12,6 @@ export async function callPlugin<Result>(who: string, step: () => Promise<Result
 /** @param who as in `Sandbox 'local'`. */
 export function asPluginError(who: string, thrown: unknown): AmbitError {
   if (isAmbitError(thrown)) return thrown;
-  const message = `${who} threw an error that is none of Ambit's; the runner's log has the cause.`;
+  const message = `${who} threw an error that isn't one of Ambit's; the runner's log has the cause.`;
   return new PluginBrokeContract(message, { cause: thrown });
 }

@@ -26,7 +26,7 @@ export class OwnedScope implements Scope, AsyncDisposable {
     this.#unfollow = () => parent.removeEventListener("abort", follow);
   }
 
-  /** Follows its parent no longer: what it owns is to outlive it. */
+  /** Stops following its parent, so that what it owns can outlive the parent. */
   detach(): void {
     this.#unfollow?.();
     this.#unfollow = undefined;
@@ -36,12 +36,12 @@ export class OwnedScope implements Scope, AsyncDisposable {
     return this.#controller.signal;
   }
 
-  /** Whether something threw or hung when it was closed, and may still be there. */
+  /** Whether something threw or hung when it was closed, and may still exist. */
   get unclean(): boolean {
     return this.#unclean;
   }
 
-  /** Stops the work, and keeps what is open until `close`. The first reason counts. */
+  /** Aborts the work; what is open stays open until `close`. The first reason counts. */
   abort(reason: unknown): void {
     if (!this.#controller.signal.aborted) this.#controller.abort(reason);
   }
@@ -72,7 +72,7 @@ export class OwnedScope implements Scope, AsyncDisposable {
     const hung: Promise<void>[] = [];
     for (let close = this.#deferred.pop(); close !== undefined; close = this.#deferred.pop()) {
       const closed = this.#run(close);
-      // What hangs takes half of the time that is left, so that what was opened before it is closed all the same.
+      // Each step gets half of the remaining time, so that one that hangs leaves time for those opened before it.
       if (await settlesWithin(closed, (end - performance.now()) / 2)) continue;
       this.#unclean = true;
       hung.push(closed);

@@ -14,12 +14,12 @@ import { tokens } from "../tokens.js";
 import { type SessionAccount, SessionSpending } from "./session-spending.js";
 import { inWords, overdrawn, Spent, type Used, usedUp } from "./spent.js";
 
-/** Concurrent requests under a budget of tokens or dollars: what they use is known only when they end. */
-const mostAtOnce = 4;
+/** Concurrent requests under a budget of tokens or dollars, whose usage is known only when they end. */
+const maxConcurrentRequests = 4;
 
 const kind = "user_approval";
 
-/** What one run may use of its model, and what it has used. */
+/** One run's budget, and what it has used of it. */
 @injectable()
 export class Budget {
   readonly spent = new Spent();
@@ -66,7 +66,7 @@ export class Budget {
         return { allowed: false, status: 402, reason };
       }
       this.#countRequest();
-      // Before it is sent: a runner that dies meanwhile leaves the count.
+      // Counted before it is sent, so that it counts even if the runner dies meanwhile.
       if (settings.session !== undefined) await this.#exchange();
       isAdmitted = true;
       return { allowed: true };
@@ -95,7 +95,7 @@ export class Budget {
   }
 
   async #turnOf(signal: AbortSignal): Promise<void> {
-    if (this.#underWay < mostAtOnce) {
+    if (this.#underWay < maxConcurrentRequests) {
       this.#underWay += 1;
       return;
     }
@@ -131,7 +131,7 @@ export class Budget {
     this.scope.defer(() => this.#session.exchange());
   }
 
-  /** A run whose spending can't be counted spends nothing more. */
+  /** A run whose usage can't be recorded may not use any more. */
   async #exchange(): Promise<void> {
     try {
       await this.#session.exchange();
@@ -175,7 +175,7 @@ export class Budget {
     return "later";
   }
 
-  /** A yes grants each amount that is used up once more. */
+  /** An approval grants each amount that is used up once more. */
   #answered(id: string, approved: boolean): "yes" | "no" {
     this.events.emit({ type: "interaction_response", id, kind, payload: { toolName: "budget", approved } });
     if (!approved) return "no";

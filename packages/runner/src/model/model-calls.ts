@@ -17,19 +17,19 @@ import { tokens } from "../tokens.js";
 import { Budget } from "./budget.js";
 import type { ModelCaller, ModelRouter } from "./model-routes.js";
 
-/** Models that a failure names at most. */
-const mostListed = 50;
+/** Models that a failure's message lists at most. */
+const maxListed = 50;
 
-/** How requests went so far. */
+/** The outcomes of the requests so far. */
 interface Tally {
   answered: number;
-  /** Of the last request; undefined when that went well. */
+  /** The failure of the last request; undefined if it succeeded. */
   failure: ModelFailure | undefined;
-  /** Requests that failed since the last one that went well. */
+  /** Failed requests since the last successful one. */
   inARow: number;
 }
 
-/** A run's requests to its model, as its gateway reports them. */
+/** The requests of a run to its model, as the gateway reports them. */
 @injectable()
 export class ModelCalls implements ModelCaller {
   #isCounted = false;
@@ -39,7 +39,9 @@ export class ModelCalls implements ModelCaller {
   readonly #auxiliary: Tally = { answered: 0, failure: undefined, inARow: 0 };
 
   #agent: Agent | undefined;
-  /** What the gateway last refused for the boundary's sake; undefined once another one for the run's model ended. */
+  /**
+   * What the gateway last refused because of the boundary; undefined once another request to the run's model has ended.
+   */
   #refused: Gap | undefined;
 
   constructor(
@@ -78,7 +80,7 @@ export class ModelCalls implements ModelCaller {
         if (tally === this.#own) this.#refused = undefined;
         tally.inARow = failure === undefined ? 0 : tally.inARow + 1;
         observed.ended(failure);
-        // Some agents retry for more than a minute, without a word and without a setting for it.
+        // Some agents retry for more than a minute, without reporting it and without a setting for it.
         if (failure !== undefined && tally === this.#own && tally.inARow >= this.limits.modelFailures)
           this.scope.abort(asModelFailed(failure));
       },
@@ -94,13 +96,13 @@ export class ModelCalls implements ModelCaller {
     this.warnings.add({ path: "sandboxPermission.network", message: gapLine(gap) });
   }
 
-  /** What the model's provider counted; undefined where no gateway did. */
+  /** What the model's provider counted; undefined without a gateway. */
   get usage(): Usage | undefined {
     return this.#isCounted ? this.budget.spent.usage : undefined;
   }
 
   /**
-   * An agent may end its turn as if all were well when its model answered nothing but errors.
+   * An agent whose model returned only errors may end its turn without one.
    * @throws ModelFailed with the last of them, or BoundaryRefused where the gateway refused it
    */
   requireResponse(): void {
@@ -110,7 +112,7 @@ export class ModelCalls implements ModelCaller {
     if (failure !== undefined) throw this.#modelFailed(failure);
   }
 
-  /** What an agent's failure is about, where its gateway knows better: the request before it failed, and how. */
+  /** An agent's failure with its real cause, where the gateway knows it: the last request to the model failed. */
   explained(failure: AmbitError): AmbitError {
     const isModels =
       failure.code === "model_failed" || (failure.code === "harness_failed" && this.#own.answered === 0);
@@ -119,12 +121,12 @@ export class ModelCalls implements ModelCaller {
     return known === undefined ? failure : this.#modelFailed(known, failure);
   }
 
-  /** With what the agent says it has, where its provider doesn't know the model. */
+  /** Adds the models that the agent lists, where the provider doesn't know the requested one. */
   #modelFailed(failure: ModelFailure, cause?: unknown): ModelFailed {
     const model = this.plan.gateway?.use.model ?? "";
     const others = (this.#agent?.models ?? []).filter((id) => id !== model && !id.endsWith(`/${model}`));
     if (failure.status !== 404 || others.length === 0) return asModelFailed(failure, cause);
-    const listed = others.slice(0, mostListed).join(", ") + (others.length > mostListed ? ", …" : "");
+    const listed = others.slice(0, maxListed).join(", ") + (others.length > maxListed ? ", …" : "");
     const message = `${failure.message}; the agent lists ${listed}`;
     return asModelFailed({ ...failure, message }, cause);
   }

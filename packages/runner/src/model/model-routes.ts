@@ -12,14 +12,14 @@ import { inject, injectable } from "tsyringe";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { tokens } from "../tokens.js";
 
-/** The run that has the agent: it decides on the agent's requests to its model, and hears how they went. */
+/** The run that has the agent: it decides on the agent's requests to its model, and gets their outcomes. */
 export interface ModelCaller {
   admit(model: string, signal: AbortSignal): Promise<ModelAdmission>;
   begin(model: string): ModelExchange;
   onDecision(decision: ConnectionDecision): void;
 }
 
-/** Where the requests of an agent's route go: to the run that has the agent now. Between runs none is sent. */
+/** Passes the requests of an agent's route to the run that has the agent now. Between runs, none is sent. */
 export class ModelRouter implements ModelCaller {
   current: ModelCaller | undefined;
 
@@ -38,7 +38,7 @@ export class ModelRouter implements ModelCaller {
   }
 }
 
-/** Part of step 4: the way to the model. */
+/** Part of step 4: the route to the model. */
 @injectable()
 export class ModelRoutes {
   constructor(
@@ -46,7 +46,7 @@ export class ModelRoutes {
     @inject(tokens.log) readonly log: Log,
   ) {}
 
-  /** @returns undefined where the agent goes to its model by itself, or has none. */
+  /** @returns undefined if the agent connects to its model directly, or has none. */
   async open(sandbox: Sandbox, scope: Scope, router: ModelRouter): Promise<ModelRoute | undefined> {
     const { gateway } = this.plan;
     if (gateway === undefined) return undefined;

@@ -4,12 +4,13 @@ import type { SessionKeeper } from "../session/session-keeper.js";
 import type { SessionName } from "../session/session-name.js";
 import { Spent } from "./spent.js";
 
-const mostSessions = 10_000;
+const maxSessions = 10_000;
 const keptMs = 86_400_000;
 
 /**
- * What each named session has used of its models. It outlives the session itself: one that is closed, because its budget
- * was exceeded or its time was up, doesn't begin anew. Kept for a day after the last run, here and in the store.
+ * What each named session has used of its models. It outlives the session itself: one that is closed, because its
+ * budget was exceeded or whose time was up, doesn't start again from zero. Kept for a day after the last run, here and
+ * in the store.
  */
 export class SessionSpending {
   readonly #sessions = new Map<string, { readonly spent: Spent; lastUsed: number }>();
@@ -36,7 +37,7 @@ export class SessionSpending {
   #forget(): void {
     const oldest = this.now() - keptMs;
     for (const [key, { lastUsed }] of this.#sessions) {
-      if (lastUsed > oldest && this.#sessions.size < mostSessions) return;
+      if (lastUsed > oldest && this.#sessions.size < maxSessions) return;
       this.#sessions.delete(key);
     }
   }

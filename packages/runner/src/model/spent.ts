@@ -1,13 +1,13 @@
 import type { BudgetAmounts, Usage } from "@ambit/core/contract";
 import type { ModelUsage, SessionUse } from "@ambit/core/plugin";
 
-/** What was used of a model, by one run or one session. */
+/** The usage of models by one run or one session. */
 export class Spent {
   requests = 0;
   input = 0;
   cached = 0;
   output = 0;
-  /** US dollars; undefined as soon as some of it has no price. */
+  /** US dollars; undefined once something without a price was used. */
   cost: number | undefined = 0;
   /** How many times the user has granted the budget again. */
   granted = 0;
@@ -19,7 +19,7 @@ export class Spent {
     this.cost = this.cost === undefined || cost === undefined ? undefined : this.cost + cost;
   }
 
-  /** What others have counted of the same, where it is more. */
+  /** Takes over the counts of others where they are higher. */
   raiseTo({ requests, input, cached, output, granted, usd, isPriced }: SessionUse): void {
     this.requests = Math.max(this.requests, requests);
     this.input = Math.max(this.input, input);
@@ -36,7 +36,7 @@ export class Spent {
   }
 }
 
-/** One amount of a budget that is used. */
+/** One amount of a budget, with its usage. */
 export interface Used {
   /** As on the wire: `usd`, `tokens`, `requests`. */
   readonly what: keyof BudgetAmounts;
@@ -44,7 +44,7 @@ export interface Used {
   readonly limit: number;
 }
 
-/** Each amount of the budget with what is used of it. A cost that isn't known counts as all of it. Pure. */
+/** Each amount of the budget with its usage. An unknown cost counts as all of it. Pure. */
 export function usedOf(amounts: BudgetAmounts, spent: Spent): readonly Used[] {
   const used = {
     usd: spent.cost ?? Number.POSITIVE_INFINITY,
@@ -57,12 +57,12 @@ export function usedOf(amounts: BudgetAmounts, spent: Spent): readonly Used[] {
   });
 }
 
-/** The first amount of which nothing is left for a further request. Pure. */
+/** The first amount that leaves nothing for another request. Pure. */
 export function usedUp(amounts: BudgetAmounts, spent: Spent): Used | undefined {
   return usedOf(amounts, spent).find(({ used, limit }) => used >= limit);
 }
 
-/** The first amount of which more is used than there was. Pure. */
+/** The first amount that was exceeded. Pure. */
 export function overdrawn(amounts: BudgetAmounts, spent: Spent): Used | undefined {
   return usedOf(amounts, spent).find(({ used, limit }) => used > limit);
 }

@@ -2,17 +2,17 @@ import { type Issue, isJsonObject, limits } from "@ambit/core/contract";
 import { pathText } from "./issue-text.js";
 
 /**
- * The path of a value deeper than `most` levels of lists and objects; undefined when there is none. Recurses
+ * The path of a value deeper than `max` levels of lists and objects; undefined when there is none. Recurses
  * no deeper than that itself: what is checked here would overflow the stack of all that recurse without a limit.
  */
 export function pathBeyondDepth(
   value: unknown,
-  most: number = limits.depth,
+  max: number = limits.depth,
 ): readonly PropertyKey[] | undefined {
-  return isWithin(value, most) ? undefined : pathOfFirst(value, most);
+  return isWithin(value, max) ? undefined : pathOfFirst(value, max);
 }
 
-/** Every request and event comes by here: nothing is made on the way. */
+/** Called for every request and event, so it allocates nothing. */
 function isWithin(value: unknown, levels: number): boolean {
   if (Array.isArray(value)) {
     if (levels === 0) return false;
@@ -29,16 +29,16 @@ function isWithin(value: unknown, levels: number): boolean {
 }
 
 /** Iterative, without recursion. */
-function pathOfFirst(value: unknown, most: number): readonly PropertyKey[] | undefined {
+function pathOfFirst(value: unknown, max: number): readonly PropertyKey[] | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  // One entry a level: the values that are still to be looked at, and their keys.
+  // One entry per level: the remaining values, and their keys.
   const levels = [levelOf(value)];
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
     const inner = level.values[level.next];
     if (level.next >= level.values.length) levels.pop();
     level.next += 1;
     if (typeof inner !== "object" || inner === null) continue;
-    if (levels.length >= most) return levels.map(keyOf);
+    if (levels.length >= max) return levels.map(keyOf);
     levels.push(levelOf(inner));
   }
   return undefined;

@@ -1,7 +1,7 @@
 import type { ContentBlock, Message } from "@ambit/core/contract";
 
-/** Characters before a `data:` URI's content; a longer beginning isn't looked through. */
-const longestType = 512;
+/** Characters before the content of a `data:` URI; a longer prefix isn't read. */
+const maxTypeLength = 512;
 
 /** The content of a block from a `data:` URI or base64, ready to be passed on. */
 interface Inline {
@@ -44,7 +44,7 @@ function inlineOf({ type, data, uri, mimeType }: ContentBlock): Inline | undefin
   return { data, mimeType: mimeType ?? unsaid(type) };
 }
 
-/** An image whose sender doesn't say what it is: the commonest. */
+/** For an image without a type: the most common one. */
 function unsaid(type: string): string {
   return type === "image" ? "image/png" : "application/octet-stream";
 }
@@ -53,9 +53,9 @@ function isDataUri(value: string): boolean {
   return /^data:/i.test(value);
 }
 
-/** RFC 2397. Undefined for what is none: it then stays a link, which the agent may refuse. */
+/** RFC 2397. Undefined for any other URI, which stays a link that the agent may refuse. */
 function readDataUri(uri: string, unnamed: string): Inline | undefined {
-  const comma = uri.slice(0, longestType).indexOf(",");
+  const comma = uri.slice(0, maxTypeLength).indexOf(",");
   if (comma === -1) return undefined;
   const [type = "", ...parameters] = uri.slice("data:".length, comma).split(";");
   const mimeType = type === "" ? unnamed : type.toLowerCase();

@@ -5,24 +5,24 @@ import { type Level, levelAt } from "./level.js";
 type Path = readonly PropertyKey[];
 type Found = z.core.$ZodIssue;
 
-/** What was validated, and its place in the request. */
+/** The validated value, and its place in the request. */
 export interface Validated {
   readonly value: unknown;
   readonly level: Level | undefined;
   readonly path: Path;
 }
 
-/** The most issues that are reported, so that the response stays readable and cheap. */
-export const mostIssues = 100;
+/** Issues that are reported at most, so that the response stays readable and small. */
+export const maxIssues = 100;
 
 /**
- * What zod found, as paths and sentences that name the fix; beyond `mostIssues` not all of it. A value of the
+ * What zod found, as paths and sentences that name the fix; beyond `maxIssues` not all of it. A value of the
  * request is never repeated.
  */
 export function readableIssues(found: readonly Found[], validated: Validated): Issue[] {
   const issues: Issue[] = [];
   for (const issue of found) {
-    if (issues.length > mostIssues) break;
+    if (issues.length > maxIssues) break;
     issues.push(...readable(issue, validated));
   }
   return issues;
@@ -32,7 +32,7 @@ function readable(found: Found, validated: Validated): Issue[] {
   const at = below(validated, found.path);
   switch (found.code) {
     case "unrecognized_keys":
-      return found.keys.slice(0, mostIssues + 1).map((key) => unknownKey(key, at));
+      return found.keys.slice(0, maxIssues + 1).map((key) => unknownKey(key, at));
     case "invalid_union":
       return ofUnion(found, at);
     case "invalid_key":
@@ -101,11 +101,11 @@ function messageOf(found: Found, value: unknown): string {
 }
 
 function tooMuch(found: z.core.$ZodIssueTooBig, value: unknown): string {
-  const most = found.maximum.toLocaleString("en");
+  const max = found.maximum.toLocaleString("en");
   if (found.origin === "array" && Array.isArray(value)) {
-    return `has ${value.length.toLocaleString("en")} entries, ${most} at most: send fewer`;
+    return `has ${value.length.toLocaleString("en")} entries, ${max} at most: send fewer`;
   }
-  return found.origin === "string" ? `must have ${most} characters at most` : `must be ${most} at most`;
+  return found.origin === "string" ? `must have ${max} characters at most` : `must be ${max} at most`;
 }
 
 function oneOf(allowed: readonly unknown[], value: unknown): string {

@@ -15,8 +15,8 @@ interface ObjectLevel {
 interface ListLevel {
   readonly kind: "list";
   readonly element: Level | undefined;
-  /** Entries at most. */
-  readonly most: number;
+  /** Maximum number of entries. */
+  readonly max: number;
 }
 
 /** An object whose keys are the caller's own: headers, an environment. */
@@ -43,7 +43,7 @@ function objectLevel(schema: z.ZodObject): ObjectLevel {
 
 function listLevel(schema: z.ZodArray): ListLevel {
   const limit = schema.def.checks?.find((check) => check instanceof z.core.$ZodCheckMaxLength);
-  return { kind: "list", element: levelOf(schema.element), most: limit?._zod.def.maximum ?? limits.entries };
+  return { kind: "list", element: levelOf(schema.element), max: limit?._zod.def.maximum ?? limits.entries };
 }
 
 function isOpen(schema: z.ZodObject): boolean {

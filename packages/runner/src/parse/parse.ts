@@ -5,7 +5,7 @@ import { contractSettings, ignoredPath } from "./compat/ignored-keys.js";
 import { knownLevel } from "./compat/reader.js";
 import { pathBeyondDepth, tooDeep } from "./depth.js";
 import { withInlineContent } from "./inline-content.js";
-import { mostIssues, readableIssues } from "./issue-text.js";
+import { maxIssues, readableIssues } from "./issue-text.js";
 import { historyOf } from "./prompt.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
@@ -21,14 +21,14 @@ export type ParsedRunRequest =
 
 /**
  * A parsed JSON body as a request, or everything that is wrong with its shape. An empty body (`undefined`, `null`)
- * is an empty request. What it means is not looked at here: a request without a message is one.
+ * is an empty request. Its meaning isn't checked here: a request without a message is valid.
  */
 export function parseRunRequest(
   body: unknown,
   { ignoredKeys }: ContractSettings = contractSettingsSchema.parse({}),
 ): ParsedRunRequest {
   const deep = pathBeyondDepth(body);
-  // Before anything else: all that follows recurses, and would overflow the stack.
+  // First, since the following steps recurse and would overflow the stack.
   if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
   const ignorable = new Set(ignoredKeys.map(ignoredPath));
   const { body: current, issues, warnings } = toCurrentSpelling(body ?? {}, ignorable);
@@ -67,7 +67,7 @@ function withoutBlankSession(body: unknown): unknown {
   return rest;
 }
 
-/** One fault may be found twice, by its older spelling and by its shape; the first message is more specific. */
+/** One fault may be found twice, in its older spelling and by its shape; the first message is more specific. */
 function firstOfEachPath(issues: readonly Issue[]): Issue[] {
   const first = new Map<string, Issue>();
   for (const issue of issues) if (!first.has(issue.path)) first.set(issue.path, issue);
@@ -75,6 +75,6 @@ function firstOfEachPath(issues: readonly Issue[]): Issue[] {
 }
 
 function bounded(issues: Issue[]): Issue[] {
-  if (issues.length <= mostIssues) return issues;
-  return [...issues.slice(0, mostIssues), { path: "", message: "there are more: fix these first" }];
+  if (issues.length <= maxIssues) return issues;
+  return [...issues.slice(0, maxIssues), { path: "", message: "there are more: fix these first" }];
 }

@@ -1,6 +1,6 @@
 import type { ContentBlock, Message } from "@ambit/core/contract";
 
-/** What this turn is about. */
+/** The input of this turn. */
 export type Prompt =
   | {
       readonly kind: "prompt";
@@ -9,7 +9,7 @@ export type Prompt =
     }
   | {
       readonly kind: "continuation";
-      /** What the user said in addition to the results. */
+      /** What the user wrote in addition to the results. */
       readonly blocks: readonly ContentBlock[];
     }
   | { readonly kind: "none" };
@@ -53,7 +53,7 @@ function bearsResults({ role, content }: Message): boolean {
   );
 }
 
-/** What goes to the agent as it is: not the record of calls, not texts without a word. */
+/** What goes to the agent unchanged: no records of calls, no blank texts. */
 function saidIn({ content }: Message): ContentBlock[] {
   const blocks: readonly ContentBlock[] =
     typeof content === "string" ? [{ type: "text", text: content }] : content;
@@ -62,7 +62,7 @@ function saidIn({ content }: Message): ContentBlock[] {
   );
 }
 
-/** A string as it is; of blocks, the texts joined. */
+/** A string unchanged; of blocks, the joined texts. */
 export function messageText(message: Message): string {
   if (typeof message.content === "string") return message.content;
   return message.content.flatMap((block) => (block.type === "text" ? [block.text ?? ""] : [])).join("");

@@ -5,8 +5,8 @@ import { type Issue, isJsonObject } from "@ambit/core/contract";
 const skillFileName = "SKILL.md";
 
 /**
- * What the entries of a list must not share: names, and paths, which must also fit into one folder tree. Looks at
- * a request as it came, so that a fault elsewhere doesn't hide what is found here.
+ * Checks that names and paths in a list are unique, and that the paths fit into one folder tree. Reads
+ * the request as it was sent, so that a fault elsewhere doesn't hide what is found here.
  */
 export function repeatedNames(request: unknown): Issue[] {
   if (!isJsonObject(request)) return [];
@@ -40,7 +40,7 @@ function repeatedIn(list: unknown, key: string, path: string, same = (name: stri
   return issues;
 }
 
-/** Two files at one place, or one where another needs a folder. */
+/** Two files with one path, or a file where another one needs a folder. */
 function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
   const issues = repeatedIn(list, "path", path, posix.normalize);
   const files = new Map<string, number>();

@@ -9,15 +9,15 @@ import {
   toolSpecSchema,
 } from "@ambit/core/contract";
 import type { z } from "zod";
-import { mostIssues } from "./issue-text.js";
+import { maxIssues } from "./issue-text.js";
 
 export type ValidatedRequest =
   | { readonly success: true; readonly data: RunRequest }
   | { readonly success: false; readonly issues: readonly z.core.$ZodIssue[] };
 
 /**
- * The same as `runRequestSchema.safeParse`, but the long lists go entry by entry, and no further once there are
- * issues enough: zod collects all of them, and a body has room for millions.
+ * The same as `runRequestSchema.safeParse`, but long lists are validated entry by entry, and no further once there are
+ * enough issues: zod collects all of them, and a body has room for millions.
  */
 export function validateRequest(candidate: unknown): ValidatedRequest {
   const issues: z.core.$ZodIssue[] = [];
@@ -52,7 +52,7 @@ function validEntries<Entry extends z.ZodType>(
     if (parsed.success) valid.push(parsed.data);
     else {
       for (const issue of parsed.error.issues) issues.push({ ...issue, path: [key, index, ...issue.path] });
-      if (issues.length > mostIssues) break;
+      if (issues.length > maxIssues) break;
     }
   }
   return valid;

@@ -1,14 +1,14 @@
-/** Characters of a text, after white space is normalised, that a prefix is compared with. */
-export const longestPrefix = 256;
-/** Values and keys of one call's arguments that are looked at. */
-const mostValues = 5_000;
-/** Levels of nesting that are looked at. */
+/** Length of a text, with white space normalised, that a prefix is compared with. */
+export const maxPrefixLength = 256;
+/** Values and keys of one call's arguments that are read. */
+const maxValues = 5_000;
+/** Levels of nesting that are read. */
 const deepest = 64;
 
 /** The beginnings of the texts in a call's arguments. */
 export interface ArgumentTexts {
   readonly heads: readonly string[];
-  /** False when there are more values, or deeper ones, than are looked at, or nothing is known of them. */
+  /** False if there are more or deeper values than are read, or if the arguments are unknown. */
   readonly complete: boolean;
 }
 
@@ -28,7 +28,7 @@ export function textsIn(value: unknown): ArgumentTexts {
     if (typeof inner === "string") texts.push(head(inner));
     else if (typeof inner === "number" || typeof inner === "boolean") texts.push(String(inner));
     else if (typeof inner === "object" && inner !== null) {
-      const room = mostValues - looked - waiting.length;
+      const room = maxValues - looked - waiting.length;
       const parts = depth < deepest ? partsOf(inner, depth, room) : undefined;
       if (parts === undefined) return { heads: joined(texts), complete: false };
       for (const part of parts.toReversed()) waiting.push({ value: part, depth: depth + 1 });
@@ -42,10 +42,10 @@ export function head(text: string): string {
   let found = "";
   for (const [part] of text.matchAll(/[\s\p{Z}\p{Cc}]+|\p{Cf}+|[^\s\p{Z}\p{Cc}\p{Cf}]+/gu)) {
     if (blank.test(part)) found += found === "" || found.endsWith(" ") ? "" : " ";
-    else if (!invisible.test(part)) found += part.slice(0, longestPrefix);
-    if (found.length >= longestPrefix) break;
+    else if (!invisible.test(part)) found += part.slice(0, maxPrefixLength);
+    if (found.length >= maxPrefixLength) break;
   }
-  return found.slice(0, longestPrefix);
+  return found.slice(0, maxPrefixLength);
 }
 
 const blank = /^[\s\p{Z}\p{Cc}]/u;
@@ -68,12 +68,12 @@ const argumentFields: ReadonlySet<string> = new Set(["args", "argv", "arguments"
 /** Parameters that hold a shell's command or a program. */
 export const commandFields: ReadonlySet<string> = new Set(["command", "cmd", "script", "code"]);
 
-/** Each text, continued by those that follow it. */
+/** Each text, joined with those that follow it. */
 function joined(texts: readonly string[]): string[] {
   const told = texts.filter((text) => text !== "");
   return told.map((text, index) => {
     let line = text;
-    for (let next = index + 1; next < told.length && line.length < longestPrefix; next += 1) {
+    for (let next = index + 1; next < told.length && line.length < maxPrefixLength; next += 1) {
       line += ` ${told[next]}`;
     }
     return line;

@@ -1,7 +1,7 @@
 import type { JsonObject } from "@ambit/core/contract";
 import { commandFields } from "./argument-texts.js";
 
-/** A text that says what a call does. */
+/** A text that determines what a call does. */
 export interface Command {
   readonly text: string;
   /** Whether a shell may read it; else it is a path, an address or a plain word. */

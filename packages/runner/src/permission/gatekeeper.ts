@@ -14,11 +14,11 @@ export type Decision =
 
 /**
  * Decides whether a call may be made: when the agent asks, and again where it is executed, since what a sandbox says
- * isn't trusted. A consent is for one call with the same arguments, and is used up.
+ * isn't trusted. A consent holds for one call with the same arguments.
  */
 @injectable()
 export class Gatekeeper {
-  /** How many consents the agent's questions took, by call; the executions that follow use them. */
+  /** The number of consents that the agent's questions took, by call. The executions that follow use them. */
   readonly #granted = new Map<string, number>();
 
   constructor(

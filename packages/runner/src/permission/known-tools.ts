@@ -6,11 +6,11 @@ import { type ClassNames, patternName } from "./pattern.js";
 export interface KnownTools {
   /** The agent's own; undefined when its harness doesn't list them. */
   readonly own: OwnTools | undefined;
-  /** Names of those that are published to it, as far as they are known by now. */
+  /** Names of the tools that are published to it, as far as they are known. */
   readonly published: ReadonlySet<string>;
 }
 
-/** Words for all tools of a class: ours, and Claude Code's names, which requests use for any agent. */
+/** Names for all tools of a class: ours, and those of Claude Code, which requests use for any agent. */
 const wordsFor: Readonly<Record<ToolClass, readonly string[]>> = {
   shell: ["shell", "Bash"],
   edit: ["edit", "Edit", "Write"],
@@ -55,7 +55,7 @@ export function classesNotAllowed({ permissions }: RunRequest, known: KnownTools
     (mode === "allow_reads" && toolClass === "read") ||
     allowed.has(name) ||
     (classNamesOf(name, toolClass, known)?.allowing.some((word) => allowed.has(word)) ?? false);
-  // One whose tools aren't known may have any.
+  // An agent whose tools aren't known may have any.
   return toolClasses.filter((toolClass) =>
     own === undefined
       ? !isAllowed(toolClass, toolClass)
@@ -77,7 +77,7 @@ export function hasUnnamedTools({ mcpServers }: RunRequest): boolean {
   return mcpServers.some(({ policy }) => policy?.tools?.mode !== "include");
 }
 
-/** Rules about a tool that the run doesn't have: what they were to allow or to prevent, they don't. */
+/** Rules about a tool that the run doesn't have, and which therefore have no effect. */
 export function idleRules(request: RunRequest, agent: string, known: KnownTools): Warning[] {
   const { rules = [] } = request.permissions;
   const { own } = known;

@@ -1,18 +1,18 @@
 import type { JsonObject, Permission } from "@ambit/core/contract";
-import { type ArgumentTexts, head, longestPrefix, textsIn } from "./argument-texts.js";
+import { type ArgumentTexts, head, maxPrefixLength, textsIn } from "./argument-texts.js";
 import { commandsIn } from "./commands.js";
 
-/** Further names under which a pattern matches the agent's own tool. */
+/** More names under which a pattern matches the agent's own tool. */
 export interface ClassNames {
   readonly restricting: readonly string[];
-  /** Without those of published tools: who allows the tool `fetch` doesn't mean the agent's own. */
+  /** Without the names of published tools: a rule that allows the tool `fetch` doesn't mean the agent's own. */
   readonly allowing: readonly string[];
 }
 
 /** What a pattern is matched against. */
 export interface PatternSubject {
   readonly name: string;
-  /** Further names of a tool of the agent's own: what it does. */
+  /** More names for a tool of the agent's own: its classes. */
   readonly classNames?: ClassNames | undefined;
   /** Undefined when the agent doesn't report it. */
   readonly arguments: unknown;
@@ -24,7 +24,7 @@ export interface PatternSubject {
 export function isPattern(pattern: string): boolean {
   const prefix = withPrefix.exec(pattern)?.[2];
   if (prefix === undefined) return !/[()]/.test(pattern);
-  return prefix.length <= longestPrefix;
+  return prefix.length <= maxPrefixLength;
 }
 
 /** The tool that a pattern is about. */
@@ -35,8 +35,8 @@ export function patternName(pattern: string): string {
 const withPrefix = /^([^()]+)\((.*):\*\)$/s;
 
 /**
- * `Name`: every call of that tool, or of every tool of that class. `Name(prefix:*)`: depends on what the pattern does to a call, since the agent
- * chooses the arguments, their order and what else is among them:
+ * `Name`: every call of that tool, or of every tool of that class. `Name(prefix:*)`: depends on what the pattern does
+ * to a call, since the agent chooses the arguments, their order and what else is among them:
  * - a `deny` or `ask` matches if any text at any depth begins with the prefix, and also where the arguments are too
  *   many or too deep to look through, or aren't known;
  * - an `allow` matches only if the argument that names the command, path or address begins with it, and holds nothing
@@ -59,7 +59,7 @@ function isOf(name: string, effect: Permission, subject: PatternSubject): boolea
 }
 
 function restricts(prefix: string, subject: PatternSubject): boolean {
-  // Every call, whether or not it has a text.
+  // Every call, with or without a text.
   if (prefix === "") return true;
   const { heads, complete } = textsOf(subject);
   return !complete || heads.some((text) => text.startsWith(prefix));

@@ -1,9 +1,9 @@
 import { injectable } from "tsyringe";
 
-/** Made once: `abort()` without a reason makes an error each time, with its stack. */
+/** Created once: `abort()` without a reason creates an error with its stack each time. */
 const pausing = new Error("The turn pauses for its user.");
 
-/** Whether the run's turn waits for its user: it then ends without an answer to the agent. */
+/** Whether the turn waits for its user. It then ends without an answer to the agent. */
 @injectable()
 export class Pause {
   readonly #controller = new AbortController();

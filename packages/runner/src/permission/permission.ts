@@ -3,10 +3,10 @@ import type { CallSubject } from "../calls/call-subject.js";
 import { classNamesOf, type KnownTools } from "./known-tools.js";
 import { matchesPattern, type PatternSubject } from "./pattern.js";
 
-/** What no request can allow: `true` denies every call, a list the calls that match one of its patterns. */
+/** Calls that no request can allow: `true` denies every call, a list those that match one of its patterns. */
 export type PermissionCeiling = true | readonly string[];
 
-/** What a call's permission is decided by. */
+/** The input of a decision on a call. */
 export interface PermissionRules {
   readonly permissions: RunRequest["permissions"];
   readonly ceiling: PermissionCeiling;
@@ -38,7 +38,7 @@ function patternSubjectOf(call: CallSubject, known: KnownTools): PatternSubject 
   return {
     name,
     classNames: isAgents ? classNamesOf(name, toolClass, known) : undefined,
-    // Of a published tool it is decided again where it is executed, by its real arguments.
+    // A published tool is decided on again where it is executed, by its actual arguments.
     arguments: isAgents ? input : (input ?? {}),
     inputSchema: tool?.inputSchema,
   };

@@ -8,7 +8,10 @@ import { RunTools } from "../tools/run-tools.js";
 import { idleRules, type KnownTools, toolsNamed } from "./known-tools.js";
 import { type PermissionCeiling, permissionOf } from "./permission.js";
 
-/** The permission of each call of a run: the request's rules below the operator's ceiling. Asking the user is the gatekeeper's. */
+/**
+ * The permission of each call of a run: the request's rules below the operator's ceiling. Asking the user is the
+ * gatekeeper's.
+ */
 @injectable()
 export class Permissions {
   readonly #harness: Harness;
@@ -37,7 +40,7 @@ export class Permissions {
     return permissionOf(call, { permissions: this.request.permissions, ceiling, known: this.#known });
   }
 
-  /** Whether the user may have to be asked about a call that the agent reports, as far as it is known whose it is. */
+  /** Whether the user may have to be asked about a call that the agent reports, as far as its tool is known. */
   mayAsk(id: string, name: string, input: unknown): boolean {
     const { servers } = this.tools;
     const tool = this.tools.tools.get(name);

@@ -1,6 +1,6 @@
 import type { Publication, PublishedCall, PublishedOutcome } from "@ambit/core/plugin";
 
-/** What executes the calls of a run's agent. */
+/** Executes the calls of a run's agent. */
 export interface RoutedCalls {
   /** A call of one of the request's own tools. */
   own(made: PublishedCall): Promise<PublishedOutcome>;
@@ -9,7 +9,7 @@ export interface RoutedCalls {
 }
 
 /**
- * Where the calls of a published tool go: to the run that has the agent now. Between runs nothing is executed,
+ * Passes the calls of a published tool to the run that has the agent now. Between runs nothing is executed,
  * whatever a kept agent does.
  */
 export class CallRouter {

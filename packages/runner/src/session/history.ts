@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import type { Message, RunRequest } from "@ambit/core/contract";
 import { historyOf, messageText } from "../parse/prompt.js";
 
-/** Messages of the user that are remembered of a session. */
-const mostRemembered = 1_000;
+/** Messages of the user that are remembered per session. */
+const maxRemembered = 1_000;
 
-/** Digests of what the user has said in a session, the oldest first. */
+/** Digests of the user's messages in a session, the oldest first. */
 export type Said = readonly string[];
 
 /**
@@ -18,11 +18,11 @@ export function continues({ messages }: RunRequest, said: Said): boolean {
   return given.length <= said.length && given.every((words, at) => said.at(at - given.length) === words);
 }
 
-/** What the user has said by the end of a request's turn. Pure. */
+/** The user's messages up to the end of a request's turn. Pure. */
 export function saidAfter(request: RunRequest, said: Said): Said {
   const all = saidIn(request.messages);
-  if (!continues(request, said)) return all.slice(-mostRemembered);
-  return [...said, ...all.slice(saidBefore(request.messages).length)].slice(-mostRemembered);
+  if (!continues(request, said)) return all.slice(-maxRemembered);
+  return [...said, ...all.slice(saidBefore(request.messages).length)].slice(-maxRemembered);
 }
 
 function saidBefore(messages: readonly Message[]): Said {

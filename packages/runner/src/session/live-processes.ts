@@ -1,10 +1,10 @@
 import type { Command, Sandbox } from "@ambit/core/plugin";
 
-/** How many processes of a sandbox are alive, those that the processes start themselves not included. */
+/** The number of live processes that were spawned in a sandbox, without their children. */
 export class LiveProcesses {
   count = 0;
 
-  /** The sandbox, counting what it spawns. */
+  /** Wraps the sandbox so that its processes are counted. */
   of(sandbox: Sandbox): Sandbox {
     const spawn = async (command: Command) => {
       const process = await sandbox.spawn(command);

@@ -2,8 +2,8 @@ import type { ContentBlock, Message, RunRequest } from "@ambit/core/contract";
 import { historyOf, messageText, type Prompt, promptOf } from "../parse/prompt.js";
 import { looksIssued } from "../permission/interaction/call-ids.js";
 
-/** Characters of earlier conversation that are replayed to an agent that doesn't remember it. */
-const longestTranscript = 100_000;
+/** Length of the earlier conversation that is replayed to an agent that doesn't remember it. */
+const maxTranscriptLength = 100_000;
 
 /**
  * The prompt of this turn. An agent that has no memory of the conversation gets its transcript first.
@@ -11,7 +11,7 @@ const longestTranscript = 100_000;
  */
 export function composePrompt(request: RunRequest, remembers: boolean): readonly ContentBlock[] {
   const prompt = promptOf(request.messages);
-  // What the user says next to an answer is sent along.
+  // Text of the user next to an answer is sent too.
   const said = prompt.kind === "none" ? [] : prompt.blocks;
   const blocks = prompt.kind === "prompt" ? said : [text(continuation), ...said];
   const transcript = remembers ? "" : transcriptOf(toldBefore(request.messages, prompt.kind));
@@ -19,8 +19,8 @@ export function composePrompt(request: RunRequest, remembers: boolean): readonly
 }
 
 /**
- * What was said and done before this turn. Answers are beside the calls that they are for, often in the assistant's
- * own message: an agent that is to make those calls again must know of them, and not of the answers.
+ * The conversation before this turn. Answers are next to their calls, often in the assistant's
+ * own message. An agent that has to repeat those calls must see the calls, but not the answers.
  */
 function toldBefore(messages: readonly Message[], kind: Prompt["kind"]): readonly Message[] {
   const before = historyOf(messages);
@@ -52,7 +52,7 @@ function transcriptOf(messages: readonly Message[]): string {
   });
   if (lines.length === 0) return "";
   const whole = lines.join("\n");
-  const kept = whole.length > longestTranscript ? `…${whole.slice(-longestTranscript)}` : whole;
+  const kept = whole.length > maxTranscriptLength ? `…${whole.slice(-maxTranscriptLength)}` : whole;
   return `The conversation so far:\n${kept}`;
 }
 

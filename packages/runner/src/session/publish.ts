@@ -64,7 +64,7 @@ export class Publisher {
   }
 }
 
-/** What a delivery needs of a tool, and no more: not its code, its environment, its callback. */
+/** The part of a tool that a delivery needs: without its code, environment and callback. */
 function published({ name, description, inputSchema, readOnly }: ToolSpec): PublishedTool {
   return {
     name,

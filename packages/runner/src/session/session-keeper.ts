@@ -4,14 +4,14 @@ import type { SessionName } from "./session-name.js";
 
 /**
  * What another runner needs to continue a session whose sandbox outlives this one. It holds credentials: what the
- * sandbox and the agent say is redacted of those of earlier runs too. Kept encrypted.
+ * output of the sandbox and the agent is redacted of those of earlier runs too. Stored encrypted.
  */
 export const sessionRecordSchema = z.strictObject({
-  /** Of the sandbox's spec. */
+  /** The session of the sandbox's spec. */
   id: z.string(),
   /** The backend's name. */
   sandbox: z.string(),
-  /** Of the plan that the sandbox was opened for: under another one it isn't used. */
+  /** Key of the plan that the sandbox was opened for: it isn't used under another one. */
   fingerprint: z.string(),
   /** The backend's. */
   handover: z.string(),
@@ -23,22 +23,25 @@ export type SessionRecord = Readonly<z.output<typeof sessionRecordSchema>>;
 
 /** This runner's hold on a session. */
 export interface SessionHolding {
-  /** Grows with each runner that has the session. */
+  /** Increases with each runner that takes the session over. */
   readonly fence: number;
-  /** What the last one kept; as it was kept, by whichever version. */
+  /** The record of the last runner, unvalidated: any version may have written it. */
   readonly record?: unknown;
 }
 
 /** Keeps sessions beyond this process, for all runners that share conversations. */
 export interface SessionKeeper {
-  /** Undefined where the session isn't this runner's. */
+  /** Undefined if the session isn't this runner's. */
   holding(name: SessionName): SessionHolding | undefined;
-  /** Whether the session is still this runner's, and the record is kept. Undefined: there is nothing to go on with. */
+  /**
+   * Stores the record if the session is still this runner's; returns whether it is. Undefined: nothing can be
+   * continued.
+   */
   keep(name: SessionName, fence: number, record: SessionRecord | undefined): Promise<boolean>;
-  /** Keeps what it has used of its models. @returns what all runners have counted. @throws StoreFailed */
+  /** Stores its usage of models. @returns the usage over all runners. @throws StoreFailed */
   use(name: SessionName, use: SessionUse): Promise<SessionUse>;
-  /** Its sandbox was closed here. */
+  /** Called when its sandbox was closed here. */
   closed(name: SessionName): Promise<void>;
-  /** Its sandbox waits for another runner. */
+  /** Called when its sandbox waits for another runner. */
   left(name: SessionName): void;
 }

@@ -4,7 +4,7 @@ export interface SessionName {
   readonly session: string;
 }
 
-/** Undefined for a session of one run alone. Two projects' sessions of equal id have different keys. */
+/** Undefined for the session of a single run. Sessions of two projects with the same id have different keys. */
 export function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
   if (sessionId === undefined || sessionId.trim() === "") return undefined;
   return JSON.stringify([project ?? null, sessionId]);

@@ -18,17 +18,17 @@ export interface Conversation {
   readonly id: string;
 }
 
-/** Where a session comes from. */
+/** The origin of a session. */
 export interface SessionOrigin {
   /** Set where another runner may continue it. */
   readonly fence?: number;
-  /** Of the runner that had it before. */
+  /** The record of the runner that had it before. */
   readonly record?: SessionRecord;
 }
 
-/** The run that has a session: it hears what becomes of the session's sandbox. */
+/** The run that has a session. It is notified of what happens to the sandbox. */
 export interface Borrower {
-  /** The boundary let a connection through, or refused it. */
+  /** The boundary allowed or refused a connection. */
   decided(decision: ConnectionDecision): void;
   /** The sandbox can no longer enforce its boundary. */
   failed(failure: SandboxFailed): void;
@@ -37,7 +37,7 @@ export interface Borrower {
 /** What outlives a run: the sandbox with its workspace and home, and the agent's stored conversation. */
 export class Session {
   conversation: Conversation | undefined;
-  /** What the user has said in that conversation. */
+  /** The user's messages in that conversation. */
   said: Said = [];
   /** Kept warm between runs; closed with the session. */
   agent: StartedAgent | undefined;
@@ -48,13 +48,13 @@ export class Session {
   #backend = "";
   readonly processes = new LiveProcesses();
   readonly #secrets: Set<string>;
-  /** How many of them are kept out of the log. */
+  /** The number of secrets that are already redacted from the log. */
   #hidden = 0;
   #reveal: () => void = () => {};
   #isLeft = false;
-  /** Names the sandbox, with every runner that has the session. */
+  /** The sandbox's name, the same for every runner that has the session. */
   readonly id: string;
-  /** Of this runner's hold on it. Undefined: no other runner knows of it. */
+  /** The fence of this runner's hold on it. Undefined: no other runner can have it. */
   readonly fence: number | undefined;
 
   private constructor(
@@ -75,7 +75,7 @@ export class Session {
   }
 
   /**
-   * Lends the session to a run, which is notified immediately of an earlier failure.
+   * Assigns the session to a run, which is notified immediately of an earlier failure.
    * @returns takes it back: the run hears nothing more of it.
    */
   lend(borrower: Borrower): () => void {
@@ -91,7 +91,7 @@ export class Session {
     return this.#secrets;
   }
 
-  /** Whether these can be remembered in addition to the earlier ones. */
+  /** Whether these fit in addition to the earlier ones. */
   mayRemember(secrets: readonly string[]): boolean {
     return tooManySecrets(this.#secrets.union(new Set(secrets))) === undefined;
   }
@@ -111,7 +111,7 @@ export class Session {
     return this.#sandbox;
   }
 
-  /** What another runner continues with; undefined where none can. */
+  /** The record with which another runner can continue; undefined if none can. */
   get record(): SessionRecord | undefined {
     const { id, fingerprint, conversation, said, sandbox } = this;
     const { handover } = sandbox;
@@ -123,7 +123,7 @@ export class Session {
   }
 
   /**
-   * Opens the sandbox, or leaves nothing; or takes over another runner's, which stays if that fails. Abandons the
+   * Opens the sandbox, or leaves nothing behind; or takes over another runner's, which stays if that fails. Abandons the
    * opening when `during` aborts.
    */
   static async open(
@@ -180,7 +180,7 @@ export class Session {
     }
   }
 
-  /** In place of `close`: its files stay for the runner that has the session next. */
+  /** Instead of `close`: its files stay for the next runner that has the session. */
   async leave(): Promise<void> {
     this.#isLeft = true;
     await this.close();
@@ -200,7 +200,8 @@ export function fingerprintOf(plan: AcceptedPlan): string {
     required: required.map(({ capability }) => capability),
     sandbox: sandbox.actor.name,
     harness: harness.actor.id,
-    // A sandbox that was given yesterday's key has no use for today's. A digest: a session outlives its request.
+    // A sandbox keeps the keys that it was opened with, so new keys need a new one. A digest, since a session outlives
+    // its request.
     hidden: createHash("sha256")
       .update(canonicalJson([...hidden]))
       .digest("base64url"),

@@ -16,14 +16,14 @@ interface Kept {
   readonly expiry: NodeJS.Timeout;
 }
 
-/** A session on loan to one run. */
+/** A session while one run has it. */
 export interface Loan {
   readonly session: Session;
-  /** Gives it back: kept for the next run if it is named and the run went well, else closed. */
+  /** Returns it: kept for the next run if it is named and the run succeeded, else closed. */
   release(keep: boolean): Promise<void>;
 }
 
-/** The named sessions between their runs. A run has its session to itself. */
+/** The named sessions between their runs. A session has one run at a time. */
 @injectable()
 export class Sessions {
   readonly #kept = new Map<string, Kept>();
@@ -59,14 +59,14 @@ export class Sessions {
     try {
       const kept = this.#take(key);
       const holding = this.keeper?.holding(nameOf(key));
-      // Of an earlier hold: another runner has had the session in between.
+      // From an earlier hold: another runner has had the session in between.
       const isOurs = kept !== undefined && kept.fence === holding?.fence;
       if (isOurs && canGoOn(kept, plan, secrets)) {
         kept.remember(secrets, this.hide);
         return this.#lend(kept, borrower, key);
       }
       if (kept !== undefined) await this.#discard(kept);
-      // What this runner had kept was of the sandbox that is closed now.
+      // The record of this runner was about the sandbox that is now closed.
       const from = isOurs && holding !== undefined ? { fence: holding.fence } : holding;
       const opened = await this.#openNamed(plan, secrets, borrower, from);
       await this.#announce(key, opened, holding);
@@ -77,18 +77,18 @@ export class Sessions {
     }
   }
 
-  /** Those that are open here, lent ones included. */
+  /** The sessions that are open here, including those in use. */
   get names(): readonly SessionName[] {
     return [...this.#lent, ...this.#kept.keys()].map(nameOf);
   }
 
-  /** How many are open, lent ones included, and processes in their sandboxes. */
+  /** The number of open sessions, including those in use, and of processes in their sandboxes. */
   get open(): { readonly sessions: number; readonly processes: number } {
     const processes = [...this.#open].reduce((sum, session) => sum + session.processes.count, 0);
     return { sessions: this.#open.size, processes };
   }
 
-  /** Ends a kept session. False when there is none of that name; a lent one is refused. */
+  /** Ends an idle session. False if there is none of that name. Throws for one in use. */
   async end(sessionId: string, project: string | undefined): Promise<boolean> {
     const key = keyOf(sessionId, project);
     if (key === undefined) {
@@ -99,12 +99,12 @@ export class Sessions {
     return kept !== undefined;
   }
 
-  /** From now on a session that another runner can continue is left to it. */
+  /** From now on, a session that another runner can continue is left to it. */
   leave(): void {
     this.#isLeaving = this.keeper !== undefined;
   }
 
-  /** Closes every session, lent ones included, and keeps none from now on. */
+  /** Closes every session, including those in use, and keeps none from now on. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all(
@@ -168,7 +168,10 @@ export class Sessions {
     };
   }
 
-  /** Before a run has it. @throws RunCancelled when another runner has the session by now; what was opened is closed */
+  /**
+   * Called before a run gets it. @throws RunCancelled if another runner has the session meanwhile; what was opened is
+   * closed
+   */
   async #announce(key: string, session: Session, holding: SessionHolding | undefined): Promise<void> {
     const { keeper } = this;
     const { fence, record } = session;
@@ -183,7 +186,7 @@ export class Sessions {
     }
   }
 
-  /** After a run: keeps what the next run continues with, on any runner. False when another runner has the session by now. */
+  /** After a run: stores what the next run needs, on any runner. False if another runner has the session meanwhile. */
   async #keepRecord(key: string, { fence, record }: Session): Promise<boolean> {
     if (this.keeper === undefined || fence === undefined || record === undefined) return true;
     try {
@@ -197,7 +200,7 @@ export class Sessions {
     }
   }
 
-  /** Closes it; where this runner leaves, and another can go on with it, it stays for that one. */
+  /** Closes it, unless this runner is leaving and another one can continue it. */
   async #end(session: Session, key: string): Promise<void> {
     const { keeper } = this;
     if (!this.#isLeaving || session.record === undefined) {
@@ -240,7 +243,7 @@ export class Sessions {
   }
 }
 
-/** Another boundary is another sandbox, and one that failed holds none. Nothing that was kept is carried over. */
+/** Another boundary needs another sandbox, and one that failed has no boundary. Nothing is carried over. */
 function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]): boolean {
   return kept.failure === undefined && kept.fingerprint === fingerprintOf(plan) && kept.mayRemember(secrets);
 }

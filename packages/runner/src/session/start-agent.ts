@@ -31,7 +31,7 @@ export class AgentStarter {
 
   /**
    * The session's agent, when it was started with the same tools and settings and remembers the same conversation; else a
-   * new one. Where the caller edited what the user had said, the stored conversation isn't loaded either.
+   * new one. If the caller edited the user's earlier messages, the stored conversation isn't loaded either.
    */
   async start(session: Session): Promise<{ readonly started: StartedAgent; readonly warm: boolean }> {
     const fingerprint = fingerprintOf(this.request);
@@ -51,11 +51,11 @@ export class AgentStarter {
   async #startNew(session: Session, fingerprint: string): Promise<StartedAgent> {
     const { request, limits, log } = this;
     const harness = this.plan.harness.actor;
-    // Follows this run until the agent is up; from then on it is the session's.
+    // Follows this run until the agent has started; then it belongs to the session.
     const scope = new OwnedScope(log, limits.closeMs, this.scope.signal);
     session.scope.defer(() => scope.close());
     try {
-      // 4 publish: the tools, behind permissions, and the way to the model
+      // 4 publish: the tools, behind permissions, and the route to the model
       const router = new CallRouter();
       const { servers, toolNames } = await unlessAborted(this.scope.signal, () =>
         this.publisher.publish(session.sandbox, scope, router),
@@ -65,7 +65,7 @@ export class AgentStarter {
         this.modelRoutes.open(session.sandbox, scope, modelRouter),
       );
 
-      // 5 start: the agent, with its stored conversation where there is one
+      // 5 start: the agent, with its stored conversation if there is one
       const { conversation } = session;
       const agent = await unlessAborted(this.scope.signal, async () => {
         const begun = await callPlugin(`Harness '${harness.name}'`, () =>

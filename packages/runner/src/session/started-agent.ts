@@ -3,7 +3,10 @@ import type { OwnedScope } from "../lifetime/scope.js";
 import type { ModelRouter } from "../model/model-routes.js";
 import type { CallRouter } from "./call-router.js";
 
-/** An agent with all it was started with. It belongs to the session: a run borrows it, with its tools' endpoints. */
+/**
+ * An agent with everything that it was started with. It belongs to the session; a run borrows it, with its tools'
+ * endpoints.
+ */
 export interface StartedAgent {
   readonly agent: Agent;
   readonly servers: readonly PublishedServer[];
@@ -11,7 +14,7 @@ export interface StartedAgent {
   readonly modelRouter: ModelRouter;
   /** Names of all tools that are published to it. */
   readonly toolNames: readonly string[];
-  /** Of what the agent was started with: a run that asks for anything else needs another one. */
+  /** Digest of the settings that the agent was started with: a run with other settings needs another agent. */
   readonly fingerprint: string;
   readonly scope: OwnedScope;
 }

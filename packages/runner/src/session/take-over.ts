@@ -11,13 +11,13 @@ export interface TakeOverOptions {
   readonly log: Log;
   readonly closeMs: number;
   readonly signal: AbortSignal;
-  /** What the caller is to know of it. */
+  /** Adds a warning for the caller. */
   warn(message: string): void;
 }
 
 /**
- * Takes over a session's sandbox that another runner opened, if it was for the same plan. Undefined where there is
- * none, or it can't be used: the caller is warned, and the sandbox is removed.
+ * Takes over a session's sandbox that another runner opened, if it was for the same plan. Undefined if there is
+ * none, or if it can't be used: the caller is then warned, and the sandbox is removed.
  */
 export async function takeOver(
   { fence, record: kept }: SessionHolding,
@@ -55,7 +55,7 @@ function whyUnusable(
   return undefined;
 }
 
-/** Removes the sandbox of a session that has ended, where it outlived its runner and its backend is loaded here. */
+/** Removes the sandbox of an ended session if it outlived its runner and its backend is loaded here. */
 export async function discardSession(
   { fence, record }: SessionHolding,
   sandboxes: readonly SandboxBackend[],
@@ -66,7 +66,7 @@ export async function discardSession(
     if (read.success) await discard(read.data, fence, actor, log);
 }
 
-/** What can't be removed is its backend's reaper's. */
+/** What can't be removed is left to the backend's reaper. */
 async function discard(
   { id, sandbox, handover }: SessionRecord,
   fence: number,

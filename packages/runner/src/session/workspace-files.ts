@@ -19,7 +19,7 @@ export async function fillWorkspace(
   await unlessAborted(signal, () => callPlugin(`Sandbox '${name}'`, () => sandbox.writeFiles(files)));
 }
 
-/** What the request puts into a fresh workspace: its files, and its skills where agents look for them. Pure. */
+/** The files of a new workspace: those of the request, and its skills where agents look for them. Pure. */
 export function workspaceFiles(
   request: RunRequest,
   workspace: string,
@@ -32,7 +32,7 @@ export function workspaceFiles(
   ];
 }
 
-/** A folder as the Agent Skills format has it: `SKILL.md` with its front matter, and the files beside it. */
+/** A folder in the Agent Skills format: `SKILL.md` with its front matter, and the files next to it. */
 function skillFiles(skill: Skill, folder: string): FileEntry[] {
   const frontMatter = [
     "---",
@@ -44,7 +44,7 @@ function skillFiles(skill: Skill, folder: string): FileEntry[] {
   const files = (skill.files ?? []).map(({ path, content, executable }) => ({
     path: `${folder}/${path}`,
     content,
-    // Twice consented: by the file and by its skill.
+    // Executable only if both the file and its skill allow it.
     executable: executable === true && skill.allowExecutableFiles === true,
   }));
   return [{ path: `${folder}/SKILL.md`, content: `${frontMatter.join("\n")}\n\n${skill.body}\n` }, ...files];

@@ -24,10 +24,10 @@ import { shortened } from "./shortened.js";
 
 type Failed = { readonly status: "failed"; readonly output: string };
 
-/** Executes the calls of one run: each in its turn, and within a time limit. */
+/** Executes the calls of one run, each within a time limit and once a slot is free. */
 @injectable()
 export class ToolExecution {
-  /** What executors get to know, once the sandbox is open. */
+  /** The context of executors, once the sandbox is open. */
   #given: RunScope | undefined;
 
   constructor(
@@ -43,7 +43,7 @@ export class ToolExecution {
     @inject(ArgumentsChecker) readonly checker: ArgumentsChecker,
   ) {}
 
-  /** Makes ready what the run's first calls would wait for. @throws PluginBrokeContract */
+  /** Prepares what the run's first calls would wait for. @throws PluginBrokeContract */
   prepare(sandbox: Sandbox): void {
     const { runId, request, plan, scope, log } = this;
     const defer: RunScope["defer"] = (close) => scope.defer(close);
@@ -61,7 +61,7 @@ export class ToolExecution {
 
   /**
    * One call by its executor, within the tool's time limit. What an executor throws after its signal aborted is the
-   * call's failure; before, it breaks its contract. The output is shortened to what a model gets of one result.
+   * call's failure; if it throws before, it breaks its contract. The output is cut to the limit of one result.
    * @throws PluginBrokeContract
    */
   async execute(executor: ToolExecutor, call: ToolCall, signal: AbortSignal): Promise<ToolOutcome> {
@@ -93,7 +93,7 @@ export class ToolExecution {
     };
   }
 
-  /** Waits for the run's turn first, which is no part of the call's time. */
+  /** Waits for a slot first, which doesn't count towards the call's time. */
   async #limited<Outcome>(
     name: string,
     timeoutMs: number,
@@ -124,7 +124,7 @@ export class ToolExecution {
   }
 }
 
-/** The model's result of a call beyond the run's limit. */
+/** The result that the model gets for a call beyond the run's limit. */
 export function tooManyCalls(name: string): string {
   return `Tool '${name}' wasn't called: too many calls are open at once. Wait for their results, then call it again.`;
 }

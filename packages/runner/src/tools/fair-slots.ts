@@ -3,15 +3,15 @@ import { unlessAborted } from "../lifetime/linked-abort.js";
 export interface FairLimits {
   /** Slots in all. */
   readonly atOnce: number;
-  /** Slots of one owner. */
+  /** Slots of one owner at most. */
   readonly perOwner: number;
-  /** Requests of one owner that may wait. */
+  /** Waiting requests of one owner at most. */
   readonly waiting: number;
 }
 
 /**
- * A limited number of slots, shared fairly: the owners that wait take turns, however many requests each of them has, and
- * none has more than its own number.
+ * A limited number of slots, shared fairly: waiting owners take turns, however many requests each of them has, and
+ * none has more than its own limit.
  */
 export class FairSlots {
   /** In the order of their turns. */
@@ -24,7 +24,8 @@ export class FairSlots {
   }
 
   /**
-   * Resolves with the slot's release once there is one; immediately with undefined when too many of this owner wait.
+   * Resolves with the slot's release function once there is a slot; immediately with undefined if too many of this
+   * owner wait.
    * @throws the signal's reason.
    */
   async acquire(owner: object, signal: AbortSignal): Promise<(() => void) | undefined> {
@@ -42,7 +43,7 @@ export class FairSlots {
       await unlessAborted(signal, () => granted);
     } catch (reason) {
       const at = queue.indexOf(turn);
-      // Granted in the moment of the abort: given on.
+      // Granted at the moment of the abort: passed on.
       if (at < 0) this.#release(owner);
       else queue.splice(at, 1);
       if (queue.length === 0 && this.#waiting.get(owner) === queue) this.#waiting.delete(owner);
@@ -81,7 +82,7 @@ export class FairSlots {
     else this.#held.set(owner, held);
   }
 
-  /** To the first in turn that may have one, which then goes to the end. */
+  /** Passes the slot to the first owner in turn that may have one, which then moves to the end. */
   #grant(): void {
     for (const [owner, queue] of this.#waiting) {
       if (this.#free === 0) return;

@@ -1,18 +1,20 @@
-/** Bytes of one result that the model gets, at most. */
+/** Bytes of one result that the model gets at most. */
 export const maxOutputBytes = 100_000;
 
 const steering =
   "This result was too large to return in full. Narrow your query (add filters, a smaller date range, or specific fields), request a summary, or paginate and fetch fewer items per call, then try again.";
 
-/** `text` unchanged, or truncated at a character with a notice of how much was omitted; never longer than `limit` bytes. */
+/**
+ * `text` unchanged, or truncated at a character with a notice of how much was omitted; never longer than `limit` bytes.
+ */
 export function shortened(text: string, limit: number = maxOutputBytes): string {
-  // A UTF-16 unit takes three bytes at most: most results need no counting.
+  // A UTF-16 code unit takes three bytes at most, so most results need no counting.
   if (text.length * 3 <= limit) return text;
   const bytes = Buffer.from(text, "utf8");
   if (bytes.length <= limit) return text;
   const notice = (omitted: number) => `\n\n[… ${omitted} bytes omitted]\n${steering}`;
   let end = Math.max(0, limit - Buffer.byteLength(notice(bytes.length)));
-  // 10xxxxxx continues a character: the cut goes before its first byte.
+  // 10xxxxxx is a continuation byte: cut before the character's first byte.
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return bytes.toString("utf8", 0, end) + notice(bytes.length - end);
 }

@@ -29,20 +29,20 @@ import { ToolArguments, unusableArguments } from "./arguments/tool-arguments.js"
 import { ToolExecution, tooManyCalls } from "./execute.js";
 import { RunTools } from "./run-tools.js";
 
-/** Questions that may follow the one that a turn pauses for. */
-const mostAskedLate = 32;
+/** Further questions that may follow the one that a turn pauses for. */
+const maxLateQuestions = 32;
 
-/** What a call came to. Undefined: it waits for the user. */
+/** The outcome of a call. Undefined: it waits for the user. */
 type Acted = { readonly outcome: PublishedOutcome; readonly data?: unknown } | undefined;
 
-/** Made once: `abort()` without a reason makes an error each time, with its stack. */
+/** Created once: `abort()` without a reason creates an error with its stack each time. */
 const over = new Error("The run is over.");
 
 /** Every tool call of a run: permission, then the arguments' schema, then the executor, then the outcome. */
 @injectable()
 export class ToolCalls {
   readonly #over = new AbortController();
-  /** Calls and questions that have no answer yet. */
+  /** Calls and questions without an answer yet. */
   #open = 0;
   #askedLate = 0;
   /** Whether the agent has called or asked for anything. */
@@ -64,7 +64,7 @@ export class ToolCalls {
     @inject(ToolExecution) readonly execution: ToolExecution,
   ) {}
 
-  /** The run is over: calls that wait for the user get their end. */
+  /** The run is over: ends the calls that wait for the user. */
   end(): void {
     this.#over.abort(over);
   }
@@ -86,7 +86,9 @@ export class ToolCalls {
     });
   }
 
-  /** A call of a user's MCP server: subject to the same permissions, regardless of what the server says about its tools. */
+  /**
+   * A call of a user's MCP server: subject to the same permissions, regardless of what the server says about its tools.
+   */
   foreign(publication: Publication, made: PublishedCall): Promise<PublishedOutcome> {
     return this.#guarded(`The tool source of '${publication.name}'`, made, () => {
       const { name } = publication;
@@ -129,7 +131,7 @@ export class ToolCalls {
     }
   }
 
-  /** Denied first, so that a denied tool doesn't reveal its schema; asked last, so that the user isn't asked in vain. */
+  /** Denies first, so that a denied tool doesn't reveal its schema; asks last, so that the user isn't asked in vain. */
   async #permitted(
     call: CallSubject,
     signal: AbortSignal,
@@ -207,7 +209,7 @@ export class ToolCalls {
     return { outcome: { output: typeof output === "string" ? output : canonicalJson(output), isError } };
   }
 
-  /** Resolves when the run is over: an earlier response would let the model continue without the user. */
+  /** Resolves when the run is over, since an earlier response would let the model continue without the user. */
   async #wait(signal: AbortSignal): Promise<PublishedOutcome> {
     this.pause.begin();
     using ended = new LinkedAbort(signal, this.#over.signal);
@@ -221,7 +223,7 @@ export class ToolCalls {
     problem?: () => Promise<string | undefined> | undefined,
   ): Promise<boolean> {
     const { pause, scope, permissions } = this;
-    if (!pause.isPaused || scope.signal.aborted || this.#askedLate >= mostAskedLate) return false;
+    if (!pause.isPaused || scope.signal.aborted || this.#askedLate >= maxLateQuestions) return false;
     if (permissions.effective(call) !== "ask" || (await problem?.()) !== undefined) return false;
     this.#askedLate += 1;
     return this.questions.ask("user_approval", call, pause.signal);
@@ -232,7 +234,7 @@ export class ToolCalls {
     return failed(why);
   }
 
-  /** Aborts when there is no point in asking any more. */
+  /** Aborts when asking has become pointless. */
   #asking(...call: readonly AbortSignal[]): LinkedAbort {
     return new LinkedAbort(this.scope.signal, this.pause.signal, ...call);
   }

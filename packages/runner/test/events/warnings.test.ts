@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mostWarnings, Warnings } from "../../src/events/warnings.js";
+import { maxWarnings, Warnings } from "../../src/events/warnings.js";
 
 test("the same warning appears once", () => {
   const warnings = new Warnings([{ path: "a", message: "has no effect" }]);
@@ -14,6 +14,6 @@ test("without warnings there is no list", () => {
 
 test("the number of warnings in a result is limited", () => {
   const warnings = new Warnings();
-  for (let index = 0; index < mostWarnings * 2; index += 1) warnings.add({ message: `number ${index}` });
-  expect(warnings.list).toHaveLength(mostWarnings);
+  for (let index = 0; index < maxWarnings * 2; index += 1) warnings.add({ message: `number ${index}` });
+  expect(warnings.list).toHaveLength(maxWarnings);
 });

@@ -127,10 +127,10 @@ describe("calls beyond their number", () => {
 
   test("wait for a slot, 8 of a run at once, and too many are rejected", async () => {
     let running = 0;
-    let most = 0;
+    let max = 0;
     const execute = async () => {
       running += 1;
-      most = Math.max(most, running);
+      max = Math.max(max, running);
       await new Promise((resolve) => setTimeout(resolve, 5));
       running -= 1;
       return { status: "completed", output: "done" } as const;
@@ -149,7 +149,7 @@ describe("calls beyond their number", () => {
     });
     const told = await world.run({ customTools });
     const text = eventsOf(told, "message")[0]?.text ?? "";
-    expect(most).toBe(8);
+    expect(max).toBe(8);
     expect(executor.calls).toHaveLength(20);
     expect(text.split("\n").filter((line) => line.includes("too many calls are open at once"))).toHaveLength(
       10,

@@ -14,22 +14,22 @@ const inList = (inner: unknown) => [inner];
 const inObject = (inner: unknown) => ({ a: inner });
 
 describe("the depth of a value", () => {
-  test.each<[what: string, value: unknown, most: number, path: unknown]>([
+  test.each<[what: string, value: unknown, max: number, path: unknown]>([
     ["a text", "x", 0, undefined],
     ["just deep enough", nested(3, inList), 3, undefined],
     ["one level more", nested(4, inList), 3, [0, 0, 0]],
     ["objects", nested(4, inObject), 3, ["a", "a", "a"]],
     ["the place is named", { a: [1], b: [0, { c: { d: {} } }] }, 3, ["b", 1, "c"]],
-  ])("%s", (_what, value, most, path) => {
-    expect(pathBeyondDepth(value, most)).toEqual(path);
+  ])("%s", (_what, value, max, path) => {
+    expect(pathBeyondDepth(value, max)).toEqual(path);
   });
 
   test("equals a recursive count for any value", () => {
     const depthOf = (value: unknown): number =>
       typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;
     fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 6 }), fc.integer({ min: 1, max: 7 }), (value, most) => {
-        expect(pathBeyondDepth(value, most) === undefined).toBe(depthOf(value) <= most);
+      fc.property(fc.jsonValue({ maxDepth: 6 }), fc.integer({ min: 1, max: 7 }), (value, max) => {
+        expect(pathBeyondDepth(value, max) === undefined).toBe(depthOf(value) <= max);
       }),
     );
   });

@@ -394,7 +394,7 @@ describe("refused requests and their messages", () => {
     ]);
   });
 
-  test.each<[field: string, most: number, body: (count: number) => unknown]>([
+  test.each<[field: string, max: number, body: (count: number) => unknown]>([
     [
       "customTools",
       limits.tools,
@@ -429,9 +429,9 @@ describe("refused requests and their messages", () => {
       limits.permissionRules,
       (count) => ({ permissions: { rules: Array(count).fill({ pattern: "a", permission: "ask" }) } }),
     ],
-  ])("%s up to its limit, and no more", (field, most, body) => {
-    expect(issuesOf(body(most))).toEqual([]);
-    expect(issuesOf(body(most + 1))).toEqual([{ path: field, message: expect.stringContaining("at most") }]);
+  ])("%s up to its limit, and no more", (field, max, body) => {
+    expect(issuesOf(body(max))).toEqual([]);
+    expect(issuesOf(body(max + 1))).toEqual([{ path: field, message: expect.stringContaining("at most") }]);
   });
 
   const many = limits.entries + 1;

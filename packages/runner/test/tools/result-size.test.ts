@@ -4,12 +4,12 @@ import { describe, expect, test } from "vitest";
 import { done } from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
 
-const most = 2_000;
+const max = 2_000;
 
-/** What a result of at most `most` characters holds of these events. */
+/** What a result of at most `max` characters holds of these events. */
 async function resultOf(events: readonly AgentEvent[], keepsEvents = true) {
   const world = await createWorld({
-    limits: { resultCharacters: most },
+    limits: { resultCharacters: max },
     script: async function* () {
       yield* events;
       yield done;
@@ -32,7 +32,7 @@ describe("a result is limited, and reports what is missing", () => {
     const { output = "", events } = await resultOf(text(10_000));
     const [, said = "", missing] =
       /^(\d+)\n\n\[(\d+) more characters: a result has at most 2000/.exec(output) ?? [];
-    expect(said.length).toBeGreaterThan(most / 2);
+    expect(said.length).toBeGreaterThan(max / 2);
     expect(said.length + Number(missing)).toBe(10_000);
     expect(events.slice(1)).toEqual([
       { type: "data", name: "truncated", data: { events: 0, characters: Number(missing) } },
@@ -58,7 +58,7 @@ describe("a result is limited, and reports what is missing", () => {
 
   test("many texts: none is kept over the limit", async () => {
     const { events, output = "" } = await resultOf(Array.from({ length: 5_000 }, () => text(10)).flat());
-    expect(JSON.stringify(events).length + output.length).toBeLessThan(3 * most);
+    expect(JSON.stringify(events).length + output.length).toBeLessThan(3 * max);
   });
 
   test("not through the middle of a character", async () => {

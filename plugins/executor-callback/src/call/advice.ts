@@ -1,7 +1,7 @@
 import { readPath } from "./json-path.js";
 
 /** Characters of it that reach the model. */
-const longestAdvice = 2_000;
+const maxAdviceLength = 2_000;
 
 /**
  * What a platform's error says to the model, to follow the status: its `detail`, as it came, when that is an object with
@@ -14,7 +14,7 @@ export function adviceIn(body: string): string {
   if (typeof detail !== "object" || detail === null) return "";
   if (!isText(readPath(answer, "detail.code")) && !isText(readPath(answer, "detail.next_step"))) return "";
   const text = JSON.stringify(detail);
-  return `: ${text.length > longestAdvice ? `${text.slice(0, longestAdvice)} (cut)` : text}`;
+  return `: ${text.length > maxAdviceLength ? `${text.slice(0, maxAdviceLength)} (cut)` : text}`;
 }
 
 function isText(value: unknown): boolean {

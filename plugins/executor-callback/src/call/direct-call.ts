@@ -10,7 +10,7 @@ const template =
 const encodedSeparator = /%(2e|2f|5c|00)/i;
 const endpointSuffix = "/tools/call";
 /** Characters of a URL; servers refuse much longer ones with errors that explain nothing. */
-const longestUrl = 8_192;
+const maxUrlLength = 8_192;
 
 /** Why a direct call's path can't be used with this endpoint; undefined when it can. Pure. */
 export function directPathProblem(path: string, endpoint: URL): string | undefined {
@@ -49,7 +49,7 @@ export function directPosting(
   const { method } = call;
   if (method === "POST" || method === "PUT") return { url, method, body: JSON.stringify(assembled) };
   addQuery(url, assembled);
-  if (url.href.length > longestUrl)
+  if (url.href.length > maxUrlLength)
     throw new CallInvalid(`the arguments are too long for a ${method} request`);
   return { url, method };
 }

@@ -2,7 +2,7 @@ import { guardedLookup, type Lookup, whyForbidden } from "@ambit/egress";
 import { Agent, type Dispatcher } from "undici";
 import type { OpenRoute } from "./route.js";
 
-const mostAgents = 64;
+const maxAgents = 64;
 
 /**
  * Kept-alive connections, apart for each address policy and port: a connection that one run's policy let through is
@@ -43,7 +43,7 @@ export class Connections {
 
   #dropOldest(): void {
     const [oldest] = this.#agents;
-    if (oldest === undefined || this.#agents.size <= mostAgents) return;
+    if (oldest === undefined || this.#agents.size <= maxAgents) return;
     this.#agents.delete(oldest[0]);
     // Waits for the open calls; they report their own failures.
     oldest[1].close(() => undefined);

@@ -1,9 +1,9 @@
 import { messageOf, unlessAborted } from "@ambit/core/plugin";
 import { type Dispatcher, request } from "undici";
-import { type Answer, longestResponse, type Posting } from "./posting.js";
+import { type Answer, maxResponseCharacters, type Posting } from "./posting.js";
 
 /** Bytes of an error's text that are read: what it says to a model is short, and comes as one JSON. */
-const longestRejection = 64 * 1024;
+const maxErrorBodyBytes = 64 * 1024;
 /** Milliseconds to wait for the text of an error: its status is already known. */
 const rejectionWait = 1_000;
 
@@ -35,18 +35,18 @@ export async function exchange(
 }
 
 async function readAnswer({ headers, body }: Dispatcher.ResponseData): Promise<Answer> {
-  if (Number(headers["content-length"]) > longestResponse) {
+  if (Number(headers["content-length"]) > maxResponseCharacters) {
     await read(body, 0);
     return { kind: "too_long" };
   }
-  const { text, complete } = await read(body, longestResponse);
+  const { text, complete } = await read(body, maxResponseCharacters);
   return complete ? { kind: "answered", body: text } : { kind: "too_long" };
 }
 
 async function readRejection(body: Dispatcher.ResponseData["body"]): Promise<string> {
   const late = setTimeout(() => body.destroy(), rejectionWait);
   try {
-    return (await read(body, longestRejection)).text;
+    return (await read(body, maxErrorBodyBytes)).text;
   } catch (error) {
     return `(its text could not be read: ${messageOf(error)})`;
   } finally {

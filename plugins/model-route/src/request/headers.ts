@@ -1,7 +1,7 @@
 /** Headers with which an agent may describe itself and its body, for every API. */
 const always = ["accept", "content-type", "user-agent", "idempotency-key"] as const;
 
-const longestValue = 4_096;
+const maxValueLength = 4_096;
 
 /**
  * The agent's headers that go to its model: a short list by name, so that none of them smuggles a credential, a host or
@@ -11,7 +11,7 @@ export function passedHeaders(given: Headers, further: readonly string[]): Recor
   const passed: Record<string, string> = {};
   for (const name of [...always, ...further]) {
     const value = given.get(name);
-    if (value !== null && value.length <= longestValue) passed[name] = value;
+    if (value !== null && value.length <= maxValueLength) passed[name] = value;
   }
   return passed;
 }
@@ -42,7 +42,7 @@ export function passedResponseHeaders(
 ): Headers {
   const passed = new Headers();
   for (const [name, value] of Object.entries(given)) {
-    if (typeof value !== "string" || value.length > longestValue) continue;
+    if (typeof value !== "string" || value.length > maxValueLength) continue;
     const isKnown =
       responseHeaders.some((one) => one === name) || responsePrefixes.some((one) => name.startsWith(one));
     if (isKnown) passed.set(name, redact(value));

@@ -10,7 +10,7 @@ export interface HeldShare {
 export class HeldBytes {
   #held = 0;
 
-  constructor(readonly most: number) {}
+  constructor(readonly max: number) {}
 
   get held(): number {
     return this.#held;
@@ -20,7 +20,7 @@ export class HeldBytes {
     let own = 0;
     return {
       take: (bytes) => {
-        if (this.#held + bytes > this.most) return false;
+        if (this.#held + bytes > this.max) return false;
         this.#held += bytes;
         own += bytes;
         return true;

@@ -5,7 +5,7 @@ import type { ResponseReader } from "./readers.js";
 const prelude = 12;
 const checksum = 4;
 /** A longer message is skipped: those with token counts are short. */
-const longestMessage = 1_048_576;
+const maxMessageLength = 1_048_576;
 
 /** `{"bytes":"…"}`, the wrapper of models' own events. */
 const wrapped = /^\s*\{\s*"bytes"\s*:\s*"([A-Za-z0-9+/=]+)"/;
@@ -41,7 +41,7 @@ export class AwsEvents implements ResponseReader {
   }
 
   #begin(length: number): void {
-    this.#isLong = length > longestMessage;
+    this.#isLong = length > maxMessageLength;
     if (this.#isLong) this.#parts = [];
     // No valid message is shorter: one that claims to be would never end.
     this.#missing = Math.max(prelude + checksum, length) - 4;

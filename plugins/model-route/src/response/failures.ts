@@ -1,7 +1,7 @@
 import type { ModelFailure } from "@ambit/core/plugin";
 import { AddressRefused } from "@ambit/egress";
 
-const longestWords = 300;
+const maxMessageLength = 300;
 
 /** Whether the same request may succeed later. Pure. */
 export function isRetryable(status: number): boolean {
@@ -36,7 +36,7 @@ export function failedConnection(error: unknown, host: string, hasBegun: boolean
 
 export function shortLine(text: string): string {
   const line = text.replace(/[\p{Cc}\s]+/gu, " ").trim();
-  return line.length > longestWords ? `${line.slice(0, longestWords)}…` : line;
+  return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
 }
 
 function causeOf(error: unknown): unknown {

@@ -34,7 +34,7 @@ const secretHeaders: readonly string[] = [
 ];
 
 /** A value shorter than this is no credential that could be told apart from other text. */
-const shortestSecret = 8;
+const minSecretLength = 8;
 
 /** Sends an admitted request with the real credential, and passes the response back. */
 export class Sending {
@@ -164,7 +164,7 @@ export class Sending {
     const sent = Object.entries(credential).flatMap(([name, value]) =>
       secretHeaders.includes(name) ? [value.replace(/^Bearer /, "")] : [],
     );
-    const secrets = [...new Set([...values, ...sent])].filter((value) => value.length >= shortestSecret);
+    const secrets = [...new Set([...values, ...sent])].filter((value) => value.length >= minSecretLength);
     const key = secrets.join("\n");
     if (this.#known?.key !== key) {
       const list = secrets.flatMap((value) => replacementsFor(value, "*"));

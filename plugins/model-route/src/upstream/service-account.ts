@@ -8,7 +8,7 @@ const tokenLifetimeSeconds = 3_600;
 /** A token is renewed this long before it expires. */
 const marginMs = 300_000;
 const fetchMs = 15_000;
-const mostTokenBytes = 65_536;
+const maxTokenBytes = 65_536;
 
 const accountSchema = z.object({
   type: z.literal("service_account"),
@@ -87,7 +87,7 @@ async function fetchToken(
     .setExpirationTime(issuedAt + tokenLifetimeSeconds)
     .sign(await importPKCS8(account.private_key, "RS256"));
   const agent = new Agent({
-    maxResponseSize: mostTokenBytes,
+    maxResponseSize: maxTokenBytes,
     connect: {
       rejectUnauthorized: true,
       timeout: fetchMs,

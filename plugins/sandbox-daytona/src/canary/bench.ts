@@ -9,13 +9,13 @@ import type { StartedMachine } from "../open/start-machine.js";
 export interface Bench {
   readonly account: Account;
   readonly open: StartedMachine;
-  /** What the open one can reach. */
+  /** What the open sandbox can reach. */
   readonly control: Outcomes;
   readonly limited: StartedMachine;
   readonly sandbox: RemoteSandbox;
-  /** Why the network of the limited one isn't limited; undefined if it is. */
+  /** Why the network of the limited sandbox couldn't be limited; undefined if it is. */
   readonly unrestricted: unknown;
-  /** Why no secret could be stored for it; undefined if one was. */
+  /** Why no secret could be stored for it; undefined if one was stored. */
   readonly withoutSecret: unknown;
   readonly decoys: Decoys;
   readonly signal: AbortSignal;

@@ -43,7 +43,7 @@ export const isolationTrials: readonly Trial[] = [
       }
       const text = randomUUID();
       const search = { values: { tool: text } };
-      // It sees itself, so the search works.
+      // It finds itself, so the search works.
       const own = await searchAsProcess(bench, search, { TOOL_VALUE: text });
       if (!own.found.tool?.includes(`/proc/${own.pid}/environ`)) {
         throw new NotProven("a process doesn't see its own environment in /proc", imageFix);

@@ -75,12 +75,12 @@ export const networkTrials: readonly Trial[] = [
   },
 ];
 
-/** Something was reached that mustn't be. */
+/** Something was reached that must not be. */
 class Leak extends NotProven {}
 
 const againMs = 250;
 
-/** The platform applies its rules after its response, so what leaks at first is tried again for a while. */
+/** The platform applies its rules after its response, so what leaks at first is retried for a while. */
 async function untilSettled<Result>(
   { account, signal }: Bench,
   trial: () => Promise<Result>,
@@ -96,7 +96,7 @@ async function untilSettled<Result>(
   }
 }
 
-/** Limits the open sandbox, tries everything again, and returns what was reached before and isn't now. */
+/** Limits the open sandbox, tries everything again, and returns what was reached before but not now. */
 async function phase(
   bench: Bench,
   change: NetworkChange,
@@ -135,7 +135,7 @@ async function tryAsAgent({ sandbox, account, signal }: Bench): Promise<Outcomes
 }
 
 /**
- * @param allowed must be reached; nothing else may be. A lookup is no connection: it counts only if nothing is allowed.
+ * @param allowed must be reached; nothing else may be. A lookup isn't a connection: it counts only if nothing is allowed.
  * @returns what was reached without limits but not with them.
  */
 function compare(

@@ -6,7 +6,7 @@ import { fixOf } from "./findings.js";
 import { runCanary } from "./run.js";
 import { FindingStore } from "./store.js";
 
-/** The findings of the last canary, or of a new one. Cleans up after dead runners first. */
+/** The findings of the last canary, or of a new one. First cleans up after dead runners. */
 export async function probeDaytona(
   account: Account,
   key: string,
@@ -18,7 +18,7 @@ export async function probeDaytona(
   try {
     await account.reaper.keepReaping(quietLog);
   } catch (error) {
-    // Without a list there is no cleanup, and so no sandbox either.
+    // Without a list of leftovers there is no clean-up, and then no sandbox is opened either.
     return claimsOf(account.config).map((claim) => unproven(claim, error, fixOf));
   }
   const { findings, complete } = await runCanary(account, signal);

@@ -6,7 +6,7 @@ import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 import type { Bench, Trial } from "./bench.js";
 
-/** Of the limited and the open sandbox, in a boundary's units. */
+/** Sizes of the limited and the open sandbox, in a boundary's units. */
 export const sizes = {
   limited: { memoryMb: 1_024, cpus: 1, diskMb: 1_024 },
   open: { memoryMb: 2_048, cpus: 2, diskMb: 2_048 },
@@ -16,14 +16,14 @@ export const sizes = {
 const wanted = 1_280;
 /** Milliseconds of full load. */
 const loadMs = 1_000;
-/** Cores, between the two sizes; as close to the small one as a busy host requires. */
+/** Cores, between the two sizes; close to the small one, for busy hosts. */
 const between = 1.2;
-/** Other load slows the large one down, so the best of several measurements counts. */
+/** Other load slows the large one down, so the best of several measurements is taken. */
 const rounds = 3;
 const limitMs = 60_000;
 const fix = "check the organisation's sandbox settings, or omit this limit";
 
-/** Runs last: a process that runs out of memory may end the bridge too. */
+/** Last, since a process that runs out of memory may end the bridge too. */
 export const resourceTrials: readonly Trial[] = [
   trial("resources.memory", { kind: "memory", mib: wanted }, wanted, "MiB of memory"),
   trial("resources.cpu", { kind: "cpu", ms: loadMs }, between, "cores"),
@@ -37,7 +37,7 @@ function trial(capability: Claim, order: object, threshold: number, unit: string
       const argv = await programLine(account.config.bridge.node, "strain", order);
       let [much, little] = [0, 0];
       for (let round = 0; round < rounds && much < threshold; round += 1) {
-        // One after the other: in parallel they would slow each other down.
+        // Sequential: in parallel they would slow each other down.
         much = Math.max(much, await cameTo(open.machine, argv));
         little = Math.max(little, await cameTo(limited.machine, argv));
       }

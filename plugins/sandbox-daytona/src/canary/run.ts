@@ -32,7 +32,7 @@ import { secretTrials } from "./secrets.js";
 
 export interface CanaryReport {
   readonly findings: readonly Finding[];
-  /** Whether it could test everything; if not, another canary is worthwhile soon. */
+  /** Whether it could test everything; if not, the canary is repeated soon. */
   readonly complete: boolean;
 }
 
@@ -91,7 +91,7 @@ async function makeBench(account: Account, opened: StartedMachine[], signal: Abo
       return start("limited", { ...limitedBoundary, network: unlimitedBoundary.network }, additions);
     });
   const openBoundary = { ...unlimitedBoundary, resources: config.image === undefined ? {} : sizes.open };
-  // Waits for both: one that starts after the other has failed is closed too.
+  // Waits for both, so that one that starts after the other has failed is closed too.
   const [opening, limiting] = await Promise.allSettled([start("open", openBoundary), startLimited()]);
   if (opening.status === "rejected") throw opening.reason;
   if (limiting.status === "rejected") throw limiting.reason;
@@ -139,7 +139,7 @@ async function whyNoSecrets(account: Account, secrets: readonly HiddenCredential
 
 const goneWithinMs = 10_000;
 
-/** Nothing outlives a deleted sandbox, so the platform is asked whether it exists. Empty if it doesn't. */
+/** Nothing outlives a deleted sandbox, so the platform is asked whether it still exists. Empty if it doesn't. */
 async function whatRemains(account: Account, { machine }: StartedMachine): Promise<Outcome<Claim>> {
   const service = await account.service();
   const end = performance.now() + goneWithinMs;

@@ -2,7 +2,7 @@ import { NotProven } from "@ambit/backend-kit";
 import type { Trial } from "./bench.js";
 import { searchAsProcess, searchPlatform } from "./programs.js";
 
-/** Proves that the value isn't inside. That it arrives at its hosts could be shown only with such a host. */
+/** Proves that the value isn't inside. That it arrives at its hosts can't be shown without such a host. */
 export const secretTrials: readonly Trial[] = [
   {
     shows: ["secrets.hidden"],

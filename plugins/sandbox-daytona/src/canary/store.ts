@@ -46,7 +46,7 @@ export class FindingStore {
     );
   }
 
-  /** @param complete whether they stay valid for hours, or another canary is worthwhile soon. */
+  /** @param complete whether they stay valid for hours; otherwise the canary is repeated soon. */
   async keep(key: string, findings: readonly Finding[], complete: boolean): Promise<void> {
     const { cacheHours, retryMinutes } = this.#account.config.canary;
     const until = Date.now() + (complete ? cacheHours * 3_600_000 : retryMinutes * 60_000);

@@ -35,15 +35,15 @@ export const outcomesSchema = z.record(
   z.strictObject({
     reached: z.boolean(),
     how: z.string(),
-    /** Where it led, for an attempt that names no destination. */
+    /** Where it led, if the attempt names no destination. */
     at: z.array(z.strictObject({ host: z.ipv4(), port: z.int() })).optional(),
   }),
 );
-/** By attempt. */
+/** Outcomes by attempt. */
 export type Outcomes = z.output<typeof outcomesSchema>;
 
 /**
- * Everything that the canary tries: each destination, a datagram to each address, the lookup of each name, the
+ * All attempts of the canary: each destination, a datagram to each address, the lookup of each name, the
  * gateway, and IPv6.
  */
 export function allAttempts(canary: CanaryConfig): readonly Attempt[] {
@@ -51,7 +51,7 @@ export function allAttempts(canary: CanaryConfig): readonly Attempt[] {
   const connections = [address, name, ...forbidden, address6].map(connectionTo);
   const hosts = new Set(connections.map(({ host }) => host));
   const names = [...hosts].filter((host) => isIP(host) === 0);
-  // To any public resolver: a query that arrives carries data out.
+  // To any public resolver: a query that arrives can carry data out.
   const datagrams = [...hosts]
     .filter((host) => isIP(host) === 4)
     .map((host) => ({ id: `${host}:53 (UDP)`, kind: "datagram", host, port: 53 }) as const);
@@ -68,7 +68,7 @@ export function idOf({ host, port }: Destination): string {
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Those that must fail under a boundary. A lookup is no connection: only "nothing at all" forbids it. */
+/** The attempts that must fail under a boundary. A lookup isn't a connection: only an empty allowlist forbids it. */
 export function attemptsAgainst(network: NetworkBoundary, canary: CanaryConfig): readonly Attempt[] {
   if (network.mode === "on") return [];
   return allAttempts(canary).filter((attempt) => {

@@ -11,7 +11,10 @@ export const daemon = {
   files: ["~/.daytona", "/tmp/daytona-daemon.log"],
 } as const;
 
-/** What a process bypasses by sending requests to the daemon: its user, its environment, its process tree. */
+/**
+ * Capabilities that a process bypasses by sending requests to the daemon, which runs them as another user, in another
+ * environment and process tree.
+ */
 export const fallsWithDaemon = [
   "environment.per-tool",
   "environment.named-only",

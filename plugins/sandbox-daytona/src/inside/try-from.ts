@@ -5,7 +5,7 @@ import { shellLine } from "../platform/shell-line.js";
 import { type Attempt, type Outcomes, outcomesSchema } from "./attempts.js";
 import { type InsideProgram, lastJson, programLine } from "./programs.js";
 
-/** Time for a Node.js to start in a sandbox that has just begun, in milliseconds. */
+/** Milliseconds for Node.js to start in a new sandbox. */
 const startMs = 20_000;
 
 /** Makes attempts from inside a sandbox, all at once, through the platform's own access. */
@@ -28,7 +28,7 @@ export async function runInside(
 ): Promise<unknown> {
   const line = shellLine(await programLine(node, program, input));
   const patientMs = startMs + limitMs;
-  // It only reads, so it may be repeated: one lost response means nothing.
+  // It only reads, so it is retried after a lost response.
   const { exitCode, output } = await withPatience(() => machine.execute(line, patientMs), {
     retries: 3,
     limitMs: patientMs,

@@ -19,7 +19,7 @@ export interface NetworkSettings {
 }
 
 /** Most entries of one list. Source: `network-validation.util.ts` of daytonaio/daytona at v0.190. */
-const mostEntries = 10;
+const maxEntries = 10;
 /** Names that the platform accepts. Same source. */
 const acceptedName = /^(\*\.)?([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,}$/;
 
@@ -53,12 +53,12 @@ export function networkGaps(
     // The API answers 400 to two lists that aren't empty. Source: pull request 265 of daytona/clients.
     add("network.allow-host", "Daytona accepts names or ranges, not both", "list only names, or only ranges");
   }
-  if (ranges.length > mostEntries) {
-    const reason = `${ranges.length} ranges are listed, and Daytona accepts ${mostEntries}`;
+  if (ranges.length > maxEntries) {
+    const reason = `${ranges.length} ranges are listed, and Daytona accepts ${maxEntries}`;
     add("network.allow-cidr", reason, "list fewer or wider ranges");
   }
-  if (hosts.length > mostEntries) {
-    const reason = `${hosts.length} names are listed, and Daytona accepts ${mostEntries}`;
+  if (hosts.length > maxEntries) {
+    const reason = `${hosts.length} names are listed, and Daytona accepts ${maxEntries}`;
     add("network.allow-host", reason, "list fewer names, such as one *.suffix for several");
   }
   const ipv6 = ranges.filter(({ family }) => family === 6);

@@ -29,7 +29,7 @@ export function resourceGaps(
       field: "memoryMb",
       value: memoryMb,
       unit: mibInGib,
-      most: maximum.memoryGib,
+      max: maximum.memoryGib,
       what: "GiB of memory",
     },
     {
@@ -37,7 +37,7 @@ export function resourceGaps(
       field: "cpus",
       value: cpus,
       unit: 1,
-      most: maximum.cpus,
+      max: maximum.cpus,
       what: "cores",
     },
     {
@@ -45,12 +45,12 @@ export function resourceGaps(
       field: "diskMb",
       value: diskMb,
       unit: mibInGib,
-      most: maximum.diskGib,
+      max: maximum.diskGib,
       what: "GiB of disk",
     },
   ] as const;
   const gaps: ActorGap[] = [];
-  for (const { capability, field, value, unit, most, what } of kinds) {
+  for (const { capability, field, value, unit, max, what } of kinds) {
     if (value === undefined) continue;
     const below = Math.floor(value / unit) * unit;
     if (image === undefined) {
@@ -65,11 +65,11 @@ export function resourceGaps(
         reason: `Daytona accepts whole ${what}, not ${value / unit}`,
         fix: `set ${field} to ${below > 0 ? `${below} or ` : ""}${below + unit}`,
       });
-    } else if (value > most * unit) {
+    } else if (value > max * unit) {
       gaps.push({
         capability,
-        reason: `the organisation allows one sandbox ${most} ${what}`,
-        fix: `set ${field} to ${most * unit} at most, or raise sandbox-daytona's maximum with the organisation's limit`,
+        reason: `the organisation allows one sandbox ${max} ${what}`,
+        fix: `set ${field} to ${max * unit} at most, or raise sandbox-daytona's maximum with the organisation's limit`,
       });
     }
   }

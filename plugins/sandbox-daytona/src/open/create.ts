@@ -108,14 +108,14 @@ function isOrdered(order: SandboxOrder, labels: Readonly<Record<string, string>>
 }
 
 /**
- * Deletes anything that the order made, once.
+ * Deletes everything that the order created. Runs once.
  *
  * @throws ServiceFailure when it may still exist.
  */
 async function removeNamed(service: Service, order: SandboxOrder): Promise<"deleted" | "absent"> {
   try {
     const machine = await service.get(order.name);
-    // A sandbox with another owner stays: it isn't the one ordered.
+    // A sandbox with another owner stays: it isn't the ordered one.
     if (!isOrdered(order, machine.labels)) return "absent";
     await machine.delete();
     return "deleted";

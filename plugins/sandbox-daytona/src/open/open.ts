@@ -12,7 +12,7 @@ import { watch } from "./watch.js";
 /**
  * One sandbox, with its limits read back and tried from inside before anything runs in it.
  *
- * @throws SandboxFailed; nothing is left then, or the message names what is.
+ * @throws SandboxFailed; nothing is left then, or the message names what is left.
  */
 export async function openSandbox(account: Account, spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
   const { id: session, boundary, secrets = [], fence, log } = spec;
@@ -48,7 +48,7 @@ export async function enter(
     "daytona.timeToLive": view.hasTimeToLive ? `${order.ttlMinutes} minutes` : noTimeToLive(order),
     "daytona.size": `${view.cpu} cores, ${view.memory} GiB of memory, ${view.disk} GiB of disk`,
   };
-  // Both take a while, and are independent.
+  // Both take a while and are independent.
   const [tried, entered] = await Promise.allSettled([
     tryAgain(account, started, boundary.network, scope.signal),
     // Each sandbox is a separate container or machine, so its /proc belongs to it alone.

@@ -8,7 +8,7 @@ export function machineName({ namePrefix }: { readonly namePrefix: string }, ses
 }
 
 /**
- * Whether the sandbox still has this owner: another runner changes its labels before it takes it over.
+ * Whether the sandbox still has this owner. Another runner changes its labels before it takes it over.
  *
  * @throws ServiceFailure when that can't be determined, or the sandbox is gone.
  */

@@ -37,7 +37,7 @@ export interface StartedMachine {
 /**
  * A sandbox with every requested limit, according to the platform.
  *
- * @throws SandboxFailed; nothing is left then, or the message names what is.
+ * @throws SandboxFailed; nothing is left then, or the message names what is left.
  */
 export async function startMachine(account: Account, request: MachineRequest): Promise<StartedMachine> {
   const { config } = account;

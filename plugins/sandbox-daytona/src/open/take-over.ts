@@ -13,7 +13,7 @@ import { LimitsNotApplied, orderOf, remoteMachine, type StartedMachine } from ".
 
 /**
  * Takes over the sandbox of another runner: labels it as this runner's, reads its limits back and tests them from
- * inside. From then on its bridge ignores every other runner.
+ * inside. After that, its bridge ignores every other runner.
  *
  * @throws SandboxFailed; the sandbox then stays as it was.
  */
@@ -37,7 +37,7 @@ export async function takeOverSandbox(
   }
 }
 
-/** Deletes one that no runner takes over. */
+/** Deletes a sandbox that no runner takes over. */
 export async function discardSandbox(
   account: Account,
   { id: session, fence = 0, log }: Pick<SandboxSpec, "id" | "fence" | "log">,
@@ -55,7 +55,7 @@ export async function discardSandbox(
   await removeSecrets(await account.service(), secrets.ids, limitMs);
 }
 
-/** That it belongs to this session, with a smaller fence. @throws SandboxFailed, ServiceFailure */
+/** Checks that it belongs to this session, with a lower fence. @throws SandboxFailed, ServiceFailure */
 async function found(account: Account, id: string, session: string, below: number): Promise<Machine> {
   const machine = await (await account.service()).get(id);
   const now = ownershipOf(machine.labels);
@@ -72,7 +72,7 @@ async function claimed(
   secrets: MountedSecrets,
 ): Promise<StartedMachine> {
   const order = orderOf(account.config, owner, { session, boundary }, secrets.mounts);
-  // Before it is entered: from now on its earlier owner deletes it no more.
+  // Before it is used: from now on its earlier owner no longer deletes it.
   await machine.setLabels(order.labels);
   const view = await machine.refresh().catch((error: unknown) => {
     throw error instanceof ServiceFailure ? asGone(error) : error;

@@ -18,7 +18,7 @@ export interface WatchOptions {
  * function that ends the watch.
  */
 export function watch({ machine, order, everyMs, log, onFailure }: WatchOptions): () => void {
-  // Three times within the platform's own limit, so that one lost request does no harm.
+  // Three times within the platform's own limit, so that one lost request doesn't matter.
   const touchMs = (order.autoStopMinutes * 60_000) / 3;
   const intervalMs = Math.min(everyMs, touchMs);
   let touchedAt = performance.now();

@@ -1,5 +1,5 @@
-/** Characters of one request: many lines are sent as one, and none waits for a large one. */
-const mostInOne = 128 * 1_024;
+/** Characters of one request: many lines are sent in one request, but none waits for a large one. */
+const maxRequestCharacters = 128 * 1_024;
 
 interface Waiting {
   readonly lines: string;
@@ -53,7 +53,7 @@ export class InputQueue {
     let length = 0;
     const within = this.#waiting.findIndex(({ lines }, index) => {
       length += lines.length;
-      return index > 0 && length > mostInOne;
+      return index > 0 && length > maxRequestCharacters;
     });
     return this.#waiting.splice(0, within === -1 ? this.#waiting.length : within);
   }

@@ -13,7 +13,7 @@ export interface LogStreamOptions {
 }
 
 /** One frame of the platform is 1 KB; a larger one than this isn't a log. */
-const largestFrame = 8 * 1_024 * 1_024;
+const maxFrameBytes = 8 * 1_024 * 1_024;
 /** Bytes that are kept for a slow reader before the platform has to wait. */
 const readAhead = 256 * 1_024;
 
@@ -36,7 +36,7 @@ export function openLogStream(options: LogStreamOptions): LogStream {
       "X-Daytona-SDK-Version": sdkVersion,
     },
     handshakeTimeout: options.connectMs,
-    maxPayload: largestFrame,
+    maxPayload: maxFrameBytes,
     perMessageDeflate: false,
   });
   socket.binaryType = "nodebuffer";

@@ -31,8 +31,8 @@ export async function openSessionPipe(options: SessionPipeOptions): Promise<Pipe
         log.debug({ sandbox: machine.name, text }, "a pipe's command wrote to standard error"),
     });
     const queue = new InputQueue((text) =>
-      // The command's input is created after the response to its start. Nothing was written then, so it may be sent
-      // again.
+      // The platform creates the command's input after its response to the start. Nothing was written then, so it may
+      // be sent again.
       withPatience(
         () => machine.input(session, command, text),
         { retries: 8, limitMs: options.connectMs },

@@ -40,12 +40,12 @@ export interface Told {
   readonly headers?: unknown;
 }
 
-const longestMessage = 300;
+const maxMessageLength = 300;
 
 /** @param secret never shown, even if the platform repeats it. */
 export function serviceFailure(error: Told, secret: string): ServiceFailure {
   const plain = error.message.replaceAll(secret, "…");
-  const message = plain.length > longestMessage ? `${plain.slice(0, longestMessage)}…` : plain;
+  const message = plain.length > maxMessageLength ? `${plain.slice(0, maxMessageLength)}…` : plain;
   return new ServiceFailure(
     kindOf(error, plain),
     message,
@@ -93,7 +93,10 @@ function kindOf({ name, statusCode }: Told, message: string): FailureKind {
   return name === "DaytonaConnectionError" ? "unreachable" : "other";
 }
 
-/** `Retry-After`, and the platform's own for one kind of request: `Retry-After-sandbox-create`. The longest counts. */
+/**
+ * `Retry-After`, and the platform's own header for one kind of request: `Retry-After-sandbox-create`. The longest one
+ * counts.
+ */
 function retryAfterMs(headers: unknown): number | undefined {
   if (typeof headers !== "object" || headers === null) return undefined;
   const seconds = Object.entries(headers)
@@ -103,7 +106,7 @@ function retryAfterMs(headers: unknown): number | undefined {
   return seconds.length === 0 ? undefined : Math.max(...seconds) * 1_000;
 }
 
-/** Whether the same request may succeed by itself a moment later. */
+/** Whether the same request may succeed a moment later. */
 export function isPassing({ kind }: ServiceFailure): boolean {
   return ["throttled", "timeout", "unavailable", "unreachable"].includes(kind);
 }

@@ -10,13 +10,13 @@ export interface Patience {
 }
 
 /** Milliseconds between two tries: at first, and at most. */
-const pauses = { first: 250, longest: 10_000 } as const;
-/** Milliseconds that must be left for another try: with less it would fail just for lack of time. */
-const leastMs = 1_000;
+const pauses = { first: 250, max: 10_000 } as const;
+/** Milliseconds that must remain for another try: with less it would fail for lack of time. */
+const minAttemptMs = 1_000;
 
 /**
- * Repeats a call after a temporary failure, so only for calls that may be made twice. Waits as long as the platform
- * asks for, unless that is longer than the time that is left.
+ * Repeats a call after a temporary failure, so only for idempotent calls. Waits as long as the platform
+ * asks for, unless that is longer than the remaining time.
  *
  * @throws ServiceFailure the last failure; if that was only the time limit, the one before it.
  */
@@ -33,7 +33,7 @@ export async function withPatience<Result>(
         return await call();
       } catch (error) {
         if (!(error instanceof ServiceFailure)) throw error;
-        const isOver = error.kind === "timeout" && performance.now() + leastMs >= end;
+        const isOver = error.kind === "timeout" && performance.now() + minAttemptMs >= end;
         if (isOver && telling !== undefined) throw telling;
         telling = error;
         throw error;
@@ -48,7 +48,7 @@ export async function withPatience<Result>(
       shouldRetry: async ({ error, attemptNumber }) => {
         if (!(error instanceof ServiceFailure) || !isSafe(error)) return false;
         const pause = Math.max(error.retryAfterMs ?? 0, pauseBefore(attemptNumber));
-        if (performance.now() + pause + leastMs >= end) return false;
+        if (performance.now() + pause + minAttemptMs >= end) return false;
         await pauseFor(pause, signal);
         return signal?.aborted !== true;
       },
@@ -58,7 +58,7 @@ export async function withPatience<Result>(
 
 /** Doubles each time, with as much jitter again: clients that failed together don't retry together. */
 function pauseBefore(attempt: number): number {
-  return Math.min(pauses.first * 2 ** (attempt - 1) * (1 + Math.random()), pauses.longest);
+  return Math.min(pauses.first * 2 ** (attempt - 1) * (1 + Math.random()), pauses.max);
 }
 
 /** Resolves early when `signal` aborts. */

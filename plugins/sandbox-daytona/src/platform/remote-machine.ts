@@ -17,7 +17,7 @@ export interface RemoteMachineOptions {
   isOwn?(): Promise<boolean>;
   /**
    * Runs once, after the sandbox is gone or couldn't be deleted.
-   * @param isLeft whether it was left to another runner, which has it now.
+   * @param isLeft whether it was left to another runner.
    */
   onDestroyed(isLeft: boolean): Promise<void>;
 }
@@ -66,7 +66,7 @@ export class RemoteMachine implements RemotePlatform {
 
   async #destroy(): Promise<void> {
     const { machine, log, onDestroyed } = this.#options;
-    // What may be another runner's is left alone.
+    // A sandbox that may belong to another runner isn't touched.
     let isLeft = this.#options.isOwn !== undefined;
     try {
       isLeft = (await this.#delete()) === "left";

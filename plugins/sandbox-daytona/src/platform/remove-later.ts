@@ -11,17 +11,17 @@ const usual: RemovalTimes = { everyMs: 2_000, limitMs: 120_000 };
 
 export interface Removal {
   readonly name: string;
-  /** One try: whether it is gone for good. A throw counts as a failed try. */
+  /** One try: whether it no longer exists. A throw counts as a failed try. */
   remove(): Promise<boolean>;
   readonly log: Log;
-  /** Whether the process stays alive until then: not for what probably doesn't exist. */
+  /** Whether the process stays alive until then. Not for something that probably doesn't exist. */
   readonly holdsProcess: boolean;
   readonly times?: RemovalTimes | undefined;
 }
 
 /**
  * Retries the removal of a sandbox that couldn't be removed: one that changes its state answers 409, and one whose
- * creation was abandoned may appear later. Returns at once; what is finally left is logged, and removed by the reaper.
+ * creation was abandoned may appear later. Returns at once. What remains at the end is logged, and removed by the reaper.
  */
 export function removeLater({ name, remove, log, holdsProcess, times = usual }: Removal): void {
   const keepAt = async () => {

@@ -6,14 +6,14 @@ export interface Service {
   /**
    * Resolves when the sandbox has started.
    *
-   * @param timeoutMs for the whole operation; a sandbox that was made by then still exists.
+   * @param timeoutMs for the whole operation; a sandbox that was created by then still exists.
    */
   create(order: SandboxOrder, timeoutMs: number): Promise<Machine>;
   get(idOrName: string): Promise<Machine>;
-  /** Those with all of these labels, in any order. */
+  /** Sandboxes with all of these labels, in any order. */
   list(labels: Readonly<Record<string, string>>): AsyncIterable<ListedMachine>;
   createSecret(secret: SecretOrder): Promise<StoredSecret>;
-  /** Those whose name has this prefix. */
+  /** Secrets whose name has this prefix. */
   listSecrets(prefix: string): AsyncIterable<StoredSecret>;
   deleteSecret(id: string): Promise<void>;
 }
@@ -98,7 +98,7 @@ export interface Machine extends ListedMachine {
   startInSession(session: string, line: string): Promise<string>;
   /** The platform adds a line feed. */
   input(session: string, command: string, text: string): Promise<void>;
-  /** Ends all that runs in it. */
+  /** Ends everything that runs in it. */
   endSession(session: string): Promise<void>;
   upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
 }

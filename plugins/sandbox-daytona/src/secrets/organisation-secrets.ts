@@ -12,7 +12,7 @@ export const mountedSecretsSchema = z.strictObject({
   ids: z.array(z.string()).readonly(),
   /** Variable of the sandbox → name of the organisation's secret. */
   mounts: z.record(z.string(), z.string()).readonly(),
-  /** By the credential's name: what stands inside instead of the value. */
+  /** By the credential's name: its placeholder inside. */
   placeholders: z.record(z.string(), z.string()).readonly(),
 });
 export type MountedSecrets = Readonly<z.output<typeof mountedSecretsSchema>>;
@@ -76,7 +76,7 @@ export async function removeSecrets(
   for (const id of ids) await removeSecret(service, { id }, limitMs);
 }
 
-/** A secret that isn't there is removed. */
+/** A secret that doesn't exist counts as removed. */
 export async function removeSecret(
   service: Service,
   { id }: Pick<StoredSecret, "id">,

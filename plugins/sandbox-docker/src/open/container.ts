@@ -18,7 +18,7 @@ const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
 /** Milliseconds between two checks whether a container is gone. */
 const lookAgainMs = 50;
 /** Further checks of a container whose pipe ended. */
-const mostLooks = 10;
+const maxAttempts = 10;
 
 export interface Ended {
   readonly code: number | null;
@@ -149,7 +149,7 @@ export class Container implements DirectPlatform {
         if (statusOf(error) === 404) return new SandboxFailed("The container was removed", { cause: error });
         return asSandboxFailed(error, `say why the container ${this.id.slice(0, 12)} ended`, this.#config);
       }
-      if (looks === mostLooks) return undefined;
+      if (looks === maxAttempts) return undefined;
       await after(lookAgainMs, undefined, { signal });
     }
   }

@@ -11,7 +11,7 @@ export interface Setting {
 const mebibyte = 1024 * 1024;
 const periodUs = 100_000;
 /** The kernel's minimum quota. */
-const leastQuotaUs = 1_000;
+const minQuotaUs = 1_000;
 
 /**
  * What to write to each controller for these limits, in order. Pure. Reference: the kernel's cgroup-v1 and cgroup-v2
@@ -37,7 +37,7 @@ export function settingsFor(
   }
   if (limits.processes !== undefined) settings.pids = [{ file: "pids.max", value: String(limits.processes) }];
   if (limits.cpus !== undefined) {
-    const quota = String(Math.max(leastQuotaUs, Math.round(limits.cpus * periodUs)));
+    const quota = String(Math.max(minQuotaUs, Math.round(limits.cpus * periodUs)));
     settings.cpu =
       version === 2
         ? [{ file: "cpu.max", value: `${quota} ${periodUs}` }]

@@ -8,7 +8,7 @@ export interface LoopbackForward {
 }
 
 /** Each takes one more process in every jail. */
-const mostForwards = 16;
+const maxForwards = 16;
 /** A jail's user can't listen on lower ports. */
 const firstFreePort = 1_024;
 
@@ -47,11 +47,11 @@ export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
     });
   }
   const count = loopbackForwards(network).length;
-  if (count > mostForwards) {
+  if (count > maxForwards) {
     gaps.push({
       capability: "network.allow-cidr",
-      reason: `${count} ports of this host's loopback are listed, and at most ${mostForwards} can be forwarded`,
-      fix: `list ${mostForwards} at most, or put the services behind one gateway`,
+      reason: `${count} ports of this host's loopback are listed, and at most ${maxForwards} can be forwarded`,
+      fix: `list ${maxForwards} at most, or put the services behind one gateway`,
     });
   }
   const localhost = network.rules.find((rule) => rule.kind === "host" && rule.name === "localhost");

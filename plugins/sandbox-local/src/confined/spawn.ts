@@ -6,7 +6,7 @@ import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
 import { jailEnvironment } from "./environment.js";
 import { lookThrough, settleOutsideLinks } from "./files/hard-links.js";
-import { findProtectedPaths, mostRepositories } from "./files/protected-paths.js";
+import { findProtectedPaths, maxRepositories } from "./files/protected-paths.js";
 import { type PreparedMounts, pathRules, prepareMounts } from "./files/workspace-mounts.js";
 import { bubblewrapArguments, type Jail } from "./launch/arguments.js";
 import { hostShell } from "./launch/first-program.js";
@@ -62,7 +62,7 @@ export async function spawnConfined(
         await settleOutsideLinks(folder.workspace, found.outsideLinks, config.hardLinks);
         session.repositories = [...new Set([...session.repositories, ...found.repositories])].slice(
           0,
-          mostRepositories,
+          maxRepositories,
         );
         session.linksSettled = true;
       }

@@ -7,7 +7,7 @@ import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 const execute = promisify(execFile);
 const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 /** In milliseconds. Each command takes a few. */
-const longestCommandMs = 20_000;
+const commandTimeoutMs = 20_000;
 
 /** In a session's folder: where the file system with a size is mounted. */
 export const diskMount = "disk";
@@ -77,7 +77,7 @@ async function mountsBelow(folder: string): Promise<readonly string[]> {
 }
 
 async function run(program: string, argv: readonly string[]): Promise<void> {
-  await execute(program, argv, { env: environment, cwd: "/", timeout: longestCommandMs });
+  await execute(program, argv, { env: environment, cwd: "/", timeout: commandTimeoutMs });
 }
 
 /** The program's own message, without the paths in it, which name the runner. */

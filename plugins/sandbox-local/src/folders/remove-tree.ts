@@ -14,7 +14,7 @@ chmod -R u+rwx -- "$1" 2>/dev/null
 exec rm -rf -- "$1"`;
 
 /** Bytes of the programs' messages. */
-const mostReason = 300;
+const maxReasonLength = 300;
 
 /**
  * Removes a folder and everything in it, in a separate process: the folder's content, and so the amount of work, was
@@ -46,7 +46,7 @@ export async function removeTree(path: string): Promise<string | undefined> {
 async function beginningOf(stream: Readable): Promise<string> {
   if (stream instanceof Socket) stream.unref();
   let text = "";
-  for await (const chunk of stream) text += String(chunk).slice(0, mostReason - text.length);
+  for await (const chunk of stream) text += String(chunk).slice(0, maxReasonLength - text.length);
   return text.trim();
 }
 

@@ -13,7 +13,7 @@ const patienceMs = 1_000;
 /** Most simultaneous removals of all sessions. */
 const together = 2;
 /** Most problems that are kept until they are logged. */
-const mostProblems = 100;
+const maxProblems = 100;
 
 interface Problem {
   readonly path: string;
@@ -106,7 +106,7 @@ export class Trash {
   }
 
   #note(problem: Problem): void {
-    if (this.#problems.length < mostProblems) this.#problems.push(problem);
+    if (this.#problems.length < maxProblems) this.#problems.push(problem);
   }
 }
 

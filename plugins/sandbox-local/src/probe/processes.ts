@@ -107,7 +107,7 @@ function hasEndedWithin(pid: number, ms: number): boolean {
 }
 
 /** In ms. What a shell starts may not be there yet on a busy host when the shell has written its line. */
-const longestStartMs = 2_000;
+const startTimeoutMs = 2_000;
 
 /** Processes of this host that have the argument, as soon as there are that many; fewer if they don't appear in time. */
 async function startedOnHost(
@@ -115,7 +115,7 @@ async function startedOnHost(
   count: number,
   signal: AbortSignal,
 ): Promise<readonly number[]> {
-  const end = Date.now() + longestStartMs;
+  const end = Date.now() + startTimeoutMs;
   for (;;) {
     const found = await onHost(argument);
     if (found.length >= count || Date.now() > end) return found;

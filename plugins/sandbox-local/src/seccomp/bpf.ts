@@ -48,11 +48,11 @@ export function assemble(statements: readonly Statement[]): Buffer {
       `seccomp program: ${instructions.length} instructions, the kernel accepts ${LONGEST_PROGRAM}`,
     );
   }
-  const distance = (from: number, to: string, longest: number): number => {
+  const distance = (from: number, to: string, max: number): number => {
     const target = labels.get(to);
     if (target === undefined) throw new Error(`seccomp program: no label ${to}`);
     const skipped = target - from - 1;
-    if (skipped < 0 || skipped > longest) {
+    if (skipped < 0 || skipped > max) {
       throw new Error(`seccomp program: ${to} is ${skipped} instructions away from instruction ${from}`);
     }
     return skipped;

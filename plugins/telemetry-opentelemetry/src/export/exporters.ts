@@ -10,9 +10,9 @@ import { openExporter } from "./exporter.js";
 import { readableSpan } from "./readable-span.js";
 
 /** Destinations at once. Callers choose theirs, so the one longest unused makes room. */
-const mostDestinations = 32;
+const maxDestinations = 32;
 /** Spans that wait for a destination; beyond that they are dropped. */
-const mostSpans = 2_048;
+const maxSpans = 2_048;
 /** Milliseconds until what a run left is sent. */
 const delayMs = 1_000;
 
@@ -53,14 +53,14 @@ export class Exporters {
     requireOpenAddress(destination, this.config);
     return new BatchSpanProcessor({
       exporter: openExporter(destination, this.config, log),
-      maxQueueSize: mostSpans,
+      maxQueueSize: maxSpans,
       scheduledDelayMillis: delayMs,
     });
   }
 
   #dropOldest(): void {
     const [oldest] = this.#processors;
-    if (oldest === undefined || this.#processors.size <= mostDestinations) return;
+    if (oldest === undefined || this.#processors.size <= maxDestinations) return;
     this.#processors.delete(oldest[0]);
     // Sends what it has first; the exporter reports what fails.
     oldest[1].shutdown().catch(() => undefined);

@@ -20,7 +20,7 @@ const stageNames: Readonly<Record<ObservedStage, string>> = {
 };
 
 /** Tool calls and requests to the model that get a span of their own in one run. */
-const mostSpans = 1_000;
+const maxSpans = 1_000;
 
 /** One run as spans: `invoke_agent`, below it its stages, below the turn what the agent did. */
 export class RunTrace implements RunObservation {
@@ -165,7 +165,7 @@ export class RunTrace implements RunObservation {
 
   #isFull(): boolean {
     this.#spans += 1;
-    if (this.#spans <= mostSpans) return false;
+    if (this.#spans <= maxSpans) return false;
     this.#dropped += 1;
     return true;
   }

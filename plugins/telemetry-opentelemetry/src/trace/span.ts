@@ -44,8 +44,8 @@ export interface SpanStart {
 }
 
 /** Characters of one attribute; the rest is cut. */
-const longestText = 16_384;
-const mostEvents = 128;
+const maxTextLength = 16_384;
+const maxEvents = 128;
 
 /** A span under way. */
 export class Span {
@@ -84,7 +84,7 @@ export class Span {
   }
 
   happened(name: string, attributes: Readonly<Record<string, AttributeValue | undefined>> = {}): void {
-    if (this.#events.length >= mostEvents) {
+    if (this.#events.length >= maxEvents) {
       this.#droppedEvents += 1;
       return;
     }
@@ -112,5 +112,5 @@ export class Span {
 }
 
 function shortened<Value extends AttributeValue>(value: Value): Value | string {
-  return typeof value === "string" && value.length > longestText ? value.slice(0, longestText) : value;
+  return typeof value === "string" && value.length > maxTextLength ? value.slice(0, maxTextLength) : value;
 }

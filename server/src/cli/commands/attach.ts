@@ -13,7 +13,7 @@ export interface AttachOptions extends ClientOptions {
 }
 
 /** Consecutive connections that may bring nothing new, and milliseconds between them. */
-const mostFruitless = 10;
+const maxFruitlessAttempts = 10;
 const pauseMs = 500;
 
 /** `ambit attach`: follows a run from its beginning until its result. A dropped connection is resumed. */
@@ -37,10 +37,10 @@ export async function attach(runId: string, options: AttachOptions): Promise<num
       }
     } catch (error) {
       if (error instanceof ServerRefused && error.cause === undefined) throw error;
-      if (!wasReached || fruitless >= mostFruitless) throw error;
+      if (!wasReached || fruitless >= maxFruitlessAttempts) throw error;
     }
     fruitless = last === before ? fruitless + 1 : 0;
-    if (fruitless > mostFruitless) throw new ServerRefused(`the log of run ${runId} breaks off`);
+    if (fruitless > maxFruitlessAttempts) throw new ServerRefused(`the log of run ${runId} breaks off`);
     await sleep(pauseMs);
   }
 

@@ -11,7 +11,7 @@ import { colors } from "./colors.js";
 import { receiptLines } from "./receipt-lines.js";
 
 /** Characters of a tool's arguments or result that are shown. */
-const longestValue = 160;
+const maxValueLength = 160;
 
 /** A run as people read it: one line for each event, with its time since the start. */
 export class Timeline {
@@ -134,5 +134,5 @@ export class Timeline {
 
 function shortened(value: unknown): string {
   const text = (typeof value === "string" ? value : (JSON.stringify(value) ?? "")).trim();
-  return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
+  return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text;
 }

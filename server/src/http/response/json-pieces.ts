@@ -55,8 +55,8 @@ function isHighSurrogate(unit: number): boolean {
 }
 
 /** Whether a value has more characters than that, or as many values. Looks no further than it must. */
-function exceeds(value: unknown, most: number): boolean {
-  let room = most;
+function exceeds(value: unknown, max: number): boolean {
+  let room = max;
   const open: unknown[] = [value];
   while (open.length > 0 && room >= 0) {
     const next = open.pop();

@@ -161,8 +161,8 @@ async function sendRun(
   }
   // Another replica has given the run its end.
   const stored = await durable.ended(run.id, left.signal);
-  const most = runner.options.limits.resultCharacters;
-  if (stored !== undefined) await sendStoredResult(durable, stored, most, outgoing, left.signal);
+  const max = runner.options.limits.resultCharacters;
+  if (stored !== undefined) await sendStoredResult(durable, stored, max, outgoing, left.signal);
 }
 
 /** To a caller that sends the same request again: the run that it began. */
@@ -180,6 +180,6 @@ async function respondExisting(
   if (form !== "json")
     return sendRecords(run.id, form, durable.follow(run.id, 0, left.signal), outgoing, log);
   const ended = await durable.ended(run.id, left.signal);
-  const most = runner.options.limits.resultCharacters;
-  if (ended !== undefined) await sendStoredResult(durable, ended, most, outgoing, left.signal);
+  const max = runner.options.limits.resultCharacters;
+  if (ended !== undefined) await sendStoredResult(durable, ended, max, outgoing, left.signal);
 }

@@ -18,7 +18,7 @@ import { type StoredRoute, visibleRun } from "./run-routes.js";
 import { timeOf } from "./stored-response.js";
 
 /** Questions of one run that are looked at for one answer. */
-const mostOfRun = 1_000;
+const maxInteractions = 1_000;
 
 /** `GET /interactions` */
 export async function handleInteractions({ server, exchange, query }: StoredRoute): Promise<void> {
@@ -63,7 +63,7 @@ export async function handleStoredAnswer(route: StoredRoute, runId: string, id: 
   if (!answeredHere(() => runner.answer(runId, id, body))) {
     if (pathBeyondDepth(body) !== undefined) throw new RequestInvalid([{ path: "", message: "is too deep" }]);
     const { store } = server.durable;
-    const asked = await store.interactions({ runId, limit: mostOfRun });
+    const asked = await store.interactions({ runId, limit: maxInteractions });
     const question = asked.find((one) => one.id === id);
     if (question?.state !== "open") throw closed(id, question?.state);
     readAnswer(interactionKindSchema.parse(question.kind), body);

@@ -2,7 +2,7 @@ import { nearestKey, RequestInvalid } from "@ambit/core";
 import type { Projects } from "./projects.js";
 import { countOf } from "./run-body.js";
 
-const mostListed = 1_000;
+const maxListed = 1_000;
 const listedByDefault = 100;
 
 /** @throws RequestInvalid for a parameter that isn't one of these: a misspelled filter would show everything. */
@@ -19,7 +19,7 @@ export function requireKnown(query: URLSearchParams, known: readonly string[]): 
 /** @throws RequestInvalid */
 export function limitOf(query: URLSearchParams): number {
   const limit = countOf("limit", query.get("limit") ?? undefined, listedByDefault);
-  return Math.min(Math.max(limit, 1), mostListed);
+  return Math.min(Math.max(limit, 1), maxListed);
 }
 
 /** The project that a query names. @throws RequestInvalid for one that its caller may not see */

@@ -18,7 +18,7 @@ export interface RunQueueOptions {
   readonly runner: Runner;
   readonly sealing: Sealing;
   /** Runs that may wait. */
-  readonly mostQueued: number;
+  readonly maxQueued: number;
   readonly tenancy: Tenancy;
   readonly quotas: SharedQuotas;
   readonly log: Log;
@@ -51,15 +51,15 @@ export class RunQueue {
     digest: string,
     caller: Caller,
   ): Promise<{ readonly runId: string } | { readonly existing: StoredRun }> {
-    const { durable, runner, sealing, mostQueued } = this.options;
+    const { durable, runner, sealing, maxQueued } = this.options;
     const { request, plan } = await runner.plan(body, rulesOf(caller));
     const runId = request.runId ?? id ?? randomUUID();
     const { queuedRuns: waiting } = await durable.store.backlog();
-    if (waiting >= mostQueued) throw new AtCapacity(`${mostQueued} runs wait for a place already.`);
+    if (waiting >= maxQueued) throw new AtCapacity(`${maxQueued} runs wait for a place already.`);
     const project = projectOfCaller(caller);
     // What is left is for other projects, too: one that has as much waiting gets no more of it.
     const own = project === null ? 0 : (await durable.store.backlog(project)).queuedRuns;
-    if (own >= mostQueued - waiting)
+    if (own >= maxQueued - waiting)
       throw new AtCapacity(`${own} runs of the project wait for a place already.`);
     const existing = await durable.store.create({
       ...durable.newRun({ id: runId, request, plan }, digest),

@@ -11,7 +11,7 @@ import { countOf } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
 import { deliveryInfo, resultOf, summaryOf } from "./stored-response.js";
 
-const mostDeliveries = 100;
+const maxDeliveries = 100;
 
 /** What a route of stored runs works with. */
 export interface StoredRoute {
@@ -37,7 +37,7 @@ export async function handleRunInfo(route: StoredRoute, id: string): Promise<voi
   const deliveries =
     webhook === undefined
       ? undefined
-      : await route.server.durable.store.deliveries({ runId: id, limit: mostDeliveries });
+      : await route.server.durable.store.deliveries({ runId: id, limit: maxDeliveries });
   const info = {
     ...{ ...summaryOf(run), result: resultOf(run) },
     ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),

@@ -40,13 +40,13 @@ export function resultOf({ result }: StoredRun): RunResult | undefined {
 export async function sendStoredResult(
   durable: DurableRuns,
   run: StoredRun,
-  mostCharacters: number,
+  maxCharacters: number,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<void> {
   const result = resultOf(run);
   if (result === undefined) return;
-  const events = await coalesced(eventsOf(durable, run.id, signal), mostCharacters);
+  const events = await coalesced(eventsOf(durable, run.id, signal), maxCharacters);
   sendJson(response, statusOfResult(result), { ...result, events }, { "x-ambit-run-id": run.id });
 }
 

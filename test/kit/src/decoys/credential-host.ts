@@ -30,7 +30,7 @@ const keys = `git.${keysZone}`;
 const second = `second.${keysZone}`;
 const impostor = `impostor.${keysZone}`;
 /** More than all attacks of a suite send. */
-const mostRequests = 10_000;
+const maxRequests = 10_000;
 
 /** A server on loopback that credentials are sent to: over TLS under three names, one of which isn't its own. */
 export class CredentialHost {
@@ -118,7 +118,7 @@ export class CredentialHost {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const { method = "", url = "", rawHeaders, socket } = request;
     const serverName = socket instanceof TLSSocket && socket.servername ? socket.servername : undefined;
-    if (this.#received.length < mostRequests) this.#received.push({ serverName, method, url, rawHeaders });
+    if (this.#received.length < maxRequests) this.#received.push({ serverName, method, url, rawHeaders });
     const sent = request.headers.authorization ?? "nothing";
     request.resume();
     response.shouldKeepAlive = false;

@@ -19,7 +19,7 @@ const strayPaths = [
 ];
 const strayMethods = ["DELETE", "PUT", "PATCH", "OPTIONS"];
 
-const mostBuffered = 32 * 1024 * 1024;
+const maxBufferedBytes = 32 * 1024 * 1024;
 
 export const gatewayChecks: readonly GatewayCheck[] = [
   {
@@ -193,7 +193,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
       const piece = Buffer.alloc(64 * 1024, "x");
       stage.upstream.answer = async (response) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
-        while (written < mostBuffered && !response.destroyed) {
+        while (written < maxBufferedBytes && !response.destroyed) {
           written += piece.length;
           if (response.write(piece)) continue;
           await Promise.race([once(response, "drain"), stalled()]);
@@ -202,7 +202,7 @@ export const gatewayChecks: readonly GatewayCheck[] = [
       };
       const response = await stage.begin();
       await stalled();
-      assert.ok(written < mostBuffered, `${written} bytes were taken from the model, and none was read`);
+      assert.ok(written < maxBufferedBytes, `${written} bytes were taken from the model, and none was read`);
       response.on("error", () => undefined).destroy();
     },
   },

@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import type { ConnectionDecision, Log } from "@ambit/core/plugin";
 
 /** More than a suite's sandboxes log. */
-const mostCharacters = 4_000_000;
+const maxCharacters = 4_000_000;
 
 /** A backend's log of its sandboxes, and its decisions on connections. */
 export class SandboxRecord {
@@ -21,6 +21,6 @@ export class SandboxRecord {
 
   keep(told: ConnectionDecision | object): void {
     // Not as JSON, which omits an error's message.
-    if (this.#text.length < mostCharacters) this.#text += `${inspect(told, { depth: 8 })}\n`;
+    if (this.#text.length < maxCharacters) this.#text += `${inspect(told, { depth: 8 })}\n`;
   }
 }

@@ -8,7 +8,7 @@ import { replying } from "../replying.js";
 /**
  * Connections at once, of one listener; others are dropped. A client that opens more must not take every descriptor.
  */
-const mostConnections = 256;
+const maxConnections = 256;
 
 /** Connections on the sandbox's loopback, carried to the runner. */
 export class Listeners {
@@ -22,7 +22,7 @@ export class Listeners {
   /** What hears a channel of kind `listen`; closing it closes the port. */
   listen(channel: Channel): ChannelListener {
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#carry(socket));
-    server.maxConnections = mostConnections;
+    server.maxConnections = maxConnections;
     // Nothing after the start ends it: a connection that couldn't be accepted is lost alone.
     server.on("error", () => undefined);
     this.#servers.add(server);

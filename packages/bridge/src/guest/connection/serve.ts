@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { protocolVersion } from "../../messages.js";
 import { readLine, type Signal, signalLine } from "../../transport/frame.js";
 import { Lines } from "../../transport/lines.js";
-import { longestLine } from "../../transport/payload.js";
+import { maxLineLength } from "../../transport/payload.js";
 import { FrameMissing, ReliableTransport } from "../../transport/reliable-transport.js";
 import { Daemon } from "../daemon.js";
 import { type Settings, socketOf } from "../settings.js";
@@ -59,7 +59,7 @@ class SocketServer {
   }
 
   #connected(socket: Socket): void {
-    const lines = new Lines(longestLine);
+    const lines = new Lines(maxLineLength);
     const attachment: Attachment = { socket, sink: new SocketSink(socket) };
     socket.on("error", () => undefined);
     socket.once("close", () => {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { EgressLimits } from "../limits.js";
 
 /** A git LFS batch names a hundred objects, 100 bytes each. */
-const mostBytes = 256 * 1024;
+const maxBytes = 256 * 1024;
 
 /** A small body, whole; undefined for one that is larger, or breaks off. */
 export async function readBody(
@@ -15,7 +15,7 @@ export async function readBody(
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       length += chunk.length;
-      if (length > mostBytes) return undefined;
+      if (length > maxBytes) return undefined;
       chunks.push(chunk);
     }
     return Buffer.concat(chunks);

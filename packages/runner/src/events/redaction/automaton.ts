@@ -1,11 +1,11 @@
 import { randomInt } from "node:crypto";
 
-/** So that it can't be chosen which steps get in each other's way. */
+/** Random, so that callers can't choose steps that collide. */
 const seed = randomInt(2 ** 31);
 
 /**
- * Finds any of many texts in a text, looking at each of its characters once (Aho and Corasick, 1975): the time depends
- * neither on their number nor on their similarity, which callers choose.
+ * Finds any of many strings in a text, reading each character once (Aho and Corasick, 1975): the time depends
+ * neither on the number of strings nor on their similarity, both of which callers choose.
  */
 export class Automaton {
   /** Of a state: how many characters it has matched, the state of its longest true suffix, its longest whole text. */
@@ -21,24 +21,24 @@ export class Automaton {
   readonly #first = new Int32Array(128);
 
   constructor(texts: readonly string[]) {
-    const most = 1 + texts.reduce((sum, { length }) => sum + length, 0);
-    this.#depth = new Int32Array(most);
-    this.#fallback = new Int32Array(most);
-    this.#longest = new Int32Array(most);
-    const size = 2 ** Math.ceil(Math.log2(most * 2));
+    const max = 1 + texts.reduce((sum, { length }) => sum + length, 0);
+    this.#depth = new Int32Array(max);
+    this.#fallback = new Int32Array(max);
+    this.#longest = new Int32Array(max);
+    const size = 2 ** Math.ceil(Math.log2(max * 2));
     this.#from = new Int32Array(size);
     this.#by = new Uint16Array(size);
     this.#to = new Int32Array(size);
     this.#mask = size - 1;
-    this.#fill(texts, most);
+    this.#fill(texts, max);
   }
 
-  /** How many characters at the end of what was read may be the beginning of a text. */
+  /** The number of characters at the end of the input that may begin one of the strings. */
   depth(state: number): number {
     return this.#depth[state] ?? 0;
   }
 
-  /** How long the longest text is that ends here; 0 when none does. */
+  /** The length of the longest string that ends here; 0 if none does. */
   longest(state: number): number {
     return this.#longest[state] ?? 0;
   }
@@ -52,7 +52,7 @@ export class Automaton {
     }
   }
 
-  /** Where the step is, or would be. */
+  /** The step's slot in the table, or the free slot for it. */
   #slot(state: number, character: number): number {
     let hash = Math.imul(state ^ seed, 0x9e37_79b1) ^ Math.imul(character, 0x85eb_ca6b);
     hash = Math.imul(hash ^ (hash >>> 16), 0xc2b2_ae35);
@@ -63,9 +63,9 @@ export class Automaton {
     return slot;
   }
 
-  #fill(texts: readonly string[], most: number): void {
-    const parents = new Int32Array(most);
-    const characters = new Uint16Array(most);
+  #fill(texts: readonly string[], max: number): void {
+    const parents = new Int32Array(max);
+    const characters = new Uint16Array(max);
     let states = 1;
     for (const text of texts) {
       let state = 0;
@@ -90,7 +90,7 @@ export class Automaton {
     for (let character = 0; character < 128; character += 1) {
       this.#first[character] = this.#to[this.#slot(0, character)] ?? 0;
     }
-    // Shorter ones first: a fallback is always shorter than what falls back.
+    // Shorter ones first: a state's fallback is always shorter than the state.
     const order = this.#byDepth(states);
     for (const state of order) {
       if (this.depth(state) < 2) continue;
@@ -102,9 +102,9 @@ export class Automaton {
     }
   }
 
-  /** All states in the order of their depth, counted into place. */
+  /** All states by depth (a counting sort). */
   #byDepth(states: number): Int32Array {
-    const deepest = this.#depth.subarray(0, states).reduce((most, depth) => Math.max(most, depth), 0);
+    const deepest = this.#depth.subarray(0, states).reduce((max, depth) => Math.max(max, depth), 0);
     const places = new Int32Array(deepest + 2);
     for (let state = 0; state < states; state += 1)
       places[this.depth(state) + 1] = (places[this.depth(state) + 1] ?? 0) + 1;

@@ -1,5 +1,5 @@
-/** Shorter ones would be found in any base64 text by chance. */
-const shortestAligned = 8;
+/** Shorter ones occur in any base64 text by chance. */
+const minAlignedLength = 8;
 
 /**
  * How a text may contain a secret: plain, escaped in JSON (once, twice), encoded for a URL or a form, in hex, in base64
@@ -27,15 +27,15 @@ export function formsOf(given: string): readonly string[] {
 }
 
 /**
- * Base64 takes three bytes for four characters, so that the same bytes look different one or two places later. Of each
- * place, the characters that the secret alone determines; at its edges up to two hold bits of its neighbours.
+ * Base64 encodes three bytes as four characters, so the same bytes look different at each of three offsets. For each
+ * offset: the characters that depend on the secret alone; up to two at its edges also hold bits of its neighbours.
  */
 function alignedBase64(secret: string): string[] {
   const bytes = Buffer.from(secret);
   return [0, 1, 2].flatMap((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
     const form = encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
-    return form.length < shortestAligned ? [] : [form];
+    return form.length < minAlignedLength ? [] : [form];
   });
 }
 

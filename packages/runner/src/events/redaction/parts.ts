@@ -5,7 +5,7 @@ const secretName =
   /pass(word|wd|phrase)?$|pwd$|token$|secret$|credential|api[-_]?key$|private[-_]?key$|^key$|^sig(nature)?$/i;
 
 /** Characters of a line of a key or certificate; shorter ones aren't secret. */
-const shortestLine = 16;
+const minLineLength = 16;
 
 /**
  * A credential, and the parts of it that are secret by themselves: the password of a connection string, a key within
@@ -47,7 +47,7 @@ function inJson(value: string): string[] {
   try {
     return secretsWithin(JSON.parse(value), 8);
   } catch {
-    // Not JSON after all: it is the value that it is.
+    // Not JSON: taken as a plain value.
     return [];
   }
 }
@@ -63,14 +63,14 @@ function secretsWithin(value: unknown, levels: number): string[] {
 function linesOf(value: string): string[] {
   const lines = value.split("\n").map((line) => line.trim());
   if (lines.length < 2) return [];
-  return lines.filter((line) => line.length >= shortestLine && !line.startsWith("-----"));
+  return lines.filter((line) => line.length >= minLineLength && !line.startsWith("-----"));
 }
 
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    // A stray percent sign: it means itself.
+    // A literal percent sign.
     return part;
   }
 }

@@ -10,13 +10,13 @@ const mark = "[redacted]";
 /** Characters that are redacted in one go: a millisecond's work. */
 const sliceLength = 65_536;
 
-/** The most texts whose end is held back at a time. */
-const mostBlocks = 256;
+/** Texts whose end may be held back at the same time. */
+const maxBlocks = 256;
 
-/** Takes known secrets out of texts, values and streams, in every form that `formsOf` knows. */
+/** Removes known secrets from texts, values and streams, in every form that `formsOf` returns. */
 export class Redactor {
   readonly #secrets = new Set<string>();
-  /** Undefined: there is nothing to hide. */
+  /** Undefined if there are no secrets. */
   #automaton: Automaton | undefined;
   /** One per open block: its text comes in pieces. */
   readonly #blocks = new Map<string, StreamRedactor>();
@@ -25,7 +25,7 @@ export class Redactor {
     this.hide(secrets);
   }
 
-  /** From now on these as well; blocks that are open keep to what they began with. */
+  /** Adds secrets. Blocks that are already open keep using the earlier ones. */
   hide(secrets: Iterable<string>): void {
     const known = this.#secrets.size;
     for (const secret of secrets) if (secret !== "") this.#secrets.add(secret);
@@ -44,7 +44,7 @@ export class Redactor {
     return redactor.push(text) + redactor.end();
   }
 
-  /** The same of a text of any length: others are served in between. */
+  /** The same for a text of any length. Yields to other work in between. */
   async longText(text: string): Promise<string> {
     if (this.#automaton === undefined || text.length <= sliceLength) return this.text(text);
     const redactor = new StreamRedactor(this.#automaton, mark);
@@ -94,8 +94,8 @@ export class Redactor {
   #block(id: string, automaton: Automaton): StreamRedactor {
     const known = this.#blocks.get(id);
     if (known !== undefined) return known;
-    if (this.#blocks.size >= mostBlocks)
-      throw new HarnessFailed(`The agent started more than ${mostBlocks} texts without ending them.`);
+    if (this.#blocks.size >= maxBlocks)
+      throw new HarnessFailed(`The agent started more than ${maxBlocks} texts without ending them.`);
     const block = new StreamRedactor(automaton, mark);
     this.#blocks.set(id, block);
     return block;

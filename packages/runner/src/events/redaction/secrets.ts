@@ -2,7 +2,7 @@ import type { Issue, RunRequest } from "@ambit/core/contract";
 import { inCredential, inUrl } from "./parts.js";
 
 /** Shorter values, and these words, occur in any text: replacing them would hide nothing and garble much. */
-const shortestSecret = 4;
+const minSecretLength = 4;
 const ordinaryWords = new Set(["true", "false", "null", "none"]);
 
 /** Headers whose values are no credentials, and occur in any talk about HTTP. */
@@ -15,7 +15,7 @@ const ordinaryHeaders = new Set([
 ]);
 
 /** Characters of a request's credentials, together. */
-const mostSecretCharacters = 32_768;
+const maxSecretCharacters = 32_768;
 
 /** Keeps secrets out of the log until the returned function is called. */
 export type HideSecrets = (secrets: readonly string[]) => () => void;
@@ -46,7 +46,7 @@ export function secretsOf(request: RunRequest): readonly string[] {
     ...headersWithin(request.telemetry),
   ];
   const secrets = values.filter(
-    (value) => value.length >= shortestSecret && !ordinaryWords.has(value.toLowerCase()),
+    (value) => value.length >= minSecretLength && !ordinaryWords.has(value.toLowerCase()),
   );
   return [...new Set(secrets)];
 }
@@ -55,9 +55,9 @@ export function secretsOf(request: RunRequest): readonly string[] {
 export function tooManySecrets(secrets: Iterable<string>): Issue[] | undefined {
   let characters = 0;
   for (const secret of secrets) characters += secret.length;
-  if (characters <= mostSecretCharacters) return undefined;
-  const most = mostSecretCharacters.toLocaleString("en");
-  const message = `carries more than ${most} characters of credentials and tools' environments: send what isn't secret in harnessFiles`;
+  if (characters <= maxSecretCharacters) return undefined;
+  const max = maxSecretCharacters.toLocaleString("en");
+  const message = `carries more than ${max} characters of credentials and tools' environments: send what isn't secret in harnessFiles`;
   return [{ path: "", message }];
 }
 

@@ -7,12 +7,12 @@ import type { Automaton } from "./automaton.js";
 export class StreamRedactor {
   #state = 0;
   #held = "";
-  /** Where `#held` begins, and everything that was read ends. */
+  /** Offsets in the whole input: where `#held` begins, and where the input read so far ends. */
   #from = 0;
   #read = 0;
-  /** Found and not given out yet, in order, apart. */
+  /** Found but not yet output, in order, without overlaps. */
   readonly #found: { start: number; end: number }[] = [];
-  /** Where the last mark's secret ends. */
+  /** Where the secret of the last mark ends. */
   #marked = -1;
 
   constructor(
@@ -34,7 +34,7 @@ export class StreamRedactor {
     return this.#give(this.#read - automaton.depth(state));
   }
 
-  /** What was held back, when nothing more comes. */
+  /** Returns what was held back, at the end of the input. */
   end(): string {
     const rest = this.#give(this.#read);
     this.#state = 0;
@@ -51,7 +51,7 @@ export class StreamRedactor {
     this.#found.push({ start, end });
   }
 
-  /** Gives out what comes before `until`, which no later piece can change. */
+  /** Outputs what precedes `until`, which no later piece can change. */
   #give(until: number): string {
     let given = "";
     let at = this.#from;

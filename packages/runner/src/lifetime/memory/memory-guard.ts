@@ -5,23 +5,23 @@ import type { Log } from "@ambit/core/plugin";
 const megabyte = 1024 * 1024;
 /** The largest share of V8's own limit that is used, unless the configuration sets a limit. */
 const defaultShare = 0.5;
-/** Beyond the limit by so much, runs are ended. */
+/** Factor of the limit above which runs are ended. */
 const dangerous = 1.5;
 const watchMs = 200;
 
 /** Something that holds memory and can release it on request. */
 export interface MemoryHolder {
-  /** About how many characters it holds. */
+  /** The approximate number of characters that it holds. */
   readonly held: number;
   cancel(reason: AtCapacity): void;
 }
 
-/** MiB that V8 may use before it ends the process, as far as the runner goes by default. */
+/** MiB that the runner uses by default: a share of what V8 may use before it ends the process. */
 export function defaultMemoryMb(): number {
   return Math.floor((getHeapStatistics().heap_size_limit / megabyte) * defaultShare);
 }
 
-/** MiB of JavaScript's heap and of the buffers that belong to it. */
+/** MiB of the JavaScript heap and its buffers. */
 export function usedMemoryMb(): number {
   const { used_heap_size: heap, external_memory: external } = getHeapStatistics();
   return (heap + external) / megabyte;
@@ -29,7 +29,7 @@ export function usedMemoryMb(): number {
 
 /**
  * Keeps the process from running out of memory, which would end every run in it. Above the limit nothing new begins.
- * Half as much above it, the run that holds the most is ended, one after the other, until the rest fits.
+ * At one and a half times the limit, the runs that hold the most are ended, one by one, until the rest fits.
  */
 export class MemoryGuard {
   #watch: NodeJS.Timeout | undefined;
@@ -41,7 +41,7 @@ export class MemoryGuard {
     readonly usedMb: () => number = usedMemoryMb,
   ) {}
 
-  /** @param moreMb what is about to be taken. @throws AtCapacity */
+  /** @param moreMb about to be allocated. @throws AtCapacity */
   requireRoom(moreMb = 0): void {
     const used = this.usedMb();
     if (used + moreMb < this.limitMb) return;
@@ -49,7 +49,7 @@ export class MemoryGuard {
     throw new AtCapacity(`The runner is out of memory (${figures}): try again later.`);
   }
 
-  /** While there are runs, it is looked at every now and then. */
+  /** Checked periodically while there are runs. */
   watch(): void {
     this.#watch ??= setInterval(() => this.look(), watchMs).unref();
   }
@@ -62,10 +62,10 @@ export class MemoryGuard {
   look(): void {
     const used = this.usedMb();
     if (used < this.limitMb * dangerous) return;
-    const [most] = [...this.holders()].sort((one, other) => other.held - one.held);
-    if (most === undefined) return;
+    const [max] = [...this.holders()].sort((one, other) => other.held - one.held);
+    if (max === undefined) return;
     this.log.error({ usedMb: Math.round(used), limitMb: this.limitMb }, "a run is ended to free memory");
     const message = "The runner is out of memory, and this run used the most: try again later.";
-    most.cancel(new AtCapacity(message));
+    max.cancel(new AtCapacity(message));
   }
 }

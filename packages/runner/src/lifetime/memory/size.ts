@@ -1,13 +1,13 @@
 import { isJsonObject } from "@ambit/core/contract";
 
-/** What a value costs in addition to its texts. */
+/** The cost of a value in addition to its strings. */
 const nodeCost = 16;
 
-/** About how many characters a JSON value takes in memory. Iterative, since its depth is unbounded. */
+/** The approximate number of characters that a JSON value takes in memory. Iterative, since its depth is unbounded. */
 export function sizeOf(value: unknown): number {
   let size = nodeCost + sizeOfScalar(value);
   if (typeof value !== "object" || value === null) return size;
-  // Every event comes by here: most are flat, and need no list.
+  // Called for every event. Most are flat, and need no stack.
   let open: object[] | undefined;
   for (let next: object | undefined = value; next !== undefined; next = open?.pop()) {
     if (Array.isArray(next)) {

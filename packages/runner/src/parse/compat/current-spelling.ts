@@ -4,7 +4,7 @@ import { ignoredKeyOf } from "./ignored-keys.js";
 import { withCurrentValues } from "./older-values.js";
 import { type Findings, type ObjectReader, type Reader, requestReader } from "./reader.js";
 
-/** A request in the current spelling, not yet validated, and what could not be brought into it. */
+/** A request in the current spelling, not yet validated, and what could not be translated. */
 export interface Respelled {
   readonly body: unknown;
   readonly issues: readonly Issue[];
@@ -12,9 +12,9 @@ export interface Respelled {
 }
 
 /**
- * Brings older spellings into the current one: snake_case names, fields of earlier wires, explicit nulls (which
- * mean absent). Looks only at the levels of the contract, never inside a caller's own values. What needs no change
- * isn't copied, so that a thousand tools cost a walk and nothing else.
+ * Translates older spellings into the current one: snake_case names, fields of earlier wires, explicit nulls (which
+ * mean absent). Reads only the levels of the contract, never inside a caller's own values. What needs no change
+ * isn't copied, so that a thousand tools cost one traversal and nothing else.
  *
  * @param ignorable keys that are ignored with a warning, as `ignoredPath` gives them.
  */
@@ -38,8 +38,8 @@ function walk(value: unknown, reader: Reader | undefined, path: PropertyKey[], f
   if (reader === undefined) return value;
   if (reader.kind === "list") {
     if (!Array.isArray(value)) return value;
-    if (value.length <= reader.most) return walkList(value, reader.element, path, findings);
-    issues.push(tooMany(value.length, "entries", reader.most, path));
+    if (value.length <= reader.max) return walkList(value, reader.element, path, findings);
+    issues.push(tooMany(value.length, "entries", reader.max, path));
     return [];
   }
   if (!isJsonObject(value)) return value;
@@ -51,8 +51,8 @@ function walk(value: unknown, reader: Reader | undefined, path: PropertyKey[], f
   return reader.kind === "map" ? value : walkObject(value, names, reader, path, findings);
 }
 
-function tooMany(count: number, what: string, most: number, path: readonly PropertyKey[]): Issue {
-  const message = `has ${count.toLocaleString("en")} ${what}, ${most.toLocaleString("en")} at most: send fewer`;
+function tooMany(count: number, what: string, max: number, path: readonly PropertyKey[]): Issue {
+  const message = `has ${count.toLocaleString("en")} ${what}, ${max.toLocaleString("en")} at most: send fewer`;
   return { path: pathText(path), message };
 }
 
@@ -83,7 +83,7 @@ function walkObject(
   findings: Findings,
 ): JsonObject {
   const { issues, ignorable, warnings } = findings;
-  // Begun at the first change, and filled in order: deleting from a copy would make it slow to read.
+  // Created at the first change, and filled in order: deleting from a copy would make it slow to read.
   let copy: Record<string, unknown> | undefined;
   let older: Record<string, unknown> | undefined;
   for (const [index, written] of names.entries()) {

@@ -2,10 +2,10 @@ import { plainKey, slipBetween } from "@ambit/core/contract";
 import { z } from "zod";
 import { type Level, levelAt } from "../level.js";
 
-/** Subtrees of a request in which a key is never ignored: what they say restricts the run. */
+/** Subtrees of a request in which a key is never ignored, since they restrict the run. */
 const restricting = ["sandboxPermission", "permissions"] as const;
 
-/** Names of what restricts a run, at any level of any wire. A key close to one is probably a typo of it. */
+/** Names of fields that restrict a run, at any level of any wire. A key close to one is probably a typo of it. */
 const restrictions: readonly string[] = [
   "sandboxPermission",
   "network",
@@ -31,7 +31,7 @@ const restrictions: readonly string[] = [
   "needsApproval",
 ];
 
-/** Words that only names of restrictions hold: `sandboxPolicy`, `networkRules`, `egress`. */
+/** Words that occur only in names of restrictions: `sandboxPolicy`, `networkRules`, `egress`. */
 const restrictingWords =
   /sandbox|boundar|network|egress|firewall|allowlist|whitelist|denylist|blocklist|filesystem|enforce|permission|approval|readonly|secret/;
 
@@ -60,12 +60,12 @@ function whyNotIgnorable(path: string, known: Level | undefined): string | undef
   return `is too close to what restricts a run (${restriction}): if it were ignored, the request would seem to have a boundary that doesn't exist. Upgrade the runner, or stop sending it`;
 }
 
-/** A path as keys are compared: in whichever spelling either was written. */
+/** A path in the form in which keys are compared, regardless of their spelling. */
 export function ignoredKeyOf(parent: string, key: string): string {
   return `${parent === "" ? "" : `${parent}.`}${plainKey(key)}`;
 }
 
-/** The same for a path that a configuration names. */
+/** The same for a path in the configuration. */
 export function ignoredPath(path: string): string {
   const end = path.lastIndexOf(".");
   return ignoredKeyOf(path.slice(0, Math.max(0, end)), path.slice(end + 1));
@@ -75,7 +75,7 @@ export function ignoredPath(path: string): string {
 export function contractSettings(known: Level | undefined) {
   return z.strictObject({
     /**
-     * Paths of keys that this version doesn't know and passes over, with a warning on the result, for a platform that
+     * Paths of keys that this version doesn't know and ignores, with a warning on the result, for a platform that
      * is newer than its runner: `gatewayPolicy`, `customTools[].annotations`. Default: none; an unknown key refuses the
      * request. A key that is close to the name of a boundary or a permission can't be listed.
      */

@@ -1,12 +1,12 @@
 import { interactionSettingsSchema, modelConnectionSchema, permissionSchema } from "@ambit/core/contract";
 import { z } from "zod";
 
-/** The fields of earlier wires, by level. Values that only move are checked in their new place. */
+/** The fields of earlier wires, by level. Values that only move are validated in their new place. */
 export const olderRequestSchema = z.strictObject({
   /** One string in place of messages. */
   prompt: z.string().optional(),
   permissionPolicy: z.enum(["auto", "deny"]).optional(),
-  /** Variable's name to credential. */
+  /** Credentials by the name of their variable. */
   secrets: z.record(z.string(), z.unknown()).optional(),
   provider: z.unknown().optional(),
   deployment: z.unknown().optional(),

@@ -7,7 +7,7 @@ interface Report {
   warn(key: string, message: string): void;
 }
 
-/** What is left of the object in current spelling, and what was spelt as in earlier wires. */
+/** The remaining object in the current spelling, and the fields of earlier wires. */
 export type Translate<Older> = (current: JsonObject, older: Older, report: Report) => JsonObject;
 
 export const translateTool: Translate<OlderTool> = (tool, { needsApproval }) =>
@@ -83,7 +83,7 @@ export const translateRequest: Translate<OlderRequest> = (request, older, report
   return translated;
 };
 
-/** The prompt was the latest turn, which callers also sent as the last message. */
+/** The prompt was the latest turn, which callers also sent as their last message. */
 function withPrompt(messages: readonly unknown[], prompt: string): readonly unknown[] {
   const last = messages.at(-1);
   if (isJsonObject(last) && last.role === "user" && last.content === prompt) return messages;
@@ -104,7 +104,7 @@ function modelConnectionOf({ secrets = {}, provider, deployment, endpoint, crede
   return Object.keys(connection).length > 0 ? connection : undefined;
 }
 
-/** Read by a program inside, which signs requests with them: no proxy can add them later. */
+/** A program inside signs requests with them, so no proxy can add them later. */
 const usedLocally = new Set([
   "AWS_ACCESS_KEY_ID",
   "AWS_SECRET_ACCESS_KEY",

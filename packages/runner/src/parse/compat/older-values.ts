@@ -27,7 +27,7 @@ export function withCurrentValues(body: JsonObject, issues: Issue[]): JsonObject
   return rest;
 }
 
-/** A platform without an endpoint sends the object all the same. A tool that needs one is refused by its executor. */
+/** A platform without an endpoint still sends the object. A tool that needs one is refused by its executor. */
 function isUnset(toolCallback: unknown): boolean {
   return (
     isJsonObject(toolCallback) &&

@@ -16,11 +16,11 @@ import {
   translateTool,
 } from "./older-spelling.js";
 
-/** What a walk needs, and what it finds. */
+/** The input of a walk, and its findings. */
 export interface Findings {
   readonly issues: Issue[];
   readonly ignorable: ReadonlySet<string>;
-  /** By path, without indices: of a thousand entries with the same unknown key, one warning. */
+  /** By path without indices: a thousand entries with the same unknown key cause one warning. */
   readonly warnings: Map<string, Warning>;
 }
 
@@ -69,7 +69,7 @@ export type Reader = ObjectReader | ListReader | MapReader;
 
 export interface ObjectReader {
   readonly kind: "object";
-  /** By the key as it may be written. */
+  /** By each accepted spelling of the key. */
   readonly keys: ReadonlyMap<string, Key>;
   /** Its path, without indices: `customTools[]`. */
   readonly path: string;
@@ -79,7 +79,7 @@ export interface ObjectReader {
 interface ListReader {
   readonly kind: "list";
   readonly element: Reader | undefined;
-  readonly most: number;
+  readonly max: number;
 }
 
 interface MapReader {
@@ -87,7 +87,7 @@ interface MapReader {
 }
 
 interface Key {
-  /** As the contract spells it. */
+  /** In the contract's spelling. */
   readonly name: string;
   readonly below: Reader | undefined;
   readonly isOlder: boolean;

@@ -21,12 +21,12 @@ interface Stored extends Answered {
   readonly issued: IssuedId;
 }
 
-/** Answers that are looked at in one request. */
-const mostAnswers = 1_000;
+/** Answers of one request that are read. */
+const maxAnswers = 1_000;
 
 /**
  * The answers that a request's messages bring. Only what a runner with this key asked for counts, whatever the messages
- * contain: the agent reports calls and results of its own, and clients send those back beside the user's answers.
+ * contain: the agent reports calls and results of its own, and clients send those back together with the user's answers.
  */
 export class Answers {
   readonly #waiting: Stored[];
@@ -41,7 +41,7 @@ export class Answers {
 
   /**
    * @param idsOf gives the ids of this run; called only when there is something that could be an answer.
-   * @param given answers that came apart from messages.
+   * @param given answers that weren't sent in messages.
    * @returns the answers, and a warning for each that doesn't count.
    */
   static async of(
@@ -65,18 +65,18 @@ export class Answers {
     const warnings: Warning[] = [];
     const found: Stored[] = [];
     let latest: string | undefined;
-    for (const { block, path } of suspects.slice(-mostAnswers)) {
+    for (const { block, path } of suspects.slice(-maxAnswers)) {
       const { toolCallId: id } = block;
       const issued = id === undefined ? undefined : ids.read(id);
       latest = issued?.turn ?? latest;
       if (!isResult(block)) continue;
       const answer = answerOf(block);
-      // What the runner itself put in place of a result answers nothing.
+      // What the runner itself sent in place of a result is no answer.
       if (isUnsettled(answer.output)) continue;
       if (id === undefined || issued === undefined) warnings.push({ path, message: unasked });
       else found.push({ id, issued, answer });
     }
-    // A run pauses when it asks, so what it asks next makes its earlier questions past ones.
+    // A run pauses when it asks, so its next question makes the earlier ones obsolete.
     const current = found.filter(({ issued }) => issued.turn === latest);
     const kept = keptAnswers(given, ids);
     return { answers: new Answers(ids, used, agreed([...current, ...kept])), warnings };
@@ -105,7 +105,7 @@ export class Answers {
   }
 }
 
-/** Those to the questions that were asked last. */
+/** The answers to the latest questions. */
 function keptAnswers(
   { newest, answers }: Awaited<ReturnType<AnswerKeeper["given"]>>,
   ids: CallIds,
@@ -131,8 +131,8 @@ interface Placed {
 }
 
 /**
- * Calls and results that may belong to what was asked last: what comes after the user's last words, in a message of any
- * role, and what comes after the assistant's last message, also beside new words of the user.
+ * Calls and results that may belong to the latest questions: those after the user's last text, in a message of any
+ * role, and those after the assistant's last message, even next to new text of the user.
  */
 function answerBlocks(messages: readonly Message[]): Placed[] {
   const words = messages.findLastIndex(({ role, content }) => role === "user" && !holdsResults(content));
@@ -166,7 +166,7 @@ function answerOf({ output, text, isError }: ContentBlock): Answer {
   return { output: output ?? text, isError: isError === true };
 }
 
-/** Each question's one answer: of two that contradict each other none counts. */
+/** One answer for each question: of two that contradict each other, neither counts. */
 function agreed(stored: readonly Stored[]): Stored[] {
   const byId = new Map<string, Stored | undefined>();
   for (const one of stored) {

@@ -9,7 +9,7 @@ import { CallIds } from "./call-ids.js";
 import { Interactions } from "./interactions.js";
 import { UsedAnswers } from "./used-answers.js";
 
-/** What one run asks its user with. */
+/** The questions of one run to its user. */
 @injectable()
 export class Asking {
   /** Names this run in the ids that it issues; the result names it as the session, where the request names none. */

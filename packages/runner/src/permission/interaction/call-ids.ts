@@ -9,13 +9,13 @@ export interface AskedCall extends Pick<CallSubject, "origin" | "name" | "input"
   readonly kind: InteractionKind;
 }
 
-/** Where a conversation belongs. */
+/** The owner of a conversation. */
 export interface ConversationName {
   readonly project: string | undefined;
   readonly session: string | undefined;
 }
 
-/** An id that this runner gave to a call, read back. */
+/** An id that a runner with this key issued for a call, parsed. */
 export interface IssuedId {
   /** Names the run that asked. */
   readonly turn: string;
@@ -65,7 +65,10 @@ export class CallIds {
     };
   }
 
-  /** The same text for equal calls, regardless of the order of the arguments' keys. Keyed: it can't be computed elsewhere. */
+  /**
+   * The same text for equal calls, regardless of the order of the arguments' keys. Keyed: it can't be computed
+   * elsewhere.
+   */
   digest({ kind, origin, name, input }: AskedCall): string {
     const call = canonicalJson([kind, origin, name, comparable(input)]);
     return this.#hmac("call", call).subarray(0, sizes.call).toString("base64url");

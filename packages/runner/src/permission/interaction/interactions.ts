@@ -3,7 +3,7 @@ import type { AgentEvent } from "@ambit/core/contract";
 import { LinkedAbort } from "../../lifetime/linked-abort.js";
 import { type Answer, type InteractionKind, readAnswer } from "./answer.js";
 
-/** What is put to the user. */
+/** A question to the user. */
 export interface Question {
   /** The id under which the call is announced. */
   readonly id: string;
@@ -22,11 +22,11 @@ export class Interactions {
 
   constructor(
     readonly emit: (event: AgentEvent) => void,
-    /** Milliseconds a question may wait for a live answer; 0: none is waited for. */
+    /** Milliseconds that a question may wait for a live answer; 0: it doesn't wait. */
     readonly waitMs: number,
   ) {}
 
-  /** Puts a question. Undefined when there is no answer in time: the run has to pause for it. */
+  /** Asks a question. Undefined if there is no answer in time: the run then has to pause. */
   async ask({ id, kind, payload }: Question, signal: AbortSignal): Promise<Answer | undefined> {
     const isHeld = this.waitMs > 0 && !signal.aborted;
     const expiresAt = isHeld ? { expiresAt: new Date(Date.now() + this.waitMs).toISOString() } : {};

@@ -9,7 +9,7 @@ import { Asking } from "./asking.js";
 import type { AskedCall } from "./call-ids.js";
 import { UsedAnswers } from "./used-answers.js";
 
-/** What a run asks its user about its calls, and the answers: brought by the request's messages, or live. */
+/** The questions of a run about its calls, and their answers, from the request's messages or live. */
 @injectable()
 export class Questions {
   constructor(
@@ -21,7 +21,7 @@ export class Questions {
   ) {}
 
   /**
-   * The user's answer for this call, which is announced before any other event of it. Undefined when the run has to
+   * The user's answer for this call, which is announced before any other event of the call. Undefined if the run has to
    * pause for it.
    */
   async put(kind: InteractionKind, call: CallSubject, signal: AbortSignal): Promise<Answered | undefined> {
@@ -34,8 +34,8 @@ export class Questions {
   }
 
   /**
-   * Asks about a call that came when the turn had begun to pause for another: the user can answer both at once. Not
-   * where its answer is here already: that is for the call that the agent repeats in its next turn.
+   * Asks about a call that arrived while the turn was pausing for another one: the user can answer both at once.
+   * Doesn't ask if there is an answer already: it is for the call that the agent repeats in its next turn.
    * @returns whether it was asked.
    */
   async ask(kind: InteractionKind, call: CallSubject, pausing: AbortSignal): Promise<boolean> {
@@ -53,12 +53,12 @@ export class Questions {
     const answer = await asking.interactions.ask({ id, kind, payload: payloadOf(call, id) }, signal);
     calls.step(call.id, { step: answer === undefined ? "park" : "answer" });
     if (answer === undefined) return undefined;
-    // It allowed this call: brought again by later messages, it allows no other.
+    // It allowed this call. If later messages repeat it, it allows no other one.
     await this.used.use(id);
     return { id, answer };
   }
 
-  /** Tells what became of a question. */
+  /** Reports the outcome of a question. */
   answered({ id }: Answered, kind: InteractionKind, call: CallSubject, more: object = {}): void {
     const payload = { ...namesOf(call, this.callEvents.publicIdOf(call.id)), ...more };
     this.events.emit({ type: "interaction_response", id, kind, payload });
@@ -69,7 +69,7 @@ function askedCall(kind: InteractionKind, { origin, name, input }: CallSubject):
   return { kind, origin, name, input };
 }
 
-/** What the user gets to see of a call. */
+/** What the user sees of a call. */
 function payloadOf(call: CallSubject, id: string): object {
   const { input, tool } = call;
   return { ...namesOf(call, id), input, ...(tool?.render === undefined ? {} : { render: tool.render }) };

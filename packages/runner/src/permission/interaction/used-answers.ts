@@ -1,7 +1,7 @@
-/** Ids that are remembered. Each took an answer of a user. */
-const mostRemembered = 65_536;
+/** Ids that are remembered. Each one required an answer from a user. */
+const maxRemembered = 65_536;
 
-/** An answer that was given between two turns, to a question of the earlier one. */
+/** An answer that was given between two turns to a question of the earlier turn. */
 export interface GivenAnswer {
   /** Of the question. */
   readonly id: string;
@@ -12,9 +12,9 @@ export interface GivenAnswer {
 
 /** Keeps answers beyond this process, for all runners that share conversations. */
 export interface AnswerKeeper {
-  /** Marks an answer as used. False when it was used before, by whichever runner, or when that isn't known. */
+  /** Marks an answer as used. False if any runner used it before, or if that isn't known. */
   use(id: string): Promise<boolean>;
-  /** Of a conversation: the id of the question that was asked last, and the answers that wait to be used. */
+  /** For a conversation: the id of its latest question, and the answers that wait to be used. */
   given(conversation: {
     readonly project: string | undefined;
     readonly session: string;
@@ -22,9 +22,9 @@ export interface AnswerKeeper {
 }
 
 /**
- * Which answers were used: messages bring the same answer again with every request, and it allows one call. Without a
- * keeper, on this runner, for as long as it runs; the oldest are forgotten first: an answer so old stands before a later
- * turn.
+ * The used answers: messages contain the same answer in every later request, and it allows one call only. Without a
+ * keeper they are remembered on this runner while it runs. The oldest are forgotten first: such an answer precedes a
+ * later turn.
  */
 export class UsedAnswers {
   readonly #ids = new Set<string>();
@@ -36,7 +36,7 @@ export class UsedAnswers {
     if (this.#ids.has(id)) return false;
     this.#ids.add(id);
     const [oldest] = this.#ids;
-    if (this.#ids.size > mostRemembered && oldest !== undefined) this.#ids.delete(oldest);
+    if (this.#ids.size > maxRemembered && oldest !== undefined) this.#ids.delete(oldest);
     return this.keeper?.use(id) ?? true;
   }
 }

@@ -12,10 +12,10 @@ import { Asking } from "./asking.js";
 import { UsedAnswers } from "./used-answers.js";
 
 const kind = "user_input";
-/** As the user is shown it, in place of a tool's name. */
+/** What the user sees in place of a tool's name. */
 const name = "elicitation";
 /** Questions of one run: more are declined. */
-const mostQuestions = 64;
+const maxQuestions = 64;
 
 /** A form's values, as ACP and MCP have them: flat. */
 const contentSchema = z.record(
@@ -23,7 +23,7 @@ const contentSchema = z.record(
   z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]),
 );
 
-/** What an agent asks its user to fill in or to visit: answered by the next request's messages, or live. */
+/** Forms and pages that an agent asks its user to fill in or visit. Answered by the next request's messages, or live. */
 @injectable()
 export class UserInput {
   #asked = 0;
@@ -41,7 +41,7 @@ export class UserInput {
   async answer({ message, form, url }: InputQuestion): Promise<InputAnswer> {
     const { asking, pause, scope, deadlines } = this;
     if (pause.isPaused) return "park";
-    if (this.#asked >= mostQuestions) return { action: "decline" };
+    if (this.#asked >= maxQuestions) return { action: "decline" };
     this.#asked += 1;
     const input = { message, ...(form === undefined ? {} : { form }), ...(url === undefined ? {} : { url }) };
     const question = { kind, origin: "agent", name, input } as const;

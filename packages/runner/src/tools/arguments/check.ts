@@ -14,27 +14,27 @@ const options: Options = {
 /** JSON Schema's own schema takes 20 ms to compile, and is the same for every run. */
 const checkers: { latest?: Ajv2020; older?: Ajv } = {};
 
-/** Schemas that are kept compiled; the one that was used longest ago goes first. */
-const mostCompiled = 64;
-/** Problems that are reported of one call. */
-const mostTold = 20;
+/** Compiled schemas that are kept; the least recently used is dropped first. */
+const maxCompiled = 64;
+/** Problems that are reported for one call. */
+const maxReportedProblems = 20;
 /** The longest message, in characters. */
-const longestText = 4_000;
+const maxTextLength = 4_000;
 
-/** Checks arguments against JSON Schemas. Takes as long as the schema makes it take: it runs in a worker. */
+/** Checks arguments against JSON Schemas. The schema determines how long that takes, so it runs in a worker. */
 export class ArgumentsCheck {
   readonly #compiled = new Map<string, ValidateFunction | Error>();
 
   /**
-   * What is wrong, in words the model can act on; undefined when nothing is.
-   * @param tool its name, for the words.
+   * The problem, in words that the model can act on; undefined if there is none.
+   * @param tool its name, for messages.
    * @param schema as JSON.
-   * @param given likewise.
+   * @param given arguments, as JSON.
    */
   problem(tool: string, schema: string, given: string): string | undefined {
     const validate = this.#validator(schema);
     if (validate instanceof Error) {
-      const reason = validate.message.slice(0, longestText);
+      const reason = validate.message.slice(0, maxTextLength);
       return `Tool '${tool}' can't be called: its inputSchema is not a valid JSON Schema (${reason}).`;
     }
     if (validate(JSON.parse(given))) return undefined;
@@ -61,18 +61,18 @@ export class ArgumentsCheck {
     this.#compiled.delete(schema);
     this.#compiled.set(schema, validate);
     const [oldest] = this.#compiled.keys();
-    if (this.#compiled.size > mostCompiled && oldest !== undefined) this.#compiled.delete(oldest);
+    if (this.#compiled.size > maxCompiled && oldest !== undefined) this.#compiled.delete(oldest);
     return validate;
   }
 }
 
 /**
- * By the dialect that `$schema` names: 2020-12, or draft-07 and what came before it. Without one, 2020-12 is tried
- * first, as MCP has it; many generators write draft-07 without naming it. Each schema gets a validator of its own:
- * two tools may claim one identity, and no request may refer to what another brought.
+ * By the dialect that `$schema` names: 2020-12, or draft-07 and older. Without one, 2020-12 is tried
+ * first, as MCP specifies; many generators write draft-07 without naming it. Each schema gets its own validator:
+ * two tools may use the same `$id`, and no request may refer to the schema of another.
  */
 function compile(given: JsonObject): ValidateFunction | Error {
-  // An asynchronous schema answers with a promise, and a promise is always true.
+  // An asynchronous schema returns a promise, which is always truthy.
   const { $schema: dialect, $async: _asynchronous, ...schema } = given;
   const isOlder = typeof dialect === "string" && /draft-0[3-7]/.test(dialect);
   const byOlder = () => {
@@ -106,8 +106,9 @@ function requireSchema(checker: Ajv | Ajv2020, schema: JsonObject): void {
 
 function listed(texts: readonly string[], separator: string): string {
   const distinct = [...new Set(texts)];
-  const more = distinct.length > mostTold ? [`and ${distinct.length - mostTold} more`] : [];
-  return [...distinct.slice(0, mostTold), ...more].join(separator).slice(0, longestText);
+  const more =
+    distinct.length > maxReportedProblems ? [`and ${distinct.length - maxReportedProblems} more`] : [];
+  return [...distinct.slice(0, maxReportedProblems), ...more].join(separator).slice(0, maxTextLength);
 }
 
 function dotted(pointer: string): string {

@@ -9,7 +9,7 @@ import type { CheckReply, CheckRequest } from "./messages.js";
 const workers = 2;
 /** Milliseconds for a worker to load. */
 const startMs = 30_000;
-/** A schema that needs more ends its worker, and nothing else. */
+/** A schema that needs more ends only its worker. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 };
 
 const require = createRequire(import.meta.url);
@@ -22,7 +22,7 @@ export class ArgumentsChecker {
   readonly #idle: CheckWorker[] = [];
   readonly #all = new Set<CheckWorker>();
   #closed = false;
-  /** One at a time of each run, in turn. */
+  /** One at a time per run, in turn. */
   readonly #slots = new FairSlots({ atOnce: workers, perOwner: 1, waiting: 256 });
 
   constructor(
@@ -41,7 +41,7 @@ export class ArgumentsChecker {
     );
   }
 
-  /** @param run whose check it is. @throws the signal's reason, InternalError */
+  /** @param run that the check is for. @throws the signal's reason, InternalError */
   async check(run: object, request: CheckRequest, signal: AbortSignal): Promise<Checked> {
     const release = await this.#slots.acquire(run, signal);
     if (release === undefined || this.#closed) return { gaveUp: "full" };

@@ -1,4 +1,4 @@
-/** One check, as the worker gets it. Texts, because they cross between threads without being walked. */
+/** One check, as the worker gets it. Strings, because they pass between threads without a deep copy. */
 export interface CheckRequest {
   /** The tool's name. */
   readonly tool: string;
@@ -8,8 +8,8 @@ export interface CheckRequest {
   readonly given: string;
 }
 
-/** What the worker replies. */
+/** The worker's reply. */
 export interface CheckReply {
-  /** Undefined: the arguments fit. */
+  /** Undefined if the arguments are valid. */
   readonly problem: string | undefined;
 }

@@ -1,11 +1,11 @@
 import { RE2JS } from "re2js";
 
-/** What Ajv needs of a regular expression. */
+/** The part of a regular expression that Ajv uses. */
 interface Pattern {
   test(text: string): boolean;
 }
 
-/** What JavaScript's `\s` matches, written for inside a class. */
+/** The characters that JavaScript's `\s` matches, for use in a character class. */
 const spaces =
   "\\t\\n\\x{b}\\f\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}";
 
@@ -13,9 +13,9 @@ const spaces =
 const sameEscapes = /[dDwW^$\\.*+?()[\]{}|/tnfr-]/;
 
 /**
- * A JSON Schema pattern (ECMA-262 with the flag `u`), matched in linear time by RE2 where RE2 can express it. What it
- * can't is matched by V8, which backtracks: lookaround, backreferences, repetitions beyond 1,000, `\cX`, and what
- * `linear` leaves out. Such a pattern can be slow, and so is only used where its time is limited.
+ * A JSON Schema pattern (ECMA-262 with the flag `u`), matched in linear time by RE2 where RE2 can express it. Anything
+ * else is matched by V8, which backtracks: lookaround, backreferences, repetitions beyond 1,000, `\cX`, and what
+ * `linear` excludes. Such a pattern can be slow, so it is used only where its time is limited.
  *
  * @throws SyntaxError for what isn't a pattern.
  */
@@ -42,7 +42,7 @@ export function linear(source: string): string | undefined {
       expression += escaped.text;
       at += escaped.length - 1;
     } else if (inClass) {
-      // POSIX classes, `[[:alpha:]]`, are RE2's alone.
+      // Only RE2 has POSIX classes, such as `[[:alpha:]]`.
       if (character === "[") return undefined;
       inClass = character !== "]";
       expression += character;
@@ -67,18 +67,18 @@ function readEscape(
   if (letter === "s") return { text: inClass ? spaces : `[${spaces}]`, length: 2 };
   if (letter === "S" && !inClass) return { text: `[^${spaces}]`, length: 2 };
   if (letter === "v") return { text: "\\x{b}", length: 2 };
-  // Not `\B`: V8 also finds it between the two halves of a character.
+  // Not `\B`: V8 also matches it between the two halves of a surrogate pair.
   if (letter === "b" && !inClass) return { text: "\\b", length: 2 };
   if (sameEscapes.test(letter)) return { text: `\\${letter}`, length: 2 };
   const [whole, hex = ""] =
     /^\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4}))/.exec(source.slice(at, at + 6))?.filter(Boolean) ?? [];
-  // Two escapes may be the halves of one character.
+  // Two escapes may be the halves of a surrogate pair.
   if (whole !== undefined && !/^[dD][89a-fA-F]/.test(hex.padStart(4, "0")))
     return { text: `\\x{${hex}}`, length: whole.length };
-  // `\p{L}` and the like: names that RE2 doesn't know it refuses itself.
+  // `\p{L}` and the like. RE2 itself refuses names that it doesn't know.
   const property = /^\\[pP]\{[A-Za-z_]+\}/.exec(source.slice(at, at + 64))?.[0];
   return property === undefined ? undefined : { text: property, length: property.length };
 }
 
-/** For Ajv's `code.regExp`; `code` names it in standalone code, of which there is none here. */
+/** For Ajv's `code.regExp`. `code` would name it in standalone code, which isn't generated here. */
 export const patternEngine = Object.assign((source: string) => patternOf(source), { code: "patternOf" });

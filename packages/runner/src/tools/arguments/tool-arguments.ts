@@ -4,13 +4,13 @@ import { pathBeyondDepth } from "../../parse/depth.js";
 import { ArgumentsChecker } from "./checker.js";
 
 /** Characters of a tool's schema, as JSON. */
-const longestSchema = 262_144;
+const maxSchemaLength = 262_144;
 /** Characters of a call's arguments, as JSON. */
-const longestArguments = 4_194_304;
-/** Checks of one run that may be given up; after that, none is begun. */
-const mostGivenUp = 3;
+const maxArgumentsLength = 4_194_304;
+/** Checks of one run that may time out; after that, no more are started. */
+const maxTimeouts = 3;
 
-/** Checks the arguments of one run's calls, within bounds of size and time. */
+/** Checks the arguments of one run's calls, with limits on size and time. */
 @injectable()
 export class ToolArguments {
   readonly #schemas = new Map<string, string>();
@@ -18,19 +18,19 @@ export class ToolArguments {
 
   constructor(@inject(ArgumentsChecker) readonly checker: ArgumentsChecker) {}
 
-  /** What is wrong, in words the model can act on; undefined when nothing is. */
+  /** The problem, in words that the model can act on; undefined if there is none. */
   async problem(tool: ToolSpec, given: JsonObject, signal: AbortSignal): Promise<string | undefined> {
     if (!needsCheck(tool)) return undefined;
     const schema = this.#schemaOf(tool);
-    if (schema.length > longestSchema) {
-      return `Tool '${tool.name}' can't be called: its inputSchema has more than ${count(longestSchema)} characters.`;
+    if (schema.length > maxSchemaLength) {
+      return `Tool '${tool.name}' can't be called: its inputSchema has more than ${count(maxSchemaLength)} characters.`;
     }
     const text = JSON.stringify(given);
-    if (text.length > longestArguments) {
-      return `Tool '${tool.name}' was given arguments of more than ${count(longestArguments)} characters. Send less.`;
+    if (text.length > maxArgumentsLength) {
+      return `Tool '${tool.name}' was given arguments of more than ${count(maxArgumentsLength)} characters. Send less.`;
     }
-    if (this.#givenUp >= mostGivenUp) {
-      return `Tool '${tool.name}' can't be called: checks of arguments took too long ${mostGivenUp} times in this run.`;
+    if (this.#givenUp >= maxTimeouts) {
+      return `Tool '${tool.name}' can't be called: checks of arguments took too long ${maxTimeouts} times in this run.`;
     }
     const checked = await this.checker
       .check(this, { tool: tool.name, schema, given: text }, signal)
@@ -61,7 +61,7 @@ export function needsCheck({ inputSchema: { type, properties, ...more } }: ToolS
   return type !== "object" || describes || Object.keys(more).length > 0;
 }
 
-/** Why arguments can't be handled, checked before anything walks them; undefined when they can. */
+/** Why arguments can't be handled, checked before anything traverses them; undefined if they can. */
 export function unusableArguments(name: string, given: unknown): string | undefined {
   if (pathBeyondDepth(given) === undefined) return undefined;
   return `Tool '${name}' was given arguments with too many levels of lists and objects within each other. Send fewer.`;

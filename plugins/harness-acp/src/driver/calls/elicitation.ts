@@ -11,7 +11,7 @@ export type ElicitationResponse =
 export const cancelledElicitation: ElicitationResponse = { action: "cancel" };
 
 /** Characters of a whole question, which is kept while it waits for the user. */
-const mostCharacters = 65_536;
+const maxCharacters = 65_536;
 
 const message = z.string().min(1).max(16_384);
 const property = z.looseObject({ type: z.enum(["string", "number", "integer", "boolean", "array"]) });
@@ -36,7 +36,7 @@ const questionSchema = z.discriminatedUnion("mode", [
 
 /** The agent's question. Undefined if it can't be shown to a user: another mode, nested values, too much text. */
 export function inputQuestion(request: JsonRecord, size: number): InputQuestion | undefined {
-  if (size > mostCharacters) return undefined;
+  if (size > maxCharacters) return undefined;
   const parsed = questionSchema.safeParse(request);
   if (!parsed.success) return undefined;
   const { data } = parsed;

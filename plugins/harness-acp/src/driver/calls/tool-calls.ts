@@ -24,9 +24,9 @@ export interface DescribedCall extends ToolIdentity {
 }
 
 /** Characters of a call's id. */
-const longestId = 1_024;
+const maxIdLength = 1_024;
 /** How many finished calls are remembered by id, for late messages about them. */
-const mostSettled = 4_096;
+const maxSettled = 4_096;
 
 /**
  * The agent's tool calls of one turn. Agents announce a call twice, after its first update, or never. Here each id has
@@ -120,7 +120,8 @@ export class ToolCalls {
     if (this.#settled.has(id)) return undefined;
     let call = this.#open.get(id);
     if (call === undefined) {
-      if (id.length > longestId) throw this.#tooMuch(`a call whose id has more than ${longestId} characters`);
+      if (id.length > maxIdLength)
+        throw this.#tooMuch(`a call whose id has more than ${maxIdLength} characters`);
       call = newCall(id);
       this.#any = true;
       this.#open.set(id, call);
@@ -180,7 +181,7 @@ export class ToolCalls {
     this.#weight -= weightOf(call);
     this.#settled.add(call.id);
     const [oldest] = this.#settled;
-    if (this.#settled.size > mostSettled && oldest !== undefined) this.#settled.delete(oldest);
+    if (this.#settled.size > maxSettled && oldest !== undefined) this.#settled.delete(oldest);
   }
 
   #identity(call: Call): ToolIdentity {

@@ -5,7 +5,7 @@ import { open as openFile, rename, rm } from "node:fs/promises";
 import { inFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { beginningOf } from "../launch/gate-words.js";
-import { mostRepositories } from "./protected-paths.js";
+import { maxRepositories } from "./protected-paths.js";
 
 /** A file with more names than the workspace shows: writing to it here also writes to it there. */
 export interface OutsideLink {
@@ -23,7 +23,7 @@ export interface Findings {
 }
 
 /** Bytes of `find`'s output: a tree may hold any number of linked files, at any depth. */
-const mostSaid = 16 * 1024 * 1024;
+const maxOutputBytes = 16 * 1024 * 1024;
 
 /** Opens a folder that its owner closed before entering it: inside, its owner can do the same. */
 const opened = ["-type", "d", "!", "-perm", "-0500", "-execdir", "chmod", "u+rx", "--", "{}", ";"];
@@ -43,7 +43,7 @@ export async function lookThrough(root: string): Promise<Findings> {
   for await (const line of recordsOf(root)) {
     const [kind, ...rest] = line.split(" ");
     if (kind === "r") {
-      if (found.length < mostRepositories) found.push(Buffer.from(rest.join(" "), "latin1").toString());
+      if (found.length < maxRepositories) found.push(Buffer.from(rest.join(" "), "latin1").toString());
       continue;
     }
     const [inode = "", links, ...path] = rest;
@@ -73,7 +73,7 @@ async function* recordsOf(root: string): AsyncGenerator<string> {
   try {
     for await (const chunk of child.stdout) {
       said += chunk.length;
-      if (said > mostSaid) {
+      if (said > maxOutputBytes) {
         throw new SandboxFailed("The workspace has too many hard links to be checked: remove some", {
           concerns: "session",
         });

@@ -6,11 +6,11 @@ import { codeOf } from "@ambit/core/plugin";
 import { inside } from "../launch/inside.js";
 
 /** Only this many repositories are searched, those found first. */
-export const mostRepositories = 64;
+export const maxRepositories = 64;
 
-const mostLinks = 8;
+const maxLinks = 8;
 /** Length of a file that points to a repository elsewhere: a path and a keyword. */
-const longestPointer = 8_192;
+const maxPointerBytes = 8_192;
 
 /**
  * Finds the protected settings in the workspace: existing paths without links in them. Paths below `.git` apply to
@@ -43,11 +43,11 @@ async function resolve(workspace: string, names: readonly string[], links = 0): 
     const rest = names.slice(index + 1);
     const kind = await kindOf(workspace, [...passed, name]);
     if (kind === "link") {
-      if (links === mostLinks) return [];
+      if (links === maxLinks) return [];
       const target = within(passed, await readlink(join(workspace, path)).catch(() => ".."));
       return target === undefined ? [] : resolve(workspace, [...target, ...rest], links + 1);
     }
-    if (kind === "file" && name === ".git" && rest.length > 0 && links < mostLinks) {
+    if (kind === "file" && name === ".git" && rest.length > 0 && links < maxLinks) {
       const target = within(passed, await pointerIn(join(workspace, path), /^gitdir: (.+?)\n?$/));
       const found = target === undefined ? [] : await resolveIn(workspace, target, rest, links + 1);
       return [path, ...found];
@@ -105,7 +105,7 @@ async function pointerIn(path: string, pattern: RegExp): Promise<string> {
   );
   try {
     if (file === undefined || !(await file.stat()).isFile()) return "/";
-    const { bytesRead, buffer } = await file.read(Buffer.alloc(longestPointer));
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(maxPointerBytes));
     return pattern.exec(buffer.toString("utf8", 0, bytesRead))?.[1] ?? "/";
   } catch {
     // Not one of git's files, whatever it is.

@@ -2,9 +2,9 @@ import type { Readable } from "node:stream";
 import { SandboxFailed } from "@ambit/core/plugin";
 
 /** Bytes that a jail may send through its gate in all: a process number and one word. */
-const mostSent = 64;
+const maxSentBytes = 64;
 /** Bytes of a failed launch's standard error that are kept. */
-const mostKept = 4096;
+const maxBufferedBytes = 4096;
 
 /**
  * Reads the lines that a jail sends through its gate. Variables of the payload can change what the jail's first program
@@ -18,7 +18,7 @@ export async function* gateWords(gate: Readable): AsyncGenerator<string, undefin
   for await (const chunk of gate) {
     const bytes = Buffer.from(chunk);
     sent += bytes.length;
-    if (sent > mostSent) {
+    if (sent > maxSentBytes) {
       throw new SandboxFailed("The jail's first program sent an unexpected message: nothing was run in it");
     }
     const lines = (text + bytes.toString("latin1")).split("\n");
@@ -32,8 +32,8 @@ export async function beginningOf(stream: Readable | null): Promise<string> {
   const kept: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of stream ?? []) {
-    if (bytes >= mostKept) continue;
-    const part = Buffer.from(chunk).subarray(0, mostKept - bytes);
+    if (bytes >= maxBufferedBytes) continue;
+    const part = Buffer.from(chunk).subarray(0, maxBufferedBytes - bytes);
     bytes += part.length;
     kept.push(part);
   }

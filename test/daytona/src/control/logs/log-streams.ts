@@ -10,7 +10,7 @@ import { marksStreams, WithoutMarkers } from "./stream-markers.js";
 /** The daemon reads a log in pieces of this size, and each piece is a frame. */
 const frameBytes = 1024;
 /** Frames wait in memory up to here; then the daemon waits. */
-const mostBufferedBytes = 256 * 1024;
+const maxBufferedBytes = 256 * 1024;
 
 /** Log streams over WebSockets: from the log's first byte, at every connection again. */
 export class LogStreams {
@@ -75,10 +75,10 @@ function send(log: Readable, webSocket: WebSocket): void {
   log.on("data", (chunk: Buffer) => {
     for (let start = 0; start < chunk.length; start += frameBytes) {
       webSocket.send(chunk.subarray(start, start + frameBytes), { binary: true }, () => {
-        if (log.isPaused() && webSocket.bufferedAmount < mostBufferedBytes) log.resume();
+        if (log.isPaused() && webSocket.bufferedAmount < maxBufferedBytes) log.resume();
       });
     }
-    if (webSocket.bufferedAmount >= mostBufferedBytes) log.pause();
+    if (webSocket.bufferedAmount >= maxBufferedBytes) log.pause();
   });
   log.once("end", () => webSocket.close(1000));
   // The sandbox ended under it: nothing says goodbye then.

@@ -16,7 +16,7 @@ export interface NetworkChange {
   readonly domainAllowList?: string | undefined;
 }
 
-const mostEntries = 10;
+const maxEntries = 10;
 const domain = /^(\*\.)?([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,}$/;
 
 const entriesOf = (list: string) => list.split(",").map((entry) => entry.trim());
@@ -37,8 +37,8 @@ export function validateNetworkAllowList(list: string): void {
     if (!(prefix >= 0 && prefix <= 32))
       throw badRequest(`Invalid CIDR prefix length: ${network}. Prefix must be between 0 and 32`);
   }
-  if (networks.length > mostEntries)
-    throw badRequest(`Network allow list cannot contain more than ${mostEntries} networks`);
+  if (networks.length > maxEntries)
+    throw badRequest(`Network allow list cannot contain more than ${maxEntries} networks`);
 }
 
 export function validateDomainAllowList(list: string): void {
@@ -46,8 +46,8 @@ export function validateDomainAllowList(list: string): void {
   for (const entry of domains)
     if (entry !== "" && !domain.test(entry))
       throw badRequest(`Invalid domain: "${entry}". Must be a valid domain name`);
-  if (domains.length > mostEntries)
-    throw badRequest(`Domain allow list cannot contain more than ${mostEntries} domains`);
+  if (domains.length > maxEntries)
+    throw badRequest(`Domain allow list cannot contain more than ${maxEntries} domains`);
 }
 
 const isSet = (list: string | undefined): list is string => list !== undefined && list.trim() !== "";

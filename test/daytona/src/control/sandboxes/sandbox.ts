@@ -40,13 +40,13 @@ export interface Sandbox {
 }
 
 /** As many as there are networks for. */
-const mostSandboxes = 254;
+const maxSandboxes = 254;
 
 /** The first number that none of these has. */
 export function freeIndex(sandboxes: readonly Sandbox[]): number {
   const taken = new Set(sandboxes.map(({ index }) => index));
-  for (let index = 1; index <= mostSandboxes; index += 1) if (!taken.has(index)) return index;
-  throw new ApiError(403, `Total sandbox limit exceeded. Maximum allowed: ${mostSandboxes}`);
+  for (let index = 1; index <= maxSandboxes; index += 1) if (!taken.has(index)) return index;
+  throw new ApiError(403, `Total sandbox limit exceeded. Maximum allowed: ${maxSandboxes}`);
 }
 
 const time = (milliseconds: number) => new Date(milliseconds).toISOString();

@@ -67,12 +67,12 @@ export function chooseImage(request: CreateRequest, options: ResolvedOptions) {
       throw badRequest("Cannot specify a snapshot when using a build info entry");
     const { image, organization } = options;
     const resources = { cpu: cpu ?? image.cpu, memory: memory ?? image.memory, disk: disk ?? image.disk };
-    const most = { cpu: organization.maxCpu, memory: organization.maxMemory, disk: organization.maxDisk };
+    const max = { cpu: organization.maxCpu, memory: organization.maxMemory, disk: organization.maxDisk };
     for (const kind of ["cpu", "memory", "disk"] as const)
-      if (resources[kind] > most[kind])
+      if (resources[kind] > max[kind])
         throw new ApiError(
           403,
-          `${kind} request ${resources[kind]} exceeds maximum allowed per sandbox (${most[kind]})`,
+          `${kind} request ${resources[kind]} exceeds maximum allowed per sandbox (${max[kind]})`,
         );
     return { image, snapshot: undefined, ...resources };
   }

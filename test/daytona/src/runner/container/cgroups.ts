@@ -6,7 +6,7 @@ import { kill } from "./kill.js";
 const root = "/sys/fs/cgroup";
 
 /** More processes than any test needs, fewer than a machine can't bear. */
-const mostProcesses = 4096;
+const maxProcesses = 4096;
 const periodMicroseconds = 100_000;
 
 export interface Limits {
@@ -27,7 +27,7 @@ const version1: Readonly<Record<string, readonly Setting[]>> = {
     { file: "cpu.cfs_period_us", value: () => String(periodMicroseconds) },
     { file: "cpu.cfs_quota_us", value: quota },
   ],
-  pids: [{ file: "pids.max", value: () => String(mostProcesses) }],
+  pids: [{ file: "pids.max", value: () => String(maxProcesses) }],
   // Root inside may mount: it must not get at the machine's disks that way.
   devices: [{ file: "devices.deny", value: () => "b *:* rwm" }],
 };
@@ -38,7 +38,7 @@ const version2: Readonly<Record<string, readonly Setting[]>> = {
     { file: "memory.oom.group", value: () => "0" },
   ],
   cpu: [{ file: "cpu.max", value: (limits) => `${quota(limits)} ${periodMicroseconds}` }],
-  pids: [{ file: "pids.max", value: () => String(mostProcesses) }],
+  pids: [{ file: "pids.max", value: () => String(maxProcesses) }],
 };
 
 interface Hierarchy {

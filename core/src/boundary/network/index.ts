@@ -1,2 +1,0 @@
-export { readHost } from "./host.js";
-export { formatRule, type ParsedRule, parseNetworkRule } from "./rule.js";
