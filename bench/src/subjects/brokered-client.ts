@@ -7,7 +7,7 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { parentPort, workerData } from "node:worker_threads";
 import type { ClientSetting, Fetched, Task } from "./brokered.js";
 
-const { host, port, proxy, ways }: ClientSetting = workerData;
+const { host, port, ways }: ClientSetting = workerData;
 const kept = new Map<string, Agent>();
 
 parentPort?.on("message", async ({ way, path, isKept }: Task) => {
@@ -19,8 +19,8 @@ parentPort?.on("message", async ({ way, path, isKept }: Task) => {
 });
 
 async function connection(way: Task["way"]): Promise<TLSSocket> {
-  const { authority } = ways[way];
-  if (way === "direct") return connectTls({ host: "127.0.0.1", port, servername: host, ca: authority });
+  const { authority, proxy } = ways[way];
+  if (proxy === undefined) return connectTls({ host: "127.0.0.1", port, servername: host, ca: authority });
   const socket = connectSocket(proxy);
   socket.write(`CONNECT ${host}:${port} HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`);
   await once(socket, "data");

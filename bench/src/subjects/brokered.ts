@@ -6,13 +6,15 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { makeAuthority, openCredentialBroker } from "@ambit/egress/credentials";
 import { openEgressProxy } from "@ambit/egress/proxy";
+import { openTlsRelay } from "../floors/tls-relay.js";
 
 const host = "bench.test";
 const value = "a-credential-of-the-bench-0123456789";
 
 /** What the client is asked to fetch. */
 export interface Task {
-  readonly way: "direct" | "through";
+  /** `relayed`: through a bare relay in the proxy's place. */
+  readonly way: "direct" | "through" | "relayed";
   /** `/<bytes>`, or `/<bytes>/<bytes a second>`. */
   readonly path: string;
   /** Over the connection of the last such task. */
@@ -27,9 +29,14 @@ export interface Fetched {
 export interface ClientSetting {
   readonly host: string;
   readonly port: number;
-  /** The proxy's unix socket. */
-  readonly proxy: string;
-  readonly ways: Readonly<Record<Task["way"], { readonly authority: string; readonly credential: string }>>;
+  readonly ways: Readonly<Record<Task["way"], Way>>;
+}
+
+export interface Way {
+  /** The unix socket of a proxy; absent: none. */
+  readonly proxy?: string;
+  readonly authority: string;
+  readonly credential: string;
 }
 
 /** One server, reached by TLS directly and through a session's proxy that puts a credential on. */
@@ -70,11 +77,19 @@ export async function openBrokered(): Promise<Brokered> {
     lookup: async () => ["127.0.0.1"],
     credentials: broker,
   });
+  const relay = join(folder, "relay.sock");
+  const closeRelay = await openTlsRelay({
+    path: relay,
+    secureContext: await authority.contextFor(host),
+    server: { port, host, authority: authority.certificate },
+  });
+  const direct: Way = { authority: authority.certificate, credential: value };
   const setting: ClientSetting = {
-    ...{ host, port, proxy: path },
+    ...{ host, port },
     ways: {
-      direct: { authority: authority.certificate, credential: value },
-      through: { authority: broker.authority, credential: broker.placeholders.KEY ?? "" },
+      direct,
+      through: { proxy: path, authority: broker.authority, credential: broker.placeholders.KEY ?? "" },
+      relayed: { ...direct, proxy: relay },
     },
   };
   const client = new Worker(fileURLToPath(new URL("./brokered-client.js", import.meta.url)), {
@@ -90,6 +105,7 @@ export async function openBrokered(): Promise<Brokered> {
     close: async () => {
       await client.terminate();
       await proxy.close();
+      await closeRelay();
       await server.terminate();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -5,6 +5,7 @@ import { Worker } from "node:worker_threads";
 import { listenerOf } from "@ambit/backend-kit/http";
 import { type ModelUse, newToken, requireBearer, type Sandbox } from "@ambit/core/plugin";
 import { configSchema, ModelRouteGateway } from "@ambit/model-route";
+import { openHttpRelay } from "../floors/http-relay.js";
 
 /** What the client is asked to fetch. */
 export interface Asked {
@@ -63,6 +64,8 @@ export async function openRouted() {
     begin: () => ({ used: silent, ended: silent }),
     onDecision: silent,
   });
+  const relay = await openHttpRelay(upstream);
+  closers.push(() => relay.close());
   const ask = async (asked: Asked): Promise<Took> => {
     client.postMessage(asked);
     const [took] = await once(client, "message");
@@ -71,6 +74,8 @@ export async function openRouted() {
   };
   return {
     routed: (events: string) => ask({ ...route, events }),
+    /** Through a bare relay in the route's place. */
+    relayed: (events: string) => ask({ baseUrl: relay.url, key, events }),
     direct: (events: string) => ask({ baseUrl: upstream, key, events }),
     close: async () => {
       for (const closer of closers.reverse()) await closer();

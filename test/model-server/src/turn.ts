@@ -7,8 +7,11 @@ export interface OfferedTool {
   readonly name: string;
   /** Codex groups the tools of an MCP server under one, such as `mcp__ambit`. */
   readonly namespace?: string;
-  /** `custom` takes free text and `local_shell` a command line; both exist in OpenAI's Responses API only. */
-  readonly form: "function" | "custom" | "local_shell";
+  /**
+   * `custom` takes free text, `local_shell` a command line, and `tool_search` finds tools that the agent hasn't offered
+   * yet. The three exist in OpenAI's Responses API only.
+   */
+  readonly form: "function" | "custom" | "local_shell" | "tool_search";
   /** JSON Schema of the input; undefined where the form has none. */
   readonly inputSchema?: unknown;
 }

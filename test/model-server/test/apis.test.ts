@@ -92,6 +92,40 @@ describe.each(API_CASES)("$api", ({ api, path, body }) => {
   });
 });
 
+describe("a search for tools that the agent keeps back (Responses)", () => {
+  const search = '[[call tool_search {"query":"add"}]] [[call add {"a":1}]]';
+  const withInput = (...more: object[]) => ({
+    model: "the-model",
+    tools: [{ type: "tool_search", execution: "client", parameters: {} }],
+    input: [{ role: "user", content: search }, ...more],
+  });
+  const found = {
+    ...{ type: "tool_search_output", call_id: "s", status: "completed", execution: "client" },
+    tools: [{ type: "namespace", name: "mcp__ambit", tools: [{ type: "function", name: "add" }] }],
+  };
+
+  it("is called in its own form, and what it finds can be called", async () => {
+    await using server = await startModelServer();
+    const ask = async (body: object) => (await post(`${server.url}/v1/responses`, body)).json();
+    expect(await ask(withInput())).toMatchObject({
+      output: [{ type: "tool_search_call", execution: "client", arguments: { query: "add" } }],
+    });
+    expect(await ask(withInput(found))).toMatchObject({
+      output: [{ type: "function_call", name: "add", namespace: "mcp__ambit", arguments: '{"a":1}' }],
+    });
+    expect(server.requests.map(({ toolNames }) => toolNames)).toEqual([
+      ["tool_search"],
+      ["tool_search", "mcp__ambit__add"],
+    ]);
+  });
+
+  it("finds nothing that isn't in its result", async () => {
+    await using server = await startModelServer();
+    const answer = await post(`${server.url}/v1/responses`, withInput({ ...found, tools: [] }));
+    expect(await answer.text()).toContain("NO TOOL add; offered: tool_search");
+  });
+});
+
 describe("the ends of streams", () => {
   it("Anthropic: the stop reason and the usage come with message_delta", async () => {
     const events = await streamOf("anthropic", {});

@@ -1,5 +1,5 @@
 import type { Goal } from "../../goal.js";
-import { interleaved, median, mediansOf, short } from "../../measure.js";
+import { interleaved, median, mediansOf, type Pairs, short } from "../../measure.js";
 import { openRouted } from "../../subjects/routed.js";
 
 /** The cost of the model route: the request is scanned, the response counted and searched. */
@@ -11,21 +11,30 @@ export const modelRoute: Goal = {
   async run({ pairs }) {
     const world = await openRouted();
     try {
+      type Way = "routed" | "relayed" | "direct";
+      const whole = (events: string, subject: Way, floor: Way, usual: number) =>
+        interleaved(
+          async () => (await world[subject](events)).totalMs,
+          async () => (await world[floor](events)).totalMs,
+          { pairs: pairs(usual) },
+        );
       const first = await interleaved(
         async () => (await world.routed("3")).firstByteMs,
         async () => (await world.direct("3")).firstByteMs,
         { pairs: pairs(200), warmUp: 20 },
       );
-      const paced = await interleaved(
-        async () => (await world.routed("1000/1000")).totalMs,
-        async () => (await world.direct("1000/1000")).totalMs,
-        { pairs: pairs(6) },
-      );
-      const unpaced = await interleaved(
-        async () => (await world.routed("100000")).totalMs,
-        async () => (await world.direct("100000")).totalMs,
-        { pairs: pairs(6) },
-      );
+      const many = "100000";
+      const paced = await whole("1000/1000", "routed", "direct", 6);
+      const unpaced = await whole(many, "routed", "direct", 8);
+      const relay = await whole(many, "relayed", "direct", 8);
+      const beside = await whole(many, "routed", "relayed", 8);
+      const throughput = (what: string, taken: Pairs) => ({
+        what,
+        unit: "×" as const,
+        values: taken.ratios.map((ratio) => 1 / ratio),
+        note: mediansOf(taken, "ms"),
+      });
+      const limit = { atLeast: 0.9 };
       return [
         {
           what: "first byte over the route − directly",
@@ -35,19 +44,21 @@ export const modelRoute: Goal = {
           note: `${short(median(first.subject))} − ${short(median(first.floor))} ms`,
         },
         {
-          what: "throughput of 1,000 events at a thousand a second, over the route ÷ directly",
-          unit: "×",
-          values: paced.ratios.map((ratio) => 1 / ratio),
-          limit: { atLeast: 0.9 },
-          note: mediansOf(paced, "ms"),
+          ...throughput(
+            "throughput of 1,000 events at a thousand a second, over the route ÷ directly",
+            paced,
+          ),
+          limit,
         },
         {
-          what: "throughput of 100,000 events, each a chunk, as fast as they go, over the route ÷ directly",
-          unit: "×",
-          values: unpaced.ratios.map((ratio) => 1 / ratio),
-          limit: { atLeast: 0.9 },
-          note: mediansOf(unpaced, "ms"),
+          ...throughput(
+            "throughput of 100,000 events, each a chunk, as fast as they go, over the route ÷ directly",
+            unpaced,
+          ),
+          limit,
         },
+        throughput("the same through a bare relay ÷ directly", relay),
+        { ...throughput("the same over the route ÷ through that relay", beside), limit },
       ];
     } finally {
       await world.close();

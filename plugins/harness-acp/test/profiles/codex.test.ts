@@ -68,10 +68,17 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
     await scope.close();
   });
 
-  it("calls a published tool by its own name, with its input and its text", async () => {
+  it("hides a published tool from a model that it knows until the model searches, and calls it then", async () => {
     await using tools = await startToolServer();
-    const { agent, scope } = await started({ servers: [tools.published] });
-    const events = await eventsOf(agent, turnOf({ prompt: '[[call lookup {"key":"k"}]]' }));
+    const { agent, scope } = await started(
+      { servers: [tools.published] },
+      { model: codex.model?.defaultModel },
+    );
+    const unsearched = await eventsOf(agent, turnOf({ prompt: '[[call lookup {"key":"k"}]]' }));
+    expect(textOf(unsearched)).toContain("NO TOOL lookup");
+    expect(tools.calls).toEqual([]);
+    const prompt = '[[call tool_search {"query":"lookup"}]] [[call lookup {"key":"k"}]]';
+    const events = await eventsOf(agent, turnOf({ prompt }));
     expect(tools.calls).toEqual([{ key: "k" }]);
     expect(ofType(events, "tool_call")).toMatchObject([{ name: "lookup", input: { key: "k" } }]);
     expect(ofType(events, "tool_result")).toMatchObject([{ output: "value of k" }]);

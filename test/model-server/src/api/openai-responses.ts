@@ -1,44 +1,44 @@
 import { z } from "zod";
 import { type ConversationEntry, plainText, readConversation, userEntries } from "../conversation.js";
-import type { OfferedTool } from "../turn.js";
+import { type OfferedTool, qualifiedName } from "../turn.js";
 import { type Frame, freshId, type ModelApi, type Reply, unixSeconds } from "./model-api.js";
 import { openaiError, openaiModelList } from "./openai.js";
 import { type ItemEvent, itemFrames, outputItems } from "./responses-items.js";
 
+const functionTool = z.looseObject({
+  type: z.string(),
+  name: z.string().optional(),
+  parameters: z.unknown().optional(),
+});
+const tools = z.array(functionTool.extend({ tools: z.array(functionTool).optional() }));
 const item = z.looseObject({
   type: z.string().default("message"),
   role: z.string().optional(),
   content: z.unknown().optional(),
   output: z.unknown().optional(),
   call_id: z.string().optional(),
-});
-const functionTool = z.looseObject({
-  type: z.string(),
-  name: z.string().optional(),
-  parameters: z.unknown().optional(),
+  /** Of a `tool_search_output`: what was found. The model may call it from here on. */
+  tools: tools.optional(),
 });
 const request = z.looseObject({
   model: z.string(),
   stream: z.boolean().nullish(),
   input: z.union([z.string(), z.array(item)]),
-  tools: z.array(functionTool.extend({ tools: z.array(functionTool).optional() })).nullish(),
+  tools: tools.nullish(),
 });
 
 /** Source: OpenAI API reference, "Responses" and its streaming events; namespaces as Codex sends them. */
 export const openaiResponses: ModelApi = {
   readTurn(body) {
-    const { model, stream, input, tools } = request.parse(body);
-    const entries = typeof input === "string" ? [{ userText: input }] : input.flatMap(entriesOf);
-    const offered = (tools ?? []).flatMap((tool) =>
-      tool.type === "namespace"
-        ? (tool.tools ?? []).flatMap((inner) => offeredTool(inner, tool.name))
-        : offeredTool(tool),
-    );
+    const { model, stream, input, tools: first } = request.parse(body);
+    const items = typeof input === "string" ? [] : input;
+    const entries = typeof input === "string" ? [{ userText: input }] : items.flatMap(entriesOf);
+    const found = items.flatMap((entry) => entry.tools ?? []);
     return {
       api: "openai-responses",
       model,
       streamed: stream ?? false,
-      tools: offered,
+      tools: [...(first ?? []), ...found].flatMap(offeredTools),
       ...readConversation(entries),
     };
   },
@@ -80,16 +80,27 @@ function entriesOf({
   content,
   output,
   call_id,
+  tools: found,
 }: z.infer<typeof item>): readonly ConversationEntry[] {
+  if (type === "tool_search_output") {
+    const names = (found ?? []).flatMap(offeredTools).map(qualifiedName);
+    return [{ toolResult: { callId: call_id ?? "", text: names.join("\n") } }];
+  }
   if (type.endsWith("_call_output")) {
     return [{ toolResult: { callId: call_id ?? "", text: plainText(output) } }];
   }
   return type === "message" && role === "user" ? userEntries(content) : [];
 }
 
+function offeredTools(tool: z.infer<typeof tools>[number]): readonly OfferedTool[] {
+  if (tool.type !== "namespace") return offeredTool(tool);
+  return (tool.tools ?? []).flatMap((inner) => offeredTool(inner, tool.name));
+}
+
 /** Tools of any other type (web search, image generation) run on OpenAI's side. */
 function offeredTool(tool: z.infer<typeof functionTool>, namespace?: string): OfferedTool[] {
-  if (tool.type === "local_shell") return [{ name: "local_shell", form: "local_shell" }];
+  if (tool.type === "local_shell" || tool.type === "tool_search")
+    return [{ name: tool.type, form: tool.type }];
   if (tool.name === undefined || (tool.type !== "function" && tool.type !== "custom")) return [];
   return [
     {

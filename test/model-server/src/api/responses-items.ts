@@ -35,6 +35,15 @@ export type OutputItem =
       readonly call_id: string;
       readonly status: string;
       readonly action: { readonly type: "exec"; readonly command: unknown; readonly env: JsonObject };
+    }
+  | {
+      readonly type: "tool_search_call";
+      readonly id: string;
+      readonly call_id: string;
+      readonly status: string;
+      /** The agent searches, not the provider. */
+      readonly execution: "client";
+      readonly arguments: JsonObject;
     };
 type SummaryText = { readonly type: "summary_text"; readonly text: string };
 type OutputText = {
@@ -74,6 +83,10 @@ function callItem({ tool, input }: ResolvedCall): OutputItem {
     case "local_shell": {
       const action = { type: "exec" as const, command: input.command, env: {} };
       return { type: "local_shell_call", id: freshId("lsh_"), call_id, status, action };
+    }
+    case "tool_search": {
+      const id = freshId("tsc_");
+      return { type: "tool_search_call", id, call_id, status, execution: "client", arguments: input };
     }
     case "custom": {
       const text = typeof input.input === "string" ? input.input : JSON.stringify(input);
@@ -128,6 +141,7 @@ export function* itemFrames(item: OutputItem, output_index: number, reply: Reply
       yield { type: "response.custom_tool_call_input.done", ...place, input: item.input };
       break;
     case "local_shell_call":
+    case "tool_search_call":
       break;
   }
   yield { type: "response.output_item.done", output_index, item };
@@ -144,6 +158,7 @@ function startOf(item: OutputItem): object {
     case "custom_tool_call":
       return { ...item, status: "in_progress", input: "" };
     case "local_shell_call":
+    case "tool_search_call":
       return { ...item, status: "in_progress" };
   }
 }

@@ -99,7 +99,8 @@ function passOn(body: Readable, response: ServerResponse, replacements: Replacem
   const replacer = new StreamReplacer(replacements);
   body.on("data", (chunk: Buffer) => {
     const passed = replacer.push(chunk);
-    if (passed.length > 0 && !response.write(passed)) body.pause();
+    const written = passed === chunk ? () => release(chunk) : undefined;
+    if (passed.length > 0 && !response.write(passed, written)) body.pause();
   });
   response.on("drain", () => body.resume());
   response.once("close", () => body.destroy());
@@ -108,6 +109,13 @@ function passOn(body: Readable, response: ServerResponse, replacements: Replacem
     if (error) response.destroy();
     else response.end(replacer.end());
   });
+}
+
+/** A chunk's memory is outside V8's heap: waiting for the garbage collector to free it costs more than the search. */
+function release(chunk: Buffer): void {
+  const { buffer } = chunk;
+  // Small ones share their memory with others.
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === chunk.length) buffer.transfer(0);
 }
 
 const decoders: Readonly<Record<string, () => Transform>> = {
