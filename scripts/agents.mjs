@@ -133,8 +133,8 @@ ${table("features", features)}
   and loads its conversation.
 - **harnessMode**: the values that were accepted and ran. **none**: it has no modes, and a request that names one is refused.
 - **images**: a \`data:\` URI reaches the model as an image.
-- **tools without a search**: the first request to the model offers the run's tools themselves. Codex hides them for models
-  that it knows, and has no setting for that: the model finds them by \`tool_search\`.
+- **tools without a search**: the first request to the model offers the run's tools themselves. Codex would hide them from
+  models that it knows: it is started with a list of models that says otherwise.
 - **requests where a model answers 529**: how many it makes before the run fails. OpenCode and Qwen Code have no setting for
   their retries: the run ends at the third failure in a row (\`limits.modelFailures\`).
 - **no other host asked for**: telemetry, update checks and lists are off: no connection was refused in a turn without a

@@ -15,7 +15,7 @@ export interface Executable {
 }
 
 export interface LocatedProgram extends Executable {
-  /** The entry file of the agent behind an adapter. */
+  /** The entry file of the agent behind an adapter, or its binary. */
   readonly companion?: Executable;
   /** Its package, if it is in one: for an adapter, the package of the agent itself. */
   readonly version?: string;
@@ -53,12 +53,25 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
     ...(program.files ?? []),
   ];
   const version = (behind ?? folder)?.manifest.version;
+  const started = behindEntry ?? binaryOf(program, folder);
   return {
     ...own,
     files,
     ...(version === undefined ? {} : { version }),
-    ...(behindEntry === undefined ? {} : { companion: executable(behindEntry) }),
+    ...(started === undefined ? {} : { companion: executable(started) }),
   };
+}
+
+/** The file of the program's binary, if this platform has one and its packages are installed. */
+function binaryOf({ binary }: ProgramSource, folder: PackageFolder | undefined): string | undefined {
+  const source = binary?.(process.platform, process.arch);
+  if (source === undefined) return undefined;
+  const found = source.packages.reduce<PackageFolder | undefined>(
+    (around, name) => around && findPackage(name, around.realPath),
+    folder,
+  );
+  const file = found && join(found.path, source.file);
+  return file !== undefined && existsSync(file) ? file : undefined;
 }
 
 function executable(entry: string): Executable {

@@ -8,12 +8,29 @@ const toolTimeoutSeconds = 3_600;
 
 const credentialNames = ["OPENAI_API_KEY", "CODEX_API_KEY"] as const;
 
+const targets: Readonly<Record<string, string>> = {
+  "linux-x64": "x86_64-unknown-linux-musl",
+  "linux-arm64": "aarch64-unknown-linux-musl",
+  "darwin-x64": "x86_64-apple-darwin",
+  "darwin-arm64": "aarch64-apple-darwin",
+};
+
 /** OpenAI's Codex (`@agentclientprotocol/codex-acp` 2.6) with an API key. */
 export const codex: Profile = {
   id: "codex",
   title: "Codex",
   aliases: [],
-  program: { package: "@agentclientprotocol/codex-acp", bin: "codex-acp", inImage: "installed" },
+  program: {
+    package: "@agentclientprotocol/codex-acp",
+    bin: "codex-acp",
+    inImage: "installed",
+    binary: (platform, architecture) => {
+      const target = targets[`${platform}-${architecture}`];
+      if (target === undefined) return undefined;
+      const packages = ["@openai/codex", `@openai/codex-${platform}-${architecture}`];
+      return { packages, file: `vendor/${target}/bin/codex` };
+    },
+  },
   arguments: [],
   environment: { NO_BROWSER: "1" },
   model: {
@@ -74,7 +91,7 @@ function failure(response: JsonObject): string | undefined {
   return failureSchema.safeParse(response).data?._meta.jetbrains.air.sessionFailure.title;
 }
 
-function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
+function prepare({ request, home, model, endpoint, servers, companion }: Preparation): Prepared {
   const folder = join(home, ".codex");
   const connection = request.modelConnection;
   const baseUrl = endpoint.baseUrl ?? connection?.environment?.OPENAI_BASE_URL ?? "https://api.openai.com/v1";
@@ -123,10 +140,17 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
   ];
   files.push({ path: join(folder, "config.toml"), content: `${config.join("\n")}\n` });
   const mode = request.harnessMode;
+  let [binary] = companion ?? [];
+  if (binary !== undefined && servers.length > 0) {
+    const path = join(folder, "ambit-codex");
+    files.push({ path, content: withoutSearch(binary), executable: true });
+    binary = path;
+  }
   return {
     files,
     environment: {
       CODEX_HOME: folder,
+      ...(binary === undefined ? {} : { CODEX_PATH: binary }),
       // Its own sandbox can't be created inside a jail, and its reviewer would be a second model: the boundary
       // confines, the run's permissions decide.
       INITIAL_AGENT_MODE: mode === undefined || mode === "" ? "agent-full-access" : mode,
@@ -137,6 +161,21 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
       }),
     },
   };
+}
+
+/**
+ * A script that starts Codex with its own list of models, none of which searches for tools: from a model that does, it
+ * hides the run's tools, and has no setting for that.
+ */
+function withoutSearch(binary: string): string {
+  const codex = `'${binary.replaceAll("'", "'\\''")}'`;
+  return `#!/bin/sh
+models="$CODEX_HOME/ambit-models.json"
+${codex} debug models --bundled 2>/dev/null |
+  sed 's/"supports_search_tool":true/"supports_search_tool":false/g' > "$models"
+if [ -s "$models" ]; then set -- -c "model_catalog_json='$models'" "$@"; fi
+exec ${codex} "$@"
+`;
 }
 
 /** A table of TOML, or without a name the document's first entries. */

@@ -31,8 +31,20 @@ export interface ProgramSource {
     /** The binary, in its package. */
     readonly file: string;
   };
+  /**
+   * A binary that its script would start by one more Node.js process: `prepare` gets it as `companion`, where it is
+   * found. In an image its script finds it.
+   */
+  readonly binary?: (platform: NodeJS.Platform, architecture: string) => PackagedBinary | undefined;
   /** Further files and folders of the runner that it needs: shown in a local sandbox at their own paths. */
   readonly files?: readonly RequiredPath[];
+}
+
+export interface PackagedBinary {
+  /** The packages that lead to it, each a dependency of the one before; the first is one of the program's. */
+  readonly packages: readonly string[];
+  /** The binary, in the last of them. */
+  readonly file: string;
 }
 
 /** How an agent reaches its model. */
@@ -101,7 +113,7 @@ export interface Preparation {
   readonly endpoint: ModelEndpoint;
   /** The model's credential inside: a gateway's token, a placeholder, or the credential itself. */
   readonly credential?: string;
-  /** The command that starts the program's companion; undefined if there is none. */
+  /** The command that starts the program's companion, or its binary; undefined if there is none. */
   readonly companion?: Command["argv"];
   /** The MCP servers over HTTP that publish the run's tools, with the headers that they require. */
   readonly servers: readonly ToolEndpoint[];

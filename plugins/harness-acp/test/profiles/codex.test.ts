@@ -42,7 +42,6 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
     by: AcpHarness = harness,
   ) {
     const request = {
-      // A model that it doesn't know: for known ones it hides MCP tools behind a search.
       model: "scripted-model",
       modelConnection: {
         endpoint: { baseUrl: `${model.url}/v1` },
@@ -68,20 +67,35 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
     await scope.close();
   });
 
-  it("hides a published tool from a model that it knows until the model searches, and calls it then", async () => {
+  const known = { model: codex.model?.defaultModel };
+  const lookup = '[[call lookup {"key":"k"}]]';
+
+  it("offers published tools to models that it knows, and calls them by their own names", async () => {
     await using tools = await startToolServer();
-    const { agent, scope } = await started(
-      { servers: [tools.published] },
-      { model: codex.model?.defaultModel },
-    );
-    const unsearched = await eventsOf(agent, turnOf({ prompt: '[[call lookup {"key":"k"}]]' }));
-    expect(textOf(unsearched)).toContain("NO TOOL lookup");
-    expect(tools.calls).toEqual([]);
-    const prompt = '[[call tool_search {"query":"lookup"}]] [[call lookup {"key":"k"}]]';
-    const events = await eventsOf(agent, turnOf({ prompt }));
+    const { agent, scope } = await started({ servers: [tools.published] }, known);
+    const events = await eventsOf(agent, turnOf({ prompt: lookup }));
     expect(tools.calls).toEqual([{ key: "k" }]);
     expect(ofType(events, "tool_call")).toMatchObject([{ name: "lookup", input: { key: "k" } }]);
     expect(ofType(events, "tool_result")).toMatchObject([{ output: "value of k" }]);
+    const asked = model.requests.filter(({ toolNames }) => toolNames.length > 0);
+    expect(asked.flatMap(({ toolNames }) => toolNames)).not.toContain("tool_search");
+    // Otherwise its own: the list has the instructions for each of them.
+    expect(asked[0]?.model).toBe(known.model);
+    await scope.close();
+  });
+
+  it("would hide them without its changed list of models, until the model searches (the control)", async () => {
+    await using tools = await startToolServer();
+    const { binary: _binary, ...program } = codex.program;
+    const plain = new AcpHarness({ ...codex, program }, { limits, folder, env: {} });
+    const { agent, scope } = await started({ servers: [tools.published] }, known, plain);
+    const hidden = await eventsOf(agent, turnOf({ prompt: lookup }));
+    expect(textOf(hidden)).toContain("NO TOOL lookup");
+    expect(tools.calls).toEqual([]);
+    const prompt = `[[call tool_search {"query":"lookup"}]] ${lookup}`;
+    const events = await eventsOf(agent, turnOf({ prompt }));
+    expect(tools.calls).toEqual([{ key: "k" }]);
+    expect(ofType(events, "tool_call")).toMatchObject([{ name: "lookup", input: { key: "k" } }]);
     await scope.close();
   });
 

@@ -46,8 +46,7 @@ const retrying: readonly Profile[] = [opencode, qwen];
 describe.each(tested)("failures of $title", { timeout: 120_000 }, (profile) => {
   let stage: AgentStage;
   let started: Started;
-  // For models that it knows, Codex hides MCP tools behind a search.
-  const request = () => stage.requestWith(profile === codex ? { model: "scripted-model" } : {});
+  const request = () => stage.requestWith();
   beforeAll(async () => {
     stage = await AgentStage.open(profile);
     started = await stage.start({ request: request() });

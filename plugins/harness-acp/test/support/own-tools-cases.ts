@@ -19,7 +19,6 @@ interface Tried {
   /** The same agent without the settings that make it ask. */
   readonly unguarded?: Profile;
   readonly planted?: OwnToolsCase["planted"];
-  readonly model?: string;
 }
 
 /** What the kit needs to test permissions with this profile's real agent. */
@@ -27,13 +26,12 @@ export function ownToolsCase(profile: Profile, tried: Tried): OwnToolsCase {
   const harnessOf = (of: Profile) => () => new AcpHarness(of, { limits, folder, env: {} });
   const access = modelAccess(profile, requestOf());
   const basePath = access?.route?.protocol === "openai" ? "/v1" : "";
-  const { unguarded, model, ...rest } = tried;
+  const { unguarded, ...rest } = tried;
   return {
     ...rest,
     harness: harnessOf(profile),
     ...(unguarded === undefined ? {} : { unguarded: harnessOf(unguarded) }),
     request: ({ url, key }) => ({
-      ...(model === undefined ? {} : { model }),
       modelConnection: {
         endpoint: { baseUrl: `${url}${basePath}` },
         credentials: [
@@ -108,7 +106,7 @@ export const ownToolsCases: readonly { readonly profile: Profile; readonly tried
       },
     },
   },
-  { profile: codex, tried: { shell: "shell", calls: [], model: "scripted-model" } },
+  { profile: codex, tried: { shell: "shell", calls: [] } },
   {
     profile: gemini,
     tried: {

@@ -56,9 +56,8 @@ export async function startAgent(
     together: (...calls) => `[[both ${calls.map(marker).join(" ;; ")}]]`,
     request: {
       harness: id,
-      // Of models that it knows, Codex hides MCP tools behind a search.
       // It doesn't ask before it uses its own tools.
-      ...(id === "codex" ? { model: "scripted-model", permissions: { rules: ownToolsAllowed } } : {}),
+      ...(id === "codex" ? { permissions: { rules: ownToolsAllowed } } : {}),
       modelConnection: {
         endpoint: { baseUrl: id === "codex" ? `${model.url}/v1` : model.url },
         credentials: [{ binding: { kind: "environment", name }, value: modelKey }],

@@ -29,7 +29,7 @@ const openai = { credential: "OPENAI_API_KEY", basePath: "/v1" } as const;
 
 export const matrixAgents: readonly MatrixAgent[] = [
   { id: "claude", credential: "ANTHROPIC_API_KEY", basePath: "" },
-  { id: "codex", ...openai, model: "scripted-model", neverAsks: true },
+  { id: "codex", ...openai, neverAsks: true },
   { id: "gemini", credential: "GEMINI_API_KEY", basePath: "" },
   { id: "opencode", ...openai },
   { id: "pi", ...openai },
