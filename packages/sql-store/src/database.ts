@@ -2,6 +2,11 @@ export type Value = string | number | null;
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface Statement {
+  /**
+   * For a statement that every run needs: a database may parse it once per connection. Equal for equal texts only. Not
+   * for `SELECT *`, which fails once a newer version has added a column.
+   */
+  readonly name?: string;
   /** With `$1`, `$2`… as placeholders. */
   readonly text: string;
   readonly values?: readonly Value[];
@@ -30,6 +35,11 @@ export interface ChunkToAppend {
 
 export function statement(text: string, ...values: readonly (Value | undefined)[]): Statement {
   return { text, values: values.map((value) => value ?? null) };
+}
+
+/** The same with a name. */
+export function named(name: string, one: Statement): Statement {
+  return { ...one, name };
 }
 
 /** Reads a row's columns. @throws Error for a column of another type: the schema differs. */

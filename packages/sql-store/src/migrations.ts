@@ -1,4 +1,5 @@
 import type { Statement } from "./database.js";
+import { sizeShards } from "./sizes.js";
 
 const statements = (...texts: readonly string[]): readonly Statement[] => texts.map((text) => ({ text }));
 
@@ -69,6 +70,14 @@ export const migrations: readonly (readonly Statement[])[] = [
       cached BIGINT NOT NULL, output BIGINT NOT NULL, usd DOUBLE PRECISION NOT NULL, is_priced BIGINT NOT NULL,
       granted BIGINT NOT NULL, used_at BIGINT NOT NULL, PRIMARY KEY (project, session))`,
     `CREATE INDEX ambit_spending_used ON ambit_spending (used_at)`,
+  ),
+  // What is kept, counted in several rows that writers choose among, and the order in which it is deleted.
+  statements(
+    `CREATE TABLE ambit_sizes (shard BIGINT PRIMARY KEY, size BIGINT NOT NULL)`,
+    ...sizeShards.map((shard) => `INSERT INTO ambit_sizes VALUES (${shard}, 0)`),
+    `CREATE INDEX ambit_runs_ended ON ambit_runs (state, ended_at, id)`,
+    `CREATE INDEX ambit_used_answers_used ON ambit_used_answers (used_at)`,
+    `CREATE INDEX ambit_starts_started ON ambit_starts (started_at)`,
   ),
 ];
 

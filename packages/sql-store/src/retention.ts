@@ -1,55 +1,107 @@
 import type { Retention } from "@ambit/durable/store";
-import { type Database, statement } from "./database.js";
+import { dayMs } from "./counting.js";
+import { Columns, type Database, type Statement, statement } from "./database.js";
 import { lives } from "./lease.js";
 import { forgetUse } from "./session-use.js";
+import { keptSize, recount, sizeOfRun, uncount } from "./sizes.js";
 
-/** Deletes an ended run with its data. False if there is none. */
-export async function deleteRun(database: Database, id: string): Promise<boolean> {
-  const [, deleted] = await database.run([
-    statement(
-      `DELETE FROM ambit_deliveries WHERE run_id = $1
-      AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND state = 'ended')`,
-      id,
-    ),
-    statement("DELETE FROM ambit_runs WHERE id = $1 AND state = 'ended' RETURNING id", id),
-  ]);
-  return deleted?.length === 1;
+/** Runs that are deleted in one transaction: others wait for it. */
+const mostAtOnce = 200;
+
+/** Deletes ended runs with their data. */
+export class RunRetention {
+  #countedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(readonly database: Database) {}
+
+  /** False if there is none. */
+  async delete(id: string): Promise<boolean> {
+    return (await this.#delete([id], "")) === 1;
+  }
+
+  /** Deletes what has ended and is too old or too much; looks only at that. @returns how many runs. */
+  async retain({ maxAgeMs, maxSize }: Retention): Promise<number> {
+    if (performance.now() - this.#countedAt > dayMs) {
+      await recount(this.database);
+      this.#countedAt = performance.now();
+    }
+    const old = await this.#deleteAll(async () => this.#olderThan(maxAgeMs));
+    const surplus = await this.#deleteAll(async () => {
+      const excess = (await keptSize(this.database)) - maxSize;
+      return excess > 0 ? oldest(excess) : undefined;
+    });
+    await this.#forget(maxAgeMs);
+    return old + surplus;
+  }
+
+  #olderThan(maxAgeMs: number): Statement {
+    return statement(
+      `SELECT id FROM ambit_runs WHERE state = 'ended' AND ended_at < ${this.database.now} - CAST($1 AS BIGINT)
+      ORDER BY ended_at, id LIMIT ${mostAtOnce}`,
+      maxAgeMs,
+    );
+  }
+
+  /** @param next selects the next runs to delete; undefined: there are none. */
+  async #deleteAll(next: () => Promise<Statement | undefined>): Promise<number> {
+    for (let total = 0; ; ) {
+      const select = await next();
+      const [rows = []] = select === undefined ? [] : await this.database.run([select]);
+      const deleted = await this.#delete(
+        rows.map((row) => new Columns(row).text("id")),
+        // A message that wasn't sent yet outlives its run.
+        "AND state <> 'pending'",
+      );
+      total += deleted;
+      // None: another replica was faster.
+      if (deleted === 0) return total;
+    }
+  }
+
+  async #delete(ids: readonly string[], messages: string): Promise<number> {
+    if (ids.length === 0) return 0;
+    const { database } = this;
+    const places = ids.map((_id, index) => `$${index + 1}`).join(", ");
+    const chosen = `state = 'ended' AND id IN (${places})`;
+    const [, , , deleted] = await database.run([
+      statement(`SELECT id FROM ambit_runs WHERE ${chosen} ORDER BY id${database.lock}`, ...ids),
+      statement(
+        `DELETE FROM ambit_deliveries WHERE run_id IN (SELECT id FROM ambit_runs WHERE ${chosen}) ${messages}`,
+        ...ids,
+      ),
+      uncount(chosen, ...ids),
+      statement(`DELETE FROM ambit_runs WHERE ${chosen} RETURNING id`, ...ids),
+    ]);
+    return deleted?.length ?? 0;
+  }
+
+  async #forget(maxAgeMs: number): Promise<void> {
+    const { database } = this;
+    const { now } = database;
+    const older = (column: string) => `${column} < ${now} - CAST($1 AS BIGINT)`;
+    await database.run([
+      statement(`DELETE FROM ambit_deliveries WHERE state <> 'pending' AND ${older("created_at")}`, maxAgeMs),
+      // Longer than any run that could use an answer again.
+      statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
+      statement(
+        `DELETE FROM ambit_sessions WHERE ${older("used_at")} AND NOT ${lives(database, "ambit_sessions")}`,
+        maxAgeMs,
+      ),
+      forgetUse(database),
+      statement(`DELETE FROM ambit_starts WHERE ${older("started_at")}`, maxAgeMs),
+      statement(`DELETE FROM ambit_replicas WHERE ${older("expires_at")}`, maxAgeMs),
+    ]);
+  }
 }
 
-/** The size that is counted for a run without events, since many small runs fill a disk too. */
-const rowSize = 1_024;
-
-/** Deletes what has ended and is too old or too much. @returns how many runs. */
-export async function retain(database: Database, { maxAgeMs, maxSize }: Retention): Promise<number> {
-  const { now } = database;
-  const deleted = await database.run([
-    statement(
-      `DELETE FROM ambit_runs WHERE state = 'ended' AND ended_at < ${now} - CAST($1 AS BIGINT) RETURNING id`,
-      maxAgeMs,
-    ),
-    statement(
-      `DELETE FROM ambit_runs WHERE state = 'ended' AND id IN (
-        SELECT id FROM (SELECT id, SUM(size + ${rowSize}) OVER (ORDER BY ended_at DESC, id DESC) AS total
-          FROM ambit_runs WHERE state = 'ended') AS kept
-        WHERE total > CAST($1 AS BIGINT)) RETURNING id`,
-      maxSize,
-    ),
-    // A pending message outlives its run, so that it is still delivered.
-    statement(
-      `DELETE FROM ambit_deliveries WHERE state <> 'pending' AND (created_at < ${now} - CAST($1 AS BIGINT)
-        OR NOT EXISTS (SELECT 1 FROM ambit_runs WHERE ambit_runs.id = ambit_deliveries.run_id))`,
-      maxAgeMs,
-    ),
-    // Longer than any run that could use an answer again.
-    statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
-    statement(
-      `DELETE FROM ambit_sessions WHERE used_at < ${now} - CAST($1 AS BIGINT)
-      AND NOT ${lives(database, "ambit_sessions")}`,
-      maxAgeMs,
-    ),
-    forgetUse(database),
-    statement(`DELETE FROM ambit_starts WHERE started_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
-    statement(`DELETE FROM ambit_replicas WHERE expires_at < ${now} - CAST($1 AS BIGINT)`, maxAgeMs),
-  ]);
-  return (deleted[0]?.length ?? 0) + (deleted[1]?.length ?? 0);
+/** The runs that ended first, until they hold this many characters. */
+function oldest(excess: number): Statement {
+  return statement(
+    `SELECT id FROM (
+      SELECT id, SUM(${sizeOfRun}) OVER (ORDER BY ended_at, id) - (${sizeOfRun}) AS before_it
+      FROM (SELECT id, size, ended_at FROM ambit_runs WHERE state = 'ended'
+        ORDER BY ended_at, id LIMIT ${mostAtOnce}) AS first_ended
+    ) AS measured WHERE before_it < CAST($1 AS BIGINT)`,
+    excess,
+  );
 }

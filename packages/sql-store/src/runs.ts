@@ -8,10 +8,12 @@ import type {
   StoredRun,
   Written,
 } from "@ambit/durable/store";
+import { appendGroup, owned, selectHead } from "./append.js";
 import { countMoney, countStart } from "./counting.js";
-import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
+import { Columns, type Database, named, type Row, type Statement, statement } from "./database.js";
 import { addDelivery } from "./deliveries.js";
 import { headOf, runOf } from "./rows.js";
+import { countRun } from "./sizes.js";
 import { Where } from "./where.js";
 
 /** All columns but those that hold a whole result or request: a page of them could fill the memory. */
@@ -23,9 +25,6 @@ const maxChunks = 32;
 
 /** Ended by this owner, just now or by an attempt whose response was lost. */
 const ended = "id = $1 AND fence = $2 AND state = 'ended'";
-
-/** Rows that only the owner may change. */
-const owned = "id = $1 AND fence = $2 AND state = 'running'";
 
 /**
  * Returns a row if the run was created, and none if its id was taken.
@@ -54,7 +53,7 @@ export class Runs {
   constructor(readonly database: Database) {}
 
   async create(run: NewRun): Promise<StoredRun | undefined> {
-    const created = await this.#rows(createRun(this.database, run));
+    const created = await this.#rows(named(`create ${run.state}`, createRun(this.database, run)));
     if (created.length === 1) return undefined;
     const [row] = await this.#rows(selectRun(run.id));
     if (row === undefined) throw new Error(`The run '${run.id}' was deleted while it was created.`);
@@ -90,56 +89,8 @@ export class Runs {
     return rows.map((row) => new Columns(row).text("id"));
   }
 
-  async append({
-    runId,
-    fence,
-    first,
-    count,
-    text,
-    asked,
-    answered,
-    deliveries,
-  }: EventGroup): Promise<Written> {
-    const last = first + count - 1;
-    const { now } = this.database;
-    const chunk = [
-      statement(
-        `UPDATE ambit_runs SET events = $3, size = size + $4 WHERE ${owned} AND events = $5 RETURNING id`,
-        ...[runId, fence, last, text.length, first - 1],
-      ),
-      // The last event is this one only after that update, or after an earlier one whose response was lost.
-      statement(
-        `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
-        SELECT id, CAST($4 AS BIGINT), events, CAST($5 AS TEXT) FROM ambit_runs WHERE ${owned} AND events = $3
-        ON CONFLICT (run_id, first_event) DO NOTHING RETURNING run_id`,
-        ...[runId, fence, last, first, text],
-      ),
-    ];
-    const questions = [
-      ...(asked ?? []).map(({ id, kind, payload }) =>
-        statement(
-          `INSERT INTO ambit_interactions (id, run_id, project, session, kind, payload, state, created_at)
-          SELECT CAST($3 AS TEXT), id, project, session, CAST($4 AS TEXT), CAST($5 AS TEXT), 'open', ${now}
-          FROM ambit_runs WHERE ${owned} ON CONFLICT (id) DO NOTHING`,
-          ...[runId, fence, id, kind, payload],
-        ),
-      ),
-      ...(answered ?? []).map((id) =>
-        statement(
-          "UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = $1 AND state <> 'expired'",
-          id,
-        ),
-      ),
-      ...(deliveries ?? []).map((one) => addDelivery(this.database, one, owned, runId, fence)),
-    ];
-    if (questions.length === 0 && this.database.append !== undefined) {
-      const written = await this.database.append({ runId, fence, first, last, text });
-      if (written) return "written";
-    }
-    const [, stored, ...others] = await this.database.run([...chunk, ...questions, selectHead(runId)]);
-    if (stored?.length === 1) return "written";
-    const head = others.at(-1)?.[0];
-    return head !== undefined && isWritten(headOf(head), fence, last) ? "written" : "fenced";
+  append(group: EventGroup): Promise<Written> {
+    return appendGroup(this.database, group);
   }
 
   async finish(
@@ -148,25 +99,35 @@ export class Runs {
     { result, session, paused, deliveries = [], usd = 0 }: RunEnd,
   ): Promise<Written> {
     const { now } = this.database;
-    const [, written, ...others] = await this.database.run([
-      countMoney(this.database, id, fence, usd),
-      statement(
-        `UPDATE ambit_runs SET state = 'ended', result = $3, size = size + $4, ended_at = ${now}
-        WHERE ${owned} RETURNING id`,
-        ...[id, fence, result, result.length],
+    const counts = [
+      named("count run", countRun(id, fence, result.length)),
+      ...(usd > 0 ? [countMoney(this.database, id, fence, usd)] : []),
+    ];
+    const rows = await this.database.run([
+      ...counts,
+      named(
+        "end run",
+        statement(
+          `UPDATE ambit_runs SET state = 'ended', result = $3, size = size + $4, ended_at = ${now}
+          WHERE ${owned} RETURNING id`,
+          ...[id, fence, result, result.length],
+        ),
       ),
       // A question belongs to the session's next turn; a run without a session gets its name in the result.
-      statement(
-        `UPDATE ambit_interactions SET session = COALESCE(session, $2)
-        WHERE run_id = $1 AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $3 AND state = 'ended')`,
-        ...[id, session, fence],
+      named(
+        "name questions",
+        statement(
+          `UPDATE ambit_interactions SET session = COALESCE(session, $2)
+          WHERE run_id = $1 AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $3 AND state = 'ended')`,
+          ...[id, session, fence],
+        ),
       ),
       ...(paused ? [] : [closeQuestions(id, fence)]),
       ...deliveries.map((one) => addDelivery(this.database, one, ended, id, fence)),
       selectHead(id),
     ]);
-    if (written?.length === 1) return "written";
-    const row = others.at(-1)?.[0];
+    if (rows[counts.length]?.length === 1) return "written";
+    const row = rows.at(-1)?.[0];
     const head = row === undefined ? undefined : headOf(row);
     return head?.state === "ended" && head.fence === fence ? "written" : "fenced";
   }
@@ -231,18 +192,15 @@ export class Runs {
   }
 }
 
-function isWritten(head: RunHead, fence: number, last: number): boolean {
-  return head.fence === fence && head.state === "running" && head.events >= last;
-}
-
 function closeQuestions(id: string, fence: number): Statement {
-  return statement(
-    `UPDATE ambit_interactions SET state = 'expired' WHERE run_id = $1 AND state = 'open'
-    AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $2 AND state = 'ended')`,
-    ...[id, fence],
+  return named(
+    "close questions",
+    statement(
+      `UPDATE ambit_interactions SET state = 'expired' WHERE run_id = $1 AND state = 'open'
+      AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $2 AND state = 'ended')`,
+      ...[id, fence],
+    ),
   );
 }
 
 const selectRun = (id: string) => statement("SELECT * FROM ambit_runs WHERE id = $1", id);
-const selectHead = (id: string) =>
-  statement("SELECT id, state, fence, events FROM ambit_runs WHERE id = $1", id);

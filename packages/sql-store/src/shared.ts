@@ -6,10 +6,11 @@ import type {
   StoredInteraction,
   StoredRun,
 } from "@ambit/durable/store";
-import { Columns, type Database, type Row, type Statement, statement } from "./database.js";
+import { Columns, type Database, named, type Row, type Statement, statement } from "./database.js";
 import { addDelivery } from "./deliveries.js";
 import { lives } from "./lease.js";
 import { interactionOf, runOf } from "./rows.js";
+import { countExpiry } from "./sizes.js";
 import { Where } from "./where.js";
 
 /** Replicas and their leases; questions. */
@@ -19,19 +20,28 @@ export class Shared {
   async renew(replica: string, address: string, leaseMs: number): Promise<Renewal> {
     const { now } = this.database;
     const [, runs = [], answers = []] = await this.database.run([
-      statement(
-        `INSERT INTO ambit_replicas (id, address, expires_at) VALUES ($1, $2, ${now} + CAST($3 AS BIGINT))
+      named(
+        "renew",
+        statement(
+          `INSERT INTO ambit_replicas (id, address, expires_at) VALUES ($1, $2, ${now} + CAST($3 AS BIGINT))
         ON CONFLICT (id) DO UPDATE SET address = excluded.address, expires_at = excluded.expires_at`,
-        ...[replica, address, leaseMs],
+          ...[replica, address, leaseMs],
+        ),
       ),
-      statement(
-        "SELECT id, fence, cancel_requested FROM ambit_runs WHERE replica = $1 AND state = 'running'",
-        replica,
+      named(
+        "held runs",
+        statement(
+          "SELECT id, fence, cancel_requested FROM ambit_runs WHERE replica = $1 AND state = 'running'",
+          replica,
+        ),
       ),
-      statement(
-        `SELECT i.id, i.run_id, i.answer FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
+      named(
+        "arrived answers",
+        statement(
+          `SELECT i.id, i.run_id, i.answer FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
         WHERE r.replica = $1 AND r.state = 'running' AND i.state = 'answered'`,
-        replica,
+          replica,
+        ),
       ),
     ]);
     return {
@@ -163,6 +173,7 @@ export class Shared {
         ...[runId, id, text],
       ),
       ...deliveries.map((one) => addDelivery(this.database, one, expired, runId, id)),
+      countExpiry(id, text.length),
       statement("UPDATE ambit_interactions SET state = 'expired' WHERE id = $1 AND state = 'expiring'", id),
     ]);
     return marked?.length === 1;

@@ -2,7 +2,7 @@ import type { Store } from "@ambit/durable/store";
 import type { Database } from "./database.js";
 import { Deliveries } from "./deliveries.js";
 import { Quotas } from "./quotas.js";
-import { deleteRun, retain } from "./retention.js";
+import { RunRetention } from "./retention.js";
 import { Runs } from "./runs.js";
 import { SessionUses } from "./session-use.js";
 import { Sessions } from "./sessions.js";
@@ -16,6 +16,7 @@ export function sqlStore(database: Database): Store {
   const sessions = new Sessions(database);
   const uses = new SessionUses(database);
   const deliveries = new Deliveries(database);
+  const retention = new RunRetention(database);
   return {
     create: (run) => runs.create(run),
     createWithin: (run, quota) => quotas.createWithin(run, quota),
@@ -29,8 +30,8 @@ export function sqlStore(database: Database): Store {
     heads: (ids) => runs.heads(ids),
     read: (id, after, maxCharacters) => runs.read(id, after, maxCharacters),
     requestCancel: (id) => runs.requestCancel(id),
-    delete: (id) => deleteRun(database, id),
-    retain: (retention) => retain(database, retention),
+    delete: (id) => retention.delete(id),
+    retain: (limits) => retention.retain(limits),
     renew: (replica, address, leaseMs) => shared.renew(replica, address, leaseMs),
     drain: (replica) => shared.drain(replica),
     supersede: (prefix, replica) => shared.supersede(prefix, replica),

@@ -29,6 +29,8 @@ export function newPool({ url, schema, connections }: PoolSettings, log: Log): p
     idle_in_transaction_session_timeout: idleInTransactionMs,
     keepAlive: true,
     allowExitOnIdle: true,
+    // A transaction's statements are sent together, and answered together.
+    pipeline: true,
     types: {
       getTypeParser: (id: number, format?: "text" | "binary") =>
         id === int8 ? Number : pg.types.getTypeParser(id, format ?? "text"),
@@ -44,7 +46,7 @@ export function newPool({ url, schema, connections }: PoolSettings, log: Log): p
 
 /** Named: each connection parses and plans it once. */
 const appendStatement = {
-  name: "ambit-append",
+  name: "ambit: append",
   text: `WITH held AS (
       UPDATE ambit_runs SET events = $3, size = size + $6
       WHERE id = $1 AND fence = $2 AND state = 'running' AND events = $4 - 1 RETURNING id)
@@ -62,18 +64,28 @@ export class PostgresDatabase implements Database {
   async run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
     const [only] = statements;
     if (only !== undefined && statements.length === 1) return [await query(this.pool, only)];
-    return this.transaction((client) => all(client, statements));
+    return this.#connected(async (client) => {
+      const [, ...rows] = await all(client, [begin, ...statements, commit]);
+      return rows.slice(0, -1);
+    });
   }
 
-  /** Runs one transaction; a failed connection isn't used again. */
-  async transaction<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
+  /** Runs one transaction whose work waits for other things than its statements. */
+  transaction<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
+    return this.#connected(async (client) => {
+      await query(client, begin);
+      const result = await work(client);
+      await query(client, commit);
+      return result;
+    });
+  }
+
+  /** A connection on which something failed isn't used again. */
+  async #connected<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     const client = await this.pool.connect();
     let failure: Error | undefined;
     try {
-      await client.query("BEGIN");
-      const result = await work(client);
-      await client.query("COMMIT");
-      return result;
+      return await work(client);
     } catch (error) {
       failure = error instanceof Error ? error : new Error(String(error));
       throw failure;
@@ -95,13 +107,26 @@ export class PostgresDatabase implements Database {
   }
 }
 
+const begin: Statement = { text: "BEGIN" };
+/** After a failed statement it rolls back. */
+const commit: Statement = { text: "COMMIT" };
+
+/** Sends all of them before the first one's rows arrive. @throws the first failure, once all have ended */
 export async function all(client: pg.ClientBase, statements: readonly Statement[]): Promise<Row[][]> {
-  const rows: Row[][] = [];
-  for (const one of statements) rows.push(await query(client, one));
-  return rows;
+  const outcomes = await Promise.allSettled(statements.map((one) => query(client, one)));
+  return outcomes.map((outcome) => {
+    if (outcome.status === "rejected") throw outcome.reason;
+    return outcome.value;
+  });
 }
 
-async function query(client: pg.Pool | pg.ClientBase, { text, values = [] }: Statement): Promise<Row[]> {
-  const { rows } = await client.query<Record<string, unknown>>(text, [...values]);
+async function query(
+  client: pg.Pool | pg.ClientBase,
+  { name, text, values = [] }: Statement,
+): Promise<Row[]> {
+  const { rows } = await client.query<Record<string, unknown>>({
+    ...(name === undefined ? {} : { name: `ambit: ${name}` }),
+    ...{ text, values: [...values] },
+  });
   return rows;
 }
