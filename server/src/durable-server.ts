@@ -26,7 +26,7 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
   }
 }
 
-/** What the server does with an open store. @param address where callers reach this replica. */
+/** What the server sets up with an open store. @param address where callers reach this replica. */
 export async function durableServer(
   { runner, registry, settings, log, tenancy, webhooks, interactionKey }: Ambit,
   store: Store,

@@ -9,7 +9,10 @@ import { version } from "./version.js";
 
 const namespaces = ["cgroup", "mnt", "net", "pid", "user"] as const;
 
-/** What a process may do here depends on: this boot, its namespaces, capabilities, seccomp filter and cgroup. */
+/**
+ * Identifies what evidence depends on: this boot, and the process's namespaces, capabilities, seccomp filter and
+ * cgroup.
+ */
 async function whereThisRuns(): Promise<readonly string[]> {
   const status = await readFile("/proc/self/status", "utf8");
   return Promise.all([
@@ -21,7 +24,7 @@ async function whereThisRuns(): Promise<readonly string[]> {
 }
 
 /**
- * Keeps what was proven on this host between two commands, so that the second needn't probe again. The evidence is used
+ * Keeps the evidence of this host between commands, so that the next one needn't probe again. The evidence is used
  * only on the same boot of the same host, by the same user, with the same versions, plugins and configuration, and
  * never past `probes.maxAgeMs`, as in a server. A process that can write this user's cache folder can write Ambit
  * itself.
@@ -29,7 +32,7 @@ async function whereThisRuns(): Promise<readonly string[]> {
 export class EvidenceFile {
   private constructor(readonly path: string) {}
 
-  /** Undefined where evidence can't be identified: a plugin that is an object in the configuration has no name. */
+  /** Undefined if evidence can't be identified: a plugin that is an object in the configuration has no package name. */
   static async for({ plugins, probes }: Settings): Promise<EvidenceFile | undefined> {
     const entries = plugins.map((entry) =>
       isPlugin(entry) || typeof entry === "string" ? entry : entry.use,
@@ -47,8 +50,8 @@ export class EvidenceFile {
   }
 
   /**
-   * Plans with the evidence that is kept. When that refuses a boundary, the host is probed anew and the plan made
-   * again: what was missing may have been installed meanwhile.
+   * Plans with the stored evidence. If that refuses a boundary, the host is probed again and the plan made
+   * again, since what was missing may have been installed meanwhile.
    */
   async plan<Planned>(registry: Registry, makePlan: () => Promise<Planned>): Promise<Planned> {
     const wasProbed = registry.isProbed;
@@ -61,18 +64,18 @@ export class EvidenceFile {
     }
   }
 
-  /** Gives the registry what is kept. A file that can't be used is as good as none. */
+  /** Restores the stored evidence. A file that can't be used is ignored. */
   async restore(registry: Registry): Promise<void> {
     try {
       const { uid, mode } = await lstat(this.path);
       if (uid !== process.getuid?.() || (mode & 0o022) !== 0) return;
       registry.restore(z.array(actorDescriptionSchema).parse(JSON.parse(await readFile(this.path, "utf8"))));
     } catch {
-      // None yet, or of another version: the registry probes.
+      // No file yet, or one of another version: the registry probes.
     }
   }
 
-  /** Keeps what the registry knows now. Where it can't be written, the next command probes again. */
+  /** Stores the registry's evidence. If that fails, the next command probes again. */
   async keep(registry: Registry): Promise<void> {
     const draft = `${this.path}.${process.pid}`;
     try {

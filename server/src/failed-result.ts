@@ -1,14 +1,14 @@
 import { type FailedResult, type Failure, toAmbitError } from "@ambit/core";
 import { MalformedJson } from "./parse-json.js";
 
-/** What was thrown before a run began, in the shape of a run's result. */
+/** An error from before the run, in the shape of a run's result. */
 export function failedResult(thrown: unknown): FailedResult {
   if (thrown instanceof MalformedJson) return invalid(thrown.message);
   const error = toAmbitError(thrown);
   return { ok: false, error: error.message, failure: error.toFailure(), events: [] };
 }
 
-/** A request whose body as a whole can't be used. */
+/** A request whose whole body can't be used. */
 export function invalid(message: string): FailedResult {
   const failure: Failure = { code: "request_invalid", retryable: false, issues: [{ path: "", message }] };
   return { ok: false, error: message, failure, events: [] };

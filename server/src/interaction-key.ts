@@ -27,8 +27,8 @@ export function defaultKeyFile(
 }
 
 /**
- * The key that tells a user's answer from an invented one. Read from its file when it is first needed, or made there,
- * readable only for the runner's user. Where that isn't possible the key is kept in memory, with a warning: then
+ * The key that authenticates users' answers. Read from its file when it is first needed, or created there,
+ * readable only for the runner's user. If that isn't possible, the key is kept in memory, with a warning: then
  * answers to questions of an earlier process don't count.
  */
 export function interactionKey(file: string, log: Log): () => Promise<KeyObject> {
@@ -45,7 +45,7 @@ export function interactionKey(file: string, log: Log): () => Promise<KeyObject>
   };
 }
 
-/** The key of a file that the configuration names. @throws ConfigurationInvalid when it can't be used. */
+/** The key in a file that the configuration names. @throws ConfigurationInvalid when it can't be used. */
 export async function namedInteractionKey(file: string): Promise<() => Promise<KeyObject>> {
   try {
     const key = await readOrMake(file);
@@ -63,7 +63,8 @@ async function readOrMake(file: string): Promise<KeyObject> {
     if (!isErrno(error, "ENOENT")) throw error;
   }
   await mkdir(dirname(file), { recursive: true, mode: 0o711 });
-  // Written to a temporary file and linked into place, so that runners that start together all read the same whole key.
+  // Written to a temporary file and linked into place, so that runners that start at the same time read the same
+  // complete key.
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
   try {

@@ -12,7 +12,7 @@ import { LogRedaction } from "./logging/redaction.js";
 import { Tenancy } from "./tenants/tenancy.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
-/** Everything that a server or a command works with: loaded, but nothing of it has acted yet. */
+/** Everything that a server or a command works with: loaded, but not yet active. */
 export interface Ambit {
   readonly settings: Settings;
   readonly registry: Registry;
@@ -21,27 +21,27 @@ export interface Ambit {
   readonly redaction: LogRedaction;
   readonly tenancy: Tenancy;
   readonly webhooks: Webhooks;
-  /** Of the ids of interactions, and of what is sealed in the store. */
+  /** Key of the ids of interactions, and of what is sealed in the store. */
   readonly interactionKey: () => Promise<KeyObject>;
-  /** Undefined where evidence isn't kept between processes. */
+  /** Undefined if evidence isn't kept between processes. */
   readonly evidence: EvidenceFile | undefined;
 }
 
 export interface OpenOptions {
   readonly environment: Environment;
   readonly overrides?: Overrides;
-  /** Where a configuration is looked for. Default: the working folder. */
+  /** The folder in which a configuration is looked for. Default: the working folder. */
   readonly folder?: string;
-  /** In place of a file, for a program that embeds Ambit. */
+  /** Instead of a file, for a program that embeds Ambit. */
   readonly configuration?: ConfigurationInput;
-  /** Used when neither the configuration nor the environment says. */
+  /** Used if neither the configuration nor the environment sets it. */
   readonly logLevel: LogLevel;
   /** Whether evidence is taken from an earlier command, and kept for the next. Default false: a server probes. */
   readonly keepsEvidence?: boolean;
 }
 
 /**
- * Reads the configuration and loads the plugins. Nothing is probed yet: a run or a plan waits for that.
+ * Reads the configuration and loads the plugins. Doesn't probe: a run or a plan waits for that.
  * @throws ConfigurationInvalid, PluginLoadFailed
  */
 export async function openAmbit(options: OpenOptions): Promise<Ambit> {
@@ -56,7 +56,8 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const evidence = options.keepsEvidence === true ? await EvidenceFile.for(settings) : undefined;
   await evidence?.restore(registry);
   const { limits, permissionCeiling, contract, keyFile } = settings;
-  // A file that was named is shared with other replicas: without it their answers would silently not count.
+  // A file that the configuration names is shared with other replicas. Without it, their answers would silently not
+  // count.
   const key =
     keyFile === undefined ? interactionKey(defaultKeyFile(), log) : await namedInteractionKey(keyFile);
   return {

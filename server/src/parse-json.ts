@@ -14,7 +14,7 @@ export function parseJson(text: string, where = ""): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    // V8's message quotes a few characters around the fault: at most what the caller sent itself.
+    // V8's message quotes a few characters around the fault, which the caller itself sent.
     const reason = messageOf(cause);
     throw new MalformedJson(`Invalid JSON${where}: ${reason}`, { cause });
   }

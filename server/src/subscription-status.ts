@@ -2,7 +2,7 @@ import type { Registry } from "@ambit/core";
 import { olderNamesOf } from "@ambit/runner";
 import type { SubscriptionStatus } from "./http/route-schemas.js";
 
-/** What `GET /subscription-status` says. Waits for no probe: callers ask it in the time that a page takes to load. */
+/** The response of `GET /subscription-status`. Waits for no probe, since callers request it while a page loads. */
 export function subscriptionStatus(registry: Registry): SubscriptionStatus {
   const names = registry
     .candidatesAsSeen()

@@ -1,6 +1,6 @@
 import type { Failure } from "@ambit/core";
 
-/** What `ambit` exits with; documented in the README. */
+/** Exit codes of `ambit`; documented in the README. */
 export const exitCodes = {
   ok: 0,
   /** The run began and failed: agent, model, sandbox, time limit. */

@@ -4,14 +4,14 @@ import { printable } from "../logging/printable.js";
 import { exitCodes } from "./exit-codes.js";
 import { ServerRefused } from "./server-client.js";
 
-/** Says why a command could not start, a line for each problem. Returns the exit code. */
+/** Prints why a command couldn't start, one line per problem. Returns the exit code. */
 export function explain(error: unknown, output: { write(text: string): unknown }): number {
   for (const line of linesOf(error)) output.write(`ambit: ${printable(line)}\n`);
   return exitCodes.usage;
 }
 
 function linesOf(error: unknown): readonly string[] {
-  // The reader of the pipe has closed it.
+  // The pipe's reader has closed it.
   if (error instanceof Error && "code" in error && error.code === "EPIPE") return [];
   if (error instanceof ConfigurationInvalid) {
     return error.problems.map((problem) => `${error.where}: ${problem}`);

@@ -6,7 +6,7 @@ import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
 import { tooFewOpenFiles } from "./open-files.js";
 
-/** Each command is imported when it is called: what one needs must not slow the others. */
+/** Each command is imported when it is called, so that its dependencies don't slow the others. */
 function program(): Command {
   const ambit = new Command("ambit")
     .description("Runs a coding agent for one turn, inside a boundary that is guaranteed or refused.")
@@ -185,10 +185,10 @@ function portNumber(text: string): number {
   throw new InvalidArgumentError("It must be 0 to 65535.");
 }
 
-/** A command resolves with its exit code once nothing of it is left to do. */
+/** A command resolves with its exit code once it is done. */
 async function finish(command: Promise<number>): Promise<void> {
   const code = await command;
-  // A pipe takes what was printed in its own time; an exit now would cut it.
+  // A pipe takes output asynchronously; an exit now would truncate it.
   await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
   process.exit(code);
 }

@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 export const minOpenFiles = 256;
 
 /**
- * What is wrong with the number of files that this process may open, with the fix; undefined when nothing is. Too few
- * show as other faults, wherever they run out.
+ * The problem with the limit of files that this process may open, with its fix; undefined if there is none. Too few
+ * cause unrelated faults later.
  *
- * @param limits `/proc/self/limits`; where there is none, nothing is known to be wrong.
+ * @param limits `/proc/self/limits`; without it, no problem is assumed.
  */
 export function tooFewOpenFiles(limits: string = ownLimits()): string | undefined {
   const soft = /^Max open files +(\d+)/m.exec(limits)?.[1];

@@ -10,7 +10,7 @@ export interface ClientOptions {
   readonly url?: string;
 }
 
-/** Speaks to a running `ambit serve`: by `--url`, else where `AMBIT_HOST` and `AMBIT_PORT` say that one listens. */
+/** Client of a running `ambit serve`: at `--url`, else at `AMBIT_HOST` and `AMBIT_PORT`. */
 export class ServerClient {
   readonly #base: string;
   readonly #token: string | undefined;

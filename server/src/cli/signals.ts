@@ -4,13 +4,13 @@ const endings = ["SIGINT", "SIGTERM"] as const;
 export type EndingSignal = (typeof endings)[number];
 
 /**
- * Milliseconds in which a second signal counts as the same request: `timeout` signals its child and then the whole process
- * group; a shell or `npm run` passes on a signal that the terminal has already sent.
+ * Milliseconds in which a second signal counts as the same request: `timeout` signals its child and then the whole
+ * process group; a shell or `npm run` passes on a signal that the terminal has already sent.
  */
 export const sameRequestMs = 300;
 
 /**
- * The requests to end this process, one after the other. Once constructed, signals no longer end the process by default.
+ * The requests to end this process, in order. Once constructed, signals no longer end the process by default.
  */
 export class EndingSignals {
   readonly #now: () => number;
@@ -18,7 +18,7 @@ export class EndingSignals {
   #hear: ((name: EndingSignal) => void) | undefined;
   #lastAt = Number.NEGATIVE_INFINITY;
 
-  /** @param source what emits the signals; @param now a clock in milliseconds. */
+  /** @param source emits the signals; @param now a clock in milliseconds. */
   constructor(
     source: Pick<NodeJS.EventEmitter, "on"> = process,
     now: () => number = () => performance.now(),

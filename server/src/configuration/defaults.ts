@@ -1,6 +1,6 @@
 /**
- * The plugins that come with Ambit, in the order in which they are preferred; loaded when a configuration names
- * none. Each is imported when it is asked for.
+ * The plugins that come with Ambit, in order of preference; loaded when a configuration names
+ * none. Each is imported on demand.
  */
 export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
   "@ambit/sandbox-local": () => import("@ambit/sandbox-local"),

@@ -29,12 +29,13 @@ const environmentSchema = z.object({
     blankIsAbsent,
     z.url({ protocol: /^https?$/, error: "must be an http:// or https:// URL" }).optional(),
   ),
-  // An empty token is always a mistake: its deployer believes that the server is protected.
+  // An empty token is always a mistake: the deployer believes that the server is protected.
   AMBIT_TOKEN: z
     .string()
     .min(1, "is empty: set a value, or unset it")
     .regex(/^[\x21-\x7e]*$/, "must be printable ASCII without spaces, so that a header can carry it")
-    // A shorter one can't be redacted: it occurs in any text. An address that others reach asks for more.
+    // A shorter one can't be redacted, since it occurs in any text. An address that other machines reach needs a longer
+    // one.
     .refine(({ length }) => length === 0 || length >= 4, `is too short: ${tokenFix}`)
     .optional(),
   AMBIT_CONCURRENT_RUNS: z.preprocess(
@@ -60,22 +61,22 @@ const environmentSchema = z.object({
   ),
 });
 
-/** What the process's environment says. */
+/** The settings from the process's environment. */
 export interface Environment extends z.output<typeof environmentSchema> {
-  /** What the deployer should know of variables under older names; to be logged. Absent when there is nothing. */
+  /** Notices about variables with older names, to be logged. Absent if there are none. */
   readonly notices?: readonly string[];
 }
 
 /**
- * Reads the variables once, and takes the tokens out of them: what runs later in this process can't find them there.
- * Names of the runner that ours replaces are read too, with a notice.
+ * Reads the variables once, and deletes the tokens from them, so that later code in this process can't find them there.
+ * Variables of the runner that Ambit replaces are read too, with a notice.
  * @throws ConfigurationInvalid naming each variable and its fix.
  */
 export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
   const older = readOlderEnvironment(variables);
   const parsed = environmentSchema.safeParse({ ...variables, ...older.variables });
   for (const name of ["AMBIT_TOKEN", "AMBIT_WEBHOOK_SECRET", ...older.secrets]) delete variables[name];
-  // Read by its plugin, when that is loaded.
+  // Read by its plugin, if loaded.
   if (older.variables.DAYTONA_API_KEY !== undefined)
     variables.DAYTONA_API_KEY = older.variables.DAYTONA_API_KEY;
   const notices = [...older.notices, ...misspelled(variables)];
@@ -89,7 +90,7 @@ export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
   );
 }
 
-/** Variables that are close to one of ours, and have no effect. */
+/** Variables that look like a typo of one of ours, and have no effect. */
 function misspelled(variables: NodeJS.ProcessEnv): string[] {
   const known = Object.keys(environmentSchema.shape);
   return Object.keys(variables).flatMap((name) => {

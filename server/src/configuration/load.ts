@@ -9,22 +9,22 @@ import { pluginImporter } from "./import-plugin.js";
 import { ConfigurationInvalid } from "./problems.js";
 import { type Configuration, configurationSchema, type LogLevel, renamedSettings } from "./schema.js";
 
-/** The configuration as it holds, once the environment had its say. */
+/** The effective configuration, after the overrides of the environment. */
 export interface Settings extends Omit<Configuration, "plugins" | "permissions" | "interactions" | "log"> {
   readonly plugins: NonNullable<Configuration["plugins"]>;
-  /** Whether no configuration names them. */
+  /** Whether these are the defaults. */
   readonly pluginsAreDefault: boolean;
   readonly permissionCeiling: PermissionCeiling;
-  /** Of the key that authenticates users' answers. */
+  /** File with the key that authenticates users' answers. */
   readonly keyFile: string | undefined;
-  /** Undefined: the command decides. */
+  /** Undefined: the command's default. */
   readonly logLevel: LogLevel | undefined;
-  /** Undefined: the server asks for none, which only loopback allows. */
+  /** Undefined: the server requires none, which is allowed on loopback only. */
   readonly token: string | undefined;
   readonly importPlugin: ImportPlugin;
-  /** What the deployer should change, although it still works. */
+  /** Deprecations: what the deployer should change, although it still works. */
   readonly notices: readonly string[];
-  /** Absolute path of the configuration; undefined when all is default. */
+  /** Absolute path of the configuration; undefined without one. */
   readonly file: string | undefined;
 }
 

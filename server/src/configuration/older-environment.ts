@@ -1,4 +1,4 @@
-/** Variables of the runner that ours replaces, by ours. The first of several that is set counts. */
+/** Variables of the runner that Ambit replaces, by Ambit's. If several are set, the first one counts. */
 const renamed: ReadonlyMap<string, readonly string[]> = new Map([
   ["AMBIT_HOST", ["AGENTA_RUNNER_HOST", "AGENTA_AGENT_RUNNER_HOST"]],
   ["AMBIT_PORT", ["AGENTA_RUNNER_PORT", "AGENTA_AGENT_RUNNER_PORT"]],
@@ -9,7 +9,7 @@ const renamed: ReadonlyMap<string, readonly string[]> = new Map([
   ["DAYTONA_API_KEY", ["AGENTA_RUNNER_DAYTONA_API_KEY"]],
 ]);
 
-/** Variables whose setting is in our configuration file, with its place there. */
+/** Variables whose setting is in the configuration file, with its path there. */
 const configured: ReadonlyMap<string, string> = new Map([
   ["AGENTA_RUNNER_ENABLED_SANDBOX_PROVIDERS", "the sandboxes among `plugins`"],
   ["AGENTA_RUNNER_DEFAULT_SANDBOX_PROVIDER", "the first sandbox among `plugins`"],
@@ -28,22 +28,22 @@ const configured: ReadonlyMap<string, string> = new Map([
   ["AGENTA_RUNNER_DAYTONA_AUTODELETE_MINUTES", "`ttlMinutes` of @ambit/sandbox-daytona"],
 ]);
 
-/** Ours do without these; what a compose file passes on by default needs no notice. */
+/** Ambit doesn't need these. Those that a compose file passes on by default need no notice. */
 const unneeded: ReadonlySet<string> = new Set(["AGENTA_RUNNER_REPLICA_ID"]);
 
-/** What becomes of the variables of the runner that ours replaces. */
+/** The result of reading the variables of the runner that Ambit replaces. */
 export interface OlderEnvironment {
-  /** Ours, with the values of theirs. */
+  /** Ambit's variables, with the values of the others. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Which of theirs each of them was read from. */
+  /** The variable that each was read from. */
   readonly sources: Readonly<Record<string, string>>;
-  /** Theirs that hold a secret: to be taken out of the process's environment. */
+  /** Variables that hold a secret: to be deleted from the process's environment. */
   readonly secrets: readonly string[];
-  /** One sentence for each that was read, or that has no effect, with what to set instead. No values. */
+  /** One sentence per variable that was read or has no effect, with what to set instead. Without values. */
   readonly notices: readonly string[];
 }
 
-/** Reads the names of the runner that ours replaces. A blank value is as good as none, as there. Pure. */
+/** Reads the variables of the runner that Ambit replaces. A blank value counts as unset, as it did there. Pure. */
 export function readOlderEnvironment(given: NodeJS.ProcessEnv): OlderEnvironment {
   const variables: Record<string, string> = {};
   const sources: Record<string, string> = {};

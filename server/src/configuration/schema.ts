@@ -13,9 +13,9 @@ export type LogLevel = z.infer<typeof logLevelSchema>;
 const serverSchema = z.strictObject({
   /** Where to listen. Any address but a loopback one needs a token. `AMBIT_HOST` overrides it. */
   host: z.string().min(1).default("127.0.0.1"),
-  /** 0 takes a free one. `AMBIT_PORT` overrides it. */
+  /** 0 selects a free port. `AMBIT_PORT` overrides it. */
   port: z.int().min(0).max(65_535).default(8765),
-  /** Names besides the loopback ones under which a server on loopback may be called: a reverse proxy's. */
+  /** Names, in addition to loopback ones, under which a server on loopback may be called, such as a reverse proxy's. */
   allowedHosts: z.array(z.string().min(1)).default([]),
   /**
    * Where other replicas' callers reach this one: `http://10.0.0.5:8765`. Default: where it listens.
@@ -44,24 +44,24 @@ export const configurationSchema = z.strictObject({
   probes: probeSettingsSchema.prefault({}),
   permissions: z
     .strictObject({
-      /** What no request can allow. `AMBIT_DENY_PERMISSIONS` adds to it. */
+      /** Calls that no request can allow. `AMBIT_DENY_PERMISSIONS` adds to them. */
       deny: denialSchema.default([]),
     })
     .prefault({}),
   /** Callers with their own tokens, in addition to the operator's `AMBIT_TOKEN`: each sees only its own project. */
   tokens: tenantsSchema,
-  /** What this runner makes of requests. */
+  /** How this runner reads requests. */
   contract: contractSettingsSchema.prefault({}),
   server: serverSchema.prefault({}),
-  /** What becomes of stored runs, where a store is loaded. */
+  /** Settings of stored runs, if a store is loaded. */
   store: storeSettingsSchema.prefault({}),
-  /** Messages to callers about their runs, where a store is loaded. */
+  /** Messages to callers about their runs, if a store is loaded. */
   webhooks: webhookSettingsSchema.prefault({}),
   interactions: z
     .strictObject({
       /**
-       * A file with the key that tells a user's answer from an invented one, the same for replicas that resume each
-       * other's conversations. Made where it isn't there. Default: `interaction.key` in the data folder.
+       * A file with the key that authenticates users' answers, the same for replicas that resume each
+       * other's conversations. Created if it doesn't exist. Default: `interaction.key` in the data folder.
        * `AMBIT_INTERACTION_KEY_FILE` overrides it.
        */
       keyFile: z.string().min(1).optional(),
@@ -74,7 +74,7 @@ export const configurationSchema = z.strictObject({
     })
     .prefault({}),
 });
-/** Settings that had another name in an earlier version, and the name they have now. The older name keeps working. */
+/** Settings with another name in an earlier version, and their current name. The older name keeps working. */
 export const renamedSettings = {
   "limits.totalMs": "limits.runTimeoutMs",
   "limits.sessionMs": "limits.sessionTtlMs",
@@ -84,7 +84,7 @@ export const renamedSettings = {
 export type Configuration = z.output<typeof configurationSchema>;
 export type ConfigurationInput = z.input<typeof configurationSchema>;
 
-/** Types a configuration and checks nothing: that is done when it is loaded. */
+/** Only types a configuration. It is validated when it is loaded. */
 export function defineConfiguration(configuration: ConfigurationInput): ConfigurationInput {
   return configuration;
 }

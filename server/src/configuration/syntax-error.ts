@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 
-/** Why a text that `JSON.parse` refuses is no JSON, with the line of the first fault. */
+/** Why `JSON.parse` refuses a text, with the line of the first fault. */
 export function whyNotJson(text: string): string {
   const errors: ParseError[] = [];
   parse(text, errors, { disallowComments: true, allowTrailingComma: false });

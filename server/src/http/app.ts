@@ -20,16 +20,16 @@ import { handleKill } from "./session-routes.js";
 type Environment = { Bindings: HttpBindings };
 type Route = (exchange: Exchange, parameter: (name: string) => string) => void | Promise<void>;
 
-/** Say that the server lives and what it speaks; they know nothing worth a token. */
+/** Routes without a token: they only say that the server is up, and describe its API. */
 const open = new Set(["/health", "/openapi.json"]);
 
-/** Where runs begin, and how they are answered when the caller doesn't say. */
+/** Routes that begin runs, each with its default response format. */
 const runRoutes: ReadonlyMap<string, ResponseFormat> = new Map([
   ["/run", "json"],
   ["/stream", "ndjson"],
 ]);
 
-/** The routes, behind the checks that come before any work: who calls (403, 401), then whether there is such a route. */
+/** The routes, behind the checks that precede any work: the caller (403, 401), then whether the route exists. */
 export function serverApp(context: ServerContext): Hono<Environment> {
   const { runner, log, loopback, allowedHosts } = context;
   const app = new Hono<Environment>();

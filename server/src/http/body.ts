@@ -2,31 +2,31 @@ import type { IncomingMessage } from "node:http";
 import { parseJson } from "../parse-json.js";
 import { HttpRefusal } from "./response/refusal.js";
 
-/** The limits of all bodies that are being received. */
+/** Limits on all bodies that are being received. */
 export interface BodyLimits {
   /** Concurrent bodies. */
   readonly atOnce: number;
-  /** Bytes of all of them. */
+  /** Total bytes. */
   readonly totalBytes: number;
-  /** Milliseconds for one. */
+  /** Milliseconds for one body. */
   readonly bodyMs: number;
 }
 
-/** Bytes of memory for each byte of JSON while it is parsed: the text and its values, which are mostly small. */
+/** Bytes of memory per byte of JSON while it is parsed: the text, and its values, which are mostly small. */
 const parsedFactor = 6;
 
 interface Reading {
   bytes: number;
-  /** Gives it up with 408. */
+  /** Aborts it with 408. */
   cut(): void;
 }
 
 /**
- * Reads the bodies of all requests. One that comes slowly holds nothing that others need: beyond the limits the body
- * that has been under way longest is given up for the new one, so that slow senders only ever displace each other.
+ * Reads the bodies of all requests. A slow one doesn't block others: beyond the limits, the body
+ * that has taken longest is aborted in favour of the new one, so that slow senders only displace each other.
  */
 export class Bodies {
-  /** In the order in which they began. */
+  /** In the order of their start. */
   readonly #readings = new Set<Reading>();
   #bytes = 0;
 
@@ -37,8 +37,8 @@ export class Bodies {
   ) {}
 
   /**
-   * The request's body as JSON; an empty one is `{}`. Counted as it comes: a `content-length` isn't believed, but one
-   * that is too large already is refused before a byte is read.
+   * The request's body as JSON; an empty one is `{}`. Its bytes are counted: `content-length` isn't trusted, but one
+   * that is too large is refused before a byte is read.
    *
    * @throws HttpRefusal 413 beyond `limitBytes`, 408 when it comes too slowly; MalformedJson, AtCapacity
    */
@@ -55,7 +55,7 @@ export class Bodies {
       const end = (settle: () => void) => {
         clearTimeout(timer);
         incoming.off("data", take).off("end", whole).off("error", fail).off("close", left).pause();
-        // What is still said of an abandoned body is of no interest.
+        // Later errors of an abandoned body are ignored.
         incoming.on("error", () => {});
         this.#readings.delete(reading);
         this.#bytes -= reading.bytes;

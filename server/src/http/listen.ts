@@ -11,30 +11,30 @@ import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
 import { isLoopback } from "./caller/loopback.js";
 
-/** Milliseconds that callers get to read the last of their answers once the runs have ended. */
+/** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
 const farewellMs = 2_000;
 
-/** Milliseconds between listening and probing. An earlier run starts the probes immediately. */
+/** Milliseconds between listening and probing. A run that arrives earlier starts the probes immediately. */
 const firstResponsesMs = 25;
 
 /** Requests whose bodies may arrive concurrently, unless more runs are allowed than that. */
 const bodiesAtOnce = 256;
 
-/** Bytes that such bodies may hold together: a run's has 16 MiB at most. */
+/** Total bytes of such bodies; one body has 16 MiB at most. */
 const bodyBytesAtOnce = 256 * 1024 * 1024;
 
-/** Characters of a token that guards an address which other machines reach. */
+/** Minimum length of a token for an address that other machines reach. */
 const minTokenLength = 16;
 
 export interface RunningServer {
   /** `http://127.0.0.1:8765`. */
   readonly url: string;
-  /** No new callers; running runs finish within `server.drainMs` or are cancelled, each with its result. */
+  /** Accepts no new requests. Running runs finish within `server.drainMs` or are cancelled, each with its result. */
   close(): Promise<void>;
 }
 
 /**
- * Listens, then probes this host in the background; a run waits for that.
+ * Listens, then probes this host in the background. Runs wait for the probes.
  * @throws ConfigurationInvalid for an address that others can reach, without a token; or one that isn't free.
  */
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
@@ -90,7 +90,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   opening = openDurable(ambit, store, url);
   if (store === undefined) opening.catch((error: unknown) => log.error({ error }, "the store can't be used"));
   else await opening;
-  // A probe starts programs, and each start holds everything else up: who waits for the server is answered first.
+  // A probe starts programs, and each start blocks the event loop: first, respond to those that wait for the server.
   const beginning = setTimeout(() => {
     waiting = false;
     registry

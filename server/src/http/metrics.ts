@@ -4,11 +4,11 @@ import type { Backlog } from "@ambit/durable/store";
 import { send } from "./response/send.js";
 import type { ServerContext } from "./server-context.js";
 
-/** Milliseconds that a scrape waits for the store: the other figures mustn't wait for it any longer. */
+/** Milliseconds that a scrape waits for the store, so that it doesn't delay the other figures. */
 const backlogMs = 2_000;
 
 /**
- * What the loaded observers count, in the Prometheus text format.
+ * The figures of all observers, in the Prometheus text format.
  * @throws NotFound where none counts anything
  */
 export async function sendMetrics(response: ServerResponse, context: ServerContext): Promise<void> {
@@ -21,7 +21,7 @@ export async function sendMetrics(response: ServerResponse, context: ServerConte
   send(response, 200, "text/plain; version=0.0.4; charset=utf-8", texts.join(""));
 }
 
-/** Undefined without a store, or when it doesn't answer in time. */
+/** Undefined without a store, or if it doesn't respond in time. */
 async function backlogOf({ durable, log }: ServerContext): Promise<Backlog | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {

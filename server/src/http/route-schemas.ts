@@ -6,21 +6,21 @@ import {
 } from "@ambit/core/contract";
 import { z } from "zod";
 
-/** The records of a stream: as `StreamRecord`, or for a refused run the one record that says why. */
+/** The records of a stream: `StreamRecord`, or for a refused run the one record with the reason. */
 export const responseRecordSchema = z.discriminatedUnion("kind", [
   streamRecordSchema.options[0],
   z.strictObject({ kind: z.literal("result"), result: z.union([runResultSchema, failedResultSchema]) }),
 ]);
 
-/** `GET /plugins`: what every actor claims, and what its probe found on this host, how and when. */
+/** `GET /plugins`: every actor's claims, and the findings of its probe on this host, with their time. */
 export const pluginsResponseSchema = z.strictObject({ actors: z.array(actorDescriptionSchema) });
 
-/** `GET /health`: that the server is up, and whether it is still probing its host. No more: it needs no token. */
+/** `GET /health`: the server is up, and whether it is still probing its host. Nothing else, since it needs no token. */
 export const healthResponseSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
 export type HealthResponse = z.infer<typeof healthResponseSchema>;
 
 /**
- * `GET /subscription-status`: for each name of each harness, whether this runner holds the agent's own login. It never
+ * `GET /subscription-status`: for each name of each harness, whether this runner has the agent's own login. It never
  * does, since every session has a fresh home: a run brings its credential in `modelConnection`.
  */
 export const subscriptionStatusSchema = z.strictObject({
@@ -35,7 +35,7 @@ export const killRequestSchema = z.strictObject({
   projectId: z.string().nullish(),
 });
 
-/** `ended` is false when there was nothing to end, which is no error; `message` then names what was not found. */
+/** `ended` is false if there was nothing to end, which isn't an error; `message` then names what was not found. */
 export const endedResponseSchema = z.strictObject({
   ok: z.literal(true),
   ended: z.boolean(),

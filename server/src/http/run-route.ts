@@ -9,7 +9,7 @@ import { asksToDetach, idempotencyKey, prefersAsync } from "./runs/run-body.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
 /**
- * `POST /run` and `/stream`: whether there is a place, then the body, the place itself, the plan, the run.
+ * `POST /run` and `/stream`: checks for a free slot, then reads the body, takes a slot, plans, and runs.
  * @throws AtCapacity, HttpRefusal, RequestInvalid, BoundaryRefused before anything was answered.
  */
 export async function handleRun(
@@ -23,7 +23,7 @@ export async function handleRun(
   const { incoming, outgoing } = exchange;
   const form = responseFormat(incoming.headers.accept, byDefault);
   const begun = performance.now();
-  // A body that comes slowly keeps no run from its place, but none is read where there is no place.
+  // A slow body doesn't occupy a slot, but no body is read if there is no free slot.
   runner.requireRoom();
   const body = await bodies.json(incoming, limits.bodyBytes);
   const runId = idempotencyKey(incoming);

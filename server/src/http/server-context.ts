@@ -7,32 +7,32 @@ import type { Tenancy } from "../tenants/tenancy.js";
 import type { Bodies } from "./body.js";
 import type { RunQueue } from "./runs/run-queue.js";
 
-/** What the routes work with. */
+/** The context of the routes. */
 export interface ServerContext {
   readonly runner: Runner;
   readonly log: Log;
   readonly bodies: Bodies;
-  /** Callers with a token of their own. */
+  /** Callers with their own token. */
   readonly tenancy: Tenancy;
-  /** The operator's. Undefined, and no tenant: everyone who reaches the server may use it. */
+  /** The operator's token. If it is undefined and there are no tenants, everyone who reaches the server may use it. */
   readonly token: string | undefined;
-  /** Whether the server listens on loopback, where web pages must be kept out. */
+  /** Whether the server listens on loopback, where requests of web pages must be refused. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];
-  /** Undefined where no store is loaded: runs end with their connection. */
+  /** Undefined if no store is loaded: runs then end with their connection. */
   durable(): Promise<DurableServer | undefined>;
-  /** Whether this host is being probed, or is about to be. */
+  /** Whether this host is being probed, or soon will be. */
   probing(): boolean;
   readonly version: string;
 }
 
-/** One request, as Node has it: bodies are counted and answers are written without a layer in between. */
+/** One request in Node's form: bodies are counted and responses written without a layer in between. */
 export interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 }
 
-/** What a store brings. */
+/** What a store adds. */
 export interface DurableServer {
   readonly durable: DurableRuns;
   readonly sealing: Sealing;

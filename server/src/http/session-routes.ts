@@ -6,10 +6,10 @@ import { type EndedResponse, type ForwardedResponse, killRequestSchema } from ".
 import { callersProjects, isVisibleTo } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
-/** Bytes: two short names fit many times over. */
+/** Bytes of the body, which holds two short names. */
 const killLimit = 16 * 1024;
 
-/** `POST /kill`: ends a session, and the run that uses it. Ending it twice is no error, and is said. */
+/** `POST /kill`: ends a session, and the run that uses it. Ending it twice isn't an error; the response says so. */
 export async function handleKill(
   { runner, log, bodies }: ServerContext,
   { incoming, outgoing }: Exchange,
@@ -59,7 +59,7 @@ export function handleCancel(
   sendJson(outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }
 
-/** `POST /runs/:runId/interactions/:interactionId`: the user's answer to what a run that is held open asks. */
+/** `POST /runs/:runId/interactions/:interactionId`: the user's answer to a question of a waiting run. */
 export async function handleAnswer(
   { runner, bodies }: ServerContext,
   { incoming, outgoing }: Exchange,

@@ -1,6 +1,6 @@
 /**
- * A text that is safe to write to a terminal: an agent's words must not move the cursor, retitle the window or
- * answer in the user's name. Line breaks and tabs stay, other control characters become visible.
+ * A text that is safe to write to a terminal: an agent's output must not move the cursor, retitle the window or
+ * respond as if it were the user. Line breaks and tabs stay; other control characters become visible.
  */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_C}]/gu, (character) => {

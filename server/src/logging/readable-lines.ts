@@ -9,7 +9,7 @@ const levelColors: Readonly<Record<string, (text: string) => string>> = {
   error: colors.red,
 };
 
-/** Takes the log's JSON lines, and writes them as people read them: `12:00:01 warn a probe failed actor=local`. */
+/** Converts the log's JSON lines into readable ones: `12:00:01 warn a probe failed actor=local`. */
 export function readableLines(output: { write(text: string): unknown }): { write(line: string): void } {
   return { write: (line) => void output.write(`${readableLine(line)}\n`) };
 }

@@ -1,8 +1,8 @@
 import { Redactor } from "@ambit/runner";
 
-/** Keeps secrets out of the log: the server's token for good, credentials while their run or session lasts. */
+/** Redacts secrets from the log: the server's token always, credentials as long as their run or session. */
 export class LogRedaction {
-  /** One for each that hides something: none has to be built anew when another comes or goes. */
+  /** One redactor per set of secrets, so that none has to be rebuilt when another is added or removed. */
   readonly #redactors = new Set<Redactor>();
 
   /** Hides the secrets until the returned function is called. */

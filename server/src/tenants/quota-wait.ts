@@ -1,6 +1,6 @@
 import type { Tenant } from "./schema.js";
 
-/** What a project has used of its quotas. */
+/** A project's usage of its quotas. */
 export interface Used {
   /** Runs in progress. */
   readonly running: number;
@@ -8,7 +8,7 @@ export interface Used {
   readonly begun: number;
   /** Milliseconds until the first of those runs is 60 seconds old. */
   readonly minuteLeftMs: number;
-  /** US dollars of this day of UTC. */
+  /** US dollars on this day (UTC). */
   readonly usd: number;
   /** Milliseconds until that day ends. */
   readonly dayLeftMs: number;

@@ -14,20 +14,20 @@ interface Usage {
   usd: number;
 }
 
-/** A place within a project's quotas. */
+/** A slot within a project's quotas. */
 export interface QuotaPlace {
-  /** The run has ended, or never began. Safe to call twice. @param usd what it cost. */
+  /** Called when the run has ended, or never began. Safe to call twice. @param usd its cost. */
   release(usd?: number): void;
 }
 
-/** What each project has used of its quotas, on a server without a store. */
+/** Each project's usage of its quotas, on a server without a store. */
 export class Quotas {
   readonly #usage = new Map<string, Usage>();
 
   constructor(readonly now: () => number = Date.now) {}
 
   /**
-   * Takes a place for a run.
+   * Takes a slot for a run.
    * @param opensSession whether it would open a named session, in addition to `sessions` open ones.
    * @throws AtCapacity with the time after which it may succeed
    */
@@ -58,7 +58,7 @@ export class Quotas {
     return waitFor({ running, begun: begun.length, minuteLeftMs, usd, dayLeftMs }, limits);
   }
 
-  /** As it is now: without what is past. */
+  /** The current usage, without entries that have expired. */
   #of(project: string): Usage {
     const now = this.now();
     const day = Math.floor(now / dayMs);

@@ -4,7 +4,7 @@ import { webhookSecretsSchema } from "../webhooks/settings.js";
 
 const count = z.int().positive();
 
-/** What a project may use at a time, on all replicas of a store together. */
+/** What a project may use, on all replicas of a store together. */
 const quotasSchema = z.strictObject({
   concurrentRuns: count.optional().meta({ description: "Runs in progress." }),
   runsPerMinute: count

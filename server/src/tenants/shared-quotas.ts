@@ -4,10 +4,10 @@ import type { Caller } from "../http/caller/caller.js";
 import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";
 
-/** Orders of preference among projects at most, in one search of the queue. */
+/** Tiers of preference among projects in one search of the queue. */
 const maxTiers = 4;
 
-/** What projects have used of their quotas, over all replicas of a store. */
+/** The projects' usage of their quotas, over all replicas of a store. */
 export class SharedQuotas {
   readonly #tenants: ReadonlyMap<string, Tenant>;
 
@@ -19,7 +19,7 @@ export class SharedQuotas {
     this.#tenants = new Map(tenants.toReversed().map((tenant) => [tenant.project, tenant]));
   }
 
-  /** Why no run of the caller may begin now; undefined where one may. @param body of its request, as it came. */
+  /** Why no run of the caller may begin now; undefined if one may. @param body of its request, as it came. */
   async refusal(caller: Caller, body: unknown): Promise<AtCapacity | undefined> {
     if (caller.kind === "operator") return undefined;
     const { project, limits } = caller.tenant;
@@ -36,7 +36,7 @@ export class SharedQuotas {
     return new AtCapacity(`Project at its quota: ${sessions} open sessions. End one of them.`);
   }
 
-  /** What the store holds the run's creation to. */
+  /** The quota that the store checks when it creates the run. */
   quotaOf(caller: Caller): RunQuota | undefined {
     if (caller.kind === "operator") return undefined;
     const { concurrentRuns, runsPerMinute, usdPerDay } = caller.tenant.limits;
@@ -61,7 +61,7 @@ export class SharedQuotas {
     };
     const full = usage.filter(isFull);
     const able = usage.filter((one) => !full.includes(one));
-    // Other projects have no count, and come first with those that have none under way.
+    // Other projects have no count, and come first together with those that have no run in progress.
     const levels = [...new Set([0, ...able.map(({ running }) => running)])].toSorted((one, two) => one - two);
     const tiers = [...levels.slice(0, maxTiers - 1), ...levels.slice(maxTiers - 1).slice(-1)];
     return tiers.map((level) =>

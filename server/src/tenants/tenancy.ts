@@ -5,7 +5,7 @@ import { type QuotaPlace, Quotas } from "./quotas.js";
 import type { Tenant } from "./schema.js";
 import { Tenants } from "./tenants.js";
 
-/** The callers of a server with a token of their own, and what each has used of its quotas. */
+/** The callers of a server that have their own token, and their usage of quotas. */
 export class Tenancy {
   readonly tenants: Tenants;
   readonly #quotas = new Quotas();
@@ -15,7 +15,7 @@ export class Tenancy {
   }
 
   /**
-   * A place for a run of this caller.
+   * Takes a slot for a run of this caller.
    * @param body of its request, as it came.
    * @throws AtCapacity
    */

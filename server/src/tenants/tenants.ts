@@ -4,7 +4,7 @@ import type { CallerRules } from "@ambit/runner";
 import { presentedTokens } from "../http/caller/token.js";
 import type { Tenant } from "./schema.js";
 
-/** The callers that have a token of their own. */
+/** The callers that have their own token. */
 export class Tenants {
   readonly #tenants: readonly { readonly hash: Buffer; readonly tenant: Tenant }[];
 
@@ -19,7 +19,7 @@ export class Tenants {
     return this.#tenants.length === 0;
   }
 
-  /** Whose token some header presents. Compares with every tenant's, in constant time. */
+  /** The tenant whose token a header presents. Compares with every tenant's, in constant time. */
   identify(headers: IncomingHttpHeaders): Tenant | undefined {
     const digests = presentedTokens(headers).map((token) => createHash("sha256").update(token).digest());
     const matching = this.#tenants.filter(
@@ -28,13 +28,13 @@ export class Tenants {
     return matching[0]?.tenant;
   }
 
-  /** The tenant of a project: of several tokens, the first. */
+  /** The tenant of a project; of several tokens, the first one. */
   ofProject(project: string): Tenant | undefined {
     return this.#tenants.find(({ tenant }) => tenant.project === project)?.tenant;
   }
 }
 
-/** What the runner holds this tenant's runs to. Pure. */
+/** The rules for this tenant's runs. Pure. */
 export function rulesOf({ project, permissions, sandboxes, harnesses }: Tenant): CallerRules {
   return {
     project,
@@ -44,7 +44,7 @@ export function rulesOf({ project, permissions, sandboxes, harnesses }: Tenant):
   };
 }
 
-/** A new token, and the hash that the configuration has of it. */
+/** A new token, and its hash for the configuration. */
 export function newToken(): { readonly token: string; readonly hash: string } {
   const token = `ambit_${randomBytes(32).toString("base64url")}`;
   return { token, hash: `sha256:${createHash("sha256").update(token).digest("hex")}` };

@@ -11,7 +11,7 @@ import {
   whyForbidden,
 } from "@ambit/egress";
 
-/** Bytes of a receiver's answer that are waited for: only its status counts. */
+/** Bytes of a receiver's response that are read: only its status counts. */
 const maxResponseBytes = 16 * 1_024;
 /** Seconds in `Retry-After` that count, or a date. */
 const seconds = /^\d{1,6}$/;
@@ -22,15 +22,15 @@ export interface Post {
   readonly body: string;
 }
 
-/** Why no webhook may be sent to this address; undefined when it may, or when only its name is known yet. Pure. */
+/** Why no webhook may be sent to this address; undefined if it may, or if only its name is known so far. Pure. */
 export function whyRefused(url: URL, policy: AddressPolicy): string | undefined {
   const address = literalAddress(url);
   return address === undefined ? undefined : whyForbidden([policy], address, portOf(url));
 }
 
 /**
- * Posts once, over a connection of its own, to an address that was checked. Redirects are not followed: another address
- * would be reached than the caller named. Never rejects.
+ * Posts once, over a separate connection, to an address that was checked. Redirects are not followed: they would lead
+ * to another address than the caller named. Never rejects.
  */
 export async function post(
   { url, headers, body }: Post,
@@ -65,7 +65,7 @@ function exchange({ url, headers, body }: Post, policy: AddressPolicy, signal: A
         size += chunk.length;
         if (size > maxResponseBytes) response.destroy();
       });
-      // A connection that breaks now has brought the status.
+      // The status has already arrived, so a connection that breaks now doesn't matter.
       response.once("error", () => {});
       response.once("close", () => resolve(answerOf(statusCode, response.headers["retry-after"])));
     });
@@ -86,7 +86,7 @@ function answerOf(status: number, retryAfter: string | undefined): WebhookRespon
     delivered: false,
     status,
     error: redirects ? `HTTP ${status}: redirects are not followed` : `HTTP ${status}`,
-    // Gone: the receiver wants no more of this.
+    // 410 Gone: the receiver doesn't want further attempts.
     isFinal: status === 410,
     ...(retryAfter === undefined || !seconds.test(retryAfter)
       ? {}

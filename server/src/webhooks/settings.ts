@@ -8,7 +8,7 @@ const secretSchema = z
     "must be `whsec_` and 24 to 64 random bytes in base64, as `echo whsec_$(openssl rand -base64 32)` prints",
   );
 
-/** Several, the newest first, while receivers change over: each message is signed with all of them. */
+/** Several, the newest first, while receivers switch over: each message is signed with all of them. */
 export const webhookSecretsSchema = z
   .union([secretSchema.transform((secret) => [secret]), z.array(secretSchema).min(1).max(3)])
   .meta({ description: "The secret that signs webhooks, or up to three, the newest first." });

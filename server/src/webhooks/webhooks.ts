@@ -71,7 +71,7 @@ export class Webhooks implements WebhookSender {
     return this.tenants.some((tenant) => tenant.project === project);
   }
 
-  /** Of a project with several tokens, the first one's that has any. */
+  /** If a project has several tokens, the first one with a secret counts. */
   #secretsOf(project: string | undefined): readonly string[] {
     const own = this.tenants.filter((tenant) => tenant.project === project);
     if (own.length === 0) return this.settings.secret ?? [];

@@ -5,14 +5,14 @@ import { openAmbit } from "../../open.js";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
 
-/** `ambit agents`: every agent that is loaded, with its version, and how to install the others. */
+/** `ambit agents`: the loaded agents with their versions, and how to install those that are missing. */
 export async function agents(options: Overrides & { readonly json?: boolean }): Promise<number> {
   const rows = (await harnesses(options)).map(({ id, aliases, installation }) => ({
     id,
     aliases,
     title: installation?.title ?? id,
     pinned: installation?.packages ?? [],
-    // An agent without an installation is included in its plugin.
+    // An agent without an installation is part of its plugin.
     installed: installation === undefined ? null : (installation.installed() ?? null),
     comesAlong: installation === undefined,
   }));

@@ -6,7 +6,7 @@ import { type ClientOptions, ServerClient, ServerRefused } from "../server-clien
 export interface AnswerOptions extends ClientOptions {
   readonly approve?: boolean;
   readonly deny?: boolean;
-  /** JSON, or else text. */
+  /** Parsed as JSON if possible, else taken as text. */
   readonly output?: string;
 }
 

@@ -12,7 +12,7 @@ export interface AttachOptions extends ClientOptions {
   readonly timeline?: boolean;
 }
 
-/** Consecutive connections that may bring nothing new, and milliseconds between them. */
+/** Consecutive connections without new records before it gives up, and milliseconds between them. */
 const maxFruitlessAttempts = 10;
 const pauseMs = 500;
 

@@ -9,7 +9,7 @@ export interface DeliveriesOptions extends ClientOptions {
   readonly json?: boolean;
 }
 
-/** `ambit deliveries`: the messages of webhooks, and what became of them. */
+/** `ambit deliveries`: webhook messages and their state. */
 export async function deliveries(options: DeliveriesOptions): Promise<number> {
   const client = new ServerClient(options);
   const query = new URLSearchParams();
@@ -45,7 +45,7 @@ export async function redeliver(ids: readonly string[], options: RedeliverOption
   };
   for (const id of ids) await again(id);
   if (ids.length > 0) return exitCodes.ok;
-  // Page by page, from the newest on: those that fail again meanwhile come no second time.
+  // Page by page, newest first, so that a message that fails again meanwhile isn't listed twice.
   let after = "";
   for (;;) {
     const path = `/deliveries?state=failed&limit=1000${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`;

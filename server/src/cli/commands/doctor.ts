@@ -41,7 +41,7 @@ function actorLines({ kind, name, site, claims, findings, probedAt }: ActorDescr
   return [`${kind} ${name} (acts on the ${site}, probed ${probedAt})`, ...proven, ...missing, ""];
 }
 
-/** Each capability once: which sandboxes guarantee it here. */
+/** For each capability, the sandboxes that guarantee it here. */
 function summary(sandboxes: readonly ActorDescription[]): string[] {
   const by = (capability: string) =>
     sandboxes

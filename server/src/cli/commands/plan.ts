@@ -8,7 +8,7 @@ import { planResponse } from "../../plan-response.js";
 import { exitCodeOf, exitCodes } from "../exit-codes.js";
 import { readRequest } from "./read-request.js";
 
-/** `ambit plan`: whether the request could run, as `POST /plan` answers. */
+/** `ambit plan`: whether the request could run, as in `POST /plan`. */
 export async function plan(file: string, overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
   const { runner, registry, evidence } = await openAmbit({

@@ -16,8 +16,8 @@ export interface RunCommandOptions extends Overrides {
 }
 
 /**
- * `ambit run`: one request in this process, with exactly one result on stdout. A signal ends the run, which
- * still has its result; before the run began, that is the failure `run_cancelled`.
+ * `ambit run`: runs one request in this process, with exactly one result on stdout. A signal ends the run, which
+ * still returns its result. Before the run begins, that is the failure `run_cancelled`.
  */
 export async function run(file: string, options: RunCommandOptions): Promise<number> {
   const interruption = new Interruption();
@@ -30,7 +30,7 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
     );
     return await drive(ambit, printer, await interruption.before(readRequest(file)), interruption);
   } catch (error) {
-    // Before a run began; later, the run's own result reports it.
+    // For errors before the run begins; later ones are in the run's result.
     const isResult = isAmbitError(error) && !(error instanceof PluginLoadFailed);
     if (!isResult && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
@@ -72,7 +72,7 @@ async function drive(
 /** Ctrl-C or SIGTERM. A second one ends the process immediately: the next start cleans up what is left. */
 class Interruption {
   readonly #reason: Promise<RunCancelled>;
-  /** Set once it has happened. */
+  /** Set by the first signal. */
   exitCode: number | undefined;
 
   constructor() {
@@ -88,7 +88,7 @@ class Interruption {
     void this.#reason.then(act);
   }
 
-  /** What a step resolves with. @throws RunCancelled when the interruption comes before. */
+  /** The step's result. @throws RunCancelled if the interruption comes first. */
   before<Result>(step: Promise<Result>): Promise<Result> {
     const interrupted = this.#reason.then((reason) => {
       throw reason;

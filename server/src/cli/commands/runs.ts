@@ -9,7 +9,7 @@ export interface RunsOptions extends ClientOptions {
   readonly json?: boolean;
 }
 
-/** `ambit runs`: what a server keeps, and which questions wait for an answer. */
+/** `ambit runs`: the stored runs of a server, and its open questions. */
 export async function runs(options: RunsOptions): Promise<number> {
   const client = new ServerClient(options);
   const query = new URLSearchParams();

@@ -10,7 +10,7 @@ export async function serve(overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
   const ambit = await openAmbit({ environment, overrides, logLevel: "info" });
   const { log, settings } = ambit;
-  // Other callers' runs live in this process too: none of them is lost to a fault of one.
+  // This process also has other callers' runs, which must survive a fault of one run.
   process.on("uncaughtException", (error) => log.error({ error }, "uncaught exception"));
   process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
   const signals = new EndingSignals();

@@ -12,7 +12,7 @@ interface TestingEntry {
 }
 
 /**
- * The control that a backend's own package exports, or a bare one for a backend without.
+ * The control that a backend's own package exports, or an unsandboxed one for a backend without.
  *
  * @throws Error when the entry exists and can't be loaded.
  */

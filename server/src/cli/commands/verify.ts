@@ -18,10 +18,10 @@ export interface VerifyOptions extends Overrides {
 
 /**
  * `ambit verify`: runs every attack of the conformance kit on this host, each with its control. Nothing
- * destructive runs bare, and no setting of the host is written.
+ * destructive runs outside a sandbox, and no setting of the host is changed.
  */
 export async function verify(options: VerifyOptions): Promise<number> {
-  // Runs outside the bundle, whose own `explain` doesn't recognise this module's error classes.
+  // This module isn't in the bundle, whose `explain` doesn't recognise its error classes.
   return attack(options).catch((error: unknown) => explain(error, process.stderr));
 }
 

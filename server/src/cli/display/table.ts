@@ -1,7 +1,7 @@
 import { printable } from "../../logging/printable.js";
 import { colors } from "./colors.js";
 
-/** Columns as wide as their widest cell; the last one is free. */
+/** Columns as wide as their widest cell, except for the last one. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),

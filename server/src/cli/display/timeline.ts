@@ -13,19 +13,19 @@ import { receiptLines } from "./receipt-lines.js";
 /** Characters of a tool's arguments or result that are shown. */
 const maxValueLength = 160;
 
-/** A run as people read it: one line for each event, with its time since the start. */
+/** A run as a readable timeline: one line per event, with its time since the start. */
 export class Timeline {
-  /** Texts that are still growing, by block: shown line by line. */
+  /** Unfinished texts by block. They are shown line by line. */
   readonly #growing = new Map<
     string,
     { readonly type: "message_delta" | "thought_delta"; readonly text: string }
   >();
   readonly #toolNames = new Map<string, string>();
 
-  /** @param begun in the same milliseconds as every later time. */
+  /** @param begun on the same clock as every later time, in milliseconds. */
   constructor(readonly begun: number) {}
 
-  /** What to print for an event; empty for one that shows nothing. */
+  /** The text to print for an event; empty for one that isn't shown. */
   event(event: AgentEvent, now: number): string {
     // Unfinished text is printed before the next event, also in the middle of a line.
     return event.type.endsWith("_delta")

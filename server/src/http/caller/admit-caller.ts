@@ -22,7 +22,7 @@ export async function admitCaller(
   const tenant = tenancy.tenants.identify(headers);
   if (tenant !== undefined) setTenant(incoming, tenant);
   else if (token !== undefined || !tenancy.tenants.isEmpty) throw new Unauthorized();
-  // With a token, callers are already identified.
+  // With tokens, callers are already identified.
   else await refuseCallersOfRuns(incoming.socket, runner);
 }
 
@@ -32,7 +32,7 @@ export function rulesOfCaller(incoming: IncomingMessage): CallerRules | undefine
   return caller.kind === "tenant" ? rulesOf(caller.tenant) : undefined;
 }
 
-/** For routes that concern all projects. @throws HttpRefusal */
+/** For routes that cover all projects. @throws HttpRefusal */
 export function requireOperator(incoming: IncomingMessage): void {
   if (callerOf(incoming).kind === "operator") return;
   throw new HttpRefusal(403, "This is the operator's: send AMBIT_TOKEN.", "unauthorized");

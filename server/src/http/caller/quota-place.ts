@@ -13,7 +13,7 @@ export function reserve(runner: Runner, place: QuotaPlace): Slot {
   }
 }
 
-/** Whose run it is, for the runner. */
+/** The caller that owns the run, for the runner. */
 export function callerOption(incoming: IncomingMessage): Pick<RunOptions, "caller"> {
   const caller = rulesOfCaller(incoming);
   return caller === undefined ? {} : { caller };

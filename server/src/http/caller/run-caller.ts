@@ -6,8 +6,8 @@ import { isLoopback } from "./loopback.js";
 const known = new WeakMap<Socket, Promise<boolean>>();
 
 /**
- * Keeps processes of a run from starting or ending runs: without a boundary they reach what listens on this host.
- * Asked once a connection.
+ * Prevents processes of a run from starting or ending runs: without a boundary they reach this host's listeners.
+ * Checked once per connection.
  *
  * @throws HttpRefusal 403
  */

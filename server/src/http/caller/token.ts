@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { matchesBearer } from "@ambit/core/plugin";
 
-/** Headers that carry the runner's token bare, without a scheme. The second is an earlier runner's. */
+/** Headers that carry the runner's token without a scheme. The second one is an earlier runner's. */
 const tokenHeaders = ["x-ambit-token", "x-agenta-runner-token"] as const;
 
 /** Every token that some header presents. */
@@ -12,7 +12,7 @@ export function presentedTokens(headers: IncomingHttpHeaders): readonly string[]
   return [ofScheme, ...bare].filter((value) => typeof value === "string");
 }
 
-/** Whether some header presents the token. Each is compared in constant time. */
+/** Whether any header presents the token. Each is compared in constant time. */
 export function presentsToken(headers: IncomingHttpHeaders, token: string): boolean {
   const presented = [headers.authorization, ...tokenHeaders.map((name) => bearer(headers[name]))];
   return presented.filter((header) => matchesBearer(header, token)).length > 0;

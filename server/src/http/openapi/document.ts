@@ -40,7 +40,7 @@ function paths(): JsonObject {
     "/run": {
       post: run({
         operationId: "run",
-        summary: "Runs one turn of an agent, and answers with its result",
+        summary: "Runs one turn of an agent, and returns its result",
         description:
           "With `Accept: application/x-ndjson` or `text/event-stream` it answers as `POST /stream` does. The header `x-ambit-run-id` has the run's id; a caller that gave none learns it with the result.",
         content: { "application/json": { schema: reference("RunResult") } },
@@ -50,7 +50,7 @@ function paths(): JsonObject {
     "/stream": {
       post: run({
         operationId: "stream",
-        summary: "Runs one turn of an agent, and answers with what happens as it happens",
+        summary: "Runs one turn of an agent, and streams its events",
         description:
           "Events, then exactly one `result` record in every case: a refused or failed run is such a record too, with the status 200. NDJSON, unless `Accept` asks for `text/event-stream`; with `Accept: application/json` it answers as `POST /run` does. The header `x-ambit-run-id` has the run's id.",
         content: {
@@ -63,7 +63,7 @@ function paths(): JsonObject {
     "/plan": {
       post: {
         operationId: "plan",
-        summary: "Decides whether a request could run, and touches nothing",
+        summary: "Decides whether a request could run, without side effects",
         requestBody: body("RunRequest", false),
         responses: {
           200: jsonResponse("The plan, accepted.", "PlanResponse"),
@@ -77,7 +77,7 @@ function paths(): JsonObject {
         summary: "Ends a session, and the run that uses it",
         requestBody: body("KillRequest", true),
         responses: {
-          200: jsonResponse("Nothing of it is left.", "EndedResponse"),
+          200: jsonResponse("The session has ended.", "EndedResponse"),
           ...failed(400, 401, 403, 408, 413, 500),
         },
       },
@@ -86,7 +86,7 @@ function paths(): JsonObject {
     "/plugins": {
       get: {
         operationId: "plugins",
-        summary: "What is loaded, what it claims, and what was seen of that on this host",
+        summary: "The loaded plugins, their claims, and what was proven on this host",
         responses: { 200: jsonResponse("Every actor.", "PluginsResponse"), ...failed(401, 403, 500) },
       },
     },
@@ -106,14 +106,14 @@ function paths(): JsonObject {
     "/subscription-status": {
       get: {
         operationId: "subscriptionStatus",
-        summary: "Which harnesses are loaded, and that none uses a login of the runner's",
+        summary: "The loaded harnesses; none of them uses a login of the runner",
         responses: { 200: jsonResponse("Every harness.", "SubscriptionStatus"), ...failed(401, 403, 500) },
       },
     },
     "/health": {
       get: {
         operationId: "health",
-        summary: "That it lives",
+        summary: "Whether the server is up",
         security: [],
         responses: { 200: jsonResponse("It does.", "HealthResponse") },
       },

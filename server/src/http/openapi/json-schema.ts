@@ -39,7 +39,7 @@ import {
   subscriptionStatusSchema,
 } from "../route-schemas.js";
 
-/** What callers send: fields with a default may be left out. */
+/** What callers send: fields with a default are optional. */
 const sent = {
   RunRequest: runRequestSchema,
   KillRequest: killRequestSchema,
@@ -52,7 +52,7 @@ const sent = {
   SandboxPermission: sandboxPermissionSchema,
 };
 
-/** What they get back. */
+/** What callers get. */
 const returned = {
   RunResult: runResultSchema,
   FailedResult: failedResultSchema,
@@ -83,7 +83,7 @@ const returned = {
 
 export type SchemaName = keyof typeof sent | keyof typeof returned;
 
-/** JSON Schemas (2020-12) of all that goes over the wire, by name; they refer to each other below `base`. */
+/** JSON Schemas (2020-12) of everything on the wire, by name; they refer to each other below `base`. */
 export function wireSchemas(base: string): Readonly<Record<SchemaName, JsonObject>> {
   return { ...converted(sent, "input", base), ...converted(returned, "output", base) };
 }
@@ -100,15 +100,15 @@ function converted<Name extends string>(
     unrepresentable: "any",
     uri: (id) => `${base}${id}`,
     override: ({ jsonSchema }) => {
-      // Used by the table of fields only.
+      // Only for the table of fields.
       delete jsonSchema.effect;
       delete jsonSchema.earlier;
-      // Client generators take a field with a default for always present, and would require it of callers.
+      // Client generators take a field with a default as always present, and would require it.
       if (io === "input") delete jsonSchema.default;
     },
   }).schemas;
   const bare = (name: string): JsonObject => {
-    // Each is part of a document that has its own dialect and address.
+    // The document has its own dialect and address.
     const { $schema, $id, ...schema } = all[name] ?? {};
     return schema;
   };

@@ -4,7 +4,7 @@ import type { SchemaName } from "./json-schema.js";
 /** Where references to schemas lead. */
 export const base = "#/components/schemas/";
 
-/** What each status means on every route. `FailedResult` has more: its `failure.code`, gaps and issues. */
+/** What each status means on every route. `FailedResult` has the details: `failure.code`, gaps and issues. */
 export const failures = {
   400: "`request_invalid`: the body can't be used; every issue is listed by its path.",
   401: "`unauthorized`: the runner's token is missing or wrong.",
@@ -12,7 +12,7 @@ export const failures = {
   403: "`unauthorized`: a web page of another site calls.",
   404: "`not_found`: there is no such route, run, session or question here, or no store.",
   409: "`session_elsewhere`: another replica has the session; the message has its address.",
-  408: "`request_invalid`: the body came too slowly.",
+  408: "`request_invalid`: the body arrived too slowly.",
   410: "`interaction_expired`: the question waited too long; the session's next turn asks again if it must.",
   413: "`request_invalid`: the body is too large.",
   422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its fix. `idempotency_key_reused`: the key belongs to another request.",

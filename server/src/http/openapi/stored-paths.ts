@@ -8,7 +8,7 @@ const inQuery = (name: string, description: string, schema: JsonObject = { type:
 const count = { type: "integer", minimum: 0 };
 const paging = [
   inQuery("projectId", "Only this project's; empty: those of no project."),
-  inQuery("limit", "At most so many: 1 to 1,000. Default: 100.", count),
+  inQuery("limit", "The size of a page: 1 to 1,000. Default: 100.", count),
 ];
 const after = (what: string) =>
   inQuery("after", `The next page: the id of the last ${what} of the page before.`);
@@ -27,7 +27,7 @@ export function storedPaths(): JsonObject {
           ...paging,
         ],
         responses: {
-          200: jsonResponse("A page of them, without results.", "RunsResponse"),
+          200: jsonResponse("A page of runs, without results.", "RunsResponse"),
           ...failed(400, 401, 403, 404, 500, 503),
         },
       },
@@ -35,7 +35,7 @@ export function storedPaths(): JsonObject {
     "/runs/{runId}": {
       get: {
         operationId: "runInfo",
-        summary: "A run's state, its result once it has ended, and what became of its webhook's messages",
+        summary: "A run's state, its result once it has ended, and the state of its webhook's messages",
         parameters: [inPath("runId")],
         responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(401, 403, 404, 500, 503) },
       },
@@ -44,7 +44,7 @@ export function storedPaths(): JsonObject {
         summary: "Deletes an ended run, with its events and questions",
         parameters: [inPath("runId")],
         responses: {
-          200: jsonResponse("It is gone.", "EndedResponse"),
+          200: jsonResponse("The run was deleted.", "EndedResponse"),
           ...failed(400, 401, 403, 404, 500, 503),
         },
       },
@@ -54,10 +54,10 @@ export function storedPaths(): JsonObject {
         operationId: "events",
         summary: "A run's records from any point on: replays them, follows them, and ends with the result",
         description:
-          "Any number of readers, each at its own pace. A reader whose connection drops comes again with the number of records that it has. NDJSON, unless `Accept` asks for `text/event-stream`, where `id:` is a record's number.",
+          "Any number of readers, each at its own pace. A reader whose connection drops reconnects with the number of records that it has. NDJSON, unless `Accept` asks for `text/event-stream`, where `id:` is a record's number.",
         parameters: [
           inPath("runId"),
-          inQuery("after", "The records that the reader has already. Default: 0.", count),
+          inQuery("after", "The number of records that the reader already has. Default: 0.", count),
           {
             name: "Last-Event-ID",
             in: "header",
@@ -82,7 +82,7 @@ export function storedPaths(): JsonObject {
     "/runs/{runId}/cancel": {
       post: {
         operationId: "cancel",
-        summary: "Ends a run early, on whichever replica; it still ends in its one result",
+        summary: "Ends a run early, on any replica; it still returns its one result",
         parameters: [inPath("runId")],
         responses: {
           200: jsonResponse("The run is ending.", "EndedResponse"),
@@ -93,13 +93,13 @@ export function storedPaths(): JsonObject {
     "/runs/{runId}/interactions/{interactionId}": {
       post: {
         operationId: "answer",
-        summary: "An answer to what a run asks its user",
+        summary: "Answers a question of a run to its user",
         description:
           "A run that is held open gets it immediately. With a store, an answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
         parameters: ["runId", "interactionId"].map(inPath),
         requestBody: body("InteractionAnswer", true),
         responses: {
-          200: jsonResponse("It was forwarded, or kept.", "ForwardedResponse"),
+          200: jsonResponse("The answer was forwarded to the run, or stored.", "ForwardedResponse"),
           ...failed(400, 401, 403, 404, 408, 410, 413, 500, 503),
         },
       },
@@ -123,12 +123,12 @@ export function storedPaths(): JsonObject {
     "/deliveries/{deliveryId}/redeliver": {
       post: {
         operationId: "redeliver",
-        summary: "Sends a webhook's message again, whatever became of it",
+        summary: "Sends a webhook's message again, regardless of its state",
         description:
           "The same message under the same `webhook-id`, signed anew, immediately, and with as many attempts as a new one.",
         parameters: [inPath("deliveryId")],
         responses: {
-          202: jsonResponse("It is due.", "StoredDelivery"),
+          202: jsonResponse("The message is due.", "StoredDelivery"),
           ...failed(400, 401, 403, 404, 500, 503),
         },
       },
@@ -136,7 +136,7 @@ export function storedPaths(): JsonObject {
     "/interactions": {
       get: {
         operationId: "interactions",
-        summary: "What runs asked their users, the newest first",
+        summary: "The questions of runs to their users, the newest first",
         parameters: [
           inQuery("state", "Only those.", { enum: ["open", "answered", "used", "expired"] }),
           inQuery("runId", "Only this run's."),
@@ -153,7 +153,7 @@ export function storedPaths(): JsonObject {
     "/sessions": {
       get: {
         operationId: "sessions",
-        summary: "The sessions that are kept open, on whichever replica",
+        summary: "The open sessions of all replicas",
         parameters: paging,
         responses: {
           200: jsonResponse("A page of them.", "SessionsResponse"),
@@ -167,7 +167,7 @@ export function storedPaths(): JsonObject {
         summary: "Closes a session's sandbox and agent, and ends the run that uses it",
         parameters: [inPath("sessionId"), inQuery("projectId", "The project of its runs.")],
         responses: {
-          200: jsonResponse("Nothing of it is left.", "EndedResponse"),
+          200: jsonResponse("The session has ended.", "EndedResponse"),
           ...failed(401, 403, 404, 409, 500, 503),
         },
       },

@@ -20,7 +20,7 @@ export function webhooks(): JsonObject {
           header("webhook-signature", "`v1,` and a signature, for each secret of the server."),
         ],
         requestBody: body("WebhookMessage", true),
-        responses: { "2XX": { description: "The receiver has it." } },
+        responses: { "2XX": { description: "The message was received." } },
       },
     },
   };

@@ -1,10 +1,10 @@
-/** Characters of a value that is written in one go: well below a millisecond's work. */
+/** Characters of a value that is written in one step: well below a millisecond of work. */
 const pieceLength = 65_536;
 
 /**
- * The JSON of a value, in pieces that each take little time to make: what a run returns may have tens of megabytes, and
- * `JSON.stringify` would hold up every other caller for as long as it takes. Joined, the pieces are what it returns.
- * For plain data: `toJSON` isn't looked at.
+ * The JSON of a value, in pieces that each take little time: a run's result may have tens of megabytes, and
+ * `JSON.stringify` would block all other callers meanwhile. Joined, the pieces equal its output.
+ * For plain data: `toJSON` isn't called.
  */
 export function* jsonPieces(value: unknown): Generator<string, void, undefined> {
   if (typeof value === "string") yield* textPieces(value);
@@ -54,7 +54,7 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-/** Whether a value has more characters than that, or as many values. Looks no further than it must. */
+/** Whether a value has more characters or values than that. Stops as soon as that is known. */
 function exceeds(value: unknown, max: number): boolean {
   let room = max;
   const open: unknown[] = [value];

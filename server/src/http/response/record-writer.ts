@@ -1,11 +1,13 @@
 import type { ServerResponse } from "node:http";
 
-/** Characters written together: large enough that the cost of a write doesn't show, small enough to keep flowing. */
+/**
+ * Characters per write: large enough that the cost of a write doesn't matter, small enough to keep the stream flowing.
+ */
 const batchSize = 16 * 1024;
 
 /**
- * Writes texts to a response as fast as its reader takes them. What comes together leaves together; a single text
- * leaves before the event loop turns.
+ * Writes texts to a response as fast as its reader takes them. Texts that arrive together are sent together; a single one
+ * is sent before the next turn of the event loop.
  */
 export class RecordWriter {
   #batch = "";
@@ -27,7 +29,7 @@ export class RecordWriter {
     return this.#full ? this.#room() : undefined;
   }
 
-  /** Whether everything was handed to the connection and taken by it. */
+  /** Whether everything was handed to the connection and flushed. */
   get idle(): boolean {
     return this.#batch === "" && !this.#full;
   }
@@ -40,7 +42,7 @@ export class RecordWriter {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Runs when all that is ready has been written: neither sooner, which would part it, nor a turn later.
+    // Runs when everything that is ready has been written: not sooner, which would split it, and not a turn later.
     process.nextTick(() => {
       this.#scheduled = false;
       if (this.#batch !== "" && !this.#full) this.#flush();

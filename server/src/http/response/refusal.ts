@@ -5,7 +5,7 @@ import { MalformedJson } from "../../parse-json.js";
 import { encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
 import { send, sendJson } from "./send.js";
 
-/** What HTTP itself refuses, which the catalogue of errors has no class for. */
+/** A refusal of HTTP itself, for which the catalogue of errors has no class. */
 export class HttpRefusal extends Error {
   override readonly name = "HttpRefusal";
 
@@ -19,7 +19,7 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** An answer before anything was streamed. */
+/** A response before anything was streamed. */
 export interface Refusal {
   readonly status: number;
   readonly body: FailedResult;
@@ -51,12 +51,12 @@ function headersOf(thrown: unknown): Readonly<Record<string, string>> {
   return { "retry-after": String(Math.max(1, Math.ceil(ms / 1_000))) };
 }
 
-/** What concerns the connection, not the run: these are statuses in every form. */
+/** Failures of the request, not of the run: they set the status in every format. */
 const connectionStatuses: ReadonlySet<number> = new Set([401, 403, 404, 405, 408, 409, 413, 429]);
 
 /**
- * In the form that was asked for. A stream's one record goes with 200 when it says what became of the run: clients of
- * streams raise on any other status and don't read the record, which has the reason.
+ * In the requested format. A stream's one record has the status 200 if it is the outcome of a run: clients of
+ * streams throw on any other status without reading the record, which has the reason.
  */
 export function sendRefusal(outgoing: ServerResponse, form: ResponseFormat, refusal: Refusal): void {
   const { status, body, headers } = refusal;
@@ -68,7 +68,7 @@ export function sendRefusal(outgoing: ServerResponse, form: ResponseFormat, refu
   send(outgoing, connectionStatuses.has(status) ? status : 200, mediaTypes[form], record, headers);
 }
 
-/** Whether it is a fault on our side, which is logged as an error. */
+/** Whether it is a fault of the server, which is logged as an error. */
 export function isOurFault(thrown: unknown): boolean {
   return !(thrown instanceof HttpRefusal) && statusOf(thrown) === 500;
 }

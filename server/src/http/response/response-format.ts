@@ -1,7 +1,7 @@
 import { type AgentEvent, eventRecord, type FailedResult, type StreamRecord } from "@ambit/core";
 import { parseAccept } from "hono/utils/accept";
 
-/** How a run is answered: one result, or records as they happen. */
+/** The format of a response: one result, or records as they happen. */
 export type ResponseFormat = "json" | "ndjson" | "events";
 
 const forms: Readonly<Record<string, ResponseFormat>> = {
@@ -16,7 +16,7 @@ export const mediaTypes: Readonly<Record<ResponseFormat, string>> = {
   events: "text/event-stream",
 };
 
-/** What the caller likes best of what there is; the default where it names nothing of it. */
+/** The supported format that the caller prefers; the default if it names none of them. */
 export function responseFormat(accept: string | undefined, byDefault: ResponseFormat): ResponseFormat {
   const wanted = parseAccept(accept ?? "")
     .filter(({ type, q }) => q > 0 && forms[type.toLowerCase()] !== undefined)
@@ -27,7 +27,7 @@ export function responseFormat(accept: string | undefined, byDefault: ResponseFo
 /** A refusal is a stream's only record; it may lack a run's id. */
 type AnyRecord = StreamRecord | { readonly kind: "result"; readonly result: FailedResult };
 
-/** One record as it goes over the wire. @param index from 1, so that a reader knows what it has. */
+/** One record in its wire format. @param index from 1, so that a reader knows its position. */
 export function encodeRecord(
   form: Exclude<ResponseFormat, "json">,
   record: AnyRecord,

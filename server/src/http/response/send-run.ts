@@ -5,12 +5,12 @@ import { RecordWriter } from "./record-writer.js";
 import { encodeEvent, encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
 import { sendLargeJson } from "./send.js";
 
-/** Proxies cut a connection on which nothing moves; a comment is not a record, and readers skip it. */
+/** Proxies close idle connections. A comment isn't a record, and readers skip it. */
 const heartbeatMs = 15_000;
-/** Characters of events that are written together: a large part of them goes at the reader's pace. */
+/** Characters of events that are written together; larger groups are sent at the reader's pace. */
 const partLength = 65_536;
 
-/** Drives the run for its caller, who may leave. Resolves with the result, sent or not. */
+/** Drives the run for its caller, who may disconnect. Resolves with the result, whether or not it was sent. */
 export async function sendRun(
   run: Run,
   form: ResponseFormat,

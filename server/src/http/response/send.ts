@@ -3,11 +3,11 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { jsonPieces } from "./json-pieces.js";
 import { RecordWriter } from "./record-writer.js";
 
-/** Characters that are handed to the connection together, of a body that has more. */
+/** Characters of a larger body that are handed to the connection at a time. */
 const partLength = 131_072;
 const jsonHeaders = { "content-type": "application/json", "cache-control": "no-store" };
 
-/** Answers with JSON, unless the caller has left. Straight to the response: no copy, no stream in between. */
+/** Responds with JSON, unless the caller has disconnected. Written directly, without a copy or stream in between. */
 export function sendJson(
   response: ServerResponse,
   status: number,
@@ -35,8 +35,8 @@ export function send(
 }
 
 /**
- * The same for a body of any size: a large one goes in parts, as fast as its reader takes them, and others are served in
- * between. Resolves when all of it was handed over, or the caller has left.
+ * The same for a body of any size: a large one is sent in parts, as fast as its reader takes them, and others are
+ * served in between. Resolves when everything was handed over, or the caller has disconnected.
  */
 export async function sendLargeJson(
   response: ServerResponse,
@@ -55,7 +55,7 @@ export async function sendLargeJson(
       writer = new RecordWriter(response);
     }
     await writer.write(text);
-    // A connection that takes everything says so within the same turn of the event loop.
+    // A connection that takes everything reports that within the same turn of the event loop.
     await nextTurn();
     text = "";
   }

@@ -24,7 +24,7 @@ import { sendStoredResult } from "./stored-response.js";
 /**
  * `POST /run` and `/stream` where there is a store: the caller reads the run's log like any other reader.
  * @throws AtCapacity, HttpRefusal, RequestInvalid, BoundaryRefused, IdempotencyKeyReused, SessionElsewhere,
- * StoreFailed before anything was answered.
+ * StoreFailed before anything was sent.
  */
 export async function handleDurableRun(
   context: ServerContext,
@@ -36,7 +36,7 @@ export async function handleDurableRun(
   const { incoming } = exchange;
   const form = responseFormat(incoming.headers.accept, byDefault);
   const isAsync = prefersAsync(incoming);
-  // A body that comes slowly keeps no run from its place, but none is read where there is no place.
+  // A slow body doesn't occupy a slot, but no body is read if there is no free slot.
   if (!isAsync) runner.requireRoom();
   const body = await bodies.json(incoming, limits.bodyBytes);
   const isDetached = isAsync || asksToDetach(body);
@@ -45,7 +45,7 @@ export async function handleDurableRun(
   const existing = key === undefined ? undefined : await server.durable.get(key);
   const caller = callerOf(incoming);
   const respond = (run: StoredRun) => {
-    // Of another project: not even that it exists is answered otherwise than for an id that is taken.
+    // Of another project: the same response as for an id that is taken, so that nothing about it is revealed.
     if (key === undefined || !isVisibleTo(callersProjects(incoming), run))
       throw new RequestInvalid([{ path: "runId", message: taken }]);
     if (run.digest !== digest) throw new IdempotencyKeyReused(key);
@@ -69,7 +69,7 @@ export async function handleDurableRun(
   }
   const run = await slot.admit(body, options);
   const started = await begin(server, run, digest, caller);
-  // Another replica took the project's last place in the same moment.
+  // Another replica took the project's last slot at the same moment.
   if (started === "over_quota") {
     if (isDetached) return wait();
     throw (await server.quotas.refusal(caller, body)) ?? new AtCapacity("Project at its quota.");
@@ -86,7 +86,7 @@ export async function handleDurableRun(
   await sendRun(context, server, exchange, form, run, started.recorder);
 }
 
-/** The same request came a moment ago, and its run isn't in the store yet. */
+/** The same request arrived a moment ago, and its run isn't in the store yet. */
 async function beingCreated({ durable }: DurableServer, key: string): Promise<StoredRun | undefined> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
     const run = await durable.get(key);
@@ -108,7 +108,7 @@ function hasRoom({ runner }: ServerContext): boolean {
   }
 }
 
-/** A run that was admitted and can't begin still ends, and gives its place back. */
+/** A run that was admitted but can't begin still ends, and releases its slot. */
 async function begin({ durable, quotas }: DurableServer, run: Run, digest: string, caller: Caller) {
   try {
     await durable.sessions.bind(run);
@@ -130,7 +130,7 @@ function accept({ outgoing }: Exchange, runId: string, state: AcceptedResponse["
   });
 }
 
-/** To the caller that began the run, and may leave it. */
+/** Responds to the caller that began the run, and may disconnect. */
 async function sendRun(
   { log, runner }: ServerContext,
   { durable }: DurableServer,
@@ -159,13 +159,13 @@ async function sendRun(
     sendJson(outgoing, failure?.status ?? 200, result, { "x-ambit-run-id": run.id });
     return;
   }
-  // Another replica has given the run its end.
+  // Another replica ended the run.
   const stored = await durable.ended(run.id, left.signal);
   const max = runner.options.limits.resultCharacters;
   if (stored !== undefined) await sendStoredResult(durable, stored, max, outgoing, left.signal);
 }
 
-/** To a caller that sends the same request again: the run that it began. */
+/** Responds to a repeated request with the run that the first one began. */
 async function respondExisting(
   { log, runner }: ServerContext,
   { durable }: DurableServer,

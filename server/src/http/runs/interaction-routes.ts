@@ -17,7 +17,7 @@ import { limitOf, projectFilter, requireKnown } from "./query.js";
 import { type StoredRoute, visibleRun } from "./run-routes.js";
 import { timeOf } from "./stored-response.js";
 
-/** Questions of one run that are looked at for one answer. */
+/** Questions of one run that are read for one answer. */
 const maxInteractions = 1_000;
 
 /** `GET /interactions` */
@@ -52,7 +52,7 @@ function interactionInfo(one: StoredInteraction): InteractionsResponse["interact
 }
 
 /**
- * `POST /runs/:runId/interactions/:interactionId`: to a run that waits, on whichever replica; else it is kept for the
+ * `POST /runs/:runId/interactions/:interactionId`: passed to the waiting run, on any replica; otherwise stored for the
  * next turn of the session.
  */
 export async function handleStoredAnswer(route: StoredRoute, runId: string, id: string): Promise<void> {
@@ -84,10 +84,10 @@ function answeredHere(answer: () => void): boolean {
   }
 }
 
-/** @param state the question's, where there is one. */
+/** @param state of the question, if there is one. */
 function closed(id: string, state: InteractionState | undefined): AmbitError {
   if (state === "expired") return new InteractionExpired(id);
-  return new NotFound(`There is no open interaction '${id}': it was answered, or was never asked.`);
+  return new NotFound(`There is no open interaction '${id}': it was answered, or never asked.`);
 }
 
 /** `GET /sessions` */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { callerOf } from "../caller/caller.js";
 
-/** What a caller may see: every project's rows, or only one project's. */
+/** The rows that a caller may see: of every project, or of one. */
 export type Projects = "all" | string;
 
 /** The operator sees all projects, a tenant its own. */

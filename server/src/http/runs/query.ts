@@ -22,7 +22,7 @@ export function limitOf(query: URLSearchParams): number {
   return Math.min(Math.max(limit, 1), maxListed);
 }
 
-/** The project that a query names. @throws RequestInvalid for one that its caller may not see */
+/** The project in a query. @throws RequestInvalid for one that its caller may not see */
 export function projectFilter(query: URLSearchParams, projects: Projects): { project?: string | null } {
   const named = query.get("projectId");
   if (projects === "all") return named === null ? {} : { project: named || null };

@@ -20,12 +20,12 @@ import {
 type Parameter = (name: string) => string;
 type Handler = (exchange: Exchange, parameter: Parameter) => Promise<void> | void;
 
-/** A path, and what each method does there. */
+/** A path with a handler for each method. */
 export interface RouteTable {
   readonly [path: string]: Readonly<Partial<Record<"GET" | "POST" | "DELETE", Handler>>>;
 }
 
-/** The routes of runs beyond their own connection. Most need a store; cancelling and answering work without one. */
+/** The routes of runs beyond their own connection. Most need a store; cancel and answer work without one. */
 export function storedRoutes(context: ServerContext): RouteTable {
   const stored =
     (act: (route: StoredRoute, parameter: Parameter) => Promise<void>): Handler =>
@@ -34,7 +34,7 @@ export function storedRoutes(context: ServerContext): RouteTable {
       if (server === undefined) throw new NotFound(noStore);
       await act(routeOf(context, server, exchange), parameter);
     };
-  /** Without a store: what this process knows of. */
+  /** Without a store: the runs of this process. */
   const eitherWay =
     (act: (route: StoredRoute, parameter: Parameter) => Promise<void>, without: Handler): Handler =>
     async (exchange, parameter) => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isJsonObject, RequestInvalid, runIdSchema } from "@ambit/core";
 
-/** The run's id as a header gives it. @throws RequestInvalid */
+/** The run's id from a header. @throws RequestInvalid */
 export function idempotencyKey({ headers }: IncomingMessage): string | undefined {
   const key = headers["idempotency-key"];
   if (key === undefined) return undefined;
@@ -11,7 +11,7 @@ export function idempotencyKey({ headers }: IncomingMessage): string | undefined
   throw new RequestInvalid(messages);
 }
 
-/** Whether the caller wants no more than the run's address (RFC 7240). */
+/** Whether the caller only wants the run's address (RFC 7240). */
 export function prefersAsync({ headers }: IncomingMessage): boolean {
   const preferences = [headers.prefer ?? []].flat().flatMap((header) => header.split(/[,;]/));
   return preferences.some((preference) => preference.trim().toLowerCase() === "respond-async");

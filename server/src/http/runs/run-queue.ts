@@ -10,28 +10,28 @@ import { rulesOf as rulesOfTenant } from "../../tenants/tenants.js";
 import type { Caller } from "../caller/caller.js";
 import { runFields } from "../run-fields.js";
 
-/** Milliseconds between two looks for runs that other replicas queued. */
+/** Milliseconds between two polls for runs that other replicas queued. */
 const pollMs = 1_000;
 
 export interface RunQueueOptions {
   readonly durable: DurableRuns;
   readonly runner: Runner;
   readonly sealing: Sealing;
-  /** Runs that may wait. */
+  /** Runs that may be queued. */
   readonly maxQueued: number;
   readonly tenancy: Tenancy;
   readonly quotas: SharedQuotas;
   readonly log: Log;
 }
 
-/** What is sealed in the store. */
+/** The content that is sealed in the store. */
 interface Queued {
   readonly body: unknown;
-  /** Of the tenant that queued it; null: the operator. */
+  /** Project of the tenant that queued it; null: the operator. */
   readonly project: string | null;
 }
 
-/** Detached runs that wait for a place, on whichever replica has one first. */
+/** Detached runs that wait for a slot on any replica. */
 export class RunQueue {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
@@ -42,7 +42,7 @@ export class RunQueue {
   }
 
   /**
-   * Lets a request wait. It is planned first: what would be refused now isn't queued.
+   * Queues a request. It is planned first: a request that would be refused now isn't queued.
    * @throws RequestInvalid, BoundaryRefused, AtCapacity when too many wait
    */
   async add(
@@ -57,7 +57,7 @@ export class RunQueue {
     const { queuedRuns: waiting } = await durable.store.backlog();
     if (waiting >= maxQueued) throw new AtCapacity(`${maxQueued} runs wait for a place already.`);
     const project = projectOfCaller(caller);
-    // What is left is for other projects, too: one that has as much waiting gets no more of it.
+    // The rest of the queue is shared: a project may not have more queued runs than there are free places.
     const own = project === null ? 0 : (await durable.store.backlog(project)).queuedRuns;
     if (own >= maxQueued - waiting)
       throw new AtCapacity(`${own} runs of the project wait for a place already.`);
@@ -69,7 +69,7 @@ export class RunQueue {
     return existing === undefined ? { runId } : { existing };
   }
 
-  /** Begins as many as there is room for. */
+  /** Begins as many as there are free slots. */
   look(): Promise<void> {
     this.#looking ??= this.#take().finally(() => {
       this.#looking = undefined;
@@ -93,7 +93,7 @@ export class RunQueue {
     const { durable, log } = this.options;
     try {
       while (!this.#isClosed) {
-        // The place first: a run that was claimed has to begin.
+        // Takes the slot first, since a claimed run has to begin.
         const slot = this.#reserve();
         if (slot === undefined) return;
         const id = await this.#next().catch((error: unknown) => {

@@ -13,7 +13,7 @@ import { deliveryInfo, resultOf, summaryOf } from "./stored-response.js";
 
 const maxDeliveries = 100;
 
-/** What a route of stored runs works with. */
+/** The context of a route for stored runs. */
 export interface StoredRoute {
   readonly context: ServerContext;
   readonly server: DurableServer;
@@ -21,7 +21,7 @@ export interface StoredRoute {
   readonly query: URLSearchParams;
 }
 
-/** A run that this caller may see. @throws NotFound, the same for one that it may not */
+/** A run that this caller may see. @throws NotFound for any other, without revealing that it exists */
 export async function visibleRun({ server, exchange }: StoredRoute, id: string): Promise<StoredRun> {
   const run = await server.durable.get(id);
   if (run === undefined || !isVisibleTo(callersProjects(exchange.incoming), run)) {
@@ -66,7 +66,7 @@ export async function handleRuns(route: StoredRoute): Promise<void> {
   sendJson(exchange.outgoing, 200, { runs: runs.map(summaryOf) } satisfies RunsResponse);
 }
 
-/** A page after a run that is gone would look like the last one. @throws RequestInvalid */
+/** A page after a deleted run would look like the last page. @throws RequestInvalid */
 async function requirePlace({ server, exchange }: StoredRoute, after: string | null): Promise<void> {
   if (after === null) return;
   const run = await server.durable.get(after);
@@ -75,13 +75,13 @@ async function requirePlace({ server, exchange }: StoredRoute, after: string | n
   throw new RequestInvalid([{ path: "after", message }]);
 }
 
-/** `GET /runs/:runId/events`: replays, then follows; the reader may come again from where it was. */
+/** `GET /runs/:runId/events`: replays, then follows. A reader may reconnect where it stopped. */
 export async function handleEvents(route: StoredRoute, id: string): Promise<void> {
   const { context, server, exchange, query } = route;
   const { incoming, outgoing } = exchange;
   const accepted = responseFormat(incoming.headers.accept, "ndjson");
   const form = accepted === "json" ? "ndjson" : accepted;
-  // A browser reconnects with the address that it began with: the header is newer.
+  // A browser reconnects with its original URL, so the header is newer.
   const lastId = [incoming.headers["last-event-id"] ?? []].flat()[0];
   const after = countOf(
     lastId === undefined ? "after" : "Last-Event-ID",
@@ -90,7 +90,7 @@ export async function handleEvents(route: StoredRoute, id: string): Promise<void
   );
   const run = await visibleRun(route, id);
   if (run.state === "ended" && after > run.events) {
-    // Tells a browser's EventSource not to come again.
+    // Tells a browser's EventSource not to reconnect.
     outgoing.writeHead(204).end();
     return;
   }

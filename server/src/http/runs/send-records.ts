@@ -4,12 +4,12 @@ import type { Records } from "@ambit/durable";
 import { RecordWriter } from "../response/record-writer.js";
 import { mediaTypes, type ResponseFormat } from "../response/response-format.js";
 
-/** Proxies cut a connection on which nothing moves; a comment is not a record, and readers skip it. */
+/** Proxies close idle connections. A comment isn't a record, and readers skip it. */
 const heartbeatMs = 15_000;
 
 /**
- * Sends records as they are committed, at the reader's own pace. A log that can't be read any further ends the
- * connection without a result: the reader asks again from where it is.
+ * Sends records as they are committed, at the reader's own pace. If the log can't be read any further, it ends the
+ * connection without a result, and the reader reconnects where it stopped.
  */
 export async function sendRecords(
   runId: string,
@@ -43,7 +43,7 @@ export async function sendRecords(
   }
 }
 
-/** Lines as server-sent events, each with its number. */
+/** The lines as server-sent events, each with its number. */
 function asEvents(first: number, text: string): string {
   const events: string[] = [];
   let number = first;

@@ -12,7 +12,7 @@ import type { Delivery, StoredRun } from "@ambit/durable/store";
 import { coalesced } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 
-/** HTTP statuses of failed runs, as the errors have them. */
+/** HTTP statuses of failed runs, as in the error classes. */
 const statuses: Partial<Record<FailureCode, number>> = {
   request_invalid: 400,
   boundary_refused: 422,
@@ -31,12 +31,12 @@ export function statusOfResult({ ok, failure }: RunResult): number {
   return (failure === undefined ? undefined : statuses[failure.code]) ?? 500;
 }
 
-/** The result as the store has it. @throws Error for what another version stored that can't be read */
+/** The stored result. @throws Error if another version stored it in a form that can't be read */
 export function resultOf({ result }: StoredRun): RunResult | undefined {
   return result === undefined ? undefined : runResultSchema.parse(JSON.parse(result));
 }
 
-/** The run's result with its events, as it was answered to the caller that waited for it. */
+/** The run's result with its events, as the caller that waited for it got it. */
 export async function sendStoredResult(
   durable: DurableRuns,
   run: StoredRun,
@@ -60,7 +60,7 @@ async function* eventsOf(durable: DurableRuns, id: string, signal: AbortSignal):
   }
 }
 
-/** A run as a list shows it. */
+/** A run in a list. */
 export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
   const { id, state, harness, sandbox, session, project, events, createdAt, startedAt, endedAt } = run;
   return {
@@ -71,7 +71,7 @@ export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
   };
 }
 
-/** A message of a run's webhook as the wire shows it. */
+/** A message of a run's webhook, in its wire format. */
 export function deliveryInfo(delivery: Delivery): NonNullable<RunInfo["deliveries"]>[number] {
   const { id, event, host, state, attempts, status, error, createdAt, dueAt } = delivery;
   return {
