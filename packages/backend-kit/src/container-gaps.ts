@@ -2,7 +2,7 @@ import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
 
 /** Processes and threads that the sandbox itself needs, and a few for the run. */
 const minProcesses = 20;
-/** The engine's own minimum is 6 MiB; the guest daemon needs this much. */
+/** The engine's own minimum is 6 MiB, but the guest daemon needs this much. */
 const minMemoryMb = 64;
 
 const capabilityOf = {
@@ -12,7 +12,7 @@ const capabilityOf = {
 } as const satisfies Record<string, Capability>;
 
 /**
- * The parts of a boundary that no container with the bridge enforces, where a workspace with a size is in memory. Pure.
+ * The parts of a boundary that no container with the bridge enforces, if a workspace with a size is in memory. Pure.
  *
  * @param plugin whose setting `maxDiskMb` is.
  */

@@ -10,8 +10,8 @@ export function listenerOf(
 }
 
 /**
- * Handlers that answer at one place and are told apart by their tokens, so that one way out of a sandbox reaches also
- * what is exposed later.
+ * Handlers at one address, distinguished by their tokens, so that one way out of a sandbox also reaches
+ * handlers that are added later.
  */
 export class ExposedHandlers {
   /** Answers a request of Node's HTTP server. */
@@ -40,7 +40,7 @@ export class ExposedHandlers {
     for (const [token, handler] of this.#handlers) {
       if (presentsToken(request.headers, token)) return handler(request);
     }
-    // With a token that no caller can have: one wording for every refusal.
+    // With a token that no caller has, so that every refusal has the same wording.
     return requireBearer(newToken(), () => new Response())(request);
   }
 }

@@ -9,19 +9,19 @@ import {
 } from "@ambit/core/plugin";
 
 export interface Limits {
-  /** In the error: `The Daytona sandbox`. */
+  /** For the error: `The Daytona sandbox`. */
   readonly sandbox: string;
   readonly claims: readonly Capability[];
-  /** What of the boundary can't be enforced, as the backend states it to the planner. */
+  /** The parts of the boundary that can't be enforced, as the backend states them to the planner. */
   readonly gaps: readonly ActorGap[];
-  /** Of the last probe, where the platform decides what holds. Default: none. */
+  /** The findings of the last probe, if the platform determines what it enforces. Default: none. */
   readonly findings?: readonly Finding[];
-  /** The backend's answer for one of the spec's secrets. Default: they aren't looked at. */
+  /** Whether the backend hides one of the spec's secrets. Default: they aren't checked. */
   readonly hides?: (credential: HiddenCredential) => Hiding;
 }
 
 /**
- * The first thing that `open` does: it never opens something weaker than asked for.
+ * The first step of `open`, which never opens anything weaker than requested.
  *
  * @throws SandboxFailed for what the backend can't enforce on any host or platform.
  */

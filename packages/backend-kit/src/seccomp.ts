@@ -2,7 +2,7 @@ import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * The system calls of a sandbox: those that programs need, and no others. Stricter than Docker's default in the families
+ * The system calls that a sandbox allows: only those that programs need. Stricter than Docker's default in the families
  * of sockets; it lets `mount` through to the kernel's own check, because the engine remounts /proc at the start, and no
  * process of a run has the capability for it. Names by linux/unistd.h; a kernel that lacks one ignores it.
  */
@@ -43,14 +43,14 @@ const namespaceFlags =
 
 /** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: all end in the container's network. vsock doesn't. */
 const socketFamilies = [1, 2, 10, 16];
-/** Linux, and what programs ask it to be read as; the last one only asks. */
+/** Personalities: Linux, and those that programs need; the last one only queries. */
 const personalities = [0x0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 const [TIOCSTI, TIOCLINUX, ENOSYS] = [0x5412, 0x541c, 38];
 
 const allow = "SCMP_ACT_ALLOW";
 const equal = (index: number, value: number) => ({ index, value, op: "SCMP_CMP_EQ" });
 
-/** As the engine takes it, `--security-opt seccomp=`: calls of other architectures are refused. */
+/** In the engine's format, for `--security-opt seccomp=`: calls of other architectures are refused. */
 export const seccompProfile = JSON.stringify({
   defaultAction: "SCMP_ACT_ERRNO",
   syscalls: [
@@ -63,7 +63,7 @@ export const seccompProfile = JSON.stringify({
       action: allow,
       args: [{ index: 0, value: namespaceFlags, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }],
     },
-    // Its flags are behind a pointer that a filter can't read; libraries fall back to clone.
+    // Its flags are behind a pointer, which a filter can't read; libraries fall back to clone.
     { names: ["clone3"], action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
     // A byte pushed into a terminal is a command typed by its user.
     {
@@ -77,11 +77,14 @@ export const seccompProfile = JSON.stringify({
   ],
 });
 
-/** The same as a file, for engines that take a path. @returns its path. @param folder that only the runner's user writes to. */
+/**
+ * The same as a file, for engines that take a path. @returns its path. @param folder that only the runner's user writes
+ * to.
+ */
 export async function writeSeccompProfile(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   const path = join(folder, "seccomp.json");
-  // Never half of it: another runner's engine may read it at the same time.
+  // Atomically: another runner's engine may read it at the same time.
   const fresh = `${path}.${process.pid}`;
   await writeFile(fresh, seccompProfile, { mode: 0o644 });
   await rename(fresh, path);

@@ -1,4 +1,4 @@
-/** For backends whose sandboxes are elsewhere: a whole `Sandbox` over any pipe to a command. */
+/** For backends with remote sandboxes: a whole `Sandbox` over any pipe to a command. */
 
 import type { Scope } from "@ambit/core/plugin";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./host/remote-sandbox.js";
@@ -15,7 +15,7 @@ export type { DirectPipe, DirectPlatform, Pipe, RemotePlatform } from "./platfor
 
 /**
  * A whole sandbox over a platform's pipe. Owns the platform's sandbox from now on: `close` destroys it, and so does a
- * failed opening. Loaded with the first one: a backend's configuration, and with it a server's start, does without.
+ * failed opening. Loaded with the first one, so that a backend's configuration, and a server's start, don't need it.
  *
  * @throws SandboxFailed when the bridge can't be started, or `spec.required` holds `environment.per-tool` and users of
  * their own don't work there.

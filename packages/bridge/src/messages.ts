@@ -1,7 +1,7 @@
-/** Version of what the two halves say to each other. */
+/** Version of the protocol between the two halves. */
 export const protocolVersion = 1;
 
-/** Below the bridge's folder, as both halves know without asking. */
+/** Paths below the bridge's folder, known to both halves. */
 export const workspaceName = "workspace";
 export const homeName = "home";
 
@@ -18,7 +18,7 @@ export interface Requests {
   readonly write: { readonly path: string; readonly executable: boolean };
   /** main stream out: the content. */
   readonly read: { readonly path: string };
-  /** Unpacks the archive that was uploaded, below a folder. */
+  /** Unpacks the uploaded archive below a folder. */
   readonly unpack: { readonly archive: string; readonly into: string };
   /** Listens on the sandbox's loopback; each connection is a channel of kind `connection`. */
   readonly listen: Readonly<Record<string, never>>;

@@ -2,9 +2,9 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 
 /**
- * Where a backend keeps what outlives a run, when the configuration doesn't say.
+ * The default folder of a backend's data that outlives a run.
  *
- * @param below its folder in Ambit's own, such as `daytona`.
+ * @param below its folder in Ambit's folder, such as `daytona`.
  */
 export function defaultDataFolder(
   below = "",

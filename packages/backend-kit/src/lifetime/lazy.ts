@@ -1,4 +1,4 @@
-/** Makes a value at its first use and keeps it. A failed attempt is forgotten: the next use tries again. */
+/** Creates a value at its first use and keeps it. A failed attempt is forgotten: the next use tries again. */
 export function lazy<Value>(make: () => Promise<Value>): () => Promise<Value> {
   let made: Promise<Value> | undefined;
   return () => {

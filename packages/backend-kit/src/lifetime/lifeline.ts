@@ -2,19 +2,19 @@ import { connect, createServer, type Server } from "node:net";
 import { codeOf } from "@ambit/core/plugin";
 import { inFolder, type OpenFolder } from "../safe-fs/index.js";
 
-/** Bytes of a socket's path that every system takes. */
+/** Bytes of a socket's path that every system supports. */
 const maxPathLength = 103;
 
 /**
- * A socket that listens as long as this process lives: the kernel closes it at any death, SIGKILL included, and
- * containers that share the folder see that too. A pid in a file shows neither. It doesn't keep the process alive.
+ * A socket that listens as long as this process lives: the kernel closes it however the process ends, SIGKILL included,
+ * and containers that share the folder see that too. A pid in a file shows neither. It doesn't keep the process alive.
  *
  * @throws what the system says, such as EADDRINUSE.
  */
 export async function listenAt(folder: OpenFolder, name: string): Promise<Server> {
-  // By descriptor where there are any: a folder may lie deeper than a socket's path may be long.
+  // By descriptor if possible, since a folder's path may be longer than a socket's path may be.
   const path = inFolder(folder, name);
-  // Node.js cuts a longer one off in silence, and all sockets of the folder would share what is left.
+  // Node.js silently truncates a longer one, and all sockets of the folder would share the result.
   if (Buffer.byteLength(path) > maxPathLength) throw new Error(`${path} is too long for a socket`);
   const server = createServer((connection) => connection.destroy());
   await new Promise<void>((resolve, reject) => {

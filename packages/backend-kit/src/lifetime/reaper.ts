@@ -6,22 +6,25 @@ import { claimReplica, type Replica } from "./replica.js";
 /** Something on the platform that may have outlived its session. */
 export interface Leftover {
   readonly name: string;
-  /** Undefined for what isn't ours: it is left untouched. */
+  /** Undefined for what isn't Ambit's, which isn't touched. */
   readonly owner: Ownership | undefined;
-  /** Must succeed where it is gone already. */
+  /** Must succeed if it no longer exists. */
   remove(): Promise<void>;
 }
 
 export interface ReaperOptions {
   /** In logs and errors: `Daytona`. */
   readonly platform: string;
-  /** Whose setting `dataFolder` names the folder. */
+  /** The plugin whose setting `dataFolder` names the folder. */
   readonly plugin: string;
   readonly dataFolder: string;
-  /** Runners of other deployments share the platform, not what is on it. */
+  /** Runners of other deployments share the platform, but not these sandboxes. */
   readonly deployment: string;
   readonly ttlMinutes: number;
-  /** How long what a dead runner of this host left waits for another that takes it over, where its owner has a fence. Default 0. */
+  /**
+   * Milliseconds that leftovers of a dead runner of this host wait for a takeover, if their owner has a fence. Default
+   * 0.
+   */
   readonly takeoverMinutes?: number;
   readonly reapMinutes: number;
   /** Everything of this deployment that the platform lists. */
@@ -30,19 +33,20 @@ export interface ReaperOptions {
 
 export interface Reaped {
   readonly deleted: readonly string[];
-  /** What couldn't be deleted, and stays for the next time. */
+  /** What couldn't be deleted, and is left for the next time. */
   readonly failed: readonly { readonly name: string; readonly error: unknown }[];
 }
 
 /**
- * Deletes what no session needs: of dead runners of this host at once, of runners elsewhere when its time is over.
- * Never what a live runner of this host has open. The platform's own time to live, where there is one, is behind it.
+ * Deletes what no session needs: leftovers of dead runners of this host at once, of other runners after their time to
+ * live. Never deletes what a live runner of this host has open. The platform's own time to live, if any, is a second
+ * safeguard.
  */
 export class Reaper {
   readonly #options: ReaperOptions;
-  /** Sessions that are open, and how often: one that is taken back is opened before it is closed. */
+  /** Open sessions with their count: one that is taken over again is opened before it is closed. */
   readonly #live = new Map<string, number>();
-  /** What waits to be taken over, and since when, by its name. */
+  /** Leftovers that wait for a takeover, with the start of the wait, by name. */
   #waiting = new Map<string, number>();
   readonly #replica: () => Promise<Replica>;
   #timer: NodeJS.Timeout | undefined;
@@ -54,7 +58,7 @@ export class Reaper {
   }
 
   /**
-   * Marks a session as open before anything is made for it, so that no reaper takes it.
+   * Marks a session as open before anything is created for it, so that no reaper deletes it.
    *
    * @returns what the platform is to keep beside everything that is made for it.
    * @throws SandboxFailed when the data folder can't be used.
@@ -68,7 +72,8 @@ export class Reaper {
   }
 
   /**
-   * The same for what `make` makes, which calls `end` once it is gone; where it fails, nothing of it may be left.
+   * The same for what `make` creates, which calls `end` once it is deleted. If `make` fails, it must leave nothing
+   * behind.
    *
    * @throws what `make` throws.
    */
@@ -93,7 +98,7 @@ export class Reaper {
   }
 
   /**
-   * Reaps the first time now, then every `reapMinutes`. The last log given is written to.
+   * Reaps now, then every `reapMinutes`. Writes to the log that was passed last.
    *
    * @throws SandboxFailed, and what `leftovers` throws, the first time.
    */
@@ -108,7 +113,7 @@ export class Reaper {
     await this.#reapAndLog();
   }
 
-  /** The same beside an opening, which can wait for nothing that others left: a failure is logged. */
+  /** The same during an opening, which must not wait for leftovers of others: a failure is logged. */
   reapBeside(log: Log): void {
     this.keepReaping(log).catch((error: unknown) =>
       log.warn({ error }, "leftovers of dead runners couldn't be listed"),

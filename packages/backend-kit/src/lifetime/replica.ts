@@ -10,11 +10,11 @@ import { isListening, listenAt } from "./lifeline.js";
 
 export type ReplicaState = "alive" | "dead" | "unknown";
 
-/** One process of a runner, known to others of this host by a socket that answers while it lives. */
+/** One process of a runner, known to others of this host by a socket that responds while it lives. */
 export interface Replica {
   /** `<host and folder>-<process>`. */
   readonly name: string;
-  /** Of replicas that share this host and folder; `unknown` of all others, and where the folder can't be read. */
+  /** The state of replicas that share this host and folder; `unknown` for all others, and if the folder can't be read. */
   stateOf(name: string): Promise<ReplicaState>;
 }
 
@@ -67,7 +67,7 @@ async function within<Result>(
   }
 }
 
-/** A replica without a socket is as dead as one whose socket doesn't answer. */
+/** A replica without a socket is dead, like one whose socket doesn't respond. */
 async function removeDeadSockets(folder: OpenFolder): Promise<void> {
   for (const name of await readdir(folder.path)) {
     if (name.endsWith(".sock") && !(await isListening(folder, name))) {
@@ -76,7 +76,7 @@ async function removeDeadSockets(folder: OpenFolder): Promise<void> {
   }
 }
 
-/** The same for all runners that share this folder on this host: a folder on a network disk has one for each. */
+/** The same for all runners that share this folder on this host. A folder on a network disk has one per host. */
 async function homeKey(dataFolder: string): Promise<string> {
   const path = join(dataFolder, `host-${hostname().replaceAll(/[^\w.-]/g, "_")}`);
   try {

@@ -2,8 +2,8 @@ import type { Boundary, SandboxSpec } from "@ambit/core/plugin";
 import { filesystem, unlimitedBoundary } from "../probe/bench.js";
 
 /**
- * What a sandbox is made by where hosts and credentials are the runner's affair, by a proxy. Two of one shape can take each
- * other's place until a session has them.
+ * What a sandbox is created with if a proxy of the runner handles hosts and credentials. Two of the same shape are
+ * interchangeable until a session has them.
  */
 export interface Shape extends Pick<SandboxSpec, "boundary" | "required" | "requiredPaths"> {
   /** Whether the session has credentials that stay outside. */

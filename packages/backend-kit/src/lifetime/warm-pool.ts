@@ -1,21 +1,24 @@
-/** Something that was made before anyone asked for it. */
+/** Something that was created in advance. */
 export interface Prepared {
-  /** False once it was lost while it waited. */
+  /** False if it was lost while it waited. */
   readonly isUsable: boolean;
   /** Leaves nothing behind. */
   close(): Promise<void>;
 }
 
 export interface WarmPoolOptions<Shape, Kept extends Prepared> {
-  /** The most that wait at a time, of all shapes. 0: none is made. */
+  /** The maximum that waits, of all shapes. 0: none is created. */
   readonly size: number;
   /** Milliseconds after which an unused one is closed. Default a quarter of an hour. */
   readonly idleMs?: number;
-  /** Milliseconds between an opening and what is made for the next: the first moments belong to the session. Default 200. */
+  /**
+   * Milliseconds between an opening and the creation for the next one, so that it doesn't slow the new session. Default
+   * 200.
+   */
   readonly delayMs?: number;
-  /** Makes one that any opening of this shape may take. */
+  /** Creates one that any opening of this shape may take. */
   make(shape: Shape, signal: AbortSignal): Promise<Kept>;
-  /** What couldn't be made, used or closed. It is tried again after the next opening. */
+  /** Called with an error of creating, using or closing one. It is tried again after the next opening. */
   onFault(error: unknown): void;
 }
 
@@ -28,12 +31,12 @@ interface Waiting<Kept> {
 }
 
 /**
- * What openings will ask for, made ahead: as many of each shape as the last `size` openings asked for. What was taken
- * never comes back. One is made at a time, so that openings under way lose little to it.
+ * Creates sandboxes in advance: as many of each shape as the last `size` openings used. What was taken
+ * never comes back. One is created at a time, so that openings in progress lose little to it.
  */
 export class WarmPool<Shape, Kept extends Prepared> {
   readonly #options: WarmPoolOptions<Shape, Kept>;
-  /** Of the last openings, oldest first. */
+  /** The shapes of the last openings, oldest first. */
   #wanted: { readonly key: string; readonly shape: Shape }[] = [];
   #waiting: Waiting<Kept>[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -44,7 +47,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
     this.#options = options;
   }
 
-  /** One that waits for such an opening, which is the caller's from now on; undefined: there is none. */
+  /** Takes one that fits such an opening; undefined if there is none. */
   take(shape: Shape): Kept | undefined {
     const key = keyOf(shape);
     for (const lost of this.#waiting.filter(({ kept }) => !kept.isUsable)) void this.#drop(lost);
@@ -54,7 +57,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
   }
 
   /**
-   * What `use` makes of one that waits; undefined where none does, or that one is no good.
+   * The result of `use` with a waiting one; undefined if there is none, or if that one failed.
    *
    * @throws the signal's reason
    */
@@ -73,7 +76,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
     }
   }
 
-  /** An opening asked for this shape: the next ones may do so too. */
+  /** Records the shape of an opening, since the next ones may have the same. */
   want(shape: Shape): void {
     const { size, delayMs = 200 } = this.#options;
     if (size === 0 || this.#closing.signal.aborted) return;
@@ -83,7 +86,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
     this.#timer.unref();
   }
 
-  /** Closes all that wait, aborts the one that is being made, and makes none from now on. */
+  /** Closes all that wait, aborts the one that is being created, and creates no more. */
   async close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#timer);
@@ -113,7 +116,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
     }
   }
 
-  /** The first shape of which fewer wait than were asked for. */
+  /** The first shape of which fewer wait than were used. */
   #missing() {
     return this.#wanted.find(({ key }) => count(this.#waiting, key) < count(this.#wanted, key));
   }
@@ -131,7 +134,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
     };
     const added = { key, kept, expiry: setTimeout(expire, this.#options.idleMs ?? 15 * 60_000).unref() };
     this.#waiting.push(added);
-    // It was wanted when it was begun.
+    // It was needed when it was begun.
     for (const one of this.#beyondWanted()) void this.#drop(one);
   }
 

@@ -13,7 +13,7 @@ export function filesystem(mode: FilesystemBoundary["mode"]): FilesystemBoundary
   return { mode, readable: [], writable: [], denied: [] };
 }
 
-/** Limits nothing: what a control runs under. */
+/** Without limits, for a control. */
 export const unlimitedBoundary: Boundary = {
   network: { mode: "on", rules: [] },
   filesystem: filesystem("on"),
@@ -22,7 +22,7 @@ export const unlimitedBoundary: Boundary = {
   enforcement: "strict",
 };
 
-/** For probes, whose findings say what went wrong. */
+/** For probes, whose findings report what went wrong. */
 export const quietLog: Log = {
   debug: () => undefined,
   info: () => undefined,
@@ -30,7 +30,7 @@ export const quietLog: Log = {
   error: () => undefined,
 };
 
-/** Writes to whichever log there is at the time; to none while there is none. */
+/** Writes to the current log, if there is one. */
 export function forwardingLog(current: () => Log | undefined): Log {
   const level =
     (name: keyof Log): Log[keyof Log] =>
@@ -39,7 +39,7 @@ export function forwardingLog(current: () => Log | undefined): Log {
   return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
 }
 
-/** A sandbox under probe. @param boundary what of it is limited; the rest isn't. */
+/** A sandbox under probe. @param boundary its limits; the rest is unlimited. */
 export function probeSpec(
   boundary: Partial<Boundary>,
   more: Partial<Omit<SandboxSpec, "boundary">> = {},
@@ -56,10 +56,10 @@ export function probeSpec(
 }
 
 /**
- * Does work with sandboxes that end with it, or as soon as the signal aborts: then whatever the work waits for ends
- * too.
+ * Works with sandboxes that end with the work, or as soon as the signal aborts, which also ends everything that the work
+ * waits for.
  *
- * @param closeAll closes what is open; called again at the end, where its errors show.
+ * @param closeAll closes what is open; called again at the end, where its errors are reported.
  */
 export async function closingAfter<Result>(
   signal: AbortSignal,
@@ -67,7 +67,7 @@ export async function closingAfter<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   const stop = () => void closeAll().catch(() => undefined);
-  // Its own signal: many concurrent probes would be too many listeners for one.
+  // A separate signal, since many concurrent probes would add too many listeners to one.
   const over = AbortSignal.any([signal]);
   over.addEventListener("abort", stop, { once: true });
   try {
@@ -84,7 +84,7 @@ export interface Ran {
   readonly exit: Exit;
 }
 
-/** Runs a command to its end, with nothing to read. */
+/** Runs a command to its end, without input. */
 export async function runToEnd(sandbox: Pick<Sandbox, "spawn">, command: Command): Promise<Ran> {
   const started = await sandbox.spawn(command);
   const [stdout, stderr, exit] = await Promise.all([

@@ -2,10 +2,10 @@ import type { Capability, Finding } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
 import { NotProven, type Outcome } from "./trial.js";
 
-/** What a deployer does about an error that says nothing of it itself. @param capability what it kept from being proven. */
+/** The fix for an error that doesn't name one. @param capability that it prevented from being proven. */
 export type FixFor = (error: unknown, capability: Capability) => string;
 
-/** One finding for each claim: proven when at least one trial shows it, and every trial that does saw it. Pure. */
+/** One finding for each claim: proven if at least one trial covers it, and every trial that does proved it. Pure. */
 export function findingsOf<Claim extends Capability>(
   claims: readonly Claim[],
   outcomes: readonly Outcome<Claim>[],
@@ -23,7 +23,7 @@ export function findingsOf<Claim extends Capability>(
 export function unproven(capability: Capability, error: unknown, fixFor: FixFor): Finding {
   const fix = (error instanceof NotProven ? error.fix : undefined) ?? fixFor(error, capability);
   const message = messageOf(error);
-  // An error for a run ends with its fix, which a finding has by itself.
+  // A run's error ends with its fix, which a finding has separately.
   const reason = message.endsWith(`: ${fix}`) ? message.slice(0, -fix.length - 2) : message;
   return { capability, proven: false, reason, fix };
 }

@@ -1,24 +1,24 @@
 import type { Capability } from "@ambit/core/plugin";
 
-/** What was done for each claim, or what was seen of it that isn't what was promised. */
+/** How each claim was proven, or how it was violated. */
 export type Seen<Claim extends Capability> = Partial<Record<Claim, string | NotProven>>;
 
-/** One attack with its control. A capability is proven when every trial that shows it says what it saw. */
+/** One attack with its control. A capability is proven if every trial that covers it reports how. */
 export interface Trial<Bench, Claim extends Capability = Capability> {
   readonly shows: readonly Claim[];
   /**
-   * A claim that isn't in the answer wasn't seen.
+   * A claim that is missing in the result wasn't proven.
    *
    * @throws NotProven or any other error, for everything that it should prove.
    */
   run(bench: Bench): Promise<Seen<Claim>>;
 }
 
-/** What was seen isn't what was promised. */
+/** The observation contradicts the promise. */
 export class NotProven extends Error {
   override readonly name = "NotProven";
 
-  /** @param fix what a deployer does about it. Default: the backend's own for this message. */
+  /** @param fix for a deployer. Default: the backend's fix for this message. */
   constructor(
     message: string,
     readonly fix?: string,
@@ -27,15 +27,15 @@ export class NotProven extends Error {
   }
 }
 
-/** Fails a trial with these words unless `holds`. */
+/** Fails a trial with this message unless `holds`. */
 export function expectThat(holds: boolean, otherwise: string): asserts holds {
   if (!holds) throw new NotProven(otherwise);
 }
 
-/** By each claim that a trial shows: what was done, or why that proves nothing. */
+/** For each claim that a trial covers: how it was proven, or why it wasn't. */
 export type Outcome<Claim extends Capability = Capability> = ReadonlyMap<Claim, string | Error>;
 
-/** Never rejects: what goes wrong is the outcome of everything that the trial shows. */
+/** Never rejects: an error is the outcome of every claim that the trial covers. */
 export async function runTrial<Bench, Claim extends Capability>(
   { shows, run }: Trial<Bench, Claim>,
   bench: Bench,
@@ -49,7 +49,7 @@ export async function runTrial<Bench, Claim extends Capability>(
   }
 }
 
-/** One after the other, for trials that share a sandbox. */
+/** Runs trials in sequence, for those that share a sandbox. */
 export async function runInTurn<Bench, Claim extends Capability>(
   trials: readonly Trial<Bench, Claim>[],
   bench: Bench,

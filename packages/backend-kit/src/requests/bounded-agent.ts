@@ -1,11 +1,11 @@
 import { Agent } from "node:http";
 import { Socket } from "node:net";
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const lookAgainMs = 50;
 
 /**
- * For HTTP clients that keep a platform's whole response in memory: a connection that brings more is closed. One that
+ * For HTTP clients that buffer a platform's whole response: a connection that exceeds the limit is closed. One that
  * was upgraded carries a stream and has no limit.
  */
 export class BoundedAgent extends Agent {

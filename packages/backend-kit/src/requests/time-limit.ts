@@ -1,10 +1,10 @@
-/** A request's time limit in milliseconds, or the end of what it is for. */
+/** A request's time limit in milliseconds, or the signal that ends it. */
 export function within(limitMs: number, signal?: AbortSignal): AbortSignal {
   const limit = AbortSignal.timeout(limitMs);
   return signal === undefined ? limit : AbortSignal.any([limit, signal]);
 }
 
-/** The same until the answer begins: what follows is a stream that may be long, and silent. */
+/** The same until the response begins: what follows is a stream that may be long, and silent. */
 export async function begunWithin<Answer>(
   limitMs: number,
   signal: AbortSignal,

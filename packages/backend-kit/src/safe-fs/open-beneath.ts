@@ -3,12 +3,12 @@ import { chmod, type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
-/** An open folder, so that renaming it in the meantime can't redirect us to another one. */
+/** An open folder, so that renaming it meanwhile can't redirect us to another one. */
 export interface OpenFolder {
   readonly handle: FileHandle;
   /** For hosts without `/proc`. Not for messages: it reveals the host's layout. */
   readonly path: string;
-  /** For messages: as processes see it, or relative to where it was opened from. */
+  /** For messages: the path as processes see it, or relative to the root. */
   readonly shown: string;
 }
 
@@ -24,7 +24,7 @@ export interface Ownership {
 }
 
 const asFolder = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** O_PATH, which Node doesn't name: no right is needed for it, and nothing of the folder can be read by it. */
+/** O_PATH, which Node doesn't define: it needs no permission, and can't read the folder. */
 const asPath = 0o10000000 | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** A name in an open folder. Node has no `openat`; on Linux the descriptor's own entry in `/proc` stands in for it. */
@@ -39,7 +39,10 @@ export async function openFolder(path: string, shown = ""): Promise<OpenFolder> 
   return { handle: await open(path, asFolder), path, shown };
 }
 
-/** A folder that a session owns. It may have closed it to everybody: its owner can open it again, and so can we. */
+/**
+ * A folder that a session owns. The session may have removed all permissions; its owner can restore them, and so can
+ * we.
+ */
 async function openOwn(path: string | Buffer): Promise<FileHandle> {
   try {
     return await open(path, asFolder);
@@ -60,8 +63,8 @@ async function openOwn(path: string | Buffer): Promise<FileHandle> {
  * Opens the folder at `names` below `root`, one name at a time and never through a link.
  *
  * @param root with a mapping, errors name paths in the sandbox; with a folder's path, relative ones.
- * @param names as bytes where they may be no UTF-8.
- * @param make missing folders are made, and given to this owner; without it they are an error.
+ * @param names as bytes if they may not be valid UTF-8.
+ * @param make creates missing folders for this owner; without it they are an error.
  * @throws SandboxFailed naming the first part that is a link, a file, or missing.
  */
 export async function openBeneath(
@@ -103,7 +106,7 @@ async function step(
   try {
     await mkdir(inFolder(parent, name), { mode: 0o755 });
   } catch (error) {
-    // Somebody was faster: a second file for the same folder, or the session itself, whose folder is then its own.
+    // It was just created: for a second file of the same folder, or by the session itself, which then owns it.
     if (codeOf(error) === "EEXIST")
       return await enter().catch((reason: unknown) => Promise.reject(refusal(shown, reason)));
     throw refusal(shown, error);
@@ -127,7 +130,10 @@ export function namesBelow(folder: string, path: string): readonly string[] | un
   return names.length === 0 || names.includes("..") ? undefined : names;
 }
 
-/** What names, links and modes in a session's files answer, which its agent or its request made; not the host. */
+/**
+ * Errors that names, links and modes in a session's files cause, which come from its agent or its request, not from the
+ * host.
+ */
 const ofSession: ReadonlySet<string | undefined> = new Set([
   ...[
     "EACCES",
@@ -144,7 +150,7 @@ const ofSession: ReadonlySet<string | undefined> = new Set([
   ...["EDQUOT", "EFBIG", "EINVAL", "EMLINK"],
 ]);
 
-/** Whether a session's own files brought an error about, or the host did. */
+/** Whether a session's own files caused an error, or the host did. */
 export function concernsOf(error: unknown): "host" | "session" {
   return ofSession.has(codeOf(error)) ? "session" : "host";
 }

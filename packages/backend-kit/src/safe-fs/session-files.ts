@@ -12,7 +12,7 @@ import {
   refusal,
 } from "./open-beneath.js";
 
-/** Bytes. A file that an agent made without end mustn't fill the reader's memory. */
+/** Bytes. An endless file of an agent must not fill the reader's memory. */
 export const maxReadBytes = 64 * 1024 * 1024;
 
 export interface SessionFile {
@@ -21,7 +21,7 @@ export interface SessionFile {
   readonly executable?: boolean;
 }
 
-/** A session's files, as its sandbox's backend reads and writes them. Paths are absolute, and as processes see them. */
+/** A session's files, for its backend to read and write. Paths are absolute, as processes see them. */
 export interface SessionFiles {
   write(files: readonly SessionFile[]): Promise<void>;
   read(path: string): Promise<Uint8Array>;
@@ -45,7 +45,7 @@ export class SafeSessionFiles implements SessionFiles {
   async #write({ path, content, executable = false }: SessionFile): Promise<void> {
     const { root, folders, name } = this.#locate(path);
     const folder = await openBeneath(root, folders, { owner: this.#owner });
-    // A new file replaces what is there: writing through a hard link would lead outside.
+    // Replaces the existing file: writing through a hard link would lead outside.
     const draft = inFolder(folder, `.ambit-${randomBytes(8).toString("hex")}`);
     try {
       const handle = await open(draft, "wx", executable ? 0o755 : 0o644);

@@ -8,15 +8,15 @@ export interface Bench {
   readonly probe: StandardProbe;
   readonly decoys: Decoys;
   readonly signal: AbortSignal;
-  /** Network off and only the workspace, as far as they are claimed. */
+  /** Network off and only the workspace, if claimed. */
   closed(): Promise<ProbedSandbox>;
   /** One service of this host listed, and the workspace read-only. */
   listed(): Promise<ProbedSandbox>;
   /** Without a workspace. */
   empty(): Promise<ProbedSandbox>;
-  /** Off, where that is claimed. */
+  /** Network off, if claimed. */
   readonly network: Pick<Partial<Boundary>, "network">;
-  /** One more, which is closed with the others. */
+  /** Opens one more, which is closed with the others. */
   open(
     boundary: Partial<Boundary>,
     options?: OpenOptions & { readonly secrets?: readonly HiddenCredential[] },

@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What is on this host for a sandbox to reach for. */
+/** Targets on this host that a sandbox may try to reach. */
 export interface Decoys {
-  /** What its servers answer, and its file holds. */
+  /** The text that its servers respond with, and that its file contains. */
   readonly secret: string;
   readonly host: "127.0.0.1";
   /** Every address of this host. */
@@ -24,10 +24,10 @@ export interface Decoys {
 }
 
 const prefix = "ambit-probe-";
-/** Milliseconds that no probe takes. */
+/** Milliseconds, longer than any probe takes. */
 const maxProbeMs = 3_600_000;
 
-/** Removes what a probe left whose process was killed, in this user's name. Other users can put files there: they stay. */
+/** Removes leftovers of probes whose process was killed, if they belong to this user. Files of other users stay. */
 async function removeLeft(): Promise<void> {
   for (const name of (await readdir(tmpdir())).filter((one) => one.startsWith(prefix))) {
     const folder = join(tmpdir(), name);
@@ -37,7 +37,7 @@ async function removeLeft(): Promise<void> {
       await rm(join(folder, "secret"), { force: true });
       await rmdir(folder);
     } catch {
-      // Another probe was faster, or it isn't empty.
+      // Another probe removed it, or it isn't empty.
     }
   }
 }

@@ -7,15 +7,15 @@ import { runToEnd } from "../probe/bench.js";
 import { NotProven } from "../probe/trial.js";
 import type { Bench } from "./bench.js";
 
-/** What `inside/look.cjs` tries, by an id. */
+/** The attempts of `inside/look.cjs`, by id. */
 export type Attempts = Readonly<Record<string, { readonly try: string } & Readonly<Record<string, unknown>>>>;
-/** What was reached, by id; null where it was refused. */
+/** What was reached, by id; null if it was refused. */
 export type Reached = Readonly<Record<string, string | null>>;
 
 const reachedSchema = z.record(z.string(), z.string().nullable());
 const source = new URL("../../inside/look.cjs", import.meta.url);
 
-/** As a process of a run. */
+/** Runs the attempts as a process of a run. */
 export async function lookInside(
   sandbox: Sandbox,
   { probe, signal }: Pick<Bench, "probe" | "signal">,

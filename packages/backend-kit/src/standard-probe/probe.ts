@@ -13,7 +13,7 @@ import { secretTrial } from "./trials/secrets.js";
 
 const trials = [networkTrial, listsTrial, filesTrial, processTrial, perToolTrial, namedTrial, secretTrial];
 
-/** Tries every claim in sandboxes of the backend, with a control: a plain process of this host, or no limit. */
+/** Tests every claim in sandboxes of the backend, with a control: a plain process of this host, or no limit. */
 export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal): Promise<readonly Finding[]> {
   const { claims, fixFor } = probe;
   const decoys = await makeDecoys();
@@ -38,13 +38,13 @@ export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal):
     shows.some((capability) => claims.includes(capability));
   try {
     return await closingAfter(signal, closeAll, async () => {
-      // By itself: when it fails there is one reason for everything.
+      // First and alone: if it fails there is one reason for everything.
       await bench.closed();
       const beside = [...trials, ...limitTrials].filter(claimed);
       const outcomes = await Promise.all(beside.map((trial) => runTrial(trial, bench)));
-      // Last: it measures what the others leave.
+      // Last, since it measures what the others leave.
       outcomes.push(...(await runInTurn([cpuTrial].filter(claimed), bench, signal)));
-      // Then what wasn't seen says nothing of the platform, and the whole must be tried again.
+      // Then the missing observations say nothing about the platform, and everything must be tried again.
       if (lost !== undefined) throw lost;
       return findingsOf(claims, outcomes, fixFor);
     });

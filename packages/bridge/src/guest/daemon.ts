@@ -21,7 +21,9 @@ export class Daemon {
   readonly #processes: Processes;
   readonly #files: Files;
   #listeners: Listeners;
-  /** Postponed by everything the runner sends. An open pipe alone proves nothing: a platform may hold it open forever. */
+  /**
+   * Reset by everything that the runner sends. An open pipe alone proves nothing: a platform may hold it open forever.
+   */
   readonly #lingering: NodeJS.Timeout;
 
   private constructor(
@@ -59,7 +61,7 @@ export class Daemon {
 
   /** @throws Error where it would find and end the wrong processes. */
   static start(settings: Settings, transport: Transport): Daemon {
-    // By it processes are found and ended: with another's numbers the wrong ones would be.
+    // Processes are found and ended through it: with the pids of another namespace, those would be the wrong ones.
     if (readlinkSync("/proc/self") !== `${process.pid}`)
       throw new Error(
         "/proc isn't that of the bridge's own process namespace: the pipe's command must enter both",
@@ -72,13 +74,13 @@ export class Daemon {
     return new Daemon(settings, users, folders, closure, transport);
   }
 
-  /** The runner was heard. */
+  /** The runner has sent something. */
   heard(): void {
     this.#lingering.refresh();
   }
 
   /**
-   * Another runner has the sandbox from now on: what the earlier one had begun ends, and its files stay.
+   * Another runner takes over the sandbox: what the earlier one had begun ends, and its files stay.
    * Settles when none of it is in progress.
    */
   async changeOwner(transport: Transport): Promise<void> {
@@ -98,7 +100,7 @@ export class Daemon {
 
   /** Ends every process, and this one. */
   end(): void {
-    // What can't be cleared away stays; the bridge doesn't.
+    // What can't be removed stays; the bridge still ends.
     void this.#clear().finally(() => process.exit());
   }
 
@@ -120,7 +122,7 @@ export class Daemon {
   async #shutdown(channel: Channel): Promise<void> {
     await this.#clear();
     await channel.send({ done: true });
-    // The reply needs a moment to get through the pipe; without it the runner has its own limit.
+    // The reply needs a moment to pass through the pipe. If it doesn't arrive, the runner has its own time limit.
     setTimeout(() => process.exit(), 200);
   }
 

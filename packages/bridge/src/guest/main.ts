@@ -3,8 +3,8 @@ import { serveDirectly } from "./connection/direct.js";
 import { serve } from "./connection/serve.js";
 import { readSettings } from "./settings.js";
 
-// `attach` is the pipe's command, started anew with each pipe; `serve` outlives them and holds everything. `direct` is
-// both, for the one pipe that lasts.
+// `attach` is the pipe's command, started again for each pipe; `serve` outlives them and holds everything. `direct` is
+// both, for a single permanent pipe.
 const [mode, ...rest] = process.argv.slice(2);
 const settings = readSettings(rest);
 if (mode === "serve") await serve(settings);

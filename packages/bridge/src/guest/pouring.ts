@@ -2,12 +2,12 @@ import type { Readable } from "node:stream";
 import type { Channel } from "../transport/channel.js";
 import type { StreamId } from "../transport/frame.js";
 
-/** All that a source brings, sent on a channel at the pace of its reader. */
+/** Sends a whole source on a channel, at the pace of its reader. */
 export class Pouring {
   readonly #source: Readable;
   readonly #channel: Channel;
   readonly #stream: StreamId;
-  /** For the reader: of the piece that was sent last. */
+  /** The pending write of the last piece. */
   #wait: Promise<void> | undefined;
   #pieces = 0;
 
@@ -18,17 +18,17 @@ export class Pouring {
     source.on("data", (bytes: Buffer) => this.#send(bytes));
   }
 
-  /** Pieces that came so far. */
+  /** Pieces received so far. */
   get pieces(): number {
     return this.#pieces;
   }
 
-  /** Whether it waits for the source, and not for the reader. */
+  /** Whether it waits for the source rather than the reader. */
   get isIdle(): boolean {
     return this.#wait === undefined;
   }
 
-  /** Settles when everything that came is sent. */
+  /** Settles when everything that arrived has been sent. */
   async sent(): Promise<void> {
     while (this.#wait !== undefined) await this.#wait;
   }
@@ -36,7 +36,7 @@ export class Pouring {
   #send(bytes: Buffer): void {
     this.#pieces += 1;
     const write = () => this.#channel.write(this.#stream, bytes);
-    // Node resumes a child's streams when it exits: what comes then waits its turn.
+    // Node resumes a child's streams when it exits: what arrives then is queued.
     const wait = this.#wait === undefined ? write() : this.#wait.then(write);
     if (wait === undefined) return;
     this.#wait = wait;

@@ -1,34 +1,34 @@
 import { join } from "node:path";
 
-/** What the runner starts the guest daemon with, as its arguments. */
+/** The arguments with which the runner starts the guest daemon. */
 export interface Settings {
   /** Only the bridge writes to it. */
   readonly folder: string;
   readonly orphanTimeoutMs: number;
-  /** The first of the users that processes get, where the bridge may make them. */
+  /** The first of the user ids for processes, if the bridge may use them. */
   readonly firstUser: number;
-  /** Whether `/proc` and `/tmp` are the sandbox's own, so that they may be changed to keep users apart. */
+  /** Whether `/proc` and `/tmp` belong to the sandbox alone, so that they may be changed to isolate users. */
   readonly ownSystem: boolean;
   readonly supervisor: SupervisorSettings;
   readonly workspace: WorkspaceAccess;
-  /** Whether processes get users of their own even where those see each other's processes. */
+  /** Whether processes get separate users even if those see each other's processes. */
   readonly unprivileged: boolean;
-  /** Whether another runner may come for the sandbox: without one, processes end and its files stay. */
+  /** Whether another runner may take over the sandbox: until then, processes end and files stay. */
   readonly resumable: boolean;
 }
 
-/** What the run's processes may do with the workspace. The runner's own files arrive there all the same. */
+/** What the run's processes may do with the workspace. The runner can always write there. */
 export type WorkspaceAccess = "write" | "read" | "none";
 
 /** The platform's own service inside. */
 export interface SupervisorSettings {
   /** TCP ports on which it accepts requests of every process. */
   readonly ports: readonly number[];
-  /** Files and folders of its own, absolute or below `~`. */
+  /** Its own files and folders, absolute or below `~`. */
   readonly files: readonly string[];
 }
 
-/** Users that tools take turns in. */
+/** Number of user ids for tools, which are reused. */
 export const toolUsers = 2_000;
 
 export function readSettings([
@@ -49,7 +49,7 @@ export function readSettings([
     workspace: "write",
     unprivileged: false,
     resumable: false,
-    // The runner's side wrote it.
+    // Written by the runner's side.
     ...JSON.parse(more),
   };
 }

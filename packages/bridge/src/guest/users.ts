@@ -5,17 +5,17 @@ import { runAs } from "./process/run-as.js";
 import { type Settings, toolUsers } from "./settings.js";
 import type { User } from "./user.js";
 
-/** Who processes run as. */
+/** The users that processes run as. */
 export interface Users {
-  /** Undefined: everything runs as the bridge's own user. */
+  /** Undefined: everything runs as the bridge's user. */
   readonly agent: User | undefined;
-  /** Why users aren't kept apart, or there are none. */
+  /** Why users aren't isolated, or there are none. */
   readonly whyShared: string | undefined;
-  /** A user of no other process, until it is returned when its processes are gone. */
+  /** A user without other processes. It is returned when its processes have ended. */
   take(): { readonly user: User | undefined; giveBack(): Promise<void> };
 }
 
-/** Tries whether each process can have its own user, whose processes no other user sees. */
+/** Tests whether each process can have a separate user, whose processes no other user sees. */
 export function findUsers({ firstUser, ownSystem, unprivileged }: Settings): Users {
   const agent = { uid: firstUser, gid: firstUser };
   const whyNone = whyNoUsers(agent);
@@ -35,7 +35,7 @@ export function findUsers({ firstUser, ownSystem, unprivileged }: Settings): Use
       while (taken.has(next));
       const number = next;
       taken.add(number);
-      // The session's group: what is in the workspace is everybody's of the session.
+      // The session's group: the workspace is shared by all processes of the session.
       const user = { uid: firstUser + 1 + number, gid: agent.gid };
       const giveBack = async () => {
         await removeLeft(user);
@@ -55,7 +55,7 @@ function whyNoUsers(user: User): string | undefined {
 
 function whyNotApart(user: User, ownSystem: boolean): string | undefined {
   if (!hidesProcesses(user)) {
-    // A platform that gives less than the right to mount keeps it as it is.
+    // Without the right to mount, it stays as it is.
     if (ownSystem) spawnSync("mount", ["-o", "remount,hidepid=2,gid=0", "/proc"], { stdio: "ignore" });
     if (!hidesProcesses(user))
       return "its users see each other's processes, and /proc can't be mounted with hidepid=2";
@@ -63,7 +63,7 @@ function whyNotApart(user: User, ownSystem: boolean): string | undefined {
   return isolateTmp(user, { ...user, uid: user.uid + 1 }, ownSystem);
 }
 
-/** With a control: the user that may not see this process sees its own. */
+/** With a control: the user that must not see this process sees its own. */
 function hidesProcesses(user: User): boolean {
   const see = 'cat /proc/self/cmdline > /dev/null && ! cat "/proc/$0/cmdline" > /dev/null 2>&1';
   return runAs(user, see, `${process.pid}`);
@@ -71,7 +71,7 @@ function hidesProcesses(user: User): boolean {
 
 function seesProcessesOf(user: User): boolean {
   const child = spawn("/bin/sleep", ["10"], { ...user, stdio: "ignore" });
-  // Told by its number, which it then hasn't got.
+  // A pid that it then doesn't have.
   child.on("error", () => undefined);
   const isSeen = child.pid !== undefined && existsSync(`/proc/${child.pid}/status`);
   child.kill("SIGKILL");

@@ -8,16 +8,16 @@ import { refusal } from "./replies.js";
 
 export interface Asked<Reply> {
   readonly reply: Reply;
-  /** What came on the main stream before the reply. */
+  /** The data on the main stream before the reply. */
   readonly content: Uint8Array;
 }
 
-/** Bytes that come before a reply: what a file holds that can be read. A process inside may not send more. */
+/** Bytes before a reply: the size of the largest file that can be read. A process inside may not send more. */
 const maxContentBytes = maxReadBytes;
 
 /**
- * One request on its own channel, and its reply.
- * @param input sent on the main stream, to its end.
+ * One request on a separate channel, and its reply.
+ * @param input sent on the main stream.
  * @throws SandboxFailed with the words of the guest daemon, or when the transport is lost.
  */
 export function ask<Kind extends keyof Requests, Reply>(

@@ -12,7 +12,7 @@ import { Exposures } from "./exposures.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
 import { done } from "./replies.js";
 
-/** Milliseconds that the guest daemon may take to end its processes, before the platform ends the sandbox. */
+/** Milliseconds for the guest daemon to end its processes, before the platform ends the sandbox. */
 const shutdownMs = 2_000;
 
 /** The runner's side. */
@@ -22,7 +22,7 @@ export interface Bridge {
   readonly exposures: Exposures;
 }
 
-/** @param program where the guest daemon was uploaded to. */
+/** @param program path of the uploaded guest daemon. */
 export function makeBridge(options: RemoteSandboxOptions, folder: string, program: string): Bridge {
   const { platform, spec, bridge, ownSystem, supervisor, workspace, unprivileged, takeover } = options;
   const exposures: Exposures = new Exposures(() => channels);
@@ -60,7 +60,7 @@ interface Way {
   readonly connect: (options: ConnectOptions) => Bridge["connection"];
 }
 
-/** Over one pipe that carries any bytes and lasts, where the platform has such; else over one pipe after the other. */
+/** Over a permanent binary pipe, if the platform has one; else over consecutive pipes. */
 function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Channels): Way {
   if (!("openDirectPipe" in platform)) {
     const transport = new ReliableTransport("runner", (frame) => channels().deliver(frame));
@@ -86,7 +86,7 @@ function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Chan
   return { transport, connect };
 }
 
-/** Ends every stream and, as far as the guest daemon is still reachable, what runs inside. */
+/** Ends every stream and, if the guest daemon is still reachable, everything that runs inside. */
 export async function closeBridge({ channels, connection, exposures }: Bridge): Promise<void> {
   exposures.close();
   const left = new AbortController();
@@ -98,7 +98,7 @@ export async function closeBridge({ channels, connection, exposures }: Bridge): 
   await connection.close();
 }
 
-/** Lets go of the sandbox, and leaves what is in it to its next owner. */
+/** Detaches from the sandbox, and leaves its contents to its next owner. */
 export async function leaveBridge({ channels, connection, exposures }: Bridge): Promise<void> {
   exposures.close();
   channels.closeAll();

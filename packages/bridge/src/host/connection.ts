@@ -14,28 +14,28 @@ export interface ConnectionOptions {
   readonly argv: readonly [program: string, ...args: string[]];
   readonly transport: ReliableTransport;
   readonly bridge: BridgeOptions;
-  /** Of an earlier connection, to continue with what its daemon holds. Default: a new one. */
+  /** The key of an earlier connection, to continue with its daemon. Default: a new one. */
   readonly resume?: BridgeLink | undefined;
-  /** Grows with each owner of the sandbox: the daemon hears no smaller one. Default 0. */
+  /** Increases with each owner of the sandbox: the daemon ignores lower ones. Default 0. */
   readonly fence?: number | undefined;
   readonly log: Log;
-  /** Once: nothing brings the sandbox's streams back. */
+  /** Called once: the sandbox's streams are lost. */
   onLost(failure: SandboxFailed): void;
 }
 
-/** What another process reaches the same daemon with. */
+/** The key with which another process reaches the same daemon. */
 export interface BridgeLink {
   readonly key: string;
-  /** Of the daemon's process: another one has lost what this one held. */
+  /** Identifies the daemon's process: a different one has lost what this one held. */
   readonly epoch: string;
 }
 
-/** Tries of the first pipe: what isn't there at the start won't come. */
+/** Tries of the first pipe. What is missing at the start won't appear later. */
 const firstTries = 3;
-/** Milliseconds that pipes may take to close, before the platform ends them with the sandbox. */
+/** Milliseconds for pipes to close, before the platform ends them with the sandbox. */
 const closeMs = 2_000;
 
-/** Keeps a transport going over one pipe after the other. */
+/** Runs a transport over consecutive pipes. */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #key: string;
@@ -86,7 +86,7 @@ export class Connection {
     }
   }
 
-  /** Whether a pipe came to be, and none of its successors failed for good. */
+  /** Whether a pipe was opened, and none of its successors failed permanently. */
   get isOpen(): boolean {
     return this.#kept !== undefined && !this.#closing.signal.aborted && !this.#isLost;
   }
@@ -134,7 +134,7 @@ export class Connection {
     }
   }
 
-  /** Opens a pipe and hears the peer's greeting. */
+  /** Opens a pipe and waits for the peer's greeting. */
   async #greet(): Promise<OpenPipe> {
     const { transport, bridge, log, fence = 0 } = this.#options;
     const owner = { key: this.#key, fence };
@@ -159,7 +159,7 @@ export class Connection {
     }
   }
 
-  /** Opens the next pipe while this one still carries, and ends this one. Undefined: none could be opened now. */
+  /** Opens the next pipe while this one is still in use, then ends this one. Undefined: none could be opened now. */
   async #replace(pipe: OpenPipe): Promise<OpenPipe | undefined> {
     try {
       const successor = await this.#greet();
@@ -172,7 +172,7 @@ export class Connection {
     }
   }
 
-  /** A platform's own verdict ends the tries; one that doesn't answer can't be reached. */
+  /** A platform's definite failure ends the tries; one that doesn't respond can't be reached. */
   async #openPipe(): Promise<Pipe> {
     const { platform, argv, bridge, log } = this.#options;
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(bridge.heartbeatTimeoutMs)]);
@@ -184,7 +184,7 @@ export class Connection {
     }
   }
 
-  /** Until the pipe is gone; why it is. @throws SandboxFailed when that can't be mended. */
+  /** Resolves with the reason when the pipe has ended. @throws SandboxFailed if it can't be replaced. */
   async #carry(pipe: OpenPipe): Promise<unknown> {
     const { transport, bridge } = this.#options;
     let enough = bridge.pipeBytes;
@@ -204,7 +204,7 @@ export class Connection {
       throw error instanceof SandboxFailed ? error : brokeProtocol(error);
     } finally {
       transport.detach(pipe.writer);
-      // The next one needn't wait for a platform to clear this one away.
+      // The next one needn't wait for the platform to remove this one.
       const closing = pipe.close(undefined).finally(() => this.#closings.delete(closing));
       this.#closings.add(closing);
     }

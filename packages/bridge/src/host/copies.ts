@@ -6,16 +6,16 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { create } from "tar";
 
 interface Archive {
-  /** Of the files' paths, sizes and times. */
+  /** Digest of the files' paths, sizes and times. */
   readonly fingerprint: string;
   readonly content: Promise<Uint8Array>;
 }
 
-/** The last one made: an agent's files are the same in most sandboxes, and packing them takes seconds. */
+/** The last archive: an agent's files are the same in most sandboxes, and packing them takes seconds. */
 let last: Archive | undefined;
 
 /**
- * The runner's files that a sandbox is given, as one gzipped archive with their paths from the root.
+ * The runner's files for a sandbox, as one gzipped archive with their absolute paths.
  * @throws SandboxFailed when they are more than a pipe should carry.
  */
 export async function archiveOf(
@@ -47,7 +47,7 @@ export async function archiveOf(
 async function pack(requiredPaths: readonly RequiredPath[]): Promise<Uint8Array> {
   const paths = requiredPaths.map(({ path }) => path.replace(/^\/+/, ""));
   const pieces: Uint8Array[] = [];
-  // Owners and times are the runner's own affair.
+  // Without the runner's owners and times.
   for await (const piece of create({ cwd: "/", gzip: true, portable: true, preservePaths: false }, paths)) {
     pieces.push(piece);
   }

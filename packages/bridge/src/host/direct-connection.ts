@@ -13,18 +13,18 @@ export interface DirectConnectionOptions {
   readonly transport: DirectTransport;
   readonly bridge: BridgeOptions;
   readonly log: Log;
-  /** Once: nothing brings the sandbox's streams back. */
+  /** Called once: the sandbox's streams are lost. */
   onLost(failure: SandboxFailed): void;
 }
 
-/** Characters of what came in place of a greeting. */
+/** Characters that are kept of output before the greeting. */
 const noiseKept = 500;
-/** Milliseconds that a pipe may take to close, before the platform ends it with the sandbox. */
+/** Milliseconds for a pipe to close, before the platform ends it with the sandbox. */
 const closeMs = 2_000;
-/** Milliseconds that a platform has to say why a pipe ended. */
+/** Milliseconds for a platform to report why a pipe ended. */
 const explainMs = 2_000;
 
-/** One pipe for the whole of a sandbox's life. */
+/** One pipe for the whole lifetime of a sandbox. */
 export class DirectConnection {
   readonly #options: DirectConnectionOptions;
   #pipe: DirectPipe | undefined;
@@ -34,7 +34,7 @@ export class DirectConnection {
   #heardAt = Date.now();
   #watch: NodeJS.Timeout | undefined;
   #greeted: (version: number) => void = () => undefined;
-  /** What came before the greeting, for the reason why none did. */
+  /** Output before the greeting, which may say why there is none. */
   #noise = "";
 
   constructor(options: DirectConnectionOptions) {
@@ -55,7 +55,7 @@ export class DirectConnection {
       this.#pipe = pipe;
       const version = await within(limit, this.#greeting(pipe));
       if (version !== protocolVersion) throw new Error(`it speaks version ${version} of the protocol`);
-      // What followed the greeting at once may have ended it.
+      // What immediately followed the greeting may have ended it.
       if (this.#failure !== undefined) throw this.#failure;
       this.#isOpen = true;
       this.#watchOver();
@@ -120,7 +120,7 @@ export class DirectConnection {
       if (Date.now() - this.#heardAt > heartbeatTimeoutMs)
         this.#lost(new Error(`nothing was heard for ${heartbeatTimeoutMs} ms`));
       else this.#options.transport.signal("ping", 0);
-      // Either side takes the other for gone when it says nothing.
+      // Each side considers the other lost when it is silent for too long.
     }, Math.min(heartbeatTimeoutMs, orphanTimeoutMs) / 3);
     this.#watch.unref();
   }
@@ -140,7 +140,7 @@ export class DirectConnection {
     this.#end(unknown, () => this.#whyLost(unknown));
   }
 
-  /** In the platform's words, if it has any in time. */
+  /** The platform's message, if it arrives in time. */
   async #whyLost(unknown: SandboxFailed): Promise<SandboxFailed> {
     const { platform, log } = this.#options;
     const limit = AbortSignal.timeout(explainMs);

@@ -29,17 +29,17 @@ export class Exposures {
     return this.#handlers.add(`http://127.0.0.1:${port}`, handler);
   }
 
-  /** The server's connections are from now on those that are made inside. */
+  /** From now on, the server's connections are those that are made inside. */
   async handOver(server: Server): Promise<OwnPort> {
     const port = await this.#port();
     this.#server = server;
     return { port, listener: this.#handlers.listener };
   }
 
-  /** What hears a connection that was made inside. */
+  /** The handlers of a connection that was made inside. */
   connected(channel: Channel): ChannelListener {
     const { duplex, listener } = duplexOf(channel);
-    // A client that leaves in the middle is its own affair.
+    // A client that disconnects early isn't an error.
     duplex.on("error", () => undefined);
     this.#connections.add(duplex);
     duplex.once("close", () => this.#connections.delete(duplex));

@@ -8,12 +8,12 @@ import { Lines } from "../transport/lines.js";
 import { maxLineLength } from "../transport/payload.js";
 import { PipeWriter } from "./pipe-writer.js";
 
-/** Characters of noise that are kept to say why no bridge answered. */
+/** Characters of unexpected output that are kept to explain why no bridge responded. */
 const noiseKept = 500;
 
-/** What a runner shows the guest daemon. */
+/** A runner's credentials for the guest daemon. */
 export interface Ownership {
-  /** The same for all owners: only they can greet the daemon. */
+  /** The same for all owners: only they can connect to the daemon. */
   readonly key: string;
   /** Increases with each owner. */
   readonly fence: number;
@@ -25,7 +25,7 @@ interface Arrived {
   readonly length: number;
 }
 
-/** One pipe while it lasts: lines both ways, and a watch over its silence. */
+/** One open pipe: lines in both directions, with a heartbeat timeout. */
 export class OpenPipe {
   readonly writer: PipeWriter;
   readonly #pipe: Pipe;
@@ -33,7 +33,7 @@ export class OpenPipe {
   readonly #log: Log;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #lines = new Lines(maxLineLength);
-  /** Lines that have come and aren't read yet, the first of them at `#at`. */
+  /** Lines that have arrived but aren't read yet, the first of them at `#at`. */
   #waiting: readonly string[] = [];
   #at = 0;
   readonly #watch: NodeJS.Timeout;
@@ -53,12 +53,12 @@ export class OpenPipe {
       if (Date.now() - this.#heardAt > heartbeatTimeoutMs)
         void this.close(new Error(`nothing was heard for ${heartbeatTimeoutMs} ms`));
       else this.#say(["ping"]);
-      // Either side takes the other for gone when it says nothing.
+      // Each side considers the other lost when it is silent for too long.
     }, Math.min(heartbeatTimeoutMs, orphanTimeoutMs) / 3);
     this.#watch.unref();
   }
 
-  /** Why it is gone; undefined while it isn't. */
+  /** Why it has ended; undefined while it is open. */
   get why(): unknown {
     return this.#why;
   }
@@ -75,7 +75,7 @@ export class OpenPipe {
     received: number,
   ): Promise<{ epoch: string; received: number }> {
     this.#say(["hello", protocolVersion, key, attempt, received, fence]);
-    // Noise without end is no answer.
+    // Endless unexpected output isn't a response.
     const tooLong = new Error(`no bridge answered within ${this.#heartbeatTimeoutMs} ms`);
     const limit = setTimeout(() => void this.close(tooLong), this.#heartbeatTimeoutMs);
     try {
@@ -94,7 +94,7 @@ export class OpenPipe {
     throw new Error(said === "" ? why : `${why}: ${said}`);
   }
 
-  /** What comes, until the pipe ends. May be left and taken up again. */
+  /** The lines until the pipe ends. Can be left and resumed. */
   async *lines(): AsyncGenerator<Arrived, void, void> {
     for (;;) {
       for (let text = this.#waiting[this.#at]; text !== undefined; text = this.#waiting[this.#at]) {
@@ -130,7 +130,7 @@ export class OpenPipe {
     const closing = this.#pipe.close().catch((error: unknown) => {
       this.#log.warn({ error }, "a bridge's pipe couldn't be closed: it ends with the sandbox");
     });
-    // What has failed already can't be cancelled.
+    // A stream that has failed can't be cancelled.
     await Promise.all([this.#reader.cancel().catch(() => undefined), closing]);
   }
 

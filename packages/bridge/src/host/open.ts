@@ -21,7 +21,7 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
     await bridge.connection.open(scope.signal);
     return await within(scope.signal, settleIn(options, folder, bridge));
   } catch (error) {
-    // What couldn't be gone on with is the backend's to remove.
+    // The backend removes a sandbox that can't be continued.
     if (options.takeover?.resume !== undefined) {
       await leaveBridge(bridge);
       throw error;
@@ -46,7 +46,7 @@ async function bringFiles(options: RemoteSandboxOptions, folder: string, signal:
   if (needsCopies(options)) await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
 }
 
-/** Whether the runner's files aren't in the sandbox yet. */
+/** Whether the runner's files still have to be copied into the sandbox. */
 function needsCopies({ spec, copyRoot, takeover }: RemoteSandboxOptions): boolean {
   const copied = new Set(takeover?.resume?.copied);
   return copyRoot === undefined && spec.requiredPaths.some(({ path }) => !copied.has(path));

@@ -4,7 +4,7 @@ import type { FrameSink } from "../transport/reliable-transport.js";
 /** Characters in one write of a pipe, which may be a request to a platform's API. */
 const maxWriteBytes = 48 * 1024;
 
-/** Hands lines to a pipe one write at a time: what comes meanwhile goes with the next. */
+/** Hands lines to a pipe one write at a time; lines that arrive meanwhile are part of the next write. */
 export class PipeWriter implements FrameSink {
   readonly #pipe: Pipe;
   readonly #failed: (error: unknown) => void;
@@ -22,7 +22,7 @@ export class PipeWriter implements FrameSink {
     this.#waiting.push(lines);
     if (this.#isWriting) return;
     this.#isWriting = true;
-    // With what else is said in this turn of the loop.
+    // Together with the other lines of this turn of the event loop.
     setImmediate(() => {
       this.#drain().catch((error: unknown) => this.#failed(error));
     });
@@ -43,7 +43,7 @@ export class PipeWriter implements FrameSink {
   }
 }
 
-/** Behind the last line that a write has room for. A line is shorter than a write. */
+/** The end of the last line that fits into a write. A line is shorter than a write. */
 function cut(all: string, start: number): number {
   if (all.length - start <= maxWriteBytes) return all.length;
   const end = all.lastIndexOf("\n", start + maxWriteBytes - 1) + 1;

@@ -6,7 +6,7 @@ import { streams } from "../transport/frame.js";
 import { refusal, runEnded, runStarted } from "./replies.js";
 import { IncomingStream, outgoingStream } from "./streams.js";
 
-/** What a process is said to have ended with when nothing says it any more. */
+/** The exit of a process whose real one is unknown. */
 const lost: Exit = { code: null, signal: "SIGKILL" };
 
 /**
@@ -47,7 +47,7 @@ export function startProcess(channels: Channels, command: Command): Promise<Proc
       if (!channel.isClosed) await channel.send({ kill: signal });
       if (signal === "SIGKILL") await exit;
     };
-    // Closed before it is there, it is ended as soon as it is.
+    // If it is closed before it has started, it is ended as soon as it has.
     let abort = () => {
       reject(command.signal?.reason);
       channel.close();

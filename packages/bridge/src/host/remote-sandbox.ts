@@ -9,28 +9,29 @@ export interface RemoteSandboxOptions {
   readonly platform: RemotePlatform | DirectPlatform;
   readonly spec: SandboxSpec;
   readonly bridge: BridgeOptions;
-  /** What the backend saw of the sandbox itself: limits that were read back, its supervisor. Joined with the bridge's. */
+  /** The backend's evidence about the sandbox: limits that were read back, its supervisor. Merged with the bridge's. */
   readonly evidence: Evidence;
   /** Placeholders of the session's `secrets`, where the backend hides them. Called on each read. */
   readonly placeholders?: () => Readonly<Record<string, string>>;
   /**
-   * Whether `/proc`, `/tmp` and the like are the sandbox's alone, so that the bridge, where it is root, may mount the
-   * one with `hidepid=2` and keep users apart in the others. On shared ones that would change the host. Default false.
+   * Whether `/proc`, `/tmp` and the like belong to the sandbox alone, so that the bridge, if it is root, may mount the
+   * former with `hidepid=2` and isolate users in the others. On shared ones that would change the host. Default false.
    */
   readonly ownSystem?: boolean;
   /**
-   * The platform's own service inside: TCP ports on which it accepts requests of every process, and its files, absolute or
-   * below `~`. Where the bridge is root it keeps both to root, and says which ports answer all the same. Default none.
+   * The platform's own service inside: TCP ports on which it accepts requests of every process, and its files, absolute
+   * or below `~`. If the bridge is root, it restricts both to root, and reports ports that are still reachable. Default
+   * none.
    */
   readonly supervisor?: { readonly ports: readonly number[]; readonly files: readonly string[] };
   /**
-   * Whether processes never share the bridge's user where it is root, even if their users can't be kept from seeing each
-   * other's processes. Default false: then they share it, for images whose programs expect that.
+   * Whether processes never share the bridge's user if it is root, even if their users can't be prevented from seeing
+   * each other's processes. Default false: they then share it, for images whose programs expect that.
    */
   readonly unprivileged?: boolean;
   /**
-   * What the run's processes may do with the workspace: anything but `write` takes users of their own, or the opening
-   * fails. The runner reads and writes it all the same. Default `write`.
+   * What the run's processes may do with the workspace: anything but `write` needs separate users, or the opening
+   * fails. The runner can always read and write it. Default `write`.
    */
   readonly workspace?: "write" | "read" | "none";
   /**
@@ -39,21 +40,24 @@ export interface RemoteSandboxOptions {
    */
   readonly copyRoot?: string;
   /**
-   * For a sandbox that another runner may take over: the fence of this one, which is its owner. With `resume`, which that
-   * other runner had, goes on in what is there. Default: the sandbox ends with this runner.
+   * For a sandbox that another runner may take over: the fence of this runner, its owner. With `resume`, from
+   * the earlier runner, it continues in the existing sandbox. Default: the sandbox ends with this runner.
    */
   readonly takeover?: { readonly fence: number; readonly resume?: BridgeResumption };
-  /** Variables that the backend adds to a process's own, and which take precedence. Asked at each start. */
+  /** Variables that the backend adds to those of a process, and which take precedence. Called at each start. */
   readonly environment?: (command: Command) => Readonly<Record<string, string>>;
 }
 
-/** What another process needs to continue with a sandbox. It holds a key: with the platform's, it controls the sandbox. */
+/**
+ * What another process needs to continue with a sandbox. It contains a key that, with the platform's, controls the
+ * sandbox.
+ */
 export interface BridgeResumption extends BridgeLink {
-  /** Of the runner's files that were copied. */
+  /** Digest of the runner's files that were copied. */
   readonly copied: readonly string[];
 }
 
-/** The port inside that every exposure has, and what listens there. */
+/** The port inside that all exposures share, and its listener. */
 export interface OwnPort {
   readonly port: number;
   readonly listener: ExposedHandlers["listener"];
@@ -63,12 +67,12 @@ export interface OwnPort {
 export interface BridgeFacts {
   /** Whether each process gets its own user, and none sees another's processes: `environment.per-tool`. */
   readonly ownUsers: boolean;
-  /** Why not, when it doesn't. */
+  /** Why not, if it doesn't. */
   readonly whyShared: string | undefined;
-  /** Ports of the platform's own service that answer a process of the sandbox, and why they do. */
+  /** Ports of the platform's own service that a process of the sandbox can connect to, and why. */
   readonly openPorts: readonly number[];
   readonly whyOpen: string | undefined;
-  /** What closes the others. */
+  /** The firewall that closes the others. */
   readonly closedBy: string | undefined;
   readonly searchPath: string;
   /** Version of Node.js inside. */
@@ -84,8 +88,11 @@ export interface RemoteSandbox extends Sandbox {
    * @throws SandboxFailed
    */
   handOver(server: Server): Promise<OwnPort>;
-  /** Undefined where `takeover` wasn't asked for, and over a direct pipe. */
+  /** Undefined without `takeover`, and over a direct pipe. */
   readonly resumption: BridgeResumption | undefined;
-  /** Lets go of it: files stay for its next owner, processes until `orphanTimeoutMs`. `close` does nothing afterwards. */
+  /**
+   * Detaches from it: files stay for its next owner, processes until `orphanTimeoutMs`. `close` does nothing
+   * afterwards.
+   */
   leave(): Promise<void>;
 }

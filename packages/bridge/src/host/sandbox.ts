@@ -24,14 +24,14 @@ export interface BridgedParts {
   readonly placeholders: () => Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
   readonly bridge: Bridge;
-  /** Of the runner's files that are inside. Undefined where the sandbox can't be taken over. */
+  /** Digest of the runner's files inside. Undefined if the sandbox can't be taken over. */
   readonly copied: readonly string[] | undefined;
   readonly environment: (command: Command) => Readonly<Record<string, string>>;
   /** Ends the platform's sandbox. */
   destroy(): Promise<void>;
 }
 
-/** A sandbox elsewhere, over its bridge. */
+/** A remote sandbox, over its bridge. */
 export class BridgedSandbox implements RemoteSandbox {
   readonly confinement = "confined";
   readonly workspace: string;

@@ -14,7 +14,7 @@ export class IncomingStream {
   readonly #pieces: Piece[] = [];
   #hasEnded = false;
   #isCancelled = false;
-  /** Of a read that found nothing: it gets the next piece without a promise in between. */
+  /** The resolver of a pending read: it gets the next piece without another promise in between. */
   #reader: ReadableStreamDefaultController<Uint8Array> | undefined;
 
   constructor() {
@@ -40,7 +40,7 @@ export class IncomingStream {
     const reader = this.#reader;
     this.#reader = undefined;
     if (reader !== undefined) give(reader, { bytes, taken });
-    // A reader that left mustn't keep the writer waiting.
+    // A reader that has left must not keep the writer waiting.
     else if (this.#isCancelled) taken();
     else this.#pieces.push({ bytes, taken });
   }
@@ -57,7 +57,7 @@ function give(controller: ReadableStreamDefaultController<Uint8Array>, { bytes, 
   taken();
 }
 
-/** A stream that goes out, as a web stream. */
+/** An outgoing stream as a web stream. */
 export function outgoingStream(channel: Channel, stream: StreamId): WritableStream<Uint8Array> {
   return new WritableStream<Uint8Array>({
     write: (bytes) => {
@@ -76,7 +76,7 @@ export function outgoingStream(channel: Channel, stream: StreamId): WritableStre
 class Connection extends Duplex {
   #timer: NodeJS.Timeout | undefined;
 
-  /** Emits `timeout` after so many milliseconds without a byte. 0: never. */
+  /** Emits `timeout` after that many milliseconds without a byte. 0: never. */
   setTimeout(limitMs: number, onTimeout?: () => void): this {
     clearTimeout(this.#timer);
     this.#timer = limitMs === 0 ? undefined : setTimeout(() => this.emit("timeout"), limitMs).unref();
@@ -84,7 +84,7 @@ class Connection extends Duplex {
     return this;
   }
 
-  /** A byte went by, or the last one has. */
+  /** Called when bytes pass, and after the last one. */
   touch(isOver: boolean): void {
     if (isOver) this.setTimeout(0);
     else this.#timer?.refresh();
@@ -137,7 +137,7 @@ export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly 
         if (isWanted) give();
       },
       end: () => {
-        // What waits is read first: Node keeps it in front of the end.
+        // Pending data is read first: Node keeps it before the end.
         for (const { bytes, taken } of pieces.splice(0)) {
           duplex.push(bytes);
           taken();

@@ -1,6 +1,6 @@
 /**
  * A value, unless the signal aborts first: its source may ignore the signal, or never respond.
- * @param late gets the value all the same when it comes too late, to close it.
+ * @param late gets the value if it arrives too late, to close it.
  * @throws the signal's reason
  */
 export function within<Value>(

@@ -7,7 +7,7 @@ import { TransportBroken } from "./reliable-transport.js";
  * | bytes | |
  * |---|---|
  * | 0–3 | length of the payload, big endian |
- * | 4 | what it is, by its place in `ops` |
+ * | 4 | the operation, by its index in `ops` |
  * | 5 | stream |
  * | 6–9 | channel, big endian |
  */
@@ -21,7 +21,7 @@ export const maxDataFrameBytes = 64 * 1024;
 const maxControlFrameBytes = 256;
 const maxNumber = 0xffff_ffff;
 
-/** What is said of the pipe itself. */
+/** Signals about the pipe itself. */
 export type ByteSignal = "hello" | "ping" | "pong";
 
 const none = Buffer.alloc(0);
@@ -69,16 +69,16 @@ function numberBytes(value: number): Buffer {
 
 export interface ByteFrameListener {
   frame(frame: Frame): void;
-  /** Data as it comes: a frame may be heard in pieces. */
+  /** Data as it arrives: a frame may be delivered in pieces. */
   data(channel: number, stream: StreamId, bytes: Uint8Array): void;
   signal(op: ByteSignal, value: number): void;
 }
 
-/** Cuts what comes into frames. Keeps a header or a short payload at most: data is handed on as it comes. */
+/** Splits the input into frames. Buffers a header or a short payload at most; data is passed on as it arrives. */
 export class ByteFrames {
   readonly #listener: ByteFrameListener;
   #rest: Buffer = none;
-  /** Of the data frame that is being heard. */
+  /** The remaining bytes of the current data frame. */
   #left = 0;
   #channel = 0;
   #stream: StreamId = 0;
@@ -111,7 +111,7 @@ export class ByteFrames {
     }
   }
 
-  /** Reads a header, and the payload of what isn't data. Undefined: not all of it has come. */
+  /** Reads a header, and the payload of anything but data. Undefined: it isn't complete yet. */
   #plain(bytes: Buffer, at: number): number | undefined {
     if (bytes.length - at < headerLength) return undefined;
     const length = bytes.readUInt32BE(at);

@@ -3,20 +3,20 @@ import { Lines } from "./lines.js";
 import { decodePayload } from "./payload.js";
 import type { Transport } from "./transport.js";
 
-/** Bytes of a stream that may be on their way, and so what a reader that never reads makes anyone keep. */
+/** Bytes of a stream that may be in flight, and so the most that is buffered for a reader that never reads. */
 const window = 512 * 1024;
 
-/** What a channel's owner hears. Absent handlers drop what comes. */
+/** The handlers of a channel's owner. Without a handler, what arrives is dropped. */
 export interface ChannelListener {
   message?(message: unknown): void;
-  /** @param taken to be called once the bytes have been put where they go: the writer may send as many more. */
+  /** @param taken to be called once the bytes have been processed: the writer may then send as many more. */
   data?(stream: StreamId, bytes: Uint8Array, taken: () => void): void;
   end?(stream: StreamId): void;
-  /** Once, when either side has closed it, or the transport is lost. */
+  /** Called once, when either side has closed it, or the transport is lost. */
   closed?(): void;
 }
 
-/** The other side sent more than it may. */
+/** The other side exceeded its window. */
 export class WindowExceeded extends Error {}
 
 interface Outgoing {
@@ -24,16 +24,16 @@ interface Outgoing {
   wake: (() => void) | undefined;
 }
 
-/** A write that isn't over. */
+/** A write in progress. */
 interface Writing {
   readonly outgoing: Outgoing;
   readonly stream: StreamId;
   readonly bytes: Uint8Array;
-  /** Of `bytes`, sent so far. */
+  /** Bytes of `bytes` sent so far. */
   sent: number;
 }
 
-/** One of something for each stream, by its number. */
+/** One value per stream, by its number. */
 type PerStream<Value> = Record<StreamId, Value>;
 
 /** Three byte streams each way, each with its own window, over one transport. */
@@ -46,7 +46,7 @@ export class Channel {
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  /** @param maxMessageLength characters of one message that is taken. */
+  /** @param maxMessageLength characters of one accepted message. */
   constructor(
     readonly id: number,
     maxMessageLength: number,
@@ -60,7 +60,7 @@ export class Channel {
     return this.#isClosed;
   }
 
-  /** Messages keep their order, among themselves. */
+  /** Messages keep their order. */
   send(message: object): Promise<void> {
     const bytes = Buffer.from(`${JSON.stringify(message)}\n`, "utf8");
     this.#writing = this.#writing.then(() => this.write(streams.messages, bytes));
@@ -69,7 +69,7 @@ export class Channel {
 
   /**
    * One write of a stream at a time. Undefined when everything is sent, which is the usual case and costs no promise.
-   * Otherwise a promise that settles when everything is sent, or has no reader any more.
+   * Otherwise a promise that settles when everything is sent, or when there is no reader any more.
    */
   write(stream: StreamId, bytes: Uint8Array): Promise<void> | undefined {
     const writing: Writing = { outgoing: this.#outgoing[stream], stream, bytes, sent: 0 };
@@ -77,7 +77,7 @@ export class Channel {
     return wait === undefined ? undefined : this.#finish(writing, wait);
   }
 
-  /** Sends what may be sent now. @returns what the rest waits for, if there is any. */
+  /** Sends as much as is allowed now. @returns a promise for the rest, if there is any. */
   #proceed(writing: Writing): Promise<void> | undefined {
     const { outgoing, stream, bytes } = writing;
     while (writing.sent < bytes.length && !this.#isClosed) {

@@ -3,8 +3,8 @@ import type { Frame, Side, StreamId } from "./frame.js";
 import type { Transport } from "./transport.js";
 
 /**
- * Channels that the other side may have open at once, and characters of one of its messages: what it can make this one
- * keep. The runner, which isn't to trust the guest daemon, hears short answers and connections.
+ * Channels that the other side may have open, and characters of one of its messages: limits what it can make this side
+ * buffer. The runner, which doesn't trust the guest daemon, expects short replies and connections.
  */
 const limits = {
   runner: { channels: 512, message: 64 * 1024 },
@@ -17,12 +17,12 @@ export class Channels {
   readonly #side: Side;
   readonly #accept: (kind: string, channel: Channel) => ChannelListener | undefined;
   readonly #open = new Map<number, Channel>();
-  /** Of those, the other side's. */
+  /** The number of those that the other side opened. */
   #theirs = 0;
   #next: number;
   #isClosed = false;
 
-  /** @param accept what hears a channel that the other side opened; undefined: there is no such kind. */
+  /** @param accept returns the handlers for a channel that the other side opened; undefined: there is no such kind. */
   constructor(
     side: Side,
     transport: Transport,
@@ -66,7 +66,7 @@ export class Channels {
     else channel.listener = listener;
   }
 
-  /** Data that comes as bytes. @throws as `deliver` */
+  /** Data in the form of bytes. @throws as `deliver` */
   deliverData(channel: number, stream: StreamId, bytes: Uint8Array): void {
     this.#open.get(channel)?.arrived(stream, bytes);
   }

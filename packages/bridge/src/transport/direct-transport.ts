@@ -12,21 +12,21 @@ import type { PlainFrame, StreamId } from "./frame.js";
 import { TransportBroken } from "./reliable-transport.js";
 import type { Transport } from "./transport.js";
 
-/** Bytes that wait for the pipe: data waits where there are more. */
+/** Bytes that may wait for the pipe; beyond that, data waits. */
 const maxWaiting = 1024 * 1024;
-/** Including what doesn't wait: a peer that causes responses and reads nothing would fill our memory. */
+/** Including frames that don't wait: a peer that causes responses without reading them would fill our memory. */
 const maxUnreadBytes = 4 * maxWaiting;
-/** Payloads up to this go out together with their header. */
+/** Payloads up to this size are sent together with their header. */
 const copied = 4 * 1024;
 
 /**
- * Frames over one pipe that carries any bytes and lasts: nothing is numbered, kept or sent again, and nothing is
+ * Frames over one permanent binary pipe: nothing is numbered, buffered or sent again, and nothing is
  * encoded. It is lost with its pipe.
  */
 export class DirectTransport implements Transport {
   readonly #frames: ByteFrames;
   #output: Writable | undefined;
-  /** What was said in this turn of the loop. */
+  /** Frames of this turn of the event loop. */
   #said: Uint8Array[] = [];
   #saidBytes = 0;
   #waiting: (() => void)[] = [];
@@ -35,7 +35,7 @@ export class DirectTransport implements Transport {
     this.#frames = new ByteFrames(listener);
   }
 
-  /** Frames go here from now on. Until then, and once it is closed, they are dropped. */
+  /** Attaches the pipe for frames. Before that, and after it is closed, they are dropped. */
   attach(output: Writable): void {
     this.#output = output;
     output.on("drain", () => this.#wake());
@@ -74,7 +74,7 @@ export class DirectTransport implements Transport {
     return Math.min(bytes.length, start + Math.min(max, maxDataFrameBytes));
   }
 
-  /** Permanently: nothing more is sent, and all waits end. */
+  /** Permanent: nothing more is sent, and all waits end. */
   close(): void {
     this.#flush();
     this.#output = undefined;
@@ -85,7 +85,7 @@ export class DirectTransport implements Transport {
     return this.#output === undefined ? 0 : this.#output.writableLength + this.#saidBytes;
   }
 
-  /** What is said in one turn of the loop goes to the kernel in one write. */
+  /** Everything from one turn of the event loop goes to the kernel in one write. */
   #write(bytes: Uint8Array): void {
     if (this.#output === undefined || this.#output.destroyed) return;
     this.#saidBytes += bytes.length;
@@ -98,7 +98,7 @@ export class DirectTransport implements Transport {
     if (first === undefined || output === undefined) return;
     this.#said = [];
     this.#saidBytes = 0;
-    // One piece is the usual case, and the way through the stream's queue costs more than its write.
+    // One piece is the usual case, and queueing in the stream costs more than the write.
     if (others.length > 0) output.cork();
     output.write(first);
     for (const bytes of others) output.write(bytes);

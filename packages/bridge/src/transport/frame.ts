@@ -4,7 +4,7 @@ import { type Payload, payloadJson } from "./payload.js";
 export const streams = { main: 0, error: 1, messages: 2 } as const;
 export type StreamId = (typeof streams)[keyof typeof streams];
 
-/** What travels, numbered and acknowledged. `channel` numbers are odd when the runner opened it, else even. */
+/** Frames, which are numbered and acknowledged. `channel` numbers are odd when the runner opened it, else even. */
 export type Frame =
   | readonly [op: "open", channel: number, kind: string]
   | readonly [op: "data", channel: number, stream: StreamId, ...payload: Payload]
@@ -13,24 +13,27 @@ export type Frame =
   | readonly [op: "windowUpdate", channel: number, stream: StreamId, bytes: number]
   | readonly [op: "close", channel: number];
 
-/** What is said of the pipe itself, unnumbered. */
+/** Signals about the pipe itself, without numbers. */
 export type Signal =
-  /** `fence`: the runner's, which grows with each owner of the sandbox. Default 0. */
+  /** `fence` of the runner: increases with each owner of the sandbox. Default 0. */
   | readonly [op: "hello", version: number, key: string, attempt: number, received: number, fence?: number]
   | readonly [op: "ack", received: number]
   | readonly [op: "ping"]
   | readonly [op: "pong"]
   /** The guest daemon has been killed: its streams are lost. */
   | readonly [op: "dead"]
-  /** Another owner, of a higher fence, has the sandbox. */
+  /** Another owner, with a higher fence, has the sandbox. */
   | readonly [op: "fenced"];
 
 export type Side = "runner" | "inside";
 
-/** Each side's lines begin differently: what a terminal or a log echoes is known for our own, and dropped. */
+/**
+ * Each side's lines begin differently, so that our own lines, echoed by a terminal or a log, are recognised and
+ * dropped.
+ */
 const marks: Readonly<Record<Side, string>> = { runner: ">", inside: "<" };
 
-/** All but data, which has its own form for speed. */
+/** All frames but data, which has a separate form for speed. */
 export type PlainFrame = Exclude<Frame, readonly ["data", ...unknown[]]>;
 
 export function frameLine(side: Side, number: number, frame: PlainFrame): string {
@@ -55,10 +58,10 @@ export function signalLine(side: Side, signal: Signal): string {
 export type Line =
   | { readonly kind: "frame"; readonly number: number; readonly frame: Frame }
   | { readonly kind: "signal"; readonly signal: Signal }
-  /** Not of this protocol: an echo of our own line, a shell's complaint, or a line that was cut. */
+  /** Not of this protocol: an echo of our own line, a shell's message, or a truncated line. */
   | { readonly kind: "noise" };
 
-/** Reads a line of the other side's. Whatever isn't exactly a frame or a signal is noise. */
+/** Reads a line of the other side. Anything that isn't exactly a frame or a signal is noise. */
 export function readLine(from: Side, text: string): Line {
   const noise: Line = { kind: "noise" };
   if (!text.startsWith(`["${marks[from]}",`)) return noise;

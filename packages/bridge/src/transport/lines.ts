@@ -13,12 +13,12 @@ export class Lines {
   /** The lines that this piece completes, without their ends. */
   push(bytes: Uint8Array): readonly string[] {
     const text = this.#decoder.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-    // Only the new piece is looked at: a long line comes in many, and would be searched as often.
+    // Searches only the new piece, since a long line arrives in many pieces.
     const [first = "", ...others] = text.split("\n");
     const rest = others.pop();
     const lines = rest === undefined ? [] : [this.#rest + first, ...others];
     const open = rest ?? this.#rest + first;
-    // What has no end by now is no line of ours: its beginning is dropped, and its remainder is noise.
+    // A longer line isn't ours: its beginning is dropped, and its remainder is noise.
     this.#rest = open.length > this.#max ? "" : open;
     return lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
   }

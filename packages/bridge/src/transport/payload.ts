@@ -4,14 +4,14 @@ import { isUtf8 } from "node:buffer";
 export const maxChunkBytes = 11_264;
 /** Characters of a line. Longer ones are noise. */
 export const maxLineLength = 16_384;
-/** Bytes that a text may take as JSON in a line. */
+/** Bytes of a text as JSON in a line. */
 const maxTextLength = 15_800;
 
-/** Text where it can be, since that costs a pipe nothing; base64 with a mark for everything else. */
+/** Text if possible, since that adds no overhead; otherwise base64 with a marker. */
 export type Payload = readonly [text: string] | readonly [base64: string, isBase64: 1];
 
 /**
- * A payload's items as JSON: made once, since it decides by its own length what it is.
+ * A payload's items as JSON, created once, since their length determines the form.
  * @param bytes at most `maxChunkBytes` of them.
  */
 export function payloadJson(bytes: Uint8Array): string {

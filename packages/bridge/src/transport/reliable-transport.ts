@@ -14,22 +14,22 @@ import type { Transport } from "./transport.js";
 /** Frames, and bytes of them, after which an acknowledgement no longer waits. */
 const framesUnacknowledged = 64;
 const bytesUnacknowledged = 64 * 1024;
-/** Milliseconds that it waits for more at most. */
+/** Milliseconds that it waits for more frames at most. */
 const acknowledgementMs = 50;
-/** Characters that are kept until they are acknowledged: data waits where there are more. */
+/** Characters that may await acknowledgement; beyond that, data waits. */
 const maxBufferedBytes = 8 * 1024 * 1024;
-/** Including what doesn't wait: a peer that keeps sending and acknowledges nothing would fill our memory. */
+/** Including frames that don't wait: a peer that sends without acknowledging would fill our memory. */
 const maxUnacknowledgedBytes = 4 * maxBufferedBytes;
 
-/** Where lines go at the moment. Takes them at once and keeps their order. */
+/** The current destination of lines. Takes them at once and keeps their order. */
 export interface FrameSink {
   write(lines: string): void;
 }
 
-/** The other side has lost what it had acknowledged, or speaks another protocol: a new pipe doesn't help. */
+/** The other side has lost frames that it had acknowledged, or speaks another protocol: a new pipe doesn't help. */
 export class TransportBroken extends Error {}
 
-/** A frame is missing: this pipe is no good, the next one will bring it. */
+/** A frame is missing: it is sent again over the next pipe. */
 export class FrameMissing extends Error {}
 
 /**
@@ -39,7 +39,7 @@ export class FrameMissing extends Error {}
 export class ReliableTransport implements Transport {
   readonly #side: Side;
   readonly #deliver: (frame: Frame) => void;
-  /** Lines not acknowledged yet; the first is number `#acknowledged + 1`. */
+  /** Lines that aren't acknowledged yet; the first one has the number `#acknowledged + 1`. */
   #journal: string[] = [];
   #kept = 0;
   #waiting: (() => void)[] = [];
@@ -56,12 +56,14 @@ export class ReliableTransport implements Transport {
     this.#deliver = deliver;
   }
 
-  /** How many frames have arrived: what a greeting says, so that the other side begins with the next. */
+  /**
+   * The number of frames that have arrived. A greeting contains it, so that the other side continues with the next one.
+   */
   get received(): number {
     return this.#received;
   }
 
-  /** Characters that are kept. */
+  /** Characters that are buffered. */
   get kept(): number {
     return this.#kept;
   }
@@ -70,7 +72,7 @@ export class ReliableTransport implements Transport {
     this.#append(frameLine(this.#side, this.#next(), frame));
   }
 
-  /** @param bytes as many as a frame takes. The sender has waited for `room`. */
+  /** @param bytes that fit into a frame. The sender has waited for `room`. */
   sendData(channel: number, stream: StreamId, bytes: Uint8Array): void {
     this.#append(dataLine(this.#side, this.#next(), channel, stream, bytes));
   }
@@ -79,25 +81,25 @@ export class ReliableTransport implements Transport {
     return chunkEnd(bytes, start, Math.min(maxChunkBytes, max));
   }
 
-  /** Settles when there may be room for data; undefined when there is. */
+  /** Settles when there may be room for data; undefined if there is room. */
   room(): Promise<void> | undefined {
     if (this.#kept <= maxBufferedBytes || this.#isClosed) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /**
-   * Goes on over another pipe, from the frame after those that the other side has.
+   * Continues over another pipe, from the first frame that the other side doesn't have.
    * @throws TransportBroken
    */
   attach(sink: FrameSink, peerReceived: number): void {
-    // May be fewer than are acknowledged: an older pipe can be faster with what was said later.
+    // May be lower than the acknowledged number: an older pipe can deliver a later acknowledgement sooner.
     this.acknowledged(peerReceived);
     this.#sink = sink;
     if (this.#journal.length > 0) sink.write(this.#journal.join(""));
     this.#acknowledge();
   }
 
-  /** The pipe is gone. What is sent from now on waits for the next. */
+  /** The pipe is lost. Later frames wait for the next one. */
   detach(sink: FrameSink): void {
     if (this.#sink === sink) this.#sink = undefined;
   }
@@ -129,7 +131,7 @@ export class ReliableTransport implements Transport {
     this.#release(received);
   }
 
-  /** Permanently: nothing is kept any more, and all waits end. */
+  /** Permanent: nothing is buffered any more, and all waits end. */
   close(): void {
     clearTimeout(this.#timer);
     this.#isClosed = true;

@@ -22,7 +22,7 @@ export const filesTrial: Trial = {
     );
     const system = limitsWrites ? ["/etc/put", "/usr/put", "/put", ...(probe.closedPaths ?? [])] : [];
     const outside: Attempts = {
-      // Another file: what the control wrote is its user's.
+      // Another file, since the control's file belongs to its user.
       ...hidden("put"),
       shadow: { try: "read", path: "/etc/shadow" },
       ...Object.fromEntries(system.map((path) => [path, { try: "write", path }])),

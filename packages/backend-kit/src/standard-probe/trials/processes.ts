@@ -32,7 +32,7 @@ export const processTrial: Trial = {
   shows: ["process.contained"],
   async run(bench) {
     const [closed, empty] = await Promise.all([bench.closed(), bench.empty()]);
-    // Elsewhere than on Linux the sandboxes' kernel isn't this host's.
+    // On other systems than Linux, the sandboxes' kernel isn't this host's.
     const words = await readFile("/proc/self/cmdline", "utf8").catch(() => undefined);
     const runner: Attempts = words === undefined ? {} : { runner: { try: "arguments", text: words } };
     return whileRunning(bench, closed, async (find) => {

@@ -5,7 +5,7 @@ import { lookInside, type Reached } from "../look.js";
 
 const [memoryMb, processes, cpus, diskMb] = [128, 40, 0.1, 16];
 
-/** Each in its own sandbox, since a limit may end the whole sandbox. */
+/** Each in a separate sandbox, since a limit may end the whole sandbox. */
 export const limitTrials: readonly Trial[] = [
   limitTrial("resources.memory", { memoryMb }, (bench, sandbox) =>
     lookInside(sandbox, bench, { had: { try: "memory", mib: memoryMb * 2 } }),
@@ -30,7 +30,7 @@ export const cpuTrial: Trial = {
     let [kept, free] = [0, 0];
     const isExceeded = () => kept >= cpus * 1.8;
     const isShown = () => free > 2 * Math.max(kept, cpus);
-    // A busy host gives either less than it may have: the most of several measurements counts, taken in turn.
+    // A busy host may give less than the limit to both, so the highest of several alternating measurements counts.
     for (let tries = 0; !isExceeded() && (tries < 3 || (tries < 6 && !isShown())); tries += 1) {
       kept = Math.max(kept, await coresOf(slow));
       free = Math.max(free, await coresOf(await bench.closed()));
@@ -62,10 +62,10 @@ function limitTrial(
       let ending = "";
       try {
         kept = await take(bench, limited);
-        // It still starts others.
+        // It can still start others.
         await lookInside(limited, bench, { kernel: { try: "kernel" } });
       } catch (error) {
-        // gVisor ends with the process that needed too much: the limit holds, and the run fails.
+        // gVisor ends together with the process that exceeded it: the limit holds, and the run fails.
         if (!(claim === "resources.memory" && error instanceof SandboxFailed)) throw error;
         ending = ", which ends the sandbox";
       }

@@ -10,7 +10,7 @@ import { type Attempts, lookInside } from "../look.js";
 const host = "credentials.ambit-probe.test";
 const name = "AMBIT_PROBE_KEY";
 
-/** A credential arrives at its host, and is nowhere inside; the same value, as a plain variable, is found. */
+/** A credential arrives at its host, and isn't found inside; the same value, as a plain variable, is found. */
 export const secretTrial: Trial = {
   shows: ["secrets.hidden"],
   async run(bench) {

@@ -6,10 +6,10 @@ import { setTimeout as after } from "node:timers/promises";
 import { signalLine } from "../../transport/frame.js";
 import { type Settings, socketOf } from "../settings.js";
 
-/** Milliseconds that the bridge may take to come up. */
+/** Milliseconds for the bridge to start. */
 const startMs = 10_000;
 
-/** Joins standard input and output to the bridge, which the first attachment starts. */
+/** Connects standard input and output to the bridge, which the first attachment starts. */
 export async function attach(settings: Settings): Promise<void> {
   const socket = await reach(settings);
   if (socket === undefined) {
@@ -18,18 +18,18 @@ export async function attach(settings: Settings): Promise<void> {
   }
   process.stdin.pipe(socket);
   socket.pipe(process.stdout);
-  // A platform may hold our standard input open forever: when either end closes, so do we.
+  // A platform may hold our standard input open forever, so this process ends when either side closes.
   socket.on("error", () => undefined);
   socket.once("close", () => process.exit());
   process.stdout.once("error", () => process.exit());
 }
 
-/** Undefined: a bridge was here, and is dead. */
+/** Undefined: there was a bridge, and it is dead. */
 async function reach(settings: Settings): Promise<Socket | undefined> {
   const path = socketOf(settings.folder);
   let first = await tryConnect(path);
   if (first.code === "ECONNREFUSED") {
-    // Also what one says that is just being made.
+    // Includes one that is just being created.
     await after(100);
     first = await tryConnect(path);
   }
@@ -50,8 +50,8 @@ function start({ folder }: Settings): string {
   const log = join(folder, "bridge.log");
   const errors = openSync(log, "a", 0o600);
   const [program = "", , ...settings] = process.argv.slice(1);
-  // Through a shell that ends at once, so that it has no parent: a platform that ends a pipe ends all that descends
-  // from it, whatever session that moved to.
+  // Through a shell that exits at once, so that it has no parent: a platform that ends a pipe also ends all descendants
+  // of its command, whatever their session.
   const argv = ["-c", '"$@" &', "sh", process.execPath, program, "serve", ...settings];
   spawn("/bin/sh", argv, {
     detached: true,

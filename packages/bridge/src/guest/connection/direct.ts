@@ -4,10 +4,10 @@ import { DirectTransport } from "../../transport/direct-transport.js";
 import { Daemon } from "../daemon.js";
 import type { Settings } from "../settings.js";
 
-/** Serves the one pipe whose command this is, and ends with it. */
+/** Serves the pipe whose command this process is, and ends with it. */
 export function serveDirectly(settings: Settings): void {
   const { stdin } = process;
-  // Not `process.stdout`, whose writes to a pipe wait for the reader and let nothing else happen.
+  // Not `process.stdout`, whose writes to a pipe are synchronous and block everything else.
   const stdout = new Socket({ fd: 1, readable: false, writable: true });
   const transport: DirectTransport = new DirectTransport({
     frame: (frame) => daemon.channels.deliver(frame),
@@ -23,7 +23,7 @@ export function serveDirectly(settings: Settings): void {
     transport.accept(bytes);
     daemon.heard();
   });
-  // The runner let go, or the platform did: nothing brings this pipe back.
+  // The runner or the platform closed the pipe, which can't be reopened.
   for (const gone of ["end", "close", "error"]) stdin.once(gone, () => daemon.end());
   stdout.once("error", () => daemon.end());
 }

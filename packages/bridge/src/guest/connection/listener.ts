@@ -6,11 +6,11 @@ import { Pouring } from "../pouring.js";
 import { replying } from "../replying.js";
 
 /**
- * Connections at once, of one listener; others are dropped. A client that opens more must not take every descriptor.
+ * Concurrent connections of one listener; others are dropped, so that a client can't use up all descriptors.
  */
 const maxConnections = 256;
 
-/** Connections on the sandbox's loopback, carried to the runner. */
+/** Forwards connections on the sandbox's loopback to the runner. */
 export class Listeners {
   readonly #channels: () => Channels;
   readonly #servers = new Set<Server>();
@@ -19,11 +19,11 @@ export class Listeners {
     this.#channels = channels;
   }
 
-  /** What hears a channel of kind `listen`; closing it closes the port. */
+  /** The handlers of a channel of kind `listen`. Closing it closes the port. */
   listen(channel: Channel): ChannelListener {
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#carry(socket));
     server.maxConnections = maxConnections;
-    // Nothing after the start ends it: a connection that couldn't be accepted is lost alone.
+    // No later error ends it: only the connection that couldn't be accepted is lost.
     server.on("error", () => undefined);
     this.#servers.add(server);
     return {
@@ -52,7 +52,7 @@ export class Listeners {
     this.#channels().open("connection", (channel) => {
       socket.on("error", () => undefined);
       socket.once("close", () => channel.close());
-      // A client that drops the connection ends nothing: its close is what the runner hears.
+      // A client that drops the connection isn't an error: the runner gets its close.
       const pouring = new Pouring(socket, channel, streams.main);
       socket.once("end", () => void pouring.sent().then(() => channel.end(streams.main)));
       let hasEnded = false;
@@ -65,7 +65,7 @@ export class Listeners {
           hasEnded = true;
           socket.end();
         },
-        // What was sent before the end still arrives, however slow its reader is.
+        // What was sent before the end still arrives, no matter how slow the reader is.
         closed: () => (hasEnded ? socket.destroySoon() : socket.destroy()),
       };
     });

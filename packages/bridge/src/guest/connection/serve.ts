@@ -12,29 +12,29 @@ import { SocketSink } from "./socket-sink.js";
 
 type Hello = Extract<Signal, readonly ["hello", ...unknown[]]>;
 
-/** The runner's connection at the moment. */
+/** The runner's current connection. */
 interface Attachment {
   readonly socket: Socket;
   readonly sink: SocketSink;
 }
 
-/** Holds the sandbox's processes and streams, for as long as the runner comes back. */
+/** Holds the sandbox's processes and streams as long as the runner reconnects. */
 export async function serve(settings: Settings): Promise<void> {
   await new SocketServer(settings).listen();
 }
 
 class SocketServer {
-  /** Another one means that this daemon was killed, and all it held is lost. */
+  /** A different one means that the daemon was killed, and everything that it held is lost. */
   readonly #epoch = randomUUID();
   readonly #settings: Settings;
   readonly #daemon: Daemon;
   readonly #server: Server;
   #transport: ReliableTransport;
   #key: string | undefined;
-  /** Of the sandbox's owner. Undefined until one has come. */
+  /** Fence of the sandbox's owner. Undefined until one has connected. */
   #fence: number | undefined;
   #attempt = 0;
-  /** While what an earlier owner had begun is being ended. */
+  /** Pending while the processes of an earlier owner are being ended. */
   #changing: Promise<void> | undefined;
   #current: Attachment | undefined;
 
@@ -73,7 +73,7 @@ class SocketServer {
         if (this.#current === attachment) this.#daemon.heard();
       } catch (error) {
         socket.destroy();
-        // A missing frame comes again over the next pipe; anything else can't be mended.
+        // A missing frame is sent again over the next pipe; any other error is fatal.
         if (!(error instanceof FrameMissing)) throw error;
       }
     });
@@ -101,7 +101,7 @@ class SocketServer {
       return;
     }
     const isNewOwner = fence > this.#fence;
-    // An older pipe that was slow to arrive must not take the place of a newer one.
+    // An older pipe that arrives late must not replace a newer one.
     if (version !== protocolVersion || key !== this.#key || (attempt <= this.#attempt && !isNewOwner)) {
       attachment.socket.destroy();
       return;
@@ -119,7 +119,7 @@ class SocketServer {
     void this.#welcome(attachment, attempt, received);
   }
 
-  /** Ends what an earlier owner had begun first: from the greeting on, none of its requests is in progress. */
+  /** First ends what an earlier owner had begun: after the greeting, none of its requests is in progress. */
   async #welcome(attachment: Attachment, attempt: number, received: number): Promise<void> {
     await this.#changing;
     if (this.#current !== attachment) return;
@@ -131,7 +131,7 @@ class SocketServer {
   }
 }
 
-/** Its owner isn't the sandbox's any more. */
+/** Its owner no longer owns the sandbox. */
 function refuse({ socket }: Attachment): void {
   socket.end(signalLine("inside", ["fenced"]));
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { FrameSink } from "../../transport/reliable-transport.js";
 
-/** Gathers what is said in one turn of the loop: a write to the kernel costs more than a line. */
+/** Collects the lines of one turn of the event loop: a write to the kernel costs more than a line. */
 export class SocketSink implements FrameSink {
   readonly #socket: Socket;
   #lines: string[] = [];

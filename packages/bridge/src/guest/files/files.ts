@@ -47,7 +47,7 @@ export class Files {
     };
   }
 
-  /** When no file is being written. */
+  /** Resolves when no file is being written. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#writing);
   }
@@ -64,7 +64,7 @@ export class Files {
   }
 }
 
-/** Unpacks what was uploaded as one archive. */
+/** Unpacks the uploaded archive. */
 export function unpack(channel: Channel): ChannelListener {
   return {
     message: (message) =>
@@ -80,7 +80,7 @@ export function unpack(channel: Channel): ChannelListener {
 
 function untar(archive: string, into: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // Every user runs them: the folders in between too, which the bridge's own umask would close.
+    // Every user must be able to run them, so the folders in between are opened too, despite the bridge's umask.
     const argv = ["-c", 'umask 022 && exec tar "$@"', "tar", "--no-same-owner", "-xzf", archive, "-C", into];
     const tar = spawn("/bin/sh", argv, { stdio: ["ignore", "ignore", "pipe"] });
     let said = "";

@@ -7,7 +7,7 @@ import type { Users } from "../users.js";
 
 export interface Folders {
   readonly workspace: string;
-  /** Of what the runner writes there. Undefined where processes share the bridge's user. */
+  /** Group of what the runner writes there. Undefined if processes share the bridge's user. */
   readonly workspaceOwner: User | undefined;
   readonly home: string;
   /** Each process's home and scratch. */
@@ -25,11 +25,11 @@ export function makeFolders({ folder, workspace: access }: Settings, { agent, wh
   }
   for (const path of Object.values(paths)) mkdirSync(path, { mode: 0o700 });
   if (agent === undefined) return { ...paths, workspaceOwner: undefined };
-  // Files get the mode 0640: the session's group reads what is root's, and others nothing.
+  // Files get the mode 0640: the session's group may read root's files; others may read nothing.
   const workspaceOwner = access === "write" ? agent : { uid: 0, gid: access === "read" ? agent.gid : 0 };
   chownSync(paths.workspace, workspaceOwner.uid, workspaceOwner.gid);
   chownSync(paths.home, agent.uid, agent.gid);
-  // The session's group writes to the workspace, and what is made there stays the group's.
+  // The session's group may write to the workspace, and new files there belong to the group.
   chmodSync(paths.workspace, access === "write" ? 0o2770 : access === "read" ? 0o750 : 0o700);
   chmodSync(paths.processes, 0o711);
   return { ...paths, workspaceOwner };

@@ -6,14 +6,14 @@ import { messageOf } from "@ambit/core/plugin";
 import { runAs, startAs } from "../process/run-as.js";
 import type { User } from "../user.js";
 
-/** Where everybody may write, in every image. */
+/** World-writable folders of every image. */
 const worldWritable = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"];
 
 /**
- * Makes what a process puts into a folder of everybody's its own: with the folder's set-group-id bit a new file gets
- * the folder's group, which no process is in, and the bridge's umask gives nothing to others.
+ * Makes files that a process creates in a world-writable folder private: with the folder's set-group-id bit, a new file
+ * gets the folder's group, which no process is in, and the bridge's umask grants nothing to others.
  *
- * @param mayChange whether the folders are the sandbox's own; elsewhere they are only looked at.
+ * @param mayChange whether the folders belong to the sandbox; otherwise they are only checked.
  * @returns why not, as seen by doing it: what one user writes there, another one reads.
  */
 export function isolateTmp(one: User, other: User, mayChange: boolean): string | undefined {
@@ -39,12 +39,12 @@ export function isolateTmp(one: User, other: User, mayChange: boolean): string |
   return undefined;
 }
 
-/** Removes what a user whose processes are gone has left in folders of everybody's: as that user, who owns nothing else. */
+/** Removes files of a user without processes from world-writable folders, as that user, who owns nothing else. */
 export async function removeLeft(user: User): Promise<void> {
   for (const folder of worldWritable) {
     if (!(await holdsOf(folder, user))) continue;
     const script = 'find "$0" -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec rm -rf -- {} +';
-    // Without room for it, it stays where no other process reads it.
+    // If no process can be started for that, the files stay, and no other process can read them.
     await startAs(user, script, folder, () => undefined);
   }
 }

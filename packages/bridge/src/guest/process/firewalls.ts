@@ -1,7 +1,7 @@
-/** A way to keep TCP ports of this machine to root. */
+/** A way to restrict TCP ports of this machine to root. */
 export interface Firewall {
   readonly name: string;
-  /** One after the other; all must succeed. */
+  /** Run in order; all must succeed. */
   commands(ports: readonly number[]): readonly Command[];
 }
 
@@ -13,13 +13,13 @@ export interface Command {
 }
 
 /**
- * In the order in which they are tried. Each refuses a packet to a port over the loopback device, whatever address of
- * this machine it is for, unless a socket of root's sends it: one without an owner is refused too. What comes in from
- * elsewhere, as the platform does, is left alone.
+ * In the order in which they are tried. Each refuses a packet to a port over the loopback device, for any address of
+ * this machine, unless a socket of root sends it; one without an owner is refused too. Packets from
+ * elsewhere, such as the platform's, aren't affected.
  */
 export const firewalls: readonly Firewall[] = [
   { name: "nftables", commands: (ports) => [nft(ports, "reject with tcp reset")] },
-  // Not every kernel has the module that refuses.
+  // Not every kernel has the module for rejecting.
   { name: "nftables (drop)", commands: (ports) => [nft(ports, "drop")] },
   {
     name: "iptables",

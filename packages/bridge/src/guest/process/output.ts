@@ -3,10 +3,10 @@ import type { Channel } from "../../transport/channel.js";
 import type { StreamId } from "../../transport/frame.js";
 import { Pouring } from "../pouring.js";
 
-/** Milliseconds without output from a pipe whose process is gone, after which waiting for it ends. */
+/** Milliseconds without output after which a pipe of an ended process is abandoned. */
 const idleMs = 500;
 
-/** A process's whole output, at the pace of its reader. */
+/** Sends a process's whole output, at the pace of its reader. */
 export class Output {
   readonly #source: Readable;
   readonly #pouring: Pouring;
@@ -18,7 +18,7 @@ export class Output {
     this.#done = this.#end(channel, stream);
   }
 
-  /** All that the process wrote, now that it is gone. A child that inherited the pipe may hold it open forever. */
+  /** Everything that the process wrote before its end. A child that inherited the pipe may hold it open forever. */
   async drained(): Promise<void> {
     let pieces = -1;
     const watch = setInterval(() => {
@@ -31,7 +31,7 @@ export class Output {
 
   async #end(channel: Channel, stream: StreamId): Promise<void> {
     await new Promise<void>((resolve) => {
-      // Given up above, or the pipe broke: either way this was all.
+      // Abandoned above, or the pipe broke: in both cases the output is complete.
       this.#source.on("error", () => undefined);
       for (const over of ["end", "close"]) this.#source.once(over, resolve);
     });

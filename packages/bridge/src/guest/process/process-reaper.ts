@@ -3,20 +3,20 @@ import { setTimeout as after } from "node:timers/promises";
 import type { User } from "../user.js";
 import { startAs } from "./run-as.js";
 
-/** Ends a process with all that it started, for good. */
+/** Ends a process and everything that it started. */
 export interface ProcessReaper {
-  /** Never rejects: `finish` ends the processes that it misses. */
+  /** Never rejects: `finish` ends processes that this misses. */
   signal(name: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Settles when none of them is left. */
   finish(): Promise<void>;
 }
 
-/** All processes of one user: none can leave it by forking. */
+/** All processes of one user, which none can escape by forking. */
 export function reapUser(user: User): ProcessReaper {
   const signal = (name: "SIGTERM" | "SIGKILL") =>
-    // As that user, `-1` is every process that it may signal: in one call, so that no fork slips through.
+    // As that user, `-1` means every process that it may signal, in one call, so that no fork escapes.
     startAs(user, 'kill "-$0" -1', name === "SIGTERM" ? "TERM" : "KILL", () => {
-      // No room for another process: one by one, until there is.
+      // No further process can be started: kills them one by one until one can.
       for (const pid of processesOf(user.uid)) kill(pid, name);
     });
   return {
@@ -29,7 +29,7 @@ export function reapUser(user: User): ProcessReaper {
   };
 }
 
-/** Where users are shared: what descends from the process, and what stays in its session. */
+/** If users are shared: the descendants of the process, and what stays in its session. */
 export function reapTree(pid: number): ProcessReaper {
   const family = new Set<number>([pid]);
   const members = () => {
@@ -96,7 +96,7 @@ function processIds(): readonly number[] {
     .map(Number);
 }
 
-/** Undefined: it is gone by now. */
+/** Undefined if it has ended. */
 function read(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
@@ -109,7 +109,7 @@ function kill(pid: number, name: "SIGTERM" | "SIGKILL"): void {
   try {
     process.kill(pid, name);
   } catch (error) {
-    // It ended by itself; or it may not be ended by us, which `finish` then waits for.
+    // It has ended, or we may not signal it; `finish` then waits for its end.
     const isKnown =
       error instanceof Error && "code" in error && (error.code === "ESRCH" || error.code === "EPERM");
     if (!isKnown) throw error;

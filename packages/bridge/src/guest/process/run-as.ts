@@ -1,15 +1,15 @@
 import { spawn, spawnSync } from "node:child_process";
 import type { User } from "../user.js";
 
-/** Whether a fixed script, run synchronously as a user, succeeds. `word` is its `$0`. */
+/** Runs a fixed script synchronously as a user; returns whether it succeeds. `word` is its `$0`. */
 export function runAs(user: User, script: string, word: string): boolean {
   const { status } = spawnSync("/bin/sh", ["-c", script, word], { ...user, stdio: "ignore" });
   return status === 0;
 }
 
 /**
- * The same, asynchronously. Settles when the script has ended, also when it failed.
- * @param onFailed called where there is no room for another process.
+ * The same, asynchronously. Settles when the script has ended, even if it failed.
+ * @param onFailed called if no further process can be started.
  */
 export function startAs(user: User, script: string, word: string, onFailed: () => void): Promise<void> {
   return new Promise((resolve) => {

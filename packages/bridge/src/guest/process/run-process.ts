@@ -14,7 +14,7 @@ import { type ProcessReaper, reapTree, reapUser } from "./process-reaper.js";
 
 type PipedChild = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** Every process that the runner asked for. */
+/** All processes that the runner requested. */
 export class Processes {
   readonly #settings: Settings;
   readonly #folders: Folders;
@@ -30,12 +30,12 @@ export class Processes {
     this.#users = users;
   }
 
-  /** What hears a channel of kind `run`. */
+  /** The handlers of a channel of kind `run`. */
   listen(channel: Channel): ChannelListener {
     const input: { bytes: Uint8Array; taken: () => void }[] = [];
     let hasEnded = false;
     let running: RunningProcess | undefined;
-    /** Told before the process was there. */
+    /** Signals that arrived before the process was started. */
     let early: "SIGTERM" | "SIGKILL" | undefined;
     const feed = () => {
       if (running === undefined) return;
@@ -44,7 +44,7 @@ export class Processes {
     };
     const begin = async (request: Requests["run"]) => {
       running = await this.#begin(request, channel);
-      // The runner may have given it up before it was there.
+      // The runner may have abandoned it before it was started.
       if (channel.isClosed) early = "SIGKILL";
       if (early !== undefined) running.kill(early);
       feed();
@@ -71,12 +71,12 @@ export class Processes {
     };
   }
 
-  /** New ones are welcome again. */
+  /** Accepts new processes again. */
   allow(): void {
     this.#isEnding = false;
   }
 
-  /** Every one, and no more from now on. */
+  /** Ends all processes, and accepts no new ones. */
   async endAll(): Promise<void> {
     this.#isEnding = true;
     await Promise.allSettled(this.#starting);
@@ -117,7 +117,7 @@ export class Processes {
         cwd: request.cwd ?? (this.#settings.workspace === "none" ? scratch : this.#folders.workspace),
         env: { ...request.env, HOME: home, TMPDIR: scratch },
         stdio: ["pipe", "pipe", "pipe"],
-        // Its own session, apart from the bridge's terminal, if there is one.
+        // A separate session, detached from the bridge's terminal, if there is one.
         detached: true,
         ...(user === undefined ? {} : user),
       });
@@ -125,7 +125,7 @@ export class Processes {
       offerToKiller(pid);
       const tree = reapTree(pid);
       const all = user === undefined ? tree : reapUser(user);
-      // Agents share a user: only the last of them ends everything that the user runs.
+      // Agents share a user: only when the last one ends, everything that the user runs is ended.
       const isAlone = () => ![...this.#running].some((one) => one.isAgent && one.pid !== pid);
       const reaper: ProcessReaper = isAgent
         ? {
@@ -152,7 +152,7 @@ export class Processes {
 class RunningProcess {
   readonly #child: PipedChild;
   readonly #reaper: ProcessReaper;
-  /** Its number, and its user's, may be another's from then on. */
+  /** After that, its pid and user id may be reused. */
   #isGone = false;
 
   constructor(
@@ -165,7 +165,7 @@ class RunningProcess {
   ) {
     this.#child = child;
     this.#reaper = reaper;
-    // What is written to a process that has left is lost, as with any pipe.
+    // Data for a process that has ended is lost, as with any pipe.
     child.stdin.on("error", () => undefined);
     const outputs = [
       new Output(child.stdout, channel, streams.main),
@@ -175,9 +175,9 @@ class RunningProcess {
       replying(channel, async () => {
         await reaper.finish();
         this.#isGone = true;
-        // Cleaned first: who hears of the exit may count on nothing being left.
+        // Cleaned up first, so that nothing is left when the exit is reported.
         await onGone();
-        // What it wrote may wait for a reader, who may wait for the exit.
+        // Its output may wait for a reader, which may wait for the exit.
         await channel.send({ exit: { code, signal } });
         await Promise.all(outputs.map((output) => output.drained()));
         channel.close();
@@ -195,7 +195,7 @@ class RunningProcess {
     this.#child.stdin.end();
   }
 
-  /** SIGKILL is sent again until none of them is left: a single one can miss a process that is just being made. */
+  /** SIGKILL is repeated until none is left: a single one can miss a process that is just being created. */
   kill(signal: "SIGTERM" | "SIGKILL"): void {
     if (!this.#isGone) void (signal === "SIGKILL" ? this.#reaper.finish() : this.#reaper.signal(signal));
   }
@@ -205,9 +205,11 @@ class RunningProcess {
   }
 }
 
-/** Where memory runs out, the kernel ends what the run started, and not this daemon. Best effort: not everywhere. */
+/**
+ * If memory runs out, the kernel should end the run's processes, not this daemon. Best effort: not possible everywhere.
+ */
 function offerToKiller(pid: number): void {
-  // Not waited for: a process may be gone by then, and its end must be seen.
+  // Not awaited: the process may end meanwhile, and its end must be seen.
   writeFile(`/proc/${pid}/oom_score_adj`, "900").catch(() => undefined);
 }
 

@@ -5,21 +5,21 @@ import type { SupervisorSettings } from "../settings.js";
 import type { User } from "../user.js";
 import { type Firewall, firewalls } from "./firewalls.js";
 
-/** How the platform's own service inside is kept from the sandbox's processes. */
+/** How the platform's own service inside is protected from the sandbox's processes. */
 export interface Closure {
-  /** What the ports are closed with; undefined where nothing could. */
+  /** The firewall that closes the ports; undefined if none could. */
   readonly closedBy: string | undefined;
-  /** Why nothing could. */
+  /** Why none could. */
   readonly whyOpen: string | undefined;
-  /** Ports that answer a process of the sandbox, as it was tried. */
+  /** Ports that a process of the sandbox could connect to. */
   openPorts(): Promise<readonly number[]>;
 }
 
 /**
- * Keeps the platform's own service to root: it accepts requests of every process that reaches it. Then checks, by connecting
- * as a process of the sandbox does.
+ * Restricts the platform's own service to root, since it accepts requests of every process that reaches it. Then
+ * checks, by connecting as a process of the sandbox would.
  *
- * @param user of such a process; undefined where processes share the bridge's.
+ * @param user of such a process; undefined if processes share the bridge's user.
  */
 export function closeSupervisor({ ports, files }: SupervisorSettings, user: User | undefined): Closure {
   for (const file of files) closeFile(file.replace(/^~(?=\/)/, homedir()));
@@ -48,7 +48,7 @@ function close(ports: readonly number[], user: User | undefined): Pick<Closure, 
   return { closedBy: undefined, whyOpen: failures.join("; ") };
 }
 
-/** Undefined when every rule holds, or why one doesn't. */
+/** Undefined if every rule holds; else why one doesn't. */
 function apply({ name, commands }: Firewall, ports: readonly number[]): string | undefined {
   for (const { program, args, input } of commands(ports)) {
     const { status, error, stderr } = spawnSync(program, args, {
@@ -65,10 +65,10 @@ function apply({ name, commands }: Firewall, ports: readonly number[]): string |
 }
 
 const ruleMs = 5_000;
-/** An image's own `PATH` may lack the folders of administration, or begin with one that others write to. */
+/** An image's `PATH` may lack the sbin folders, or begin with one that others can write to. */
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Paths that aren't there, and links, are left alone. */
+/** Missing paths and links are skipped. */
 function closeFile(path: string): void {
   if (process.getuid?.() !== 0) return;
   try {
@@ -80,10 +80,10 @@ function closeFile(path: string): void {
   }
 }
 
-/** Milliseconds for a connection within one machine: what takes longer is dropped by a rule. */
+/** Milliseconds for a connection within one machine: if it takes longer, a rule drops it. */
 const connectMs = 1_500;
 
-/** Tries every address of the sandbox's, and prints the ports that took a connection. Takes the user's place first. */
+/** Tries every address of the sandbox, and prints the ports that accepted a connection. Switches to the user first. */
 const lookProgram = `
 const net = require("node:net");
 const [ports, user] = JSON.parse(process.argv[process.argv.length - 1]);
@@ -109,7 +109,7 @@ Promise.all(attempts).then(() => process.stdout.write(JSON.stringify([...open]))
 /** @throws Error when it couldn't be looked. */
 function listening(ports: readonly number[], user: User | undefined): Promise<readonly number[]> {
   return new Promise((resolve, reject) => {
-    // As root at first: the interpreter may be where only root reads.
+    // Starts as root, since the interpreter may be readable by root only.
     const child = spawn(process.execPath, ["-e", lookProgram, JSON.stringify([ports, user ?? null])], {
       cwd: "/",
       stdio: ["ignore", "pipe", "pipe"],
