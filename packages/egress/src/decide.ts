@@ -9,13 +9,13 @@ export interface NetworkDecision {
   readonly allowed: boolean;
   /** One sentence for the operator, the agent and the receipt. */
   readonly reason: string;
-  /** The rule that allowed it, as a person writes it. */
+  /** The rule that allowed it, in its written form. */
   readonly rule?: string;
 }
 
 /**
- * The first half, before any name is resolved: a name that no rule lists is never looked up, or the lookup itself
- * would carry data out. `allowed` means that `decideConnection` may be asked. Pure.
+ * The first half, before any name is resolved: a name without a rule is never looked up, since the lookup itself
+ * could carry data out. `allowed` means that `decideConnection` decides. Pure.
  */
 export function decideBeforeLookup(target: Target, network: NetworkBoundary): NetworkDecision {
   if (network.mode === "on") return { allowed: true, reason: "this run's network is not restricted" };
@@ -36,13 +36,13 @@ export function decideBeforeLookup(target: Target, network: NetworkBoundary): Ne
 }
 
 /**
- * Decides on a target and all of its addresses. One bad address refuses the whole name, because which one is dialled
- * is chance. Pure: the same input always gives the same answer.
+ * Decides on a target and all of its addresses. One bad address refuses the whole name, because which address is used
+ * is random. Pure.
  *
  * A special address (private, loopback, metadata…) needs a listed range inside its special block:
  * `10.0.0.0/8` opens 10.0.0.1; `0.0.0.0/0` means the public internet and doesn't.
  *
- * @param addresses what the name resolved to, once; for an address, itself.
+ * @param addresses all addresses of the name, resolved once; for an address, the address itself.
  * @param hostAddresses addresses of the runner's own interfaces.
  */
 export function decideConnection(
@@ -79,7 +79,7 @@ const defaultPorts: Readonly<Record<string, number>> = { "http:": 80, "ws:": 80,
 
 /**
  * Whether a URL's destination, as it is written, is one that `decideConnection` would let through. A name isn't
- * resolved here: the connecting code checks that it leads to no closed address. Pure.
+ * resolved here: the connecting code checks its addresses. Pure.
  */
 export function allowsDestination(rules: readonly NetworkRule[], url: URL): boolean {
   const port = url.port === "" ? (defaultPorts[url.protocol] ?? 0) : Number(url.port);
@@ -95,22 +95,22 @@ export function allowsDestination(rules: readonly NetworkRule[], url: URL): bool
 }
 
 export interface Dialling {
-  /** The port that is dialled. Without it, a range with a port opens nothing. */
+  /** The port of the connection. Without it, a range with a port allows nothing. */
   readonly port?: number;
   /** Addresses of the runner's own interfaces. Default none. */
   readonly own?: readonly string[];
 }
 
 /**
- * Why an address may not be dialled, as in "10.0.0.1 is private, and no listed range names it"; undefined when it may:
- * it is of the public internet, or a listed range means it. Pure.
+ * Why no connection to an address is allowed, as in "10.0.0.1 is private, and no listed range names it"; undefined if
+ * it is: the address is public, or a listed range includes it. Pure.
  */
 export function whyClosed(
   text: string,
   ranges: readonly RangeRule[],
   { port, own = [] }: Dialling = {},
 ): string | undefined {
-  // One spelling only: `010.0.0.1` is 8.0.0.1 to one parser and 10.0.0.1 to the next.
+  // Canonical spelling only: `010.0.0.1` is 8.0.0.1 to one parser and 10.0.0.1 to another.
   if (isIP(text) === 0 || text.includes("%") || !ipaddr.isValid(text)) {
     return "not an address that can be checked";
   }

@@ -7,12 +7,12 @@ import {
 } from "@ambit/core/plugin";
 import { allowsDestination } from "./decide.js";
 
-/** The port that a URL leads to, its scheme's default included. */
+/** A URL's port, or the default of its scheme. */
 export function portOf(url: URL): number {
   return Number(url.port) || (url.protocol === "https:" ? 443 : 80);
 }
 
-/** The host as an address without brackets, when it is one. */
+/** The host as an address without brackets, if it is one. */
 export function literalAddress({ hostname }: URL): string | undefined {
   const reading = readHost(hostname);
   return reading.ok && reading.kind === "address" ? reading.host : undefined;
@@ -26,13 +26,13 @@ export function entryFor(url: URL): string {
 export interface DestinationUse {
   /** Begins the reason; the destination follows: "its calls are posted from the runner to". */
   readonly connects: string;
-  /** What else closes the gap, besides listing the destination: "remove the tool". */
+  /** Another way to close the gap than listing the destination: "remove the tool". */
   readonly otherwise: string;
 }
 
 /**
- * What an actor that connects from the runner leaves uncovered: its destination is egress of the run, so it must be on
- * the list that the sandbox is held to. Undefined when it is, or when the network isn't restricted. Pure.
+ * The gap of an actor that connects from the runner: its destination is egress of the run, so it must be on
+ * the sandbox's allowlist. Undefined if it is, or if the network isn't restricted. Pure.
  */
 export function destinationGap(
   network: NetworkBoundary,

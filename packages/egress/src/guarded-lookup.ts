@@ -2,22 +2,22 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { isIPv6, type LookupFunction } from "node:net";
 import { messageOf } from "@ambit/core/plugin";
 
-/** Resolves a name to all its addresses; rejects when there is none. Tests pass their own. */
+/** Resolves a name to all its addresses; rejects if there is none. Replaced in tests. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
 
 export const lookupOnThisHost: Lookup = async (name) =>
   (await systemLookup(name, { all: true, verbatim: true })).map(({ address }) => address);
 
-/** A name resolves to an address that is closed to the caller. */
+/** A name resolves to an address that the caller may not connect to. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }
 
 /**
- * A `lookup` for sockets: resolves once, and lets the connection be made only if `whyClosed` objects to none of the
- * addresses, because which one is dialled is chance. A literal address is never looked up: check it before.
+ * A `lookup` for sockets: resolves once, and allows the connection only if `whyClosed` refuses none of the
+ * addresses, because which one is used is random. A literal address is never looked up: check it before.
  *
- * @param whyClosed why an address is closed, as in "10.0.0.1 is private"; undefined when it is open.
+ * @param whyClosed why an address is refused, as in "10.0.0.1 is private"; undefined if it is allowed.
  */
 export function guardedLookup(
   whyClosed: (address: string) => string | undefined,

@@ -1,4 +1,4 @@
-/** Where a run's connections may lead, decided the same way for everything that connects outside a sandbox. */
+/** Where a run may connect, decided in the same way for everything that connects outside a sandbox. */
 export * from "./decide.js";
 export * from "./destination.js";
 export * from "./guarded-lookup.js";

@@ -2,18 +2,18 @@ import type { RangeRule } from "@ambit/core/plugin";
 import { whyClosed } from "./decide.js";
 import { rangeOf } from "./destination.js";
 
-/** What a connection may lead to beyond the public internet: special addresses, each by a range inside its block. */
+/** Allowed destinations besides the public internet: special addresses, each by a range inside its block. */
 export type AddressPolicy = readonly RangeRule[];
 
 /** The deployer's settings for connections that the runner itself makes to a caller's destination. */
 export interface OperatorAddresses {
-  /** Whether private and loopback addresses are open. Link-local and metadata addresses aren't in either case. */
+  /** Whether private and loopback addresses are allowed. Link-local and metadata addresses never are. */
   readonly privateHosts: "allow" | "refuse";
-  /** Further ranges that are open; a metadata service only by its own address. */
+  /** Further allowed ranges; a metadata service only by its own address. */
   readonly allowedRanges: readonly string[];
 }
 
-/** What `privateHosts: "allow"` opens. A metadata service inside has a narrower block, so it stays closed. */
+/** The ranges of `privateHosts: "allow"`. A metadata service inside has a narrower block, so it stays refused. */
 const neighbourhood: AddressPolicy = [
   { kind: "range", cidr: "10.0.0.0/8", family: 4 },
   { kind: "range", cidr: "100.64.0.0/10", family: 4 },
@@ -32,7 +32,7 @@ export function operatorPolicy({ privateHosts, allowedRanges }: OperatorAddresse
 
 /**
  * Why a connection to this address and port is refused, as in "10.0.0.1 is private, and no listed range names it";
- * undefined when it may be made. Every policy must let it through. Pure.
+ * undefined if it is allowed. Every policy must allow it. Pure.
  */
 export function whyForbidden(
   policies: readonly AddressPolicy[],

@@ -1,18 +1,18 @@
-/** Bytes to look for, and what is put over them: of the same length, so that no framing changes. */
+/** Bytes to find, and their replacement of the same length, so that no framing changes. */
 export interface Replacement {
   readonly find: Buffer;
   readonly put: Buffer;
 }
 
-/** Entries of the table of pairs. Small enough for the processor's first cache. */
+/** Entries of the table of pairs. Small enough for the processor's L1 cache. */
 const tableSize = 4_096;
 
 /**
- * Several byte sequences that are looked for in one pass, after Wu and Manber (1994): the pair of bytes at the end of a
- * window tells how far the window can move. Text that has nothing in common with them is read one byte in many.
+ * Finds several byte sequences in one pass, after Wu and Manber (1994): the pair of bytes at the end of a
+ * window determines how far the window can move. Of text that has nothing in common with them, only few bytes are read.
  */
 export class Replacements {
-  /** The longest first: a longer one may begin with a shorter one. */
+  /** The longest first, since a longer one may begin with a shorter one. */
   readonly #list: readonly Replacement[];
   readonly #minLength: number;
   readonly #maxLength: number;
@@ -48,7 +48,7 @@ export class Replacements {
     return this.#list.length === 0;
   }
 
-  /** The first that begins at `from` or behind it; of several at one place the longest. */
+  /** The first match at or after `from`; of several at one position, the longest. */
   next(bytes: Buffer, from: number): { readonly at: number; readonly replacement: Replacement } | undefined {
     if (this.isEmpty) return undefined;
     const shifts = this.#shifts;
@@ -67,7 +67,10 @@ export class Replacements {
     return undefined;
   }
 
-  /** Where, at `from` or behind it, an end of `bytes` begins that one of them begins with; else the length of `bytes`. */
+  /**
+   * The position, at or after `from`, of a suffix of `bytes` that is a prefix of one of them; else the length of
+   * `bytes`.
+   */
   startOfTail(bytes: Buffer, from: number): number {
     for (let at = Math.max(from, bytes.length - this.#maxLength + 1); at < bytes.length; at += 1) {
       if (this.#isFirst[bytes[at] ?? 0] === 0) continue;
@@ -84,8 +87,8 @@ function entryOf(first: number, second: number): number {
 /** Whether the first `length` bytes of `find` are at `at`. */
 function isAt(bytes: Buffer, at: number, find: Buffer, length: number): boolean {
   if (at + length > bytes.length || length > find.length) return false;
-  // A call into the native comparison costs more than a few steps here, but nothing for each byte: who sends a text
-  // of beginnings of a long sequence doesn't hold up other sessions.
+  // A call of the native comparison costs more than a few steps here, but almost nothing per byte, so that a text of
+  // many prefixes of a long sequence doesn't delay other sessions.
   const steps = Math.min(length, stepwiseBytes);
   for (let step = 0; step < steps; step += 1) if (bytes[at + step] !== find[step]) return false;
   return length === steps || bytes.compare(find, steps, length, at + steps, at + length) === 0;
@@ -93,7 +96,7 @@ function isAt(bytes: Buffer, at: number, find: Buffer, length: number): boolean 
 
 const stepwiseBytes = 32;
 
-/** The value in a text, in the forms that servers repeat it in, each with as much of a stand-in in the same form. */
+/** Replacements for a value in every form in which servers repeat it, each by a stand-in of the same form and length. */
 export function replacementsFor(value: string, standIn: string): readonly Replacement[] {
   const fitted = Buffer.alloc(Buffer.byteLength(value), standIn).toString();
   const forms = formsOf(fitted);
@@ -108,7 +111,7 @@ function formsOf(value: string): readonly string[] {
   const bytes = Buffer.from(value);
   const encoded = [0, 1, 2].flatMap((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
-    // The first and last characters also hold bits of what is around the value.
+    // The first and last characters also contain bits of the surrounding text.
     const whole = text.slice(Math.ceil((offset * 4) / 3), Math.floor(((offset + bytes.length) * 4) / 3));
     return [whole, whole.replaceAll("+", "-").replaceAll("/", "_")];
   });

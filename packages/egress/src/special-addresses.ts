@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 
-/** A block of addresses that isn't the public internet, or that embeds another address. */
+/** A block of addresses that aren't public, or that embed another address. */
 export interface SpecialBlock {
   /** Reads on after "10.0.0.1 is ...". */
   readonly meaning: string;
@@ -54,7 +54,7 @@ const written = [
   ["ff00::/8", "multicast"],
 ] as const;
 
-/** Parsed when an address is first judged: a start has none, and this costs as much as loading many modules. */
+/** Parsed when an address is first checked: a start doesn't need it, and it costs as much as loading many modules. */
 let parsed: Parsed | undefined;
 
 interface Parsed {
@@ -70,7 +70,7 @@ function parse(): Parsed {
   return { blocks, globalUnicast: ipaddr.IPv6.parseCIDR("2000::/3") };
 }
 
-/** The narrowest special block around the address, or undefined for an address of the public internet. */
+/** The narrowest special block that contains the address; undefined for a public address. */
 export function specialBlockOf(address: ipaddr.IPv4 | ipaddr.IPv6): SpecialBlock | undefined {
   parsed ??= parse();
   const { blocks, globalUnicast } = parsed;

@@ -1,7 +1,7 @@
 import type { Replacements } from "./replacements.js";
 
 /**
- * Replaces byte sequences in a stream, also across chunks. Holds back no more than the end of a chunk that may be the
+ * Replaces byte sequences in a stream, even across chunks. Holds back only the end of a chunk that may be the
  * beginning of a sequence, so a stream of events isn't delayed.
  */
 export class StreamReplacer {
@@ -22,7 +22,7 @@ export class StreamReplacer {
     return passed;
   }
 
-  /** What was held back: the stream has ended, so nothing longer begins there. */
+  /** What was held back, at the end of the stream. */
   end(): Buffer {
     const rest = this.#held;
     this.#held = nothing;
@@ -30,15 +30,15 @@ export class StreamReplacer {
   }
 }
 
-/** A text of one piece. */
+/** Replaces in a complete text. */
 export function replaceIn(text: string, replacements: Replacements, encoding: "latin1" | "utf8"): string {
   const bytes = Buffer.from(text, encoding);
   return replaced(bytes, replacements, () => bytes.length).passed.toString(encoding);
 }
 
 /**
- * @param tailFrom where, at a position or behind it, something begins that the next chunk may complete. What is found
- *   there or later waits for it.
+ * @param tailFrom the position, at or after another, where something begins that the next chunk may complete. What is
+ * found there or later waits for it.
  */
 function replaced(
   bytes: Buffer,

@@ -1,8 +1,8 @@
 import { readHost } from "@ambit/core/plugin";
 
 /**
- * Where a client wants to go, in the one spelling that is matched, resolved, dialled and reported. Parsing and
- * deciding share this string, so that no second reading of the client's bytes can differ from the first.
+ * A client's destination, in the one spelling that is matched, resolved, connected to and reported. Parsing and
+ * deciding share this string, so that the client's bytes aren't interpreted twice.
  */
 export interface Target {
   /** A lower-case ASCII name without trailing dot, or an address as ipaddr.js prints it, without brackets. */
@@ -16,7 +16,7 @@ export type TargetReading =
   | { readonly ok: true; readonly target: Target }
   | { readonly ok: false; readonly why: string };
 
-/** Reads `host`, `host:port` or `[address]:port`. Without a port the default is taken; without either it fails. */
+/** Reads `host`, `host:port` or `[address]:port`. Without a port, the default is used; without both, it fails. */
 export function readAuthority(raw: string, defaultPort?: number): TargetReading {
   const parts = /^(\[[^\]]*\]|[^:]*)(?::(\d{1,5}))?$/.exec(raw);
   if (parts === null) return { ok: false, why: "the target is not of the form host:port" };
@@ -25,7 +25,7 @@ export function readAuthority(raw: string, defaultPort?: number): TargetReading 
   return readTarget(parts[1] ?? "", port);
 }
 
-/** Reads a host and a port that came apart from each other, as SOCKS sends them. */
+/** Reads a separate host and port, as SOCKS sends them. */
 export function readTarget(rawHost: string, port: number): TargetReading {
   if (!Number.isInteger(port) || port < 1 || port > 65535) {
     return { ok: false, why: "the port is not between 1 and 65535" };

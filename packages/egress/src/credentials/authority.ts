@@ -1,4 +1,4 @@
-// Its decorators need the polyfill.
+// The library's decorators need this polyfill.
 import "reflect-metadata";
 import { randomBytes, webcrypto } from "node:crypto";
 import { createSecureContext, type SecureContext } from "node:tls";
@@ -6,11 +6,13 @@ import * as x509 from "@peculiar/x509";
 import { authorityName } from "./trust.js";
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
-/** Longer than any session; a client's clock may be behind. */
+/** Longer than any session. Begins in the past, since a client's clock may be behind. */
 const validMs = 30 * 24 * 3_600_000;
 const skewMs = 3_600_000;
 
-/** Certificates for the hosts of one session's credentials. Its key can't be exported, and is gone with the process. */
+/**
+ * Issues certificates for the hosts of one session's credentials. Its key can't be exported, and ends with the process.
+ */
 export class SessionAuthority {
   /** PEM, for the trust stores inside. */
   readonly certificate: string;
@@ -55,7 +57,7 @@ export class SessionAuthority {
     return new SessionAuthority(issuer, keys.privateKey, leafKeys, leafKey);
   }
 
-  /** What a server of this name shows its clients. Made once for each name. */
+  /** The certificate and key for a server of this name. Created once per name. */
   contextFor(name: string): Promise<SecureContext> {
     const known = this.#contexts.get(name);
     if (known !== undefined) return known;
@@ -69,7 +71,7 @@ export class SessionAuthority {
     return createSecureContext({ key, cert: certificate, minVersion: "TLSv1.2" });
   }
 
-  /** A server's key and certificate in PEM. All names have one key. */
+  /** A server's key and certificate in PEM. All names share one key. */
   async certificateFor(name: string): Promise<{ readonly key: string; readonly certificate: string }> {
     const leaf = await x509.X509CertificateGenerator.create({
       ...lifetime(),
@@ -94,7 +96,7 @@ export class SessionAuthority {
 function lifetime() {
   const now = Date.now();
   return {
-    // Positive, as RFC 5280 section 4.1.2.2 has it.
+    // Positive, as RFC 5280 section 4.1.2.2 requires.
     serialNumber: `01${randomBytes(15).toString("hex")}`,
     notBefore: new Date(now - skewMs),
     notAfter: new Date(now + validMs),

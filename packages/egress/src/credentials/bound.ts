@@ -2,12 +2,12 @@ import type { HiddenCredential } from "@ambit/core/plugin";
 import type { Target } from "../target.js";
 import { placeholderFor } from "./placeholder.js";
 
-/** A credential with its placeholder, and where it may go. */
+/** A credential with its placeholder and its destinations. */
 export interface BoundCredential extends HiddenCredential {
   readonly placeholder: string;
   /** `host:port`, canonical. */
   readonly endpoints: ReadonlySet<string>;
-  /** What is secret in the value: all of it, or the password of `user:password`. */
+  /** The secret part of the value: all of it, or the password of `user:password`. */
   readonly secret: string;
 }
 

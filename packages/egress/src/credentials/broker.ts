@@ -7,13 +7,13 @@ import { type BoundCredential, bindCredential, isBoundTo } from "./bound.js";
 import { gitVariables, type TrustFiles, trustVariables } from "./environment.js";
 
 export interface BrokerOptions {
-  /** Authorities whose servers may be sent a credential, in PEM. Default: Node's and this host's. */
+  /** Authorities, in PEM, whose servers may get a credential. Default: Node's and this host's. */
   readonly trusted?: readonly string[];
-  /** Authorities besides, in PEM: a company's own. Default: none. */
+  /** Additional authorities in PEM, such as a company's. Default: none. */
   readonly added?: readonly string[];
 }
 
-/** One session's credentials, which its egress proxy puts on requests. Nothing of it is written anywhere. */
+/** One session's credentials, which its egress proxy adds to requests. Kept in memory only. */
 export interface CredentialBroker {
   /** The placeholder of each value, by name. */
   readonly placeholders: Readonly<Record<string, string>>;
@@ -21,16 +21,16 @@ export interface CredentialBroker {
   readonly authority: string;
   readonly credentials: readonly BoundCredential[];
   readonly trust: BrokerOptions;
-  /** Those that may be sent to this destination; the proxy ends TLS where there is one. */
+  /** The credentials that may be sent to this destination. If there are any, the proxy terminates TLS. */
   credentialsFor(target: Target): readonly BoundCredential[];
   contextFor(name: string): Promise<SecureContext>;
-  /** What a destination's answers mustn't repeat. */
+  /** Values that a destination's responses must not contain. */
   replacementsFor(target: Target): Replacements;
   /**
-   * Variables of a process inside: those by which it trusts the authority; for the agent also those by which git sends
+   * Variables for a process inside: those that make it trust the authority; for the agent also those that make git send
    * placeholders.
    *
-   * @param given the process's own variables, which stay.
+   * @param given the process's own variables, which aren't changed.
    */
   environment(
     role: "agent" | "tool",
@@ -39,7 +39,7 @@ export interface CredentialBroker {
   ): Readonly<Record<string, string>>;
 }
 
-/** Makes placeholders and an authority for a session. @throws TypeError for no credentials: none needs a broker. */
+/** Creates placeholders and an authority for a session. @throws TypeError for no credentials: none needs a broker. */
 export async function openCredentialBroker(
   secrets: readonly HiddenCredential[],
   trust: BrokerOptions = {},
@@ -79,7 +79,7 @@ export async function openCredentialBroker(
 
 /** An authority whose key stays in this process. */
 export async function makeAuthority(): Promise<SessionAuthority> {
-  // Making certificates takes a library of an eighth of a second, which most servers never need.
+  // Creating certificates needs a library that takes 125 ms to load, and that most servers never need.
   const { SessionAuthority } = await import("./authority.js");
   return SessionAuthority.make();
 }

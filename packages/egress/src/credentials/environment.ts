@@ -2,13 +2,13 @@ import type { BoundCredential } from "./bound.js";
 
 /** The trust stores' paths, as seen inside. */
 export interface TrustFiles {
-  /** Only the session's authority, for variables that add to a store. */
+  /** Only the session's authority, for variables that extend a store. */
   readonly authority: string;
   /** The system's authorities and the session's, for variables that replace a store. */
   readonly bundle: string;
 }
 
-/** Variables by which programs inside trust the session's authority. */
+/** Variables that make programs inside trust the session's authority. */
 export function trustVariables({ authority, bundle }: TrustFiles): Readonly<Record<string, string>> {
   return {
     // OpenSSL, Go, Python, Bun, codex.
@@ -27,8 +27,8 @@ export function trustVariables({ authority, bundle }: TrustFiles): Readonly<Reco
 }
 
 /**
- * Git's settings for one process, which leave no trace in a repository (git-config, "ENVIRONMENT"): the placeholder
- * goes with every request to its hosts, and remotes over SSH are reached by HTTPS instead.
+ * Git's settings for one process, without changing a repository (git-config, "ENVIRONMENT"): the placeholder
+ * is sent with every request to its hosts, and remotes over SSH are reached by HTTPS instead.
  *
  * @param given variables that the process has already: settings in them stay.
  */
@@ -38,7 +38,7 @@ export function gitVariables(
 ): Readonly<Record<string, string>> {
   const settings = gitSettings(credentials);
   const before = given.GIT_CONFIG_COUNT ?? "0";
-  // A count that git itself would refuse: it says so better than we could.
+  // An invalid count: git itself reports it.
   if (settings.length === 0 || !/^\d{1,4}$/.test(before)) return {};
   const first = Number(before);
   return Object.fromEntries([
@@ -52,7 +52,7 @@ export function gitVariables(
 
 type Setting = readonly [key: string, value: string];
 
-/** One credential for each place, a password before others, for git would send two headers of one name. */
+/** One credential per URL, passwords first, since git would send two headers with the same name. */
 function gitSettings(credentials: readonly BoundCredential[]): readonly Setting[] {
   const byRank = credentials.toSorted((one, other) => rankOf(one) - rankOf(other));
   const headers = new Map<string, string>();
@@ -82,7 +82,7 @@ function gitSettings(credentials: readonly BoundCredential[]): readonly Setting[
 
 const rankOf = ({ as }: BoundCredential) => (as === "basic" ? 0 : as === "bearer" ? 1 : 2);
 
-/** What git sends for it; undefined for a model's key. */
+/** The header that git sends for it; undefined for a model's key. */
 function headerOf({ as, placeholder }: BoundCredential): string | undefined {
   if (as === undefined) return undefined;
   if (typeof as === "object") return `${as.header}: ${placeholder}`;

@@ -1,6 +1,9 @@
 import { hashedName } from "./trust.js";
 
-/** Where Debian, Alpine and others keep authorities: a file of all of them, and one each by its hashed name. */
+/**
+ * The store of Debian, Alpine and others: one file with all authorities, and one file per authority with its hashed
+ * name.
+ */
 export const imageStore = "/etc/ssl/certs";
 
 const script = `set -eu; umask 022
@@ -16,7 +19,7 @@ export interface ImageTrustFiles {
   readonly authority: string;
   /** The runner's authorities, for an image that has none. */
   readonly host: string;
-  /** Made by the command: the image's authorities, else the host's, and the session's. */
+  /** Created by the command: the image's authorities, else the host's, and the session's. */
   readonly bundle: string;
 }
 

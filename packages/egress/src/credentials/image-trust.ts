@@ -4,9 +4,9 @@ import type { CredentialBroker } from "./broker.js";
 import { imageTrustCommand } from "./image-store.js";
 import { systemBundle } from "./trust.js";
 
-/** What a sandbox's platform does before the run's first process, as root. */
+/** What a sandbox's platform can do as root, before the run's first process. */
 export interface ImageAccess {
-  /** Writes a file that everyone can read, and the folders in between. */
+  /** Writes a file that everyone can read, and creates missing folders. */
   upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
   /** Runs a command to its end. */
   run(

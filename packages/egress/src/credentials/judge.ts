@@ -2,7 +2,7 @@ import { formatTarget, type Target } from "../target.js";
 import { type BoundCredential, isBoundTo } from "./bound.js";
 import { isAmbiguousPath, matchesPath, pathOf, readingOf } from "./reading.js";
 
-/** A request as it came. */
+/** A request, as the client sent it. */
 export interface JudgedRequest {
   readonly method: string;
   readonly url: string;
@@ -11,19 +11,19 @@ export interface JudgedRequest {
 }
 
 export type CredentialVerdict =
-  /** `body`: it may go only if its body is a git LFS download. */
+  /** `body`: it may be sent only if its body is a git LFS download. */
   | { readonly verdict: "pass"; readonly rawHeaders: readonly string[]; readonly body?: "lfs-download" }
   | { readonly verdict: "refuse"; readonly reason: string };
 
-/** Where model providers take a key, when a credential names no header. */
+/** Headers in which model providers accept a key, for a credential that names no header. */
 const keyHeaders: readonly string[] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
-/** Headers by which some servers read another method or path than the request line's. */
+/** Headers that make some servers use another method or path than the request line's. */
 const overrides =
   /^(x-(http-)?method(-override)?|x-original-url|x-rewrite-url|x-(forwarded|original)-(method|prefix|uri))$/i;
 
 /**
- * Puts credentials in the place of their placeholders, or says why one may not go. A placeholder is replaced only as
- * the whole credential of its own header, once, for one of its hosts, within its limits; anywhere else it refuses the
+ * Replaces placeholders with their credentials, or says why that isn't allowed. A placeholder is replaced only as
+ * the whole credential of its header, once, for one of its hosts, within its limits. Anywhere else, it refuses the
  * request. Pure.
  *
  * @param target CONNECT's, which the TLS server name and the Host header were already compared with.
@@ -61,7 +61,7 @@ export function judgeCredentials(
     rawHeaders[index + 1] = replaced;
     isCarried = true;
   }
-  // A part of an answer that repeats the value would hold a part of it, which is found in no answer.
+  // A partial response could contain part of the value, which can't be recognised.
   const sent = isCarried ? without(rawHeaders, partial) : rawHeaders;
   return { verdict: "pass", rawHeaders: sent, ...(body === undefined ? {} : { body }) };
 }
@@ -145,7 +145,7 @@ function formOf({ as }: BoundCredential): string {
   return `as ${as === "basic" ? "Basic" : "Bearer"} in Authorization`;
 }
 
-/** What a header's value says: as it is, percent-decoded, and what is base64 in it decoded. */
+/** A header's value in every reading: unchanged, percent-decoded, and with its base64 decoded. */
 function readingsOf(value: string): readonly string[] {
   const parts = value.split(/[\s,;="]+/).filter((part) => part.length >= 16);
   return [value, unescaped(value), ...parts.map((part) => Buffer.from(part, "base64").toString("latin1"))];
@@ -157,7 +157,7 @@ function unescaped(text: string): string {
   );
 }
 
-/** Headers by which a client asks for a part of an answer (RFC 9110 section 14). A server may ignore them. */
+/** Headers that request a part of a response (RFC 9110 section 14). A server may ignore them. */
 const partial: readonly string[] = ["range", "if-range"];
 
 function without(rawHeaders: readonly string[], names: readonly string[]): string[] {

@@ -1,6 +1,9 @@
 import { randomInt } from "node:crypto";
 
-/** What the issuers' own clients look at before they send a key. Nothing of the value but these is repeated. */
+/**
+ * Prefixes that the issuers' own clients check before they send a key. The placeholder repeats nothing else of the
+ * value.
+ */
 const prefixes = [
   ...["sk-ant-api03-", "sk-ant-oat01-", "sk-ant-", "sk-proj-", "sk-or-v1-", "sk-", "sk_live_", "sk_test_"],
   ...[
@@ -24,7 +27,7 @@ const max = 256;
 const hexadecimal = "0123456789abcdef";
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/** A random text that clients take for the value: with its issuer's prefix, about its length and its characters. */
+/** A random text that clients accept as the value: with its issuer's prefix, about its length and character set. */
 export function placeholderFor(value: string): string {
   if (/^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(value)) return webToken();
   const prefix = prefixes.find((one) => value.startsWith(one)) ?? "";

@@ -1,4 +1,4 @@
-/** A request line, as far as a credential's limits look at it. */
+/** The parts of a request that a credential's limits check. */
 export interface RequestLine {
   readonly method: string;
   /** Origin form, with its query. */
@@ -8,8 +8,8 @@ export interface RequestLine {
 const safeMethods: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 
 /**
- * Whether two servers could read the path as two: encoded separators, dots and parameters, empty or dot segments.
- * A path that is compared must be none of these. Pure.
+ * Whether servers could interpret the path differently: encoded separators, dots and parameters, empty or dot segments.
+ * A path that is compared must have none of these. Pure.
  */
 export function isAmbiguousPath(path: string): boolean {
   return /%(?:2[ef35]|3[bf]|5c|00|0[ad])|[\\;]|\/\/|\/\.{1,2}(?:\/|$)/i.test(path);
@@ -20,13 +20,13 @@ export function pathOf(url: string): string {
   return query === -1 ? url : url.slice(0, query);
 }
 
-/** Whether a pattern of `paths` holds the path. Pure. */
+/** Whether a pattern of `paths` matches the path. Pure. */
 export function matchesPath(pattern: string, path: string): boolean {
   return pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
 }
 
 /**
- * What a request with a credential for reading must still show: `body` for one whose body alone tells (git LFS).
+ * Whether a request only reads: `body` if only its body can tell (git LFS).
  * Git's smart protocol reads by POST too (gitprotocol-http); everything else that isn't safe by its method writes. Pure.
  */
 export function readingOf({ method, url }: RequestLine): "reads" | "writes" | "body" {

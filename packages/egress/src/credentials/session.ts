@@ -3,16 +3,16 @@ import { type HiddenCredential, SandboxFailed } from "@ambit/core/plugin";
 import { type CredentialBroker, openCredentialBroker } from "./broker.js";
 
 export interface SessionBrokerOptions {
-  /** Whose setting `trustedAuthorities` is, for errors: `sandbox-local`. */
+  /** The plugin with the setting `trustedAuthorities`, for errors: `sandbox-local`. */
   readonly plugin: string;
   /** Absolute paths of PEM files: authorities besides those of this host and Node. */
   readonly trustedAuthorities: readonly string[];
-  /** Authorities in PEM, in place of the host's and the files'. Default: those. */
+  /** Authorities in PEM that replace the host's and those of the files. Default: not replaced. */
   readonly trusted?: readonly string[] | undefined;
 }
 
 /**
- * The broker of a sandbox's secrets; undefined when it has none.
+ * The broker of a sandbox's secrets; undefined if it has none.
  *
  * @throws SandboxFailed for a file that can't be read.
  */

@@ -12,7 +12,7 @@ const bundlePaths = [
   "/etc/ssl/cert.pem",
 ];
 
-/** The authorities that this host's programs trust, in PEM; Node's own where the host names none. */
+/** The authorities that this host's programs trust, in PEM; Node's own if the host has none. */
 export async function systemBundle(): Promise<string> {
   for (const path of bundlePaths) {
     const text = await readFile(path, "utf8").catch(() => "");

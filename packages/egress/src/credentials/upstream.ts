@@ -12,10 +12,13 @@ import {
 import type { Target } from "../target.js";
 import type { BrokerOptions } from "./broker.js";
 
-/** What a server's certificate is held against. Made once for a list: reading hundreds of certificates takes its time. */
+/**
+ * The context that verifies a server's certificate. Created once per list, since parsing hundreds of certificates is
+ * slow.
+ */
 export class TrustedServers {
   readonly #context: SecureContext;
-  /** The last TLS session of each destination, so that the next handshake is short. */
+  /** The last TLS session of each destination, for resumption. */
   readonly #sessions = new Map<string, Buffer>();
 
   constructor({ trusted, added = [] }: BrokerOptions) {
@@ -23,7 +26,7 @@ export class TrustedServers {
       trusted === undefined ? hostContext(added) : createSecureContext({ ca: [...trusted, ...added] });
   }
 
-  /** A verified connection over the socket; rejects for a certificate that isn't the server's. */
+  /** A verified TLS connection over the socket; rejects if the certificate isn't the server's. */
   open(socket: Socket, { host, port }: Target): Promise<TLSSocket> {
     const key = `${host}:${port}`;
     const session = this.#sessions.get(key);
@@ -39,7 +42,7 @@ export class TrustedServers {
     return new Promise((resolve, reject) => {
       const tls = connect(options);
       tls.on("session", (next) => this.#sessions.set(key, next));
-      // Stays while the connection is idle: an error then ends only this connection.
+      // Kept while the connection is idle, so that an error ends only this connection.
       tls.on("error", reject);
       tls.once("close", () => reject(new Error("the connection was closed during the TLS handshake")));
       tls.once("secureConnect", () => resolve(tls));
@@ -47,7 +50,7 @@ export class TrustedServers {
   }
 }
 
-/** The last one: reading hundreds of certificates takes 60 ms, and a host's sessions all have the same. */
+/** Caches the last one: parsing hundreds of certificates takes 60 ms, and all sessions of a host have the same list. */
 let shared: { readonly added: string; readonly context: SecureContext } | undefined;
 
 function hostContext(added: readonly string[]): SecureContext {
@@ -58,12 +61,12 @@ function hostContext(added: readonly string[]): SecureContext {
   return shared.context;
 }
 
-/** Node's authorities, those that `NODE_EXTRA_CA_CERTS` adds, and this host's: what programs inside trust too. */
+/** Node's authorities, those of `NODE_EXTRA_CA_CERTS`, and this host's: the same that programs inside trust. */
 function hostAuthorities(): string[] {
   return [...new Set([...getCACertificates("default"), ...getCACertificates("system")])];
 }
 
-/** Reuses the one connection that belongs to one client connection, and opens it when there is none. */
+/** Reuses the one server connection of a client connection, and opens it if there is none. */
 export class UpstreamAgent extends Agent {
   readonly #open: () => Promise<TLSSocket>;
 
@@ -78,7 +81,7 @@ export class UpstreamAgent extends Agent {
   ): Duplex | null | undefined {
     this.#open().then(
       (socket) => done?.(null, socket),
-      // Node's type wants a stream also where there is none.
+      // Node's type requires a stream even if there is none.
       (error: Error) => (done as ((error: Error) => void) | undefined)?.(error),
     );
     return undefined;

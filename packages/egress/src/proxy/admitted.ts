@@ -3,7 +3,7 @@ import type { Target } from "../target.js";
 
 export type EgressProtocol = "http" | "connect" | "socks5" | "socks4" | "unknown";
 
-/** A destination that passed, before or after it is dialled. */
+/** An allowed destination, before or after the connection is made. */
 export interface Admitted {
   readonly target: Target;
   readonly protocol: EgressProtocol;

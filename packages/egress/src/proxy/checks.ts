@@ -1,7 +1,7 @@
 import { judgeFirstFlight } from "./first-flight.js";
 import { readHttpDestination } from "./http/destination.js";
 
-/** How a connection that was let through is held to the name that it was let through by. */
+/** Checks that an allowed connection really is for the name that it was allowed for. */
 export interface EgressChecks {
   /** The tunnel's name and that in its first bytes. */
   readonly firstFlight: typeof judgeFirstFlight;

@@ -4,11 +4,11 @@ import type { Share } from "./connection-budget.js";
 /** Why a connection isn't served. */
 export interface Refused {
   readonly reason: string;
-  /** Since the last one that was admitted: a client that keeps on trying makes one record, not thousands. */
+  /** Since the last admitted connection, so that a client that keeps trying causes one record, not thousands. */
   readonly isFirst: boolean;
 }
 
-/** Holds one session's clients to its own limit and to its part of the whole server's. */
+/** Limits one session's clients to the session's own limit and its share of the server's. */
 export class ClientAdmission {
   readonly #limit: number;
   readonly #share: Share;

@@ -1,6 +1,6 @@
 import type { NetworkBoundary } from "@ambit/core/plugin";
 
-/** Programs that every sandbox with the proxy has; a backend shows or copies them inside. */
+/** Programs for every sandbox with the proxy. A backend mounts or copies them inside. */
 export const nodePreload = new URL("../../inside/node-proxy.cjs", import.meta.url);
 
 export interface ClientEnvironmentOptions {
@@ -15,15 +15,15 @@ export interface ClientEnvironmentOptions {
 }
 
 /**
- * Hosts that programs reach without the proxy where only the sandbox's own loopback is inside: where addresses of the
- * runner's are listed, programs ask the proxy for `127.…`. Pure.
+ * Hosts that programs reach without the proxy if inside there is only the sandbox's own loopback. If loopback addresses
+ * of the runner are listed, programs use the proxy for `127.…`. Pure.
  */
 export function directHosts({ rules }: NetworkBoundary): readonly string[] {
   const listsLoopback = rules.some((rule) => rule.kind === "range" && rule.cidr.startsWith("127."));
   return ["localhost", ...(listsLoopback ? [] : ["127.0.0.1", "127.0.0.0/8"]), "::1"];
 }
 
-/** Variables by which programs inside use the proxy. Pure. */
+/** Variables that make programs inside use the proxy. Pure. */
 export function clientEnvironment({
   proxy,
   direct,
@@ -35,7 +35,7 @@ export function clientEnvironment({
   return {
     ...names,
     ...Object.fromEntries(lowerCase),
-    // Node 22.21 and later heeds the variables by itself; for older ones there is the preload.
+    // Node 22.21 and later supports the variables; older versions need the preload.
     NODE_USE_ENV_PROXY: "1",
     NODE_OPTIONS: `${nodeOptions} --require=${preload}`.trim(),
   };

@@ -1,15 +1,15 @@
 /**
- * Reads the server name out of a TLS ClientHello (RFC 8446 section 4.1.2, RFC 6066 section 3) without taking part
- * in the handshake. Anything that two readers could understand in two ways is `malformed`, and refused upstairs.
+ * Reads the server name from a TLS ClientHello (RFC 8446 section 4.1.2, RFC 6066 section 3) without taking part
+ * in the handshake. Anything ambiguous is `malformed`, and refused by the caller.
  */
 export type ClientHelloReading =
-  /** Come back when `needed` bytes are there; fewer can't change the answer. */
+  /** Call again when `needed` bytes have arrived; fewer can't change the result. */
   | { readonly state: "incomplete"; readonly needed: number }
   | { readonly state: "not-tls" }
   | { readonly state: "malformed"; readonly why: string }
   | { readonly state: "hello"; readonly serverName: string | undefined };
 
-/** A ClientHello of today is 0.3 to 2 KiB. More than this, records included, is refused. */
+/** A current ClientHello has 0.3 to 2 KiB. More than this, including records, is refused. */
 export const LONGEST_CLIENT_HELLO = 32 * 1024;
 
 const HANDSHAKE_RECORD = 0x16;
@@ -55,7 +55,7 @@ export function readClientHello(bytes: Buffer): ClientHelloReading {
   }
 }
 
-/** A cursor that answers undefined instead of reading past the end. */
+/** A cursor that returns undefined instead of reading past the end. */
 class Cursor {
   readonly #bytes: Buffer;
   #position = 0;

@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 
-/** One session's part of what the whole server may have open. */
+/** One session's share of the connections that the server may have open. */
 export interface Share {
-  /** Takes one connection; false when there is no room for it. Every true needs one `give`. */
+  /** Takes one connection; false if the budget is used up. Every true needs one `give`. */
   take(): boolean;
   give(): void;
-  /** The session is closed. */
+  /** Called when the session is closed. */
   leave(): void;
 }
 
 /**
- * Client connections of all sessions together. A session below an equal part of the whole always gets one: what
- * another session holds can't keep it from the network. So twice the limit is the most that can be open.
+ * Client connections of all sessions together. A session below an equal share always gets one: connections of
+ * another session can't keep it from the network. So at most twice the limit can be open.
  */
 export class ConnectionBudget {
   readonly #limit: number;
@@ -51,7 +51,7 @@ export class ConnectionBudget {
   }
 }
 
-/** Where the limit of open files can't be read. */
+/** Assumed if the limit of open files can't be read. */
 const assumedOpenFiles = 1_024;
 
 /** The soft limit of open files in the text of `/proc/self/limits`. */
@@ -61,7 +61,7 @@ export function openFilesLimit(text: string): number {
   return found === undefined ? assumedOpenFiles : Number(found);
 }
 
-/** A connection has two descriptors at most, so an eighth of them leaves half of all to the rest of the server. */
+/** A connection has two descriptors at most, so an eighth of the limit leaves half of them to the rest of the server. */
 export function serverConnections(openFiles: number): number {
   return Math.floor(openFiles / 8);
 }
@@ -78,7 +78,7 @@ function limitsOfThisProcess(): string {
   try {
     return readFileSync("/proc/self/limits", "latin1");
   } catch {
-    // Not Linux: the assumed limit holds.
+    // Not Linux: assumes the default limit.
     return "";
   }
 }

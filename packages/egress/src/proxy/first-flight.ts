@@ -4,16 +4,16 @@ import type { Target } from "../target.js";
 import { LONGEST_CLIENT_HELLO, readClientHello } from "./client-hello.js";
 
 /**
- * What may follow the opening of a tunnel, judged from the client's first bytes. A tunnel to an address is bound by
- * the address and passes whole. A tunnel to a name is bound by the name, so what names a host must name the same:
+ * What may follow the opening of a tunnel, judged by the client's first bytes. A tunnel to an address is bound by
+ * the address and passes unchecked. A tunnel to a name is bound by the name, so its content must name the same host:
  *
  * - TLS, on every port: the ClientHello's server name must be the tunnel's name; absent means refused. With
  *   encrypted ClientHello the outer name is the one compared.
  * - Port 443 carries TLS only: anything else has no name to compare (SSH over 443 included).
- * - Cleartext HTTP/1: handed to the HTTP side, which compares the Host of every request. Port 80 carries only that.
+ * - Cleartext HTTP/1: passed to the HTTP side, which compares the Host of every request. Port 80 carries only that.
  *   Cleartext HTTP/2 hides its host and is refused.
- * - Anything else on another port passes: the list bound its name and its address. A protocol that changes to TLS
- *   later (STARTTLS) isn't looked at again.
+ * - Anything else on another port passes: the list determined its name and address. A protocol that switches to TLS
+ *   later (STARTTLS) isn't checked again.
  */
 export type FlightVerdict =
   | { readonly verdict: "wait"; readonly needed: number }
@@ -25,7 +25,7 @@ const HTTP_2_PREFACE = Buffer.from("PRI * HTTP/2.0\r\n");
 const MOST_EMPTY_BYTES = 64;
 const methodStarts = METHODS.map((method) => Buffer.from(`${method} `));
 
-/** @param ended the client has said that nothing follows. */
+/** @param ended whether the client has half-closed, so that nothing follows. */
 export function judgeFirstFlight(target: Target, bytes: Buffer, ended: boolean): FlightVerdict {
   if (target.kind === "address" || (ended && bytes.length === 0)) return { verdict: "pass" };
   if (bytes.length === 0) return { verdict: "wait", needed: 1 };

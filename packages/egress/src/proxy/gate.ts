@@ -9,21 +9,21 @@ import type { EgressChecks } from "./checks.js";
 import type { EgressLimits } from "./limits.js";
 import type { OpenSockets } from "./open-sockets.js";
 
-/** One connection attempt, as it was decided. */
+/** One connection attempt, with its decision. */
 export interface EgressDecision {
-  /** Canonical, except where the client's spelling could not be read: then escaped and cut to 255 characters. */
+  /** Canonical, or if the client's spelling couldn't be parsed, escaped and cut to 255 characters. */
   readonly target: { readonly host: string; readonly port: number };
   readonly allowed: boolean;
   readonly reason: string;
   readonly protocol: EgressProtocol;
-  /** The address that was dialled or was first in line; absent when nothing was resolved. */
+  /** The address that was connected to, or tried first; absent if nothing was resolved. */
   readonly address?: string;
 }
 
 export const addressesOfThisHost = (): string[] =>
   Object.values(networkInterfaces()).flatMap((entries) => (entries ?? []).map((entry) => entry.address));
 
-/** The boundary let it through and the network didn't. */
+/** The boundary allowed it, but the network failed. */
 export class UpstreamFailure extends Error {
   override readonly name = "UpstreamFailure";
   constructor(
@@ -38,7 +38,7 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** Enough for a name with both families and a spare; more would only prolong a failure. */
+/** Enough for a name with both families and one spare; more would only prolong a failure. */
 const MOST_ADDRESSES_TRIED = 4;
 
 export interface GateOptions {
@@ -53,7 +53,7 @@ export interface GateOptions {
 
 export type Admission = { readonly decision: NetworkDecision; readonly addresses: readonly string[] };
 
-/** The one way out: every protocol asks here, and only what was checked here is dialled. */
+/** The only way out: every protocol asks here, and connections go only to addresses that were checked here. */
 export class Gate {
   readonly #options: GateOptions;
   #closed = false;
@@ -70,7 +70,7 @@ export class Gate {
     return this.#options.checks;
   }
 
-  /** Resolves once and judges every address. Rejects with `UpstreamFailure` when a listed name doesn't resolve. */
+  /** Resolves once and checks every address. Rejects with `UpstreamFailure` if a listed name doesn't resolve. */
   async admit(target: Target): Promise<Admission> {
     const first = decideBeforeLookup(target, this.#options.policy);
     if (!first.allowed) return { decision: first, addresses: [] };
@@ -80,7 +80,7 @@ export class Gate {
   }
 
   /**
-   * `admit`, with every outcome reported that ends here: a refusal, or an allowed name that doesn't resolve. What
+   * `admit`, which also reports final outcomes: a refusal, or an allowed name that doesn't resolve. What
    * is admitted is reported later, once, by the code that opens the connection.
    */
   async admitOrReport(target: Target, protocol: EgressProtocol): Promise<Admission | UpstreamFailure> {
@@ -96,7 +96,7 @@ export class Gate {
     }
   }
 
-  /** `dial`, with a failure handed back and reported as allowed: the boundary had no part in it. */
+  /** `dial`, which returns a failure and reports it as allowed, since the boundary didn't cause it. */
   async dialOrReport(admitted: Admitted): Promise<Socket | UpstreamFailure> {
     try {
       return await this.dial(admitted.addresses, admitted.target.port);
@@ -107,7 +107,7 @@ export class Gate {
     }
   }
 
-  /** Reports what was dialled, and cuts the connection when that fails: no record, no way out. */
+  /** Reports a connection, and closes it if reporting fails: no connection without a record. */
   reportOpened(admitted: Admitted, upstream: Socket): void {
     try {
       this.report(admitted.target, admitted.protocol, admitted.decision, upstream.remoteAddress);
@@ -132,7 +132,7 @@ export class Gate {
     });
   }
 
-  /** Connects to the first of the admitted addresses that answers. No name is looked up here. */
+  /** Connects to the first admitted address that responds. No name is looked up here. */
   async dial(addresses: readonly string[], port: number): Promise<Socket> {
     let last: UpstreamFailure | undefined;
     for (const address of addresses.slice(0, MOST_ADDRESSES_TRIED)) {
@@ -212,7 +212,7 @@ export class Gate {
   }
 }
 
-/** A client's unreadable spelling, safe to log: printable ASCII, at most 255 characters. */
+/** A client's unparsable spelling, safe to log: printable ASCII, at most 255 characters. */
 export function escapeForReport(raw: string): string {
   const escaped = [...raw.slice(0, 255)].map((character) =>
     character > " " && character <= "~"

@@ -4,19 +4,19 @@ export interface EgressLimits {
   readonly connections: number;
   /**
    * For a complete greeting, for a tunnel's complete first flight, and for a complete request header: from the
-   * connection's start, and again from the end of each answer.
+   * connection's start, and again from the end of each response.
    */
   readonly handshakeMs: number;
-  /** For the body of a request to what is exposed. */
+  /** For the body of a request to an exposure. */
   readonly bodyMs: number;
-  /** Requests of one connection that wait for their answers; one more ends the connection. */
+  /** Pipelined requests of one connection; one more ends the connection. */
   readonly pipelined: number;
   readonly lookupMs: number;
   /** For each address that is tried. */
   readonly connectMs: number;
   /** Without a byte in either direction. */
   readonly idleMs: number;
-  /** The same, once one side has said that it sends no more. */
+  /** The same, once one side has half-closed. */
   readonly halfClosedIdleMs: number;
   /** A request's or a response's header, in bytes. */
   readonly headerBytes: number;

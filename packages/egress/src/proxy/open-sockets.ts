@@ -11,7 +11,7 @@ export class OpenSockets {
   add(socket: Socket): void {
     if (this.#sockets.has(socket)) return;
     this.#sockets.add(socket);
-    // "close" follows every error, and the socket's user acts on that; without a listener the process would die.
+    // "close" follows every error, and the socket's user acts on it; without a listener the error would end the process.
     socket.on("error", () => {});
     socket.once("close", () => this.#sockets.delete(socket));
   }

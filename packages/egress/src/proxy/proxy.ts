@@ -16,26 +16,29 @@ import { SocketReader } from "./socket-reader.js";
 import { refuseSocks4, serveSocks5 } from "./socks.js";
 
 export interface EgressProxyOptions {
-  /** A unix socket to listen on, or a server whose connections to serve (made with `allowHalfOpen`, listening or not). */
+  /** A unix socket to listen on, or a server whose connections are served (with `allowHalfOpen`, listening or not). */
   readonly listen: { readonly path: string } | { readonly server: Server };
-  /** `off` and an empty list deny all. `on` is refused: where nothing is restricted, nothing is to be proxied. */
+  /** `off` and an empty list deny everything. `on` is refused: an unrestricted network needs no proxy. */
   readonly policy: NetworkBoundary;
-  /** Called for every attempt, once it is decided. If it throws, the connection is cut: no record, no way out. */
+  /**
+   * Called for every attempt, with its decision. If it throws, the connection is closed: no connection without a
+   * record.
+   */
   readonly onDecision: (decision: EgressDecision) => void;
   /** Default: the host's resolver. */
   readonly lookup?: Lookup;
-  /** Addresses that are the runner's own. Default: those of its interfaces, read anew for each connection. */
+  /** The runner's own addresses. Default: those of its interfaces, read again for each connection. */
   readonly hostAddresses?: () => readonly string[];
   readonly limits?: Partial<EgressLimits>;
   /** What the session itself serves at the same address. Default: nothing. */
   readonly own?: OwnServer;
-  /** The session's credentials, which are put on requests to their hosts. Default: none, and no TLS is ended. */
+  /** The session's credentials, which are added to requests to their hosts. Default: none, and TLS isn't terminated. */
   readonly credentials?: CredentialBroker;
-  /** This session's part of what the whole server may have open. Default: of this process's. */
+  /** This session's share of the server's connections. Default: of this process's budget. */
   readonly share?: Share;
-  /** Default: every name that a client gives must be the one that was let through. */
+  /** Default: every name that a client sends must be the allowed one. */
   readonly checks?: EgressChecks;
-  /** An error of the proxy's own; the connection it happened on is already cut. Default: a process warning. */
+  /** An error of the proxy itself; its connection is already closed. Default: a process warning. */
   readonly onFault?: (fault: unknown) => void;
 }
 
@@ -53,8 +56,8 @@ const SOCKS4 = 4;
  * Opens one session's proxy. Every client of the socket counts as that session: pass it to one sandbox only.
  *
  * Not stopped: a request for another host inside TLS to a listed one (domain fronting, or the inner name of an
- * encrypted ClientHello), which only a proxy that breaks TLS open could see; protocols other than TLS and HTTP that
- * name a host of their own; and whatever a listed host does with what it is sent.
+ * encrypted ClientHello), which only a proxy that terminates TLS could see; protocols other than TLS and HTTP that
+ * name another host; and anything that a listed host does with the data that it gets.
  *
  * @throws TypeError for a policy that restricts nothing.
  */

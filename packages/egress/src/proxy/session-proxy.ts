@@ -13,8 +13,8 @@ export interface SessionProxyOptions {
 }
 
 /**
- * The egress proxy of one sandbox: it reports every decision to the run, and its own failure ends the run, which must
- * not go on without a record.
+ * The egress proxy of one sandbox. It reports every decision to the run, and its own failure ends the run, which must
+ * not continue without a record.
  */
 export function openSessionProxy({
   spec,

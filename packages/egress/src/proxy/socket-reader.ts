@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 
 /**
- * Reads a connection's first bytes on demand, then lets it go. Between reads the socket is paused, so that no more
- * than one chunk beyond what was asked for is ever held.
+ * Reads a connection's first bytes on demand, then releases it. Between reads the socket is paused, so that no more
+ * than one chunk beyond the requested bytes is buffered.
  */
 export class SocketReader {
   readonly #socket: Socket;
@@ -33,12 +33,12 @@ export class SocketReader {
     this.#wake();
   };
 
-  /** Bytes held so far. */
+  /** Bytes buffered so far. */
   get length(): number {
     return this.#length;
   }
 
-  /** Everything held, without taking it, once it is `length` bytes or the peer has ended. */
+  /** Everything buffered, without consuming it, once it has `length` bytes or the peer has ended. */
   async peek(length: number): Promise<Buffer> {
     while (this.#length < length && !this.#ended && !this.#socket.destroyed) {
       await new Promise<void>((resolve) => {
@@ -51,7 +51,7 @@ export class SocketReader {
     return held;
   }
 
-  /** Exactly `length` bytes, or undefined when the peer ended before. */
+  /** Exactly `length` bytes, or undefined if the peer ended before. */
   async take(length: number): Promise<Buffer | undefined> {
     const held = await this.peek(length);
     if (held.length < length) return undefined;
@@ -60,7 +60,7 @@ export class SocketReader {
     return held.subarray(0, length);
   }
 
-  /** Stops reading and hands back what is held. The socket stays paused. */
+  /** Stops reading and returns what is buffered. The socket stays paused. */
   release(): Buffer {
     this.#socket.off("data", this.#onData);
     this.#socket.off("end", this.#onEnd);

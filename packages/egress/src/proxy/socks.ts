@@ -8,7 +8,7 @@ import { isOwnAddress } from "./http/own-address.js";
 import { SocketReader } from "./socket-reader.js";
 import { carryTunnel } from "./tunnel.js";
 
-/** Replies of RFC 1928 section 6. Only `notAllowed` is the boundary's. */
+/** Replies of RFC 1928 section 6. Only `notAllowed` comes from the boundary. */
 const reply = {
   succeeded: 0x00,
   failed: 0x01,
@@ -29,11 +29,11 @@ const [IPV4, NAME, IPV6] = [0x01, 0x03, 0x04];
 type Request = { readonly reading: TargetReading; readonly raw: string } | { readonly reply: number };
 
 /**
- * SOCKS5 with CONNECT only (no UDP, no listening). The socket is the session's own, so no password is asked.
+ * SOCKS5 with CONNECT only (no UDP, no BIND). The socket belongs to the session, so there is no password.
  * Names arrive unresolved ("socks5h") and are resolved here.
  *
  * @param credentials serves tunnels to the hosts of the session's credentials.
- * @param ownPort where clients reach the session itself: a connection to it is HTTP, and dials nothing.
+ * @param ownPort where clients reach the session itself: a connection to it is HTTP, and goes nowhere else.
  */
 export async function serveSocks5(
   gate: Gate,

@@ -8,10 +8,10 @@ import { SocketReader } from "./socket-reader.js";
 export const TLS_ACCESS_DENIED = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x31]);
 
 /**
- * Carries an opened tunnel: holds the client's first flight until it is judged, while the server may already speak
- * (SMTP and SSH servers speak first). Reports the tunnel's one decision.
+ * Carries an opened tunnel: buffers the client's first flight until it is checked, while the server may already send
+ * (SMTP and SSH servers send first). Reports the tunnel's one decision.
  *
- * @param serveHttp takes over a client that speaks cleartext HTTP; the dialled connection is then dropped.
+ * @param serveHttp takes over a client that sends cleartext HTTP; the opened connection is then closed.
  */
 export async function carryTunnel(
   gate: Gate,
@@ -69,13 +69,13 @@ export async function carryTunnel(
   }
 }
 
-/** Copies both ways with back-pressure and half-close until both sides have ended, or one of them breaks. */
+/** Copies in both directions with backpressure and half-close until both sides have ended, or one of them fails. */
 export function join(client: Socket, head: Buffer, upstream: Socket, limits: EgressLimits): void {
   for (const [from, to] of [
     [client, upstream],
     [upstream, client],
   ] as const) {
-    // Ended and still flushing is no reason to cut the other side's last bytes.
+    // A side that has ended but is still flushing must not truncate the other side's last bytes.
     from.once("close", (hadError) => {
       if (hadError || !to.writableEnded) to.destroy();
     });

@@ -4,7 +4,7 @@ import type { EgressLimits } from "../limits.js";
 /** A git LFS batch names a hundred objects, 100 bytes each. */
 const maxBytes = 256 * 1024;
 
-/** A small body, whole; undefined for one that is larger, or breaks off. */
+/** A small body; undefined if it is larger or incomplete. */
 export async function readBody(
   request: IncomingMessage,
   { bodyMs }: EgressLimits,

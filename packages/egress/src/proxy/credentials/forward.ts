@@ -13,9 +13,9 @@ import { sendText } from "./text-response.js";
 export interface Forwarding {
   readonly target: Target;
   readonly path: string;
-  /** With values in the place of placeholders. */
+  /** The header, with values instead of placeholders. */
   readonly rawHeaders: readonly string[];
-  /** The request's body, where it has been read already. */
+  /** The request's body, if it was already read. */
   readonly body: Buffer | undefined;
   readonly agent: Agent;
   readonly replacements: Replacements;
@@ -23,7 +23,7 @@ export interface Forwarding {
   readonly onFault: (fault: unknown) => void;
 }
 
-/** Sends the request over the client's own connection to the server, and takes the values out of what comes back. */
+/** Sends the request over the client's own connection to the server, and removes the values from the response. */
 export function forward(request: IncomingMessage, response: ServerResponse, forwarding: Forwarding): void {
   const { target, path, rawHeaders, body, agent, limits } = forwarding;
   if (response.destroyed) return;
@@ -34,7 +34,8 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
   });
   response.once("close", () => outgoing.destroy());
   outgoing.on("error", (error: NodeJS.ErrnoException) => {
-    // As without a proxy: a kept connection that the server has closed meanwhile is closed, and the client tries anew.
+    // As without a proxy: a kept-alive connection that the server has closed meanwhile is closed, and the client tries
+    // again.
     if (outgoing.reusedSocket && error.code === "ECONNRESET") return void request.socket.destroy();
     sendText(
       response,
@@ -55,7 +56,7 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
   });
   outgoing.setHeader("Host", target.port === 443 ? target.host : formatTarget(target));
   copyRequestHeaders({ rawHeaders: [...rawHeaders] }, outgoing);
-  // What is encoded can't be looked through.
+  // Encoded content can't be searched.
   outgoing.setHeader("Accept-Encoding", "identity");
   if (body !== undefined) return void outgoing.end(body);
   if (valuesOf(request, "transfer-encoding").length > 0) outgoing.setHeader("Transfer-Encoding", "chunked");
@@ -94,7 +95,7 @@ function respond(
   passOn(decoder === undefined ? incoming : pipeline(incoming, decoder, () => {}), response, replacements);
 }
 
-/** With back-pressure, and without a stream in between: each costs its share of a large answer. */
+/** With backpressure, and without streams in between, which cost time with large responses. */
 function passOn(body: Readable, response: ServerResponse, replacements: Replacements): void {
   const replacer = new StreamReplacer(replacements);
   body.on("data", (chunk: Buffer) => {
@@ -105,7 +106,7 @@ function passOn(body: Readable, response: ServerResponse, replacements: Replacem
   response.on("drain", () => body.resume());
   response.once("close", () => body.destroy());
   finished(body, { writable: false }, (error) => {
-    // The client sees a cut body, never a complete one.
+    // The client sees a truncated body, never a complete one.
     if (error) response.destroy();
     else response.end(replacer.end());
   });

@@ -18,8 +18,8 @@ import { forward } from "./forward.js";
 import { sendText } from "./text-response.js";
 
 /**
- * The hosts of a session's credentials: here TLS is ended, each request is looked at, and goes on over a verified
- * connection with the value in the place of its placeholder. HTTP/1.1 only, without upgrades.
+ * Serves the hosts of a session's credentials: terminates TLS, checks each request, and forwards it over a verified
+ * connection with the value instead of its placeholder. HTTP/1.1 only, without upgrades.
  */
 export class CredentialSide {
   readonly #gate: Gate;
@@ -46,17 +46,17 @@ export class CredentialSide {
         ?.then(() => (client.destroyed ? undefined : this.#serve(request, response)))
         .catch((fault: unknown) => onFault(fault, client));
     });
-    // No answer of ours could be told from one that is still being written.
+    // A response of the proxy couldn't be distinguished from one that is still being written.
     server.on("clientError", (_error, client) => client.destroy());
     this.#server = server;
   }
 
-  /** Whether a tunnel to this target is opened here. */
+  /** Whether a tunnel to this target is handled here. */
   serves(target: Target): boolean {
     return this.#broker.credentialsFor(target).length > 0;
   }
 
-  /** Why a request in the clear may not go: it holds a placeholder. Undefined when it holds none. */
+  /** Why an unencrypted request may not be sent: it contains a placeholder. Undefined if it contains none. */
   whyNotInTheClear(request: IncomingMessage): string | undefined {
     const { method = "", url = "", rawHeaders } = request;
     const found = findPlaceholder({ method, url, rawHeaders }, this.#broker.credentials);
@@ -66,7 +66,7 @@ export class CredentialSide {
   }
 
   /**
-   * Serves a tunnel that was let through and isn't dialled yet. The socket is paused, `head` is what it has sent.
+   * Serves a tunnel that was allowed but isn't connected yet. The socket is paused; `head` is what it has sent.
    *
    * @param serveHttp takes over a client that speaks cleartext HTTP.
    */
@@ -115,9 +115,9 @@ export class CredentialSide {
     if (client.destroyed) return clearTimeout(deadline);
     client.unshift(head);
     const tls = new TLSSocket(client, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
-    // A client that breaks off, or trusts another authority: nothing to answer to.
+    // A client that disconnects, or doesn't trust the authority: there is nothing to respond to.
     tls.on("error", () => tls.destroy());
-    // A client that has asked for nothing ends its side alone: the server's would wait for the deadline.
+    // A client without a request that half-closes: the server's side would otherwise wait for the time limit.
     tls.once("end", () => {
       if (!this.#clients.hasUnanswered(tls)) tls.destroy();
     });
@@ -131,7 +131,7 @@ export class CredentialSide {
       const { target, addresses } = tunnel;
       const open = async () => {
         const upstream = await this.#trusted.open(await this.#gate.dial(addresses, target.port), target);
-        // The client left meanwhile, and takes the connection along.
+        // The client has left meanwhile, so the connection is closed.
         if (tls.destroyed) upstream.destroy();
         return upstream;
       };

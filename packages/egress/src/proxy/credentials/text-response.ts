@@ -8,7 +8,7 @@ const texts = {
   502: "Bad Gateway",
 } as const;
 
-/** An answer of the proxy's own as plain text: git shows it to its user. */
+/** A response of the proxy itself as plain text, which git shows to its user. */
 export function sendText(response: ServerResponse, status: keyof typeof texts, reason: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const isRefused = status === 403;

@@ -3,20 +3,20 @@ import type { Duplex } from "node:stream";
 import type { Admitted } from "../admitted.js";
 import type { EgressLimits } from "../limits.js";
 
-/** What a client's requests are inside of: a tunnel to a listed host, or one to the session itself. */
+/** The tunnel that a client's requests are in: to a listed host, or to the session itself. */
 export type Tunnel = Admitted | "own";
 
 interface Client {
   tunnel: Tunnel | undefined;
-  /** Requests not yet answered. */
+  /** Requests without a response yet. */
   unanswered: number;
-  /** The answer before: pipelined requests arrive in order, one server connection per client. */
+  /** The previous response: pipelined requests arrive in order, with one server connection per client. */
   turn: Promise<void>;
-  /** Ends a client that doesn't say what it wants. Node's own time limits hold only for a server that listens. */
+  /** Ends a client that sends no request in time. Node's own time limits apply only to a listening server. */
   deadline: NodeJS.Timeout | undefined;
 }
 
-/** Client connections of the HTTP side, and how long each may keep its descriptor without asking for anything. */
+/** Client connections of the HTTP side, with a time limit for connections without a request. */
 export class HttpClients {
   readonly #limits: EgressLimits;
   readonly #clients = new WeakMap<Duplex, Client>();
@@ -25,7 +25,7 @@ export class HttpClients {
     this.#limits = limits;
   }
 
-  /** A connection begins, or changes into a tunnel. From here on it has `handshakeMs` for a complete header. */
+  /** A connection begins, or becomes a tunnel. It then has `handshakeMs` for a complete header. */
   open(connection: Duplex, tunnel: Tunnel | undefined): void {
     this.leave(connection);
     const client: Client = { tunnel, unanswered: 0, turn: Promise.resolve(), deadline: undefined };
@@ -34,7 +34,7 @@ export class HttpClients {
     connection.once("close", () => clearTimeout(client.deadline));
   }
 
-  /** A connection belongs to somebody else: it waits for no header any more. */
+  /** The connection is handed over: it no longer waits for a header. */
   leave(connection: Duplex): void {
     clearTimeout(this.#clients.get(connection)?.deadline);
   }
@@ -43,13 +43,13 @@ export class HttpClients {
     return this.#clients.get(connection)?.tunnel;
   }
 
-  /** A CONNECT or an upgrade among unanswered requests would mix their answers into the tunnel. */
+  /** A CONNECT or an upgrade among pending requests would mix their responses into the tunnel. */
   hasUnanswered(connection: Duplex): boolean {
     return (this.#clients.get(connection)?.unanswered ?? 0) > 0;
   }
 
   /**
-   * A complete header is there.
+   * A complete header has arrived.
    *
    * @returns the end of the answer before; undefined when the client has too many unanswered requests, and is cut.
    */

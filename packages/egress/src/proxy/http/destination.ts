@@ -3,7 +3,7 @@ import { readHost } from "@ambit/core/plugin";
 import { readAuthority, type Target } from "../../target.js";
 import type { Admitted } from "../admitted.js";
 
-/** Where a plain HTTP request goes, and the path to ask for there. */
+/** The destination of a plain HTTP request, and the path to request there. */
 export type HttpDestination =
   | { readonly ok: true; readonly target: Target; readonly path: string }
   /** The client named an invalid destination: refused by the boundary. `raw` is its spelling. */
@@ -12,8 +12,8 @@ export type HttpDestination =
   | { readonly ok: false; readonly kind: "unusable"; readonly reason: string };
 
 /**
- * Reads a proxy request (absolute form, RFC 9112 section 3.2.2), or one inside a tunnel (origin form), and holds the
- * Host header against it: one name for the rule, the lookup and the server, or none.
+ * Reads a proxy request (absolute form, RFC 9112 section 3.2.2), or one inside a tunnel (origin form), and compares the
+ * Host header with it, so that the rule, the lookup and the server use the same name.
  */
 export function readHttpDestination(request: IncomingMessage, tunnel: Admitted | undefined): HttpDestination {
   const url = request.url ?? "";
@@ -58,12 +58,12 @@ export function readHttpDestination(request: IncomingMessage, tunnel: Admitted |
   return { ok: true, target: reading.target, path: rest.startsWith("/") ? rest : `/${rest}` };
 }
 
-/** A message's header as it came: [name, value, name, value…] */
+/** A message's header, unchanged: [name, value, name, value…] */
 export interface RawMessage {
   readonly rawHeaders: readonly string[];
 }
 
-/** The header's values in order, doubles included. `name` in lower case. */
+/** The header's values in order, including duplicates. `name` is in lower case. */
 export function valuesOf(message: RawMessage, name: string): string[] {
   return message.rawHeaders.flatMap((header, index) =>
     index % 2 === 0 && header.toLowerCase() === name ? [message.rawHeaders[index + 1] ?? ""] : [],

@@ -8,14 +8,14 @@ import { valuesOf } from "./destination.js";
 import { copyRequestHeaders, responseHeaders } from "./headers.js";
 import { bytesOf, headersOf, type OwnResponse, upstreamFailure } from "./own-response.js";
 
-/** Where a request that was let through goes, and the connection there. */
+/** The destination of an allowed request, and the connection to it. */
 export interface Route {
   readonly target: Target;
   readonly path: string;
   readonly upstream: Socket;
 }
 
-/** Writes the request anew on its connection, and its response to the client. */
+/** Writes the request to its connection, and the response to the client. */
 export function passRequest(
   request: IncomingMessage,
   response: ServerResponse,
@@ -39,7 +39,7 @@ export function passRequest(
     response.writeHead(own.status, own.statusText, headersOf(own));
     response.end(own.body);
   });
-  // A server that answers with an upgrade which was never asked for: Node drops the connection, and says nothing.
+  // A server that responds with an upgrade that wasn't requested: Node closes the connection without an error.
   outgoing.once("close", () => {
     if (!response.headersSent && !response.destroyed) outgoing.emit("error", new Error("no answer"));
   });
@@ -51,7 +51,7 @@ export function passRequest(
       outgoing.destroy(new Error("the server's header can't be passed on", { cause }));
       return;
     }
-    // A stream of events has a header long before its first byte of body.
+    // A stream of events has a header long before the first byte of its body.
     response.flushHeaders();
     // An error on either side has destroyed both: the client sees a cut body, never a complete one.
     pipeline(incoming, response, () => {});
@@ -64,7 +64,7 @@ export function passRequest(
   request.pipe(outgoing);
 }
 
-/** The same for a WebSocket in the clear: when the server agrees, both connections become one. */
+/** The same for an unencrypted WebSocket: if the server agrees, both connections become one. */
 export function passUpgrade(
   request: IncomingMessage,
   client: Socket,
@@ -116,7 +116,7 @@ function outgoingRequest(
     path,
     setHost: false,
     maxHeaderSize: limits.headerBytes,
-    // Node ignores createConnection as soon as an agent is named, and would look the host up itself.
+    // Node ignores createConnection if an agent is given, and would look the host up itself.
     createConnection: () => upstream,
   });
 }

@@ -2,13 +2,15 @@ import type { ClientRequest } from "node:http";
 import { type RawMessage, valuesOf } from "./destination.js";
 import { BOUNDARY_HEADER } from "./own-response.js";
 
-/** Meant for one connection only (RFC 9110 section 7.6.1), and the proxy's own. */
+/** Hop-by-hop headers (RFC 9110 section 7.6.1), and the proxy's own. */
 const HOP_BY_HOP = new Set([
   ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te"],
   ...["trailer", "transfer-encoding", "upgrade", "http2-settings"],
 ]);
 
-/** Headers for the next hop as [name, value, name, value...]: hop-by-hop ones and those `Connection` names are gone. */
+/**
+ * Headers for the next hop as [name, value, name, value...], without hop-by-hop ones and those that `Connection` names.
+ */
 export function endToEndHeaders(message: RawMessage): string[] {
   const named = valuesOf(message, "connection").flatMap((value) => value.toLowerCase().split(","));
   const dropped = new Set([...HOP_BY_HOP, ...named.map((name) => name.trim())]);
@@ -28,7 +30,7 @@ export function responseHeaders(message: RawMessage): string[] {
   return headers.filter((_value, index) => headers[index - (index % 2)]?.toLowerCase() !== BOUNDARY_HEADER);
 }
 
-/** Copies a request's headers, doubles kept; Host and Expect are the proxy's to set and to answer. */
+/** Copies a request's headers with their duplicates. The proxy itself sets Host and handles Expect. */
 export function copyRequestHeaders(from: RawMessage, to: ClientRequest): void {
   const headers = endToEndHeaders(from);
   const grouped = new Map<string, { name: string; values: string[] }>();

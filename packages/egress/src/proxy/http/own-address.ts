@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readAuthority, type Target } from "../../target.js";
 
-/** What the session itself serves where its clients also reach the proxy. */
+/** What the session itself serves at the address of the proxy. */
 export interface OwnServer {
   /** The port at which clients reach the proxy, on their own loopback. */
   readonly port: number;
@@ -10,13 +10,13 @@ export interface OwnServer {
 
 const ownNames: readonly string[] = ["127.0.0.1", "localhost"];
 
-/** Whether a client that asks a proxy for this target means the address that it reached the proxy at. Pure. */
+/** Whether the target of a client's proxy request is the address of the proxy itself. Pure. */
 export function isOwnAddress(target: Target, port: number | undefined): boolean {
   return target.port === port && ownNames.includes(target.host);
 }
 
 /**
- * The path that a request asks of the session itself; undefined when it is the proxy's. Each request is judged, for
+ * The path of a request to the session itself; undefined if it is for the proxy. Each request is judged, since
  * clients send both on one connection: `POST /path` is for a server (RFC 9112 section 3.2.1), `GET http://…` for a
  * proxy, unless it names the proxy's own address. Pure.
  */

@@ -44,7 +44,7 @@ export function upstreamFailure(target: Named, status: 502 | 504, cause: string)
   };
 }
 
-/** The client spoke in a way that the proxy doesn't serve; no destination was judged. */
+/** The client sent something that the proxy doesn't support; no destination was checked. */
 export function unusable(status: 400 | 431 | 501 | 503, cause: string): OwnResponse {
   const texts = { 400: "Bad Request", 431: "Header Too Large", 501: "Not Implemented", 503: "Unavailable" };
   return {

@@ -13,8 +13,8 @@ import { isOwnAddress, type OwnServer, ownPath } from "./own-address.js";
 import { headersOf, type OwnResponse, refusal, unusable, upstreamFailure } from "./own-response.js";
 
 /**
- * HTTP in absolute form and CONNECT. Node's own parser reads both sides, and each request is written anew, on a
- * connection of its own: what it smuggles for another reader never leaves.
+ * HTTP in absolute form and CONNECT. Node's own parser reads both sides, and each request is written again, on a
+ * separate connection, so that smuggled content is never forwarded.
  */
 export class HttpSide {
   readonly #gate: Gate;
@@ -24,8 +24,8 @@ export class HttpSide {
   readonly #credentials: CredentialSide | undefined;
 
   /**
-   * @param own what answers requests for a path, and those that name the proxy's own address.
-   * @param credentials serves tunnels to the hosts of the session's credentials, where it has any.
+   * @param own handles requests for a path, and those that name the proxy's own address.
+   * @param credentials serves tunnels to the hosts of the session's credentials, if there are any.
    */
   constructor(
     gate: Gate,
@@ -40,11 +40,11 @@ export class HttpSide {
     const settings = {
       maxHeaderSize: gate.limits.headerBytes,
       insecureHTTPParser: false,
-      // From Node 24.9 on: Java's client offers HTTP/2 with each request, and is content without.
+      // Since Node 24.9: Java's client offers an upgrade to HTTP/2 with each request, and works without it.
       shouldUpgradeCallback: isWebSocket,
     };
     const server = createServer(settings);
-    // Headers beyond a count would be dropped silently, Content-Length among them; their size is bounded already.
+    // A limit on their number would silently drop headers such as Content-Length; their size is already limited.
     server.maxHeadersCount = 0;
     server.timeout = gate.limits.idleMs;
     server.on("request", (request, response) => {
@@ -61,7 +61,7 @@ export class HttpSide {
       this.#connect(request, client as Socket, head).catch((fault: unknown) => onFault(fault, client));
     });
     server.on("clientError", (error: NodeJS.ErrnoException, client) => {
-      // Behind a response that is still being written, another would become part of its body.
+      // After a response that is still being written, another one would become part of its body.
       if (error.code === "ECONNRESET" || !client.writable || this.#clients.hasUnanswered(client)) {
         client.destroy();
         return;
@@ -75,7 +75,7 @@ export class HttpSide {
     this.#server = server;
   }
 
-  /** Serves a client from here on. The socket is paused, `head` is what it has sent already. */
+  /** Takes over a client. The socket is paused; `head` is what it has already sent. */
   accept(client: Socket, head: Buffer, tunnel?: Tunnel): void {
     this.#clients.open(client, tunnel);
     if (head.length > 0) client.unshift(head);
@@ -99,7 +99,7 @@ export class HttpSide {
     if (this.#own === undefined || path === undefined) return false;
     request.url = path;
     this.#clients.expectBody(request);
-    // A response may take its time, a stream of events without a byte for long included.
+    // A response may take long, and a stream of events may be silent for long.
     request.socket.setTimeout(0);
     this.#own.listener(request, response);
     return true;
@@ -111,7 +111,7 @@ export class HttpSide {
     return ownPath(request.url ?? "", this.#own.port);
   }
 
-  /** A WebSocket in the clear. Other upgrades change to protocols whose host we couldn't compare. */
+  /** An unencrypted WebSocket. Other upgrades switch to protocols whose host can't be compared. */
   async #upgrade(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
     if (this.#clients.hasUnanswered(client)) return void client.destroy();
     this.#clients.leave(client);
@@ -159,7 +159,7 @@ export class HttpSide {
     );
   }
 
-  /** From a request to a connection: refused, failed, or dialled. Answers in the first two cases. */
+  /** From a request to a connection: refused, failed, or connected. Responds in the first two cases. */
   async #route(request: IncomingMessage, respond: (own: OwnResponse) => void): Promise<Route | undefined> {
     const inside = this.#clients.tunnelOf(request.socket);
     if (inside === "own") return void respond(unusable(400, "a tunnel can't lead to another proxy"));
