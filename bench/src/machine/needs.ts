@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { messageOf } from "@ambit/core";
 import type { Need } from "../goal.js";
-import { openBackend } from "../subjects/confined.js";
+import { openBackend } from "../subjects/sandboxes/confined.js";
 
 /** `/proc` has CPU time, memory and children. */
 export const linux: Need = {

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from "node:http";
 import { pause } from "../machine/program.js";
-import { type Caller, linesOf } from "../subjects/http.js";
-import { demoRequest } from "../subjects/requests.js";
+import { type Caller, linesOf } from "../subjects/server/http.js";
+import { demoRequest } from "../subjects/server/requests.js";
 import { brokenTools } from "./platform.js";
 
 /** What a run of the soak has to do with. */

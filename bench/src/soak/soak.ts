@@ -5,7 +5,7 @@ import { messageOf } from "@ambit/core";
 import { confinement } from "../machine/needs.js";
 import { pause } from "../machine/program.js";
 import { temporaryFolder } from "../machine/temporary-folder.js";
-import { startAmbit } from "../subjects/ambit-server.js";
+import { startAmbit } from "../subjects/server/ambit-server.js";
 import { startPlatform } from "./platform.js";
 import { hostileRuns, normalRuns, type Stage } from "./runs.js";
 import { type Delays, delaysIn, percentile, type Vitals, vitalsOf, watch } from "./vitals.js";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { z } from "zod";
 import { descendantsOf, memoryMibOf } from "../machine/processes.js";
 import { pause } from "../machine/program.js";
-import { Caller } from "../subjects/http.js";
+import { Caller } from "../subjects/server/http.js";
 
 /** How a server is at one moment. */
 export interface Vitals {

@@ -1,6 +1,6 @@
 import type { Goal } from "../../goal.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
-import { run } from "../../subjects/runs.js";
+import { run } from "../../subjects/server/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
 /** Model response time: real models take seconds, this one takes as long as a fast one. */

@@ -1,8 +1,8 @@
 import type { Goal } from "../../goal.js";
 import { interleaved, mediansOf } from "../../measure.js";
-import { startBareServer } from "../../subjects/bare-server.js";
-import { toolCallback, usualTool } from "../../subjects/requests.js";
-import { watchRun } from "../../subjects/runs.js";
+import { startBareServer } from "../../subjects/server/bare-server.js";
+import { toolCallback, usualTool } from "../../subjects/server/requests.js";
+import { watchRun } from "../../subjects/server/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
 const calls = 10;

@@ -1,6 +1,6 @@
 import type { Goal } from "../../goal.js";
 import { interleaved, mediansOf } from "../../measure.js";
-import { watchRun } from "../../subjects/runs.js";
+import { watchRun } from "../../subjects/server/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
 const chunks = 3_000;

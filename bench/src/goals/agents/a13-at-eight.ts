@@ -3,8 +3,8 @@ import { linux } from "../../machine/needs.js";
 import { descendantsOf, pssMibOf } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf } from "../../measure.js";
-import type { AgentPair } from "../../subjects/real-agents.js";
-import { run } from "../../subjects/runs.js";
+import type { AgentPair } from "../../subjects/agents/real-agents.js";
+import { run } from "../../subjects/server/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
 const atOnce = 8;

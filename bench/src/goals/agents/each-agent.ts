@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { agentsFolder } from "../../floors/agent-launch.js";
 import { type RealAgent, realAgents } from "../../floors/driver-messages.js";
 import type { Measurement, Need, RunOptions } from "../../goal.js";
-import { type AgentPair, openPair, type PairOptions } from "../../subjects/real-agents.js";
+import { type AgentPair, openPair, type PairOptions } from "../../subjects/agents/real-agents.js";
 
 const packages: Readonly<Record<RealAgent, string>> = {
   codex: "@agentclientprotocol/codex-acp",

@@ -3,10 +3,14 @@ import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
 import { linux } from "../../machine/needs.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
-import { type AgentContainer, meterEngine, openAgentContainer } from "../../subjects/agent-container.js";
-import { dockerEngine, openEngine } from "../../subjects/docker.js";
-import type { AgentPair } from "../../subjects/real-agents.js";
-import { run } from "../../subjects/runs.js";
+import {
+  type AgentContainer,
+  meterEngine,
+  openAgentContainer,
+} from "../../subjects/agents/agent-container.js";
+import type { AgentPair } from "../../subjects/agents/real-agents.js";
+import { dockerEngine, openEngine } from "../../subjects/sandboxes/docker.js";
+import { run } from "../../subjects/server/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
 const prompt = "[[say hello]]";

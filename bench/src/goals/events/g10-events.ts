@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, median, short } from "../../measure.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { startBareServer } from "../../subjects/bare-server.js";
-import { benchPlugin } from "../../subjects/bench-plugin.js";
-import type { Caller } from "../../subjects/http.js";
-import { measuredStores } from "../../subjects/stores.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { startBareServer } from "../../subjects/server/bare-server.js";
+import { benchPlugin } from "../../subjects/server/bench-plugin.js";
+import type { Caller } from "../../subjects/server/http.js";
+import { measuredStores } from "../../subjects/server/stores.js";
 
 const count = 200_000;
 

@@ -1,10 +1,10 @@
 import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf } from "../../measure.js";
-import { startAcpDirect } from "../../subjects/acp-direct.js";
-import { type AmbitServer, startAmbit } from "../../subjects/ambit-server.js";
-import { demoRequest } from "../../subjects/requests.js";
-import { watchRun } from "../../subjects/runs.js";
-import { measuredStores } from "../../subjects/stores.js";
+import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
+import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
+import { demoRequest } from "../../subjects/server/requests.js";
+import { watchRun } from "../../subjects/server/runs.js";
+import { measuredStores } from "../../subjects/server/stores.js";
 
 const chunks = 30_000;
 

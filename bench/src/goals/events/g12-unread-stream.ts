@@ -2,9 +2,9 @@ import type { Goal } from "../../goal.js";
 import { linux } from "../../machine/needs.js";
 import { cpuMsOf, descendantsOf, pssMibOf } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
-import { type AmbitServer, startAmbit } from "../../subjects/ambit-server.js";
-import { demoRequest } from "../../subjects/requests.js";
-import { run } from "../../subjects/runs.js";
+import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
+import { demoRequest } from "../../subjects/server/requests.js";
+import { run } from "../../subjects/server/runs.js";
 
 const events = 1_000_000;
 const quietMs = 3_000;

@@ -3,10 +3,10 @@ import { linux } from "../../machine/needs.js";
 import { descendantsOf, pssMibOf } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf } from "../../measure.js";
-import { type AcpDirect, startAcpDirect } from "../../subjects/acp-direct.js";
-import { type AmbitServer, startAmbit } from "../../subjects/ambit-server.js";
-import { linesOf } from "../../subjects/http.js";
-import { demoRequest } from "../../subjects/requests.js";
+import { type AcpDirect, startAcpDirect } from "../../subjects/agents/acp-direct.js";
+import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
+import { linesOf } from "../../subjects/server/http.js";
+import { demoRequest } from "../../subjects/server/requests.js";
 
 const runs = 8;
 const script = "say hello\nsleep 4000";

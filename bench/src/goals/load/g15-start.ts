@@ -10,9 +10,9 @@ import {
   healthy,
   serveArguments,
   startAmbit,
-} from "../../subjects/ambit-server.js";
-import { bareEntry, startBareServer } from "../../subjects/bare-server.js";
-import { Caller } from "../../subjects/http.js";
+} from "../../subjects/server/ambit-server.js";
+import { bareEntry, startBareServer } from "../../subjects/server/bare-server.js";
+import { Caller } from "../../subjects/server/http.js";
 
 /** Milliseconds for a started server to have settled. */
 const settleMs = 3_000;

@@ -1,9 +1,9 @@
 import type { Goal } from "../../goal.js";
 import { interleaved, mediansOf, timedEach } from "../../measure.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { startBareServer } from "../../subjects/bare-server.js";
-import type { Caller } from "../../subjects/http.js";
-import { demoRequest, toolCallback, usualTool } from "../../subjects/requests.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { startBareServer } from "../../subjects/server/bare-server.js";
+import type { Caller } from "../../subjects/server/http.js";
+import { demoRequest, toolCallback, usualTool } from "../../subjects/server/requests.js";
 
 const callsPerSample = 50;
 const limit = { atMost: 2 } as const;

@@ -16,7 +16,7 @@ import type { Harness, SandboxBackend, ToolDelivery, ToolExecutor, ToolSource } 
 import { CallbackExecutor, configSchema } from "@ambit/executor-callback";
 import type { Goal } from "../../goal.js";
 import { interleaved, mediansOf, timedEach } from "../../measure.js";
-import { demoRequest, toolCallback, usualTool } from "../../subjects/requests.js";
+import { demoRequest, toolCallback, usualTool } from "../../subjects/server/requests.js";
 
 const kinds = 40;
 

@@ -2,10 +2,10 @@ import type { Goal, Measurement } from "../../goal.js";
 import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
 import { linux } from "../../machine/needs.js";
 import { interleaved, median, type Pairs, short, timed } from "../../measure.js";
-import { startAcpDirect } from "../../subjects/acp-direct.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { demoRequest } from "../../subjects/requests.js";
-import { run } from "../../subjects/runs.js";
+import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { demoRequest } from "../../subjects/server/requests.js";
+import { run } from "../../subjects/server/runs.js";
 
 const script = "say hello";
 const limit = { atMost: 1.05 } as const;

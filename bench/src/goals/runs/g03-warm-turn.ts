@@ -1,9 +1,9 @@
 import type { Goal } from "../../goal.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
-import { startAcpDirect } from "../../subjects/acp-direct.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { demoRequest } from "../../subjects/requests.js";
-import { run } from "../../subjects/runs.js";
+import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { demoRequest } from "../../subjects/server/requests.js";
+import { run } from "../../subjects/server/runs.js";
 
 /** Turns of real agents take seconds; this one takes as long as a fast one. */
 const script = "say let me see\nsleep 50\nsay done";

@@ -1,10 +1,10 @@
 import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf } from "../../measure.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { startBareServer } from "../../subjects/bare-server.js";
-import { type Caller, linesOf } from "../../subjects/http.js";
-import { demoRequest } from "../../subjects/requests.js";
-import { measuredStores } from "../../subjects/stores.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { startBareServer } from "../../subjects/server/bare-server.js";
+import { type Caller, linesOf } from "../../subjects/server/http.js";
+import { demoRequest } from "../../subjects/server/requests.js";
+import { measuredStores } from "../../subjects/server/stores.js";
 
 /** A caller sees that its run has started long before an agent could have started. */
 export const firstLine: Goal = {

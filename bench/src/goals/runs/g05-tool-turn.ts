@@ -1,10 +1,10 @@
 import type { Goal } from "../../goal.js";
 import { interleaved, mediansOf } from "../../measure.js";
-import { startAcpDirect } from "../../subjects/acp-direct.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { startBareServer } from "../../subjects/bare-server.js";
-import { demoRequest, toolCallback, usualTool } from "../../subjects/requests.js";
-import { watchRun } from "../../subjects/runs.js";
+import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { startBareServer } from "../../subjects/server/bare-server.js";
+import { demoRequest, toolCallback, usualTool } from "../../subjects/server/requests.js";
+import { watchRun } from "../../subjects/server/runs.js";
 
 const calls = 20;
 const script = Array(calls).fill('call crm_search_contacts_0 {"query":"ada","limit":10}').join("\n");

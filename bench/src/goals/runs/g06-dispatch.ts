@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { Goal } from "../../goal.js";
 import { mediansOf } from "../../measure.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { startBareServer } from "../../subjects/bare-server.js";
-import { benchPlugin } from "../../subjects/bench-plugin.js";
-import { toolCallback, usualTool } from "../../subjects/requests.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { startBareServer } from "../../subjects/server/bare-server.js";
+import { benchPlugin } from "../../subjects/server/bench-plugin.js";
+import { toolCallback, usualTool } from "../../subjects/server/requests.js";
 
 const pairsSchema = z.object({
   ratios: z.array(z.number()),

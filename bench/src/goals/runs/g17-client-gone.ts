@@ -3,9 +3,9 @@ import type { Goal } from "../../goal.js";
 import { linux } from "../../machine/needs.js";
 import { descendantsOf, isRunning, type ProcessIdentity, processesWith } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
-import { type AmbitServer, startAmbit } from "../../subjects/ambit-server.js";
-import { demoRequest } from "../../subjects/requests.js";
-import { run, untilLine } from "../../subjects/runs.js";
+import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
+import { demoRequest } from "../../subjects/server/requests.js";
+import { run, untilLine } from "../../subjects/server/runs.js";
 
 const runs = 200;
 const atOnce = 4;

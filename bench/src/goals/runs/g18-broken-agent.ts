@@ -2,9 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Goal, Measurement } from "../../goal.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { linesOf } from "../../subjects/http.js";
-import { demoRequest } from "../../subjects/requests.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { linesOf } from "../../subjects/server/http.js";
+import { demoRequest } from "../../subjects/server/requests.js";
 
 /** The defect of the agent's program, and the resulting message. */
 const broken = {

@@ -8,7 +8,7 @@ import { confinement, python as pythonHere, systemPython } from "../../machine/n
 import { descendantsOf, pssMibOf } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
-import { boundaryOf, openBackend, requestOf, silent } from "../../subjects/confined.js";
+import { boundaryOf, openBackend, requestOf, silent } from "../../subjects/sandboxes/confined.js";
 
 const limit = { atMost: 1.3 } as const;
 const given = { words: ["a", "b", "c"] };

@@ -1,10 +1,10 @@
 import type { Goal } from "../../goal.js";
 import { confinement, loopbackName, ownLoopback } from "../../machine/needs.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
-import { startAmbit } from "../../subjects/ambit-server.js";
-import { startBareServer } from "../../subjects/bare-server.js";
-import { demoRequest } from "../../subjects/requests.js";
-import { runWorking } from "../../subjects/runs.js";
+import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { startBareServer } from "../../subjects/server/bare-server.js";
+import { demoRequest } from "../../subjects/server/requests.js";
+import { runWorking } from "../../subjects/server/runs.js";
 
 /** Confined, with one listed destination and its addresses, and a writable workspace. */
 const boundary = (allowlist: readonly string[]) => ({

@@ -5,7 +5,7 @@ import type { Sandbox } from "@ambit/core/plugin";
 import type { Goal, Measurement } from "../../goal.js";
 import { confinement } from "../../machine/needs.js";
 import { interleaved, median, short, timed } from "../../measure.js";
-import { openBackend } from "../../subjects/confined.js";
+import { openBackend } from "../../subjects/sandboxes/confined.js";
 
 const together = 50;
 

@@ -5,7 +5,7 @@ import type { Sandbox } from "@ambit/core/plugin";
 import { relayed } from "../../floors/relay.js";
 import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf, type Side, timed } from "../../measure.js";
-import { type Namespaces, namespaces, openNamespaces } from "../../subjects/bridged.js";
+import { type Namespaces, namespaces, openNamespaces } from "../../subjects/sandboxes/bridged.js";
 
 const MB = 2 ** 20;
 const rounds = 200;

@@ -1,7 +1,11 @@
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf, type Side, timed } from "../../measure.js";
-import { type DaytonaPipes, loopbackDaytona, openDaytonaPipes } from "../../subjects/daytona-pipes.js";
+import {
+  type DaytonaPipes,
+  loopbackDaytona,
+  openDaytonaPipes,
+} from "../../subjects/sandboxes/daytona-pipes.js";
 
 const rounds = 20;
 const MB = 2 ** 20;

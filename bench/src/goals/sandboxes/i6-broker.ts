@@ -1,6 +1,6 @@
 import type { Goal } from "../../goal.js";
 import { interleaved, median, mediansOf, type Pairs, short } from "../../measure.js";
-import { type Fetched, openBrokered, type Task } from "../../subjects/brokered.js";
+import { type Fetched, openBrokered, type Task } from "../../subjects/outbound/brokered.js";
 
 const MB = 2 ** 20;
 /** A link of 1 Gbit/s, which is a fast one to a code host or a registry. */

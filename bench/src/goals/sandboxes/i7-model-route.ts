@@ -1,6 +1,6 @@
 import type { Goal } from "../../goal.js";
 import { interleaved, median, mediansOf, type Pairs, short } from "../../measure.js";
-import { openRouted } from "../../subjects/routed.js";
+import { openRouted } from "../../subjects/outbound/routed.js";
 
 /** The cost of the model route: the request is scanned, the response counted and searched. */
 export const modelRoute: Goal = {

@@ -9,7 +9,7 @@ import {
   openContainers,
   openEngine,
   type Streams,
-} from "../../subjects/docker.js";
+} from "../../subjects/sandboxes/docker.js";
 
 const MB = 2 ** 20;
 const together = 50;

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { chmod, lstat, mkdtemp, readdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
+import { listeningPort } from "../exposed-handlers.js";
 
 /** Targets on this host that a sandbox may try to reach. */
 export interface Decoys {
@@ -51,7 +51,7 @@ export async function makeDecoys(): Promise<Decoys> {
   await writeFile(file, secret, { mode: 0o644 });
   const servers = [serverSaying(secret), serverSaying(secret)];
   await Promise.all(servers.map((server) => once(server.listen(0), "listening")));
-  const [listedPort = 0, otherPort = 0] = servers.map((server) => (server.address() as AddressInfo).port);
+  const [listedPort = 0, otherPort = 0] = servers.map(listeningPort);
   const variable = `AMBIT_PROBE_${randomUUID().replaceAll("-", "")}`;
   process.env[variable] = secret;
   return {

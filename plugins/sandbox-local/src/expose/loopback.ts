@@ -1,6 +1,5 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { listenerOf } from "@ambit/backend-kit/http";
+import { listenerOf, listeningPort } from "@ambit/backend-kit/http";
 import { type Exposure, type FetchHandler, newToken, requireBearer } from "@ambit/core/plugin";
 import { defaultLimits, serverBudget } from "@ambit/egress/proxy";
 import { closed, listening } from "./serve.js";
@@ -24,7 +23,7 @@ export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure>
     connection.once("close", () => share.give());
   });
   await listening(server, { host: "127.0.0.1", port: 0 });
-  const { port } = server.address() as AddressInfo;
+  const port = listeningPort(server);
   return {
     url: `http://127.0.0.1:${port}`,
     token,

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { createServer as createPlainServer } from "node:net";
+import { listeningPort } from "@ambit/backend-kit/http";
 import type { ConnectionDecision } from "@ambit/core/plugin";
 import { expectThat, node, runIn, type Trial } from "./trial.js";
 
@@ -49,7 +49,7 @@ async function withDecoys<Result>(use: (port: number, abstract: string) => Promi
   local.listen(`\0${name}`);
   try {
     await Promise.all([once(server, "listening"), once(local, "listening")]);
-    return await use((server.address() as AddressInfo).port, name);
+    return await use(listeningPort(server), name);
   } finally {
     server.close();
     server.closeAllConnections();

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { listeningPort } from "@ambit/backend-kit/http";
 import type { NetworkRule } from "@ambit/core/plugin";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { expectThat, node, runIn, type Trial } from "./trial.js";
@@ -55,7 +55,7 @@ export const secretTrial: Trial = {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     try {
-      const { port } = server.address() as AddressInfo;
+      const port = listeningPort(server);
       const rules: readonly NetworkRule[] = [
         { kind: "host", name: host, subdomains: false, port },
         { kind: "range", cidr: "127.0.0.1/32", family: 4, port },

@@ -84,17 +84,17 @@ const returned = {
 export type SchemaName = keyof typeof sent | keyof typeof returned;
 
 /** JSON Schemas (2020-12) of everything on the wire, by name; they refer to each other below `base`. */
-export function wireSchemas(base: string): Readonly<Record<SchemaName, JsonObject>> {
+export function wireSchemas(base: string): Readonly<Record<string, JsonObject>> {
   return { ...converted(sent, "input", base), ...converted(returned, "output", base) };
 }
 
-function converted<Name extends string>(
-  schemas: Readonly<Record<Name, z.core.$ZodType>>,
+function converted(
+  schemas: Readonly<Record<string, z.core.$ZodType>>,
   io: "input" | "output",
   base: string,
-): Record<Name, JsonObject> {
+): Readonly<Record<string, JsonObject>> {
   const registry = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries<z.core.$ZodType>(schemas)) registry.add(schema, { id });
+  for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
   const all = z.toJSONSchema(registry, {
     io,
     unrepresentable: "any",
@@ -107,13 +107,13 @@ function converted<Name extends string>(
       if (io === "input") delete jsonSchema.default;
     },
   }).schemas;
-  const bare = (name: string): JsonObject => {
-    // The document has its own dialect and address.
-    const { $schema, $id, ...schema } = all[name] ?? {};
-    return schema;
-  };
-  return Object.fromEntries(Object.keys(schemas).map((name) => [name, bare(name)])) as Record<
-    Name,
-    JsonObject
-  >;
+  return Object.fromEntries(
+    Object.keys(schemas).map((name) => {
+      const document = all[name];
+      if (document === undefined) throw new TypeError(`${name} has no JSON Schema`);
+      // The OpenAPI document has its own dialect and address.
+      const { $schema, $id, ...schema } = document;
+      return [name, schema];
+    }),
+  );
 }

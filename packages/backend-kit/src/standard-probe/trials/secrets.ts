@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import type { NetworkRule } from "@ambit/core/plugin";
+import { listeningPort } from "../../exposed-handlers.js";
 import { expectThat } from "../../probe/trial.js";
 import type { Trial } from "../bench.js";
 import { type Attempts, lookInside } from "../look.js";
@@ -33,7 +33,7 @@ export const secretTrial: Trial = {
     );
     await once(server.listen(0, "127.0.0.1"), "listening");
     try {
-      const { port } = server.address() as AddressInfo;
+      const port = listeningPort(server);
       const rules: readonly NetworkRule[] = [
         { kind: "host", name: host, subdomains: false, port },
         { kind: "range", cidr: "127.0.0.1/32", family: 4, port },

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { makeAuthority, openCredentialBroker } from "@ambit/egress/credentials";
 import { openEgressProxy } from "@ambit/egress/proxy";
-import { openTlsRelay } from "../floors/tls-relay.js";
+import { openTlsRelay } from "../../floors/tls-relay.js";
 
 const host = "bench.test";
 const value = "a-credential-of-the-bench-0123456789";

@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads";
 import { listenerOf } from "@ambit/backend-kit/http";
 import { type ModelUse, newToken, requireBearer, type Sandbox } from "@ambit/core/plugin";
 import { configSchema, ModelRouteGateway } from "@ambit/model-route";
-import { openHttpRelay } from "../floors/http-relay.js";
+import { openHttpRelay } from "../../floors/http-relay.js";
 
 /** What the client is asked to fetch. */
 export interface Asked {

@@ -5,10 +5,10 @@ import {
   driverAnswerSchema,
   type PromptFigures,
   type Subject,
-} from "../floors/driver-messages.js";
-import { type Program, startProgram } from "../machine/program.js";
+} from "../../floors/driver-messages.js";
+import { type Program, startProgram } from "../../machine/program.js";
 
-const entry = fileURLToPath(new URL("../floors/acp-driver.js", import.meta.url));
+const entry = fileURLToPath(new URL("../../floors/acp-driver.js", import.meta.url));
 
 /** An agent, driven by the ACP SDK directly. */
 export interface AcpDirect extends AsyncDisposable {

@@ -14,8 +14,8 @@ import {
   type RemoteSandbox,
 } from "@ambit/bridge";
 import { messageOf } from "@ambit/core";
-import type { Need } from "../goal.js";
-import { temporaryFolder } from "../machine/temporary-folder.js";
+import type { Need } from "../../goal.js";
+import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { boundaryOf, silent } from "./confined.js";
 
 type PipedChild = ChildProcessByStdio<Writable, Readable, null>;

@@ -3,8 +3,8 @@ import type { Sandbox } from "@ambit/core/plugin";
 import { startLoopbackDaytona, unavailableReason } from "@ambit/daytona-loopback";
 import { configSchema, DaytonaSandbox } from "@ambit/sandbox-daytona";
 import { Daytona } from "@daytona/sdk";
-import type { Need } from "../goal.js";
-import { temporaryFolder } from "../machine/temporary-folder.js";
+import type { Need } from "../../goal.js";
+import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { boundaryOf, silent } from "./confined.js";
 
 /** A session's command, as the platform's own SDK gives it. */

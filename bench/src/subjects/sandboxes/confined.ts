@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { runRequestSchema } from "@ambit/core/contract";
 import type { Boundary, Log, Sandbox } from "@ambit/core/plugin";
 import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
-import { temporaryFolder } from "../machine/temporary-folder.js";
+import { temporaryFolder } from "../../machine/temporary-folder.js";
 
 export const silent: Log = {
   debug: () => undefined,

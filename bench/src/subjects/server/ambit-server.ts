@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { freePort, type Program, pause, startProgram } from "../machine/program.js";
-import { type TemporaryFolder, temporaryFolder } from "../machine/temporary-folder.js";
+import { freePort, type Program, pause, startProgram } from "../../machine/program.js";
+import { type TemporaryFolder, temporaryFolder } from "../../machine/temporary-folder.js";
 import { Caller } from "./http.js";
 
 /** The command as it is installed. */

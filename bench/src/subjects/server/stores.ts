@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { postgresIsMissing, startPostgres } from "@ambit/test-postgres";
-import { temporaryFolder } from "../machine/temporary-folder.js";
+import { temporaryFolder } from "../../machine/temporary-folder.js";
 
 /** A store to measure with, on a database of its own. */
 export interface MeasuredStore extends AsyncDisposable {

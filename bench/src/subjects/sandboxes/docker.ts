@@ -5,8 +5,8 @@ import type { RemoteSandbox } from "@ambit/bridge";
 import { messageOf } from "@ambit/core";
 import { type StartedEngine, startDockerEngine } from "@ambit/docker-engine";
 import { configSchema, DockerSandbox } from "@ambit/sandbox-docker";
-import type { Need } from "../goal.js";
-import { temporaryFolder } from "../machine/temporary-folder.js";
+import type { Need } from "../../goal.js";
+import { temporaryFolder } from "../../machine/temporary-folder.js";
 
 /** A command's streams, by whatever way. */
 export interface Streams {

@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
-import { freePort, type Program, startProgram } from "../machine/program.js";
+import { freePort, type Program, startProgram } from "../../machine/program.js";
 import { healthy } from "./ambit-server.js";
 import { Caller } from "./http.js";
 
-export const bareEntry = fileURLToPath(new URL("../floors/bare-http.js", import.meta.url));
+export const bareEntry = fileURLToPath(new URL("../../floors/bare-http.js", import.meta.url));
 
 export interface BareServer extends AsyncDisposable {
   readonly program: Program;

@@ -3,10 +3,10 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { StartedEngine } from "@ambit/docker-engine";
-import { agentsFolder } from "../floors/agent-launch.js";
-import { type CpuMeter, cpuOfGroup, meterGroup } from "../machine/cpu-meter.js";
-import { processesWith } from "../machine/processes.js";
-import { temporaryFolder } from "../machine/temporary-folder.js";
+import { agentsFolder } from "../../floors/agent-launch.js";
+import { type CpuMeter, cpuOfGroup, meterGroup } from "../../machine/cpu-meter.js";
+import { processesWith } from "../../machine/processes.js";
+import { temporaryFolder } from "../../machine/temporary-folder.js";
 import type { DockerPlace } from "./real-agents.js";
 
 const execute = promisify(execFile);

@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { agentsFolder, benchKey } from "../floors/agent-launch.js";
-import type { RealAgent, Subject } from "../floors/driver-messages.js";
-import { type Program, startProgram } from "../machine/program.js";
+import { agentsFolder, benchKey } from "../../floors/agent-launch.js";
+import type { RealAgent, Subject } from "../../floors/driver-messages.js";
+import { type Program, startProgram } from "../../machine/program.js";
+import { type AmbitServer, startAmbit } from "../server/ambit-server.js";
 import { type AcpDirect, startAcpDirect } from "./acp-direct.js";
 import { agentsInside } from "./agent-container.js";
-import { type AmbitServer, startAmbit } from "./ambit-server.js";
 
-const modelServerEntry = fileURLToPath(new URL("./main.js", import.meta.resolve("@ambit/model-server")));
+const modelServerEntry = fileURLToPath(new URL("../main.js", import.meta.resolve("@ambit/model-server")));
 
 /** One real agent on both sides: through Ambit, and driven by the ACP SDK directly; with the same scripted model. */
 export interface AgentPair extends AsyncDisposable {
