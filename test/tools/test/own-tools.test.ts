@@ -35,8 +35,8 @@ describe("an agent's own tools", () => {
     return { default: "allow", rules: [{ pattern, permission: "deny" }] };
   }
 
-  // A real agent once for each outcome: what leads to it is the runner's, whatever the agent.
-  const withGemini = ["the default ask", "a rule for the class", "the default allow"];
+  // A real agent once: what leads to an outcome is the runner's, whatever the agent. The others are below.
+  const withGemini = ["nothing said: allow_reads"];
   const cases = [
     ...held.map((one) => ({ id: "demo" as const, ...one })),
     ...held.filter(({ what }) => withGemini.includes(what)).map((one) => ({ id: "gemini" as const, ...one })),
@@ -46,31 +46,25 @@ describe("an agent's own tools", () => {
     "$id: harmless commands are $expected by $what",
     { timeout: 60_000 },
     async ({ id, permissions, deny, expected }) => {
-      const on = await Stage.open({ deny });
+      const on = deny.length === 0 ? stage : await Stage.open({ deny });
       const run = await on.run({ ...agents[id].request, ...asking(prompts[id]), permissions });
       const { ok, stopReason, warnings } = await run.result;
       expect({ ok, warnings }).toEqual({ ok: true, warnings: undefined });
       expect(stopReason).toBe(expected === "asked" ? "paused" : "end_turn");
       const denied = run.of("tool_result").map((result) => result.denied === true);
       expect(denied).toEqual(expected === "asked" ? [] : harmless.map(() => expected === "denied"));
-      await on.close();
+      if (on !== stage) await on.close();
     },
   );
 
-  it.each([
-    { pattern: "Bash(rm:*)", commands: ["rm -rf made", "mkdir made"] },
-    { pattern: "shell(rm:*)", commands: ["rm -rf made", "mkdir made"] },
-  ])("$pattern finds the shell of each agent", { timeout: 60_000 }, async ({ pattern, commands }) => {
-    for (const id of ["demo", "gemini"] as const) {
-      const shell = (command: string) => (id === "demo" ? `run ${command}` : `[[shell ${command}]]`);
-      const prompt = commands.map(shell).join("\n");
-      const run = await stage.run({
-        ...agents[id].request,
-        ...asking(prompt),
-        permissions: denying(pattern),
-      });
-      expect(run.of("tool_result").map(({ denied }) => denied === true)).toEqual([true, false]);
-    }
+  it.each(["Bash(rm:*)", "shell(rm:*)"])("%s finds the agent's shell", async (pattern) => {
+    const prompt = "run rm -rf made\nrun mkdir made";
+    const run = await stage.run({
+      ...agents.demo.request,
+      ...asking(prompt),
+      permissions: denying(pattern),
+    });
+    expect(run.of("tool_result").map(({ denied }) => denied === true)).toEqual([true, false]);
   });
 
   it("a rule that matches none of them is a warning", async () => {
@@ -104,29 +98,25 @@ describe("an agent's own tools", () => {
 });
 
 describe("Gemini CLI's own tools", () => {
-  it("obey the rules, since it asks before every call", { timeout: 60_000 }, async () => {
+  it("obey the rules, by its names and by others', since it asks before every call", {
+    timeout: 60_000,
+  }, async () => {
     const run = await stage.run({
       ...agents.gemini.request,
       ...asking(
-        '[[shell touch denied]] [[shell mkdir allowed]] [[call write_file {"file_path":"/workspace/w","content":"x"}]] [[shell ls]]',
+        '[[shell touch denied]] [[shell mkdir allowed]] [[call write_file {"file_path":"/workspace/w","content":"x"}]] [[shell rm -r allowed]] [[shell ls]]',
       ),
       permissions: {
         default: "allow",
         rules: [
           { pattern: "run_shell_command(touch:*)", permission: "deny" },
           { pattern: "write_file", permission: "deny" },
+          { pattern: "Bash(rm:*)", permission: "deny" },
         ],
       },
     });
     expect(await run.result).toMatchObject({ ok: true, output: expect.stringMatching(/Output: allowed\s/) });
-    expect(run.of("tool_result").map(({ denied }) => denied === true)).toEqual([true, false, true, false]);
-  });
-
-  it("pause the run if their permission is ask", { timeout: 60_000 }, async () => {
-    const run = await stage.run({ ...agents.gemini.request, ...asking("[[shell touch made]]") });
-    expect((await run.result).stopReason).toBe("paused");
-    expect(run.of("interaction_request")).toMatchObject([
-      { kind: "user_approval", payload: { toolName: "run_shell_command", input: { command: "touch made" } } },
-    ]);
+    const denied = run.of("tool_result").map((result) => result.denied === true);
+    expect(denied).toEqual([true, false, true, true, false]);
   });
 });

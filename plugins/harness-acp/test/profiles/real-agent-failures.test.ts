@@ -111,8 +111,10 @@ describe.each(tested)("failures of $title", { timeout: 120_000 }, (profile) => {
     await saying("going on");
   }
 
-  it("is cancelled while it emits text, and serves the next turn", () =>
-    cancelled("[[slow 500 20]]", "message_delta"));
+  it("is cancelled while it emits text, ends its model request, and serves the next turn", async () => {
+    await cancelled("[[slow 500 20]]", "message_delta");
+    await stage.model.waitFor((request) => request.aborted);
+  });
 
   it("is cancelled while its command runs, and serves the next turn", () =>
     cancelled("[[shell sleep 100]]", "tool_call"));
