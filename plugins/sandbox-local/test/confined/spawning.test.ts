@@ -54,6 +54,18 @@ test.each<[Command["argv"], Partial<Command>, RegExp]>([
   await expect(sandbox.spawn({ argv, env: { PATH: path }, ...options })).rejects.toThrow(message);
 });
 
+test.each<[Command["argv"], string, RegExp]>([
+  [["true"], "/nowhere", /bwrap: Can't chdir to \/nowhere/],
+  [["no-such-program"], "/workspace", /no-such-program can't be started: .*ENOENT/],
+])("%# gives the reason also when the runner sees it together with the end", async (argv, cwd, message) => {
+  const sandbox = await openConfined();
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  // The event loop of a busy runner: what a child wrote and its end arrive in the same turn.
+  const busy = setInterval(() => Atomics.wait(cell, 0, 0, 100));
+  onTestFinished(() => clearInterval(busy));
+  await expect(sandbox.spawn({ argv, cwd, env: { PATH: path } })).rejects.toThrow(message);
+});
+
 test("a boundary that it can't enforce is refused", async () => {
   const backend = await confinedBackend({ unconfined: "allow" });
   await expect(

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { descriptorTable } from "../../process/descriptors.js";
@@ -88,6 +88,7 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
     };
   });
   const timer = setTimeout(giveUp, options.startMs);
+  const release = keepUnread([pipeAt(child, jailDescriptors.gate), child.stderr]);
   signal?.addEventListener("abort", giveUp, { once: true });
   if (signal?.aborted) giveUp();
   try {
@@ -102,8 +103,18 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
     throw signal?.aborted ? (signal.reason ?? error) : error;
   } finally {
     clearTimeout(timer);
+    release();
     signal?.removeEventListener("abort", giveUp);
   }
+}
+
+/** When a child ends, Node discards what its pipes hold, except of a pipe that has a listener: the reason of a failure. */
+function keepUnread(pipes: readonly (Readable | null)[]): () => void {
+  const onReadable = () => undefined;
+  for (const pipe of pipes) pipe?.on("readable", onReadable);
+  return () => {
+    for (const pipe of pipes) pipe?.off("readable", onReadable);
+  };
 }
 
 async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launched> {
