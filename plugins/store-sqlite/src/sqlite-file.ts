@@ -8,6 +8,8 @@ import type { WorkerSettings } from "./messages.js";
 const busyMs = 10_000;
 /** Number of cached prepared statements. */
 const maxPrepared = 200;
+/** Pages of 4 KiB in its log before they are moved into the file, which waits for the disk. SQLite's own default is 1,000. */
+const checkpointPages = 4_000;
 
 /** One open SQLite file, in the worker's thread. Every call blocks. */
 export class SqliteFile {
@@ -26,6 +28,7 @@ export class SqliteFile {
       PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
       PRAGMA foreign_keys = ON;
       PRAGMA secure_delete = ON;
+      PRAGMA wal_autocheckpoint = ${checkpointPages};
       PRAGMA journal_size_limit = 67108864;
     `);
     this.#migrate();
